@@ -64,27 +64,27 @@ def link(config: DocsLink, number: int, build: str, sha: str) -> str:
     return linkable(_PLACEHOLDER.sub(lambda name: quote(values[name[1]], safe=""), config.link))
 
 
-async def tell_of_failure(context: Context, told: str) -> Plan:
+async def report_failure(context: Context, message: str) -> Plan:
     """Show in the section that there are docs, and why they are not linked."""
     config, status = context.config.docs, context.delivery.payload
-    if config is None or not _tells_of_docs(config, status):
+    if config is None or not _is_of_docs(config, status):
         return NOTHING
     at, numbers = status.text("updated_at"), await _numbers(context)
-    text = TROUBLE.format(sha=short(status.string("sha")), why=told)
+    text = TROUBLE.format(sha=short(status.string("sha")), why=message)
     effects = [SubmitSection(NAME, n, status.string("sha"), text, seconds_since_1970(at)) for n in numbers]
     return Plan(tuple(effects), why="the docs could not be linked")
 
 
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Say whether a status tells that docs were built: of hundreds an hour one may."""
-    return config.docs is not None and _tells_of_docs(config.docs, delivery.payload)
+    return config.docs is not None and _is_of_docs(config.docs, delivery.payload)
 
 
-@router.on("status", name=NAME, feature=KEY, on_failure=tell_of_failure, accepts=accepts)
+@router.on("status", name=NAME, feature=KEY, on_failure=report_failure, accepts=accepts)
 async def show(context: Context) -> Plan:
     """Link the docs that a status tells of, for the pull requests whose head they are of."""
     config, status = context.config.docs, context.delivery.payload
-    if config is None or not _tells_of_docs(config, status):
+    if config is None or not _is_of_docs(config, status):
         return NOTHING
     sha, build = status.string("sha"), build_of(status.text("target_url"))
     if build is None and "{build}" in config.link:
@@ -100,7 +100,7 @@ async def show(context: Context) -> Plan:
     return Plan(tuple(effects), why=f"docs of {sha} are built")
 
 
-def _tells_of_docs(config: DocsLink, status: Payload) -> bool:
+def _is_of_docs(config: DocsLink, status: Payload) -> bool:
     return (status.text("context"), status.text("state")) == (config.context, SUCCESS)
 
 

@@ -125,7 +125,7 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     feature=KEY,
     accepts=accepts,
 )
-async def look(context: Context) -> Plan:
+async def scan(context: Context) -> Plan:
     """Look at the title and the text, and say on the head what could be better."""
     as_of, pull = time.time(), PullRequest.of(context.delivery.payload.at("pull_request"))
     known = await head_of(context.records, context.repository.id, pull.number)
@@ -135,7 +135,7 @@ async def look(context: Context) -> Plan:
         if now.head_sha != pull.head_sha:
             return Plan(why=MOVED)
         pull = now
-    return await _looked(context, pull, as_of)
+    return await _scanned(context, pull, as_of)
 
 
 def _is_asked_for(delivery: Delivery, config: RepositoryConfig) -> bool:
@@ -144,7 +144,7 @@ def _is_asked_for(delivery: Delivery, config: RepositoryConfig) -> bool:
 
 @router.on("check_run", "rerequested", name=AGAIN_NAME, feature=KEY, accepts=_is_asked_for)
 @router.on("check_suite", "rerequested", name=AGAIN_NAME, feature=KEY, accepts=_is_asked_for)
-async def look_again(context: Context) -> Plan:
+async def scan_again(context: Context) -> Plan:
     """Look once more, for somebody asked for it or for all checks of the commit."""
     as_of, asked = time.time(), context.delivery.payload.at(context.delivery.event)
     sha, ours = asked.string("head_sha"), asked.integer("app", "id") == context.me.app_id
@@ -154,10 +154,10 @@ async def look_again(context: Context) -> Plan:
     if not numbers:
         return Plan(why=MOVED)
     pull = (await read_proposed(context.github, context.repository.full_name, numbers[-1])).pull
-    return await _looked(context, pull, as_of, again=True) if pull.head_sha == sha else Plan(why=MOVED)
+    return await _scanned(context, pull, as_of, again=True) if pull.head_sha == sha else Plan(why=MOVED)
 
 
-async def _looked(context: Context, pull: PullRequest, as_of: float, *, again: bool = False) -> Plan:
+async def _scanned(context: Context, pull: PullRequest, as_of: float, *, again: bool = False) -> Plan:
     tags, teams = await _known_tags(context)
     rules = LintRules(
         tags=tags,
@@ -167,7 +167,7 @@ async def _looked(context: Context, pull: PullRequest, as_of: float, *, again: b
     found = await run_in_thread(partial(decide_lint, pull.title, pull.body, rules), pull.body)
     content = lint_check_run(found)
     put = PutCheckRun(CHECK, pull.head_sha, str(pull.number), content, as_of, again)
-    effects: tuple[Effect, ...] = (teams.keep, put) if teams.keep else (put,)
+    effects: tuple[Effect, ...] = (teams.store, put) if teams.store else (put,)
     return Plan(effects, why=teams.noted(content.title))
 
 

@@ -54,8 +54,8 @@ class World:
     def waiting(self, queue_url: str) -> int:
         """Return how many messages a queue holds, also those that were handed out and not deleted."""
         names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-        told = self.server.client("sqs").get_queue_attributes(QueueUrl=queue_url, AttributeNames=names)["Attributes"]
-        return sum(int(told[name]) for name in names)
+        message = self.server.client("sqs").get_queue_attributes(QueueUrl=queue_url, AttributeNames=names)["Attributes"]
+        return sum(int(message[name]) for name in names)
 
     @property
     def s3(self) -> Any:

@@ -185,7 +185,7 @@ def _serve(control: socket.socket) -> Request | None:
                     os.close(key.fd)
                     pid, job = running.pop(key.fd)
                     _, status = os.waitpid(pid, 0)
-                    _tell(job, os.waitstatus_to_exitcode(status))
+                    _report(job, os.waitstatus_to_exitcode(status))
                     job.close()
                     continue
                 _, descriptors, _, _ = socket.recv_fds(control, 1, 3)
@@ -202,10 +202,10 @@ def _serve(control: socket.socket) -> Request | None:
                 watched = os.pidfd_open(pid)
                 running[watched] = pid, job
                 ready.register(watched, selectors.EVENT_READ)
-                _tell(job, pid)
+                _report(job, pid)
 
 
-def _tell(job: socket.socket, number: int) -> None:
+def _report(job: socket.socket, number: int) -> None:
     try:
         job.sendall(NUMBER.pack(number))
     except ConnectionError:  # the test that started it waits no more

@@ -83,9 +83,9 @@ def _memory(function: Callable[[], object]) -> int:
     tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
     try:
-        kept = function()
+        remaining = function()
         peak = tracemalloc.get_traced_memory()[1]
-        del kept
+        del remaining
     finally:
         if not was_tracing:
             tracemalloc.stop()

@@ -19,7 +19,7 @@ from handlers.ci_tests.runtimes_text import describe_runtimes
 from handlers.ci_tests.skips import Required
 from handlers.ci_tests.skips_text import describe_skips
 from handlers.hardware.regression_state import KnownRegressions, Regression, judge
-from handlers.team_tags.topics import Opened, followers
+from handlers.team_tags.topics import Opened, subscribers
 from tests.results.reported import BASE, SHA, a_suite, compared, findings
 from tests.steps import assert_linear
 
@@ -139,11 +139,11 @@ def test_judging_a_night_is_linear(there: bool) -> None:
         tests = [f"tests/test_tile.py::test_{number}" for number in range(size)]
         renamed = tuple((test, f"{test}_new") for test in tests)
         failures = {new if there else f"{new}_other": Detail(message="boom") for _, new in renamed}
-        told = compared(*failures, confirmed=failures, renamed=renamed)
+        reply_text = compared(*failures, confirmed=failures, renamed=renamed)
         before = tuple(Regression("operators", "a" * 40, "b" * 40, "", (test,)) for test in tests)
         known = KnownRegressions("c" * 40, 0.0, failing=before[::2], late=before[1::2])
-        night = findings((a_suite(failures), told))
-        return lambda: judge(night, known, 1.0)
+        nightly_run = findings((a_suite(failures), reply_text))
+        return lambda: judge(nightly_run, known, 1.0)
 
     assert_linear(make, 60)
 
@@ -166,6 +166,6 @@ def test_finding_who_follows_a_topic_is_linear(piece: str) -> None:
     def make(size: int) -> Callable[[], object]:
         opened = Opened(7, "octocat", piece * size, piece * size, ("a",) * size)
         topics = {"a": tuple(f"person{number}" for number in range(size))}
-        return lambda: followers(opened, topics, "octocat", {"ci"})
+        return lambda: subscribers(opened, topics, "octocat", {"ci"})
 
     assert_linear(make, 60)

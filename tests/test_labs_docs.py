@@ -200,8 +200,8 @@ def test_s3_takes_the_policy_and_tells_the_queue_of_manifests_alone(aws_world: W
     url = aws_world.queue(suffix="-")
     sqs = aws_world.server.client("sqs")
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    told = json.loads(json.dumps(policy("notification")).replace(QUEUE, arn))
-    aws_world.s3.put_bucket_notification_configuration(Bucket=aws_world.name, NotificationConfiguration=told)
+    message = json.loads(json.dumps(policy("notification")).replace(QUEUE, arn))
+    aws_world.s3.put_bucket_notification_configuration(Bucket=aws_world.name, NotificationConfiguration=message)
     before = aws_world.waiting(url)
     aws_world.put("results/a/te.xml")
     aws_world.put("elsewhere/a/manifest.json")
@@ -291,8 +291,8 @@ def test_a_lab_reads_which_commit_to_test(how: str, aws_world: World) -> None:
         "PATH": os.environ["PATH"],
         "ENDPOINT": f"{aws_world.server.url}/{aws_world.name}",
     }
-    told = subprocess.run(["bash", "-c", text], env=env, check=True, capture_output=True, text=True)
-    assert told.stdout.strip() == (SHA if how == "nightly" else json.dumps({"sha": SHA}))
+    message = subprocess.run(["bash", "-c", text], env=env, check=True, capture_output=True, text=True)
+    assert message.stdout.strip() == (SHA if how == "nightly" else json.dumps({"sha": SHA}))
 
 
 def test_the_file_is_shown_as_the_bot_writes_it() -> None:

@@ -9,11 +9,11 @@ import pytest
 from bot.core.events import Delivery, Repository, lock_key
 from bot.core.payload import Payload
 from bot.effects.section_state import (
-    SECTION_DUE,
+    SECTION_EVENT,
     SECTION_TEXT,
-    Due,
+    SectionEvent,
+    SectionText,
     Shown,
-    Told,
     marked,
     moment,
     seconds_since_1970,
@@ -28,42 +28,47 @@ TEXT = "**Docs:** built.\n\n- one\n- two"
 
 
 def test_what_is_asked_for_is_read_as_it_was_asked() -> None:
-    due = Due("runtime", 12, A, {"over": True}, "asked")
-    wish = SECTION_DUE.announcement(REPOSITORY, due)
-    payload = Payload(json.loads(wish.body))
-    assert SECTION_DUE.read(payload) == due
+    pending = SectionEvent("runtime", 12, A, {"over": True}, "asked")
+    announced = SECTION_EVENT.announcement(REPOSITORY, pending)
+    payload = Payload(json.loads(announced.body))
+    assert SECTION_EVENT.read(payload) == pending
     assert Repository.of(payload) == REPOSITORY
-    assert (wish.event, Delivery(wish.guid, wish.event, payload, 0.0).action) == ("nightjar.section", "runtime")
+    assert (announced.event, Delivery(announced.guid, announced.event, payload, 0.0).action) == (
+        "nightjar.section",
+        "runtime",
+    )
 
 
 def test_a_text_is_read_as_it_was_handed_over() -> None:
-    told = Told("docs-link", 12, A, "**Docs:** `@x`\n\u2028", 5.5, "asked")
-    text = SECTION_TEXT.announcement(REPOSITORY, told)
+    message = SectionText("docs-link", 12, A, "**Docs:** `@x`\n\u2028", 5.5, "asked")
+    text = SECTION_TEXT.announcement(REPOSITORY, message)
     payload = Payload(json.loads(text.body))
-    assert SECTION_TEXT.read(payload) == told
+    assert SECTION_TEXT.read(payload) == message
     assert Repository.of(payload) == REPOSITORY
     assert (text.event, Delivery(text.guid, text.event, payload, 0.0).action) == ("nightjar.section-text", "docs-link")
 
 
 def test_a_text_is_written_in_order_with_everything_else_of_its_pull_request() -> None:
     """TVM's comment was read and written by several at once, and each lost what the others had to say."""
-    text = SECTION_TEXT.announcement(REPOSITORY, Told("runtime", 12, A, "", 0.0, "asked"))
+    text = SECTION_TEXT.announcement(REPOSITORY, SectionText("runtime", 12, A, "", 0.0, "asked"))
     of_a_comment = {"repository": {"id": 7}, "issue": {"number": 12}}
     assert text.lock == lock_key("issue_comment", of_a_comment)
 
 
 def test_while_a_section_is_computed_nobody_waits_but_itself() -> None:
-    locks = {SECTION_DUE.lock(7, Due("runtime", number, A, {}, asked)) for number in (12, 13) for asked in "ab"}
+    locks = {
+        SECTION_EVENT.lock(7, SectionEvent("runtime", number, A, {}, asked)) for number in (12, 13) for asked in "ab"
+    }
     assert len(locks) == 2
     assert not any(lock.startswith(("pr:", "sha:")) for lock in locks)
 
 
 def test_each_wish_is_announced_under_a_name_of_its_own() -> None:
     def name(section: str = "runtime", number: int = 12, asked: str = "asked") -> str:
-        return SECTION_DUE.guid(7, Due(section, number, A, {}, asked))
+        return SECTION_EVENT.guid(7, SectionEvent(section, number, A, {}, asked))
 
     def named(asked: str) -> str:
-        return SECTION_TEXT.guid(7, Told("runtime", 12, A, "", 0.0, asked))
+        return SECTION_TEXT.guid(7, SectionText("runtime", 12, A, "", 0.0, asked))
 
     assert (name(), named("asked")) == (name(), named("asked"))
     others = {name(), name(section="docs-link"), name(number=13), name(asked="again"), named("asked"), named("again")}
@@ -71,8 +76,10 @@ def test_each_wish_is_announced_under_a_name_of_its_own() -> None:
 
 
 def test_a_repository_whose_installation_is_not_known_is_announced_without_it() -> None:
-    wish = SECTION_DUE.announcement(Repository(7, "octocat/compiler", None), Due("runtime", 12, A, {}, "asked"))
-    assert Repository.of(Payload(json.loads(wish.body))).installation_id is None
+    announced = SECTION_EVENT.announcement(
+        Repository(7, "octocat/compiler", None), SectionEvent("runtime", 12, A, {}, "asked")
+    )
+    assert Repository.of(Payload(json.loads(announced.body))).installation_id is None
 
 
 @pytest.mark.parametrize(

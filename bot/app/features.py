@@ -23,7 +23,7 @@ from bot.effects.reactions import React, RemoveReaction
 from bot.effects.refs import MoveBranch
 from bot.effects.remember import StoreRecord
 from bot.effects.section_handlers import section_router
-from bot.effects.section_state import SECTION, SECTION_DUE, SECTION_TEXT
+from bot.effects.section_state import SECTION, SECTION_EVENT, SECTION_TEXT
 from bot.effects.sections import MarkOutOfDate, RequestSection, ShowSection, SubmitSection
 from bot.effects.statuses import SetStatus
 from bot.engine.internal import events_by_name
@@ -34,7 +34,7 @@ from bot.github.permissions import Permissions
 from bot.github.privacy import CALLED_PRIVATE
 from bot.github.repositories import KNOWN_REPOSITORY
 from bot.news import handler as news
-from bot.news.effects import MESSAGE_DUE, PostMessage, PostNews
+from bot.news.effects import MESSAGE_EVENT, PostMessage, PostNews
 from bot.plan.codec import Codec
 from bot.plan.handler import Router, joined
 from bot.timers import timers
@@ -95,7 +95,7 @@ BOT = Feature(
         SubmitSection,
         UpsertSection,
     ),
-    events=(MESSAGE_DUE, SECTION_DUE, SECTION_TEXT, timers.TIMER_DUE),
+    events=(MESSAGE_EVENT, SECTION_EVENT, SECTION_TEXT, timers.TIMER_EVENT),
     records=(
         *timers.RECORDS,
         *pull_heads.RECORDS,

@@ -23,7 +23,7 @@ from bot.core.events import Delivery, Repository
 from bot.engine.processor import (
     Announce,
     AppliedEffect,
-    ConcludeJob,
+    ConclusionJob,
     EffectJob,
     ErrorKind,
     PlannedEffect,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 RANK = "rank"
 """Where an effect's data has the rank of its plan, if that is not the usual one."""
 BASIS = "basis"
-"""Where a conclude job has the plan's `conclude_with`."""
+"""Where a conclude job has the plan's `conclusion_basis`."""
 
 INSTALLATION_EVENTS = frozenset({"installation", "installation_repositories", "repository"})
 """After these, tokens may have other permissions or repositories. GitHub sends the first two to every App."""
@@ -135,11 +135,11 @@ class Pipeline:
             return PlannedEffects()
         return self._as_data(await found.on_failure(await self._context(delivery, intent), failure_text), found)
 
-    async def conclude(self, delivery: Delivery, job: ConcludeJob) -> PlannedEffects:
+    async def conclude(self, delivery: Delivery, job: ConclusionJob) -> PlannedEffects:
         """Let a handler decide what follows from how the effects of its plan ended."""
         found = self._handler(job.handler)
-        stage, rank = _conclude_stage(found), Rank(job.conclude_with[RANK])
-        basis = TypeAdapter(stage.basis).validate_python(job.conclude_with[BASIS])
+        stage, rank = _conclude_stage(found), Rank(job.conclusion_basis[RANK])
+        basis = TypeAdapter(stage.basis).validate_python(job.conclusion_basis[BASIS])
         ended = tuple(
             EffectOutcome(self._decoded(one.effect), one.state, one.text, one.value, one.simulated) for one in job.ended
         )
@@ -179,7 +179,7 @@ class Pipeline:
         """Say whether GitHub refused."""
         return kind_of(error)
 
-    def told(self, error: Exception, guid: str) -> str:
+    def message(self, error: Exception, guid: str) -> str:
         """Put a failure into words that may be shown to people."""
         return failure_text(error, guid)
 
@@ -225,7 +225,7 @@ class Pipeline:
         return PlannedEffects(
             effects=tuple(self._effect_as_data(effect, plan.rank) for effect in plan.effects),
             why=plan.why,
-            conclude_with=_conclude_with(plan, handler),
+            conclusion_basis=_conclusion_basis(plan, handler),
         )
 
     def _effect_as_data(self, effect: Effect, rank: Rank) -> PlannedEffect:
@@ -246,10 +246,10 @@ def _conclude_stage(handler: Handler) -> ConcludeStage[Any]:
     return handler.conclude
 
 
-def _conclude_with(plan: Plan, handler: Handler) -> dict[str, Any] | None:
-    if plan.conclude_with is None:
+def _conclusion_basis(plan: Plan, handler: Handler) -> dict[str, Any] | None:
+    if plan.conclusion_basis is None:
         return None
-    basis = TypeAdapter(_conclude_stage(handler).basis).dump_python(plan.conclude_with, mode="json")
+    basis = TypeAdapter(_conclude_stage(handler).basis).dump_python(plan.conclusion_basis, mode="json")
     return {BASIS: basis, RANK: int(plan.rank)}
 
 

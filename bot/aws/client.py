@@ -64,7 +64,7 @@ _BAD_CREDENTIALS = {
 }
 _OTHER_REGION = {"301", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "PermanentRedirect"}
 _WRONG_CLOCK = {"RequestTimeTooSkewed", "RequestExpired"}
-_PASSING = Pattern(
+_TRANSIENT = Pattern(
     r"Throttl|SlowDown|TooManyRequests|RequestLimitExceeded|OverLimit|RequestTimeout$|ConditionalRequestConflict"
     r"|OperationAborted|InternalError|ServiceUnavailable"
 )
@@ -214,7 +214,7 @@ def _answered(place: str, error: Any) -> Exception:
     code, status = code_of(error)
     reason = code or str(status)
     action = _ACTIONS.get(error.operation_name, f"s3:{error.operation_name}")
-    if status >= 500 or status in (408, 429) or _PASSING.search(code):
+    if status >= 500 or status in (408, 429) or _TRANSIENT.search(code):
         return TryAgain(AWAY.format(place=place, reason=reason))
     texts = (
         (_DENIED, DENIED),

@@ -118,11 +118,11 @@ class Notifications:
                 await self._once(deliver)
             except Exception as error:  # whatever it is: without us the bot would be deaf, and nobody would know
                 pause = min(max(2 * pause, self._pause), LONGEST_PAUSE)
-                self._tell(error)
+                self._report(error)
                 await asyncio.sleep(pause)
             else:
                 pause = 0.0
-                self._tell(None)
+                self._report(None)
 
     async def _once(self, deliver: Deliver) -> None:
         """Take what the queue holds, up to ten messages; raise `TryAgain` where one of them was not delivered."""
@@ -142,11 +142,11 @@ class Notifications:
 
     async def _deliver(self, body: str, deliver: Deliver) -> None:
         try:
-            told = arrivals(body)
+            arrived = arrivals(body)
         except Garbage as garbage:
             log.warning("message is not understood", queue=self.queue_url, reason=str(garbage), body=body[:200])
             return
-        for arrival in told:
+        for arrival in arrived:
             if not any(arrival.lies_in(place) for place in self._places):
                 log.info("message is of another place", queue=self.queue_url, bucket=arrival.bucket, key=arrival.key)
             elif is_manifest(arrival.key):
@@ -167,7 +167,7 @@ class Notifications:
         if answer.get("Failed"):  # they come again
             log.warning("messages were not deleted", queue=self.queue_url, count=len(answer["Failed"]))
 
-    def _tell(self, error: Exception | None) -> None:
+    def _report(self, error: Exception | None) -> None:
         """Log the state of the queue where it changes."""
         known = isinstance(error, TryAgain | UserError)
         trouble = "" if error is None else str(error) if known else type(error).__name__

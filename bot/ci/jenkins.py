@@ -100,7 +100,7 @@ def _job(found: Sequence[tuple[JenkinsBuildLink, Payload]], configured: str | No
     current = [status for build, status in found if build.number == latest.number]
     states = [_state(status) for status in current]
     state = next((s for s in (CiState.RUNNING, CiState.FAILED) if s in states), CiState.SUCCEEDED)
-    telling = current[states.index(state)]
+    decisive = current[states.index(state)]
     contexts = [status.string("context") for _, status in found]
     names = [*contexts, latest.name, *([configured] if configured else [])]
     return CiRun(
@@ -108,8 +108,8 @@ def _job(found: Sequence[tuple[JenkinsBuildLink, Payload]], configured: str | No
         name=contexts[0] if len(contexts) == 1 else latest.name,
         key=latest.job_url,
         state=state,
-        conclusion=telling.string("state"),
-        url=telling.text("target_url"),
+        conclusion=decisive.string("state"),
+        url=decisive.text("target_url"),
         attempt=latest.number,
         parts=tuple(CiRunPart(name=name, state=state) for name in dict.fromkeys(names)),
         server=latest.server,

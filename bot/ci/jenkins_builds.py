@@ -66,8 +66,10 @@ class JenkinsBuilds:
     async def _result(self, url: str) -> str:
         headers = {"Authorization": self.authorization} if self.authorization else {}
         try:
-            told = await self.reader.json(BUILD.format(url=url), headers=headers, within=TIMEOUT, limit=LARGEST)
-            build = Payload(told, "Jenkins build")
+            response_body = await self.reader.json(
+                BUILD.format(url=url), headers=headers, within=TIMEOUT, limit=LARGEST
+            )
+            build = Payload(response_body, "Jenkins build")
             is_over = build.has("building") and not build.flag("building")
             return build.text("result") if is_over else ""
         except (TryAgain, UserError, PayloadError) as error:

@@ -163,14 +163,14 @@ def one_for_each_run(effects: Sequence[Effect]) -> tuple[list[Effect], dict[str,
             groups.setdefault(effect.run_id, []).append(effect)
     joined = {run_id: _joined(reruns) for run_id, reruns in groups.items()}
     moved = {rerun.target: joined[rerun.run_id].target for reruns in groups.values() for rerun in reruns}
-    standing: dict[int, Effect] = dict(joined)
-    kept: list[Effect] = []
+    in_place: dict[int, Effect] = dict(joined)
+    remaining: list[Effect] = []
     for effect in effects:
         if not isinstance(effect, RerunWorkflow | RerunJob):
-            kept.append(effect)
-        elif (one := standing.pop(effect.run_id, None)) is not None:
-            kept.append(one)
-    return kept, moved
+            remaining.append(effect)
+        elif (one := in_place.pop(effect.run_id, None)) is not None:
+            remaining.append(one)
+    return remaining, moved
 
 
 def _joined(reruns: Sequence[Rerun]) -> Rerun:

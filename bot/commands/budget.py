@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HOUR = 3600.0
 REFUSALS_AN_HOUR = 5
 """Comments of somebody who may not run what they ask for that get any reaction, within an hour."""
-MOST_TOLD = 200
+MOST_NOTIFIED = 200
 """People of one pull request of whom it is kept that they were told who may."""
 MOST_COUNTED = 1_000
 """Comments of one hour that are kept of a pull request or a person; the limits are far below."""
@@ -62,19 +62,23 @@ class CountedComment:
 class CommandTally:
     """The comments of a person, or on a pull request, by the intents of their deliveries.
 
-    `told`: the IDs of people who were told on this pull request who may run commands.
+    `notified`: the IDs of people who were told on this pull request who may run commands.
     """
 
     counted: Mapping[str, CountedComment] = field(default_factory=dict)
-    told: tuple[int, ...] = ()
+    notified: tuple[int, ...] = ()
 
-    def with_one(self, intent: str, one: CountedComment, told: int | None = None) -> CommandTally:
+    def with_one(self, intent: str, one: CountedComment, notified: int | None = None) -> CommandTally:
         """Return it with one more comment and without those that are more than an hour older."""
-        kept = {key: other for key, other in self.counted.items() if other.at > one.at - HOUR}
-        kept[intent] = one
-        recent = dict(list(kept.items())[-MOST_COUNTED:])
-        people = self.told if told is None or told in self.told else (*self.told, told)[-MOST_TOLD:]
-        return replace(self, counted=recent, told=people)
+        recent_ = {key: other for key, other in self.counted.items() if other.at > one.at - HOUR}
+        recent_[intent] = one
+        recent = dict(list(recent_.items())[-MOST_COUNTED:])
+        people = (
+            self.notified
+            if notified is None or notified in self.notified
+            else (*self.notified, notified)[-MOST_NOTIFIED:]
+        )
+        return replace(self, counted=recent, notified=people)
 
     def within_an_hour(self, at: float, intent: str) -> Sequence[CountedComment]:
         """Return the comments of the hour before a moment, but for the one that is asked about."""
@@ -101,7 +105,7 @@ def decide_response(
     if asked.refused:
         if sum(one.kind is CommandOutcome.REFUSED for one in by_person) >= REFUSALS_AN_HOUR:
             return CommandResponse.NOTHING
-        return CommandResponse.REACT if asked.person_id in pull.told else CommandResponse.REFUSE
+        return CommandResponse.REACT if asked.person_id in pull.notified else CommandResponse.REFUSE
     if _run(by_person) + asked.commands > limits.per_person:
         return _over(by_person, CommandResponse.PERSON_OVER)
     on_pull = pull.within_an_hour(asked.at, asked.intent)

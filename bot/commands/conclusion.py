@@ -39,7 +39,7 @@ class Item:
 class CommandResults:
     """What a comment's commands came to when they were worked out."""
 
-    remark_kind: str
+    comment_kind: str
     id: int
     node_id: str
     number: int
@@ -53,7 +53,7 @@ class CommandResults:
     def of(cls, comment: UserComment, items: Sequence[Item]) -> CommandResults:
         """Describe a comment whose commands came to these items."""
         return cls(
-            remark_kind=comment.kind,
+            comment_kind=comment.kind,
             id=React.to(comment, DONE).id,
             node_id=comment.node_id,
             number=comment.number,
@@ -75,9 +75,9 @@ def decide_conclusion(
     effects = [effect for item in results.items for effect in _conclusion_of(item, outcomes, conclusions)]
     lines, done = verdict(results.items, outcomes)
     if lines:
-        text = answer_text(results.url, lines, WHAT.get(results.remark_kind, COMMENT))
+        text = answer_text(results.url, lines, WHAT.get(results.comment_kind, COMMENT))
         effects.append(Reply(number=results.number, text=text, since=results.written_at))
-    kind, about, node_id = results.remark_kind, results.id, results.node_id
+    kind, about, node_id = results.comment_kind, results.id, results.node_id
     effects.append(React(kind, about, node_id, DONE if done else CONFUSED))
     if done and (results.edited or outcomes.again):
         # An earlier end, of a text that was edited since or of a try before a replay, may have been a bad one.

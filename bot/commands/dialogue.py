@@ -26,7 +26,7 @@ from bot.core.events import Person, PullRequest, UserComment, comment_in
 from bot.core.payload import Payload
 from bot.core.run_in_thread import run_in_thread
 from bot.effects.reactions import CONFUSED, EYES, React
-from bot.engine.retry import PASSING
+from bot.engine.retry import TRANSIENT
 from bot.github.pull_heads import head_of
 from bot.github.ranks import Rank
 from bot.plan.effect import Effect
@@ -171,7 +171,7 @@ class Dialogue:
         on_pull = await context.records.get(COMMANDS_ON.of(repository, comment.number)) or CommandTally()
         return decide_response(question, person, on_pull, context.app_config.commands)
 
-    async def plan_failure(self, context: Context, told: str) -> Plan:
+    async def plan_failure(self, context: Context, message: str) -> Plan:
         """Answer a comment whose commands could not be worked out at all."""
         comment = comment_in(context.delivery)
         if comment is None or (asked := await self._asked(context, comment)) is None:
@@ -179,7 +179,7 @@ class Dialogue:
         if not any(isinstance(item, Command) for item in asked):
             # Perhaps somebody who may run nothing, whom slips are not held up to.
             return Plan(why="no command among the lines that could not be worked out")
-        items = tuple(Item(answers.shown(command), told, done=False) for command in asked)
+        items = tuple(Item(answers.shown(command), message, done=False) for command in asked)
         effects = decide_conclusion(CommandResults.of(comment, items), Outcomes(), {})
         return Plan(effects, why="the commands could not be worked out")
 
@@ -229,7 +229,7 @@ class Dialogue:
             return await self._run[spec.name](ask, command)
         except UserError as error:
             return CommandAnswer(say=str(error), done=False)
-        except PASSING:
+        except TRANSIENT:
             raise
         except Exception as error:
             if refusal_text(error) is None:
@@ -262,8 +262,8 @@ def _count(comment: UserComment, question: CommandsQuestion, response: CommandRe
         if response is CommandResponse.RUN
         else CommandOutcome.OVER
     )
-    told = response is CommandResponse.REFUSE
-    return CountCommands(comment.number, question.person_id, question.at, question.commands, outcome, told)
+    message = response is CommandResponse.REFUSE
+    return CountCommands(comment.number, question.person_id, question.at, question.commands, outcome, message)
 
 
 def _brief_plan(
@@ -307,7 +307,7 @@ def _plan_of(comment: UserComment, answered: Sequence[tuple[Command | BadCommand
     # Two commands may be about one thing, as `run slow tests` and `skip slow tests`: the later has the last word.
     once = {effect.target: effect for effect in effects}
     why = f"{len(items)} command(s) by {comment.sender.login}"
-    return Plan(tuple(once.values()), why=why, conclude_with=CommandResults.of(comment, items))
+    return Plan(tuple(once.values()), why=why, conclusion_basis=CommandResults.of(comment, items))
 
 
 def _last_words(

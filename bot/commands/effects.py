@@ -31,7 +31,7 @@ COMMANDS_ON = Record(
 class CountCommands:
     """Count a comment with commands for its writer and its pull request; `at` in seconds since 1970.
 
-    `told`: the person was told on this pull request who may run commands.
+    `notified`: the person was told on this pull request who may run commands.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
@@ -41,7 +41,7 @@ class CountCommands:
     at: float
     commands: int
     outcome: CommandOutcome
-    told: bool = False
+    notified: bool = False
 
     @property
     def target(self) -> str:
@@ -52,15 +52,15 @@ class CountCommands:
         """Count it once for its intent. Raises `TryAgain` where another comment is counted at this very moment."""
         one = CountedComment(self.at, self.commands, self.outcome)
         repository = context.repository.id
-        for key, told in (
+        for key, notified in (
             (COMMANDS_BY.of(repository, self.person_id), None),
-            (COMMANDS_ON.of(repository, self.number), self.person_id if self.told else None),
+            (COMMANDS_ON.of(repository, self.number), self.person_id if self.notified else None),
         ):
-            add = partial(_with_one, context.intent, one, told)
+            add = partial(_with_one, context.intent, one, notified)
             if not await context.records.change(key, add):
                 raise TryAgain(CHANGED)
         return Applied(COUNTED.format(commands=self.commands))
 
 
-def _with_one(intent: str, one: CountedComment, told: int | None, known: CommandTally | None) -> CommandTally:
-    return (known or CommandTally()).with_one(intent, one, told)
+def _with_one(intent: str, one: CountedComment, notified: int | None, known: CommandTally | None) -> CommandTally:
+    return (known or CommandTally()).with_one(intent, one, notified)

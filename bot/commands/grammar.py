@@ -283,15 +283,15 @@ def _understood(
     match = registry.match([word.key for word in words])
     if match is None:
         raise _Fault(texts.UNKNOWN_COMMAND, unknown=" ".join(word.text for word in words))
-    spec, following = match.spec, words[match.words :]
-    if not following:
+    spec, words_after = match.spec, words[match.words :]
+    if not words_after:
         return spec, "", ()
     if spec.arguments is None:
         raise _Fault(texts.TAKES_NO_ARGUMENTS, spec.name)
-    choices = [word.key for word in following if word.key in spec.arguments.choices]
-    if choices and len(following) > 1:
+    choices = [word.key for word in words_after if word.key in spec.arguments.choices]
+    if choices and len(words_after) > 1:
         raise _Fault(texts.CHOICE_STANDS_ALONE, f"{spec.name} {choices[0]}")
-    return (spec, choices[0], ()) if choices else (spec, "", _names(following, spec, spec.arguments))
+    return (spec, choices[0], ()) if choices else (spec, "", _names(words_after, spec, spec.arguments))
 
 
 def _names(words: Sequence[_Word], spec: CommandSpec, arguments: Arguments) -> tuple[str, ...]:

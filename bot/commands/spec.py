@@ -93,23 +93,21 @@ class Registry:
 
     def __init__(self, specs: Iterable[CommandSpec]) -> None:
         self._specs: dict[str, CommandSpec] = {}
-        self._spelled: dict[tuple[str, ...], CommandSpec] = {}
+        self._commands: dict[tuple[str, ...], CommandSpec] = {}
         self._phrases: dict[tuple[str, ...], CommandSpec] = {}
         for spec in specs:
             self._specs[spec.name] = spec
-            for spelling in (spec.name, *spec.synonyms):
-                self._add(self._spelled, spelling, spec)
+            for words_ in (spec.name, *spec.synonyms):
+                self._add(self._commands, words_, spec)
             for phrase in spec.phrases:
                 self._add(self._phrases, phrase, spec)
-        self._longest = max((len(key) for key in self._spelled), default=0)
+        self._longest = max((len(key) for key in self._commands), default=0)
 
-    def _add(self, table: dict[tuple[str, ...], CommandSpec], spelling: str, spec: CommandSpec) -> None:
-        key = tuple(folded(spelling).split())
-        taken = self._spelled.get(key) or self._phrases.get(key)
+    def _add(self, table: dict[tuple[str, ...], CommandSpec], words_: str, spec: CommandSpec) -> None:
+        key = tuple(folded(words_).split())
+        taken = self._commands.get(key) or self._phrases.get(key)
         if taken or not key:
-            raise ValueError(
-                f"{spelling!r} of {spec.name!r} is {f'a spelling of {taken.name!r}' if taken else 'empty'}"
-            )
+            raise ValueError(f"{words_!r} of {spec.name!r} is {f'a spelling of {taken.name!r}' if taken else 'empty'}")
         table[key] = spec
 
     def __iter__(self) -> Iterator[CommandSpec]:
@@ -127,25 +125,25 @@ class Registry:
         if phrase := self._phrases.get(tuple(words)):
             return Match(phrase, len(words), whole=True)
         for length in range(min(len(words), self._longest), 0, -1):
-            if spec := self._spelled.get(tuple(words[:length])):
+            if spec := self._commands.get(tuple(words[:length])):
                 return Match(spec, length, whole=False)
         return None
 
     def nearest(self, text: str) -> str | None:
         """Return the command, as people should write it, that is most like the text; None where none is like it."""
         words = folded(text[:_COMPARED]).split()
-        scored = [(likeness(" ".join(words), spelled), meant) for spelled, meant in self._spellings()]
-        for key, spec in self._spelled.items():
+        scored = [(likeness(" ".join(words), phrasing), meant) for phrasing, meant in self._phrasings()]
+        for key, spec in self._commands.items():
             start = likeness(" ".join(words[: len(key)]), " ".join(key))
             scored.append((_MORE_FOLLOWS * start, spec.name))
         score, meant = max(scored, key=lambda pair: pair[0], default=(0.0, ""))
         return meant if score >= _LIKE_ENOUGH else None
 
-    def _spellings(self) -> Iterator[tuple[str, str]]:
+    def _phrasings(self) -> Iterator[tuple[str, str]]:
         """Yield everything that may be a whole line, and what is to be written for it."""
-        for key, spec in (self._spelled | self._phrases).items():
+        for key, spec in (self._commands | self._phrases).items():
             yield " ".join(key), spec.name
-            for choice in spec.arguments.choices if spec.arguments and key in self._spelled else ():
+            for choice in spec.arguments.choices if spec.arguments and key in self._commands else ():
                 yield f"{' '.join(key)} {choice}", f"{spec.name} {choice}"
 
 

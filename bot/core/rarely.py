@@ -19,7 +19,7 @@ class Rarely:
         self._last: dict[Hashable, float] = {}
         self._held_back: dict[Hashable, int] = {}
 
-    def due(self, kind: Hashable = None) -> int | None:
+    def ready(self, kind: Hashable = None) -> int | None:
         """Return how many lines were held back since the last one if this one may be written, else None."""
         now = self._clock()
         last = self._last.get(kind)

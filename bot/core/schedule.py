@@ -21,11 +21,11 @@ DAYS_AROUND = (-2, -1, 0, 1, 2)
 class Schedule(Protocol):
     """When something is due."""
 
-    def last_due(self, now: float) -> float:
+    def last_time(self, now: float) -> float:
         """Return the last moment that is not after `now`."""
         ...
 
-    def next_due(self, now: float) -> float:
+    def next_time(self, now: float) -> float:
         """Return the first moment after `now`."""
         ...
 
@@ -44,11 +44,11 @@ class Daily:
     def __str__(self) -> str:
         return f"{self.at} {self.timezone}"
 
-    def last_due(self, now: float) -> float:
+    def last_time(self, now: float) -> float:
         """Return the last moment that is not after `now`."""
         return max(moment for moment in self._around(now) if moment <= now)
 
-    def next_due(self, now: float) -> float:
+    def next_time(self, now: float) -> float:
         """Return the first moment after `now`."""
         return min(moment for moment in self._around(now) if moment > now)
 
@@ -69,13 +69,13 @@ class Every:
         length, unit = next((length, unit) for length, unit in LENGTHS if self.seconds % length == 0)
         return f"every {self.seconds // length}{unit}"
 
-    def last_due(self, now: float) -> float:
+    def last_time(self, now: float) -> float:
         """Return the last moment that is not after `now`."""
         return float(math.floor(now / self.seconds) * self.seconds)
 
-    def next_due(self, now: float) -> float:
+    def next_time(self, now: float) -> float:
         """Return the first moment after `now`."""
-        return self.last_due(now) + self.seconds
+        return self.last_time(now) + self.seconds
 
 
 def _moment(day: date, at: time, zone: tzinfo) -> float:

@@ -58,34 +58,34 @@ class Remembered(Generic[K, V]):
         error_lasts: Callable[[Exception], float],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._kept: TLRUCache[K, V | Exception] = TLRUCache(
+        self._cached: TLRUCache[K, V | Exception] = TLRUCache(
             MOST,
-            ttu=lambda _, kept, now: now + (error_lasts(kept) if isinstance(kept, Exception) else lasts(kept)),
+            ttu=lambda _, cached, now: now + (error_lasts(cached) if isinstance(cached, Exception) else lasts(cached)),
             timer=clock,
         )
         self._flights: SingleFlight[K, V] = SingleFlight()
 
     async def get(self, key: K, make: Callable[[], Awaitable[V]]) -> V:
         """Return what is kept, or else what `make` gives; raises the error that it raised."""
-        kept = self._kept.get(key)
-        if isinstance(kept, Exception):
-            raise kept.with_traceback(None)
-        return kept if kept is not None else await self._flights.do(key, lambda: self._make(key, make))
+        cached = self._cached.get(key)
+        if isinstance(cached, Exception):
+            raise cached.with_traceback(None)
+        return cached if cached is not None else await self._flights.do(key, lambda: self._make(key, make))
 
     def forget(self, key: K) -> None:
         """Ask anew next time, even if an answer is on its way: it may be from before."""
-        self._kept.pop(key, None)
+        self._cached.pop(key, None)
         self._flights.forget(key)
 
     async def _make(self, key: K, make: Callable[[], Awaitable[V]]) -> V:
         try:
             made = await make()
         except Exception as error:
-            self._keep(key, error)
+            self._store(key, error)
             raise
-        self._keep(key, made)
+        self._store(key, made)
         return made
 
-    def _keep(self, key: K, made: V | Exception) -> None:
+    def _store(self, key: K, made: V | Exception) -> None:
         if self._flights.shared(key):
-            self._kept[key] = made
+            self._cached[key] = made

@@ -75,9 +75,9 @@ class Reader:
 
         https://docs.docker.com/reference/api/hub/latest/#tag/rate-limiting
         """
-        told = seconds_in(response.headers.get("Retry-After"))
+        wait = seconds_in(response.headers.get("Retry-After"))
         until = seconds_in(response.headers.get("X-Retry-After"))
-        return told if told is not None or until is None else max(0.0, until - self._now())
+        return wait if wait is not None or until is None else max(0.0, until - self._now())
 
 
 READER = PartKey[Reader]("reader")

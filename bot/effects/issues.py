@@ -36,7 +36,7 @@ OPENED, CLOSED = "opened an issue", "closed the issue #{number}"
 SAYS_SO, CHANGED = "the issue #{number} says so already", "the issue #{number} says so now"
 NEWER = "something newer was told in the issue of {key} already"
 LEFT_CLOSED = "somebody closed the issue #{number}, so it was left alone"
-TOLD_BEFORE = "told in an issue already"
+ALREADY_REPORTED = "told in an issue already"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +95,21 @@ class EnsureIssue:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Look for the open issue by its marker and our author id, then open, change or close it, or do nothing."""
-        told = NEWS_STATE.of(context.repository.id, "issue", self.news_key)
-        if self.news_key and not context.writes.may_have_twins and await context.records.get(told) is not None:
-            return Applied(TOLD_BEFORE, changed=False)
+        posted = NEWS_STATE.of(context.repository.id, "issue", self.news_key)
+        if self.news_key and not context.writes.may_have_twins and await context.records.get(posted) is not None:
+            return Applied(ALREADY_REPORTED, changed=False)
         moment = ISSUE_MOMENT.of(context.repository.id, self.key)
         newest = (await context.records.get(moment) or IssueMoment()).as_of
         if 0 < self.as_of < newest:
             return Applied(NEWER.format(key=self.key), changed=False)
-        applied = await self._keep(context)
+        applied = await self._ensure(context)
         if self.as_of > newest:
             await context.records.put(moment, IssueMoment(self.as_of))
         if self.news_key:
-            await context.records.put(told, NewsState(done=True))
+            await context.records.put(posted, NewsState(done=True))
         return applied
 
-    async def _keep(self, context: EffectContext) -> Applied:
+    async def _ensure(self, context: EffectContext) -> Applied:
         record = ISSUE.of(context.repository.id, self.key)
         issue = await context.records.get(record)
         known = issue.number if issue is not None else None
@@ -182,10 +182,10 @@ class EnsureIssue:
         if not self.news or _news_marker_in(issue.text("body")) == marker:
             return False
         number = issue.integer("number")
-        told = await marked_comments(context, number, marker)
-        for twin in told[1:]:
+        posted = await marked_comments(context, number, marker)
+        for twin in posted[1:]:
             await delete_comment(context, twin.id)
-        if told:
+        if posted:
             return False
         where = {"repo": context.repository.full_name, "number": str(number)}
         await context.github.post(COMMENTS, url_vars=where, data={"body": f"{marker}\n{self.news}"})

@@ -27,7 +27,7 @@ OURS = PULLS + "{?head,base,state,sort,direction,per_page}"
 ONE_PULL = PULLS + "/{number}"
 TREES, COMMITS = "/repos/{+repo}/git/trees", "/repos/{+repo}/git/commits"
 PLAIN_FILE = "100644"
-LOOKED_AT = "10"
+MOST_READ = "10"
 """Pull requests of the branch that are looked at, the newest first: one of them is open, or none is."""
 MOST_COMMITS = 10
 """Commits of ours that are remembered for a branch."""
@@ -123,7 +123,7 @@ class EnsurePull:
         owner = context.repository.full_name.partition("/")[0]
         where = {
             **{"repo": context.repository.full_name, "head": f"{owner}:{self.branch}", "base": self.base},
-            **{"state": "all", "sort": "created", "direction": "desc", "per_page": LOOKED_AT},
+            **{"state": "all", "sort": "created", "direction": "desc", "per_page": MOST_READ},
         }
         listed = [Payload(item, "pull_request") for item in await context.github.getitem(OURS, url_vars=where)]
         mine = [pull for pull in listed if _is_ours(pull, context)]

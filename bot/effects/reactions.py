@@ -48,30 +48,30 @@ class React:
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES, PULL_REQUESTS})
 
-    remark_kind: str
+    comment_kind: str
     id: int
     node_id: str
     content: str
 
     @classmethod
-    def to(cls, remark: UserComment, content: str) -> React:
+    def to(cls, comment: UserComment, content: str) -> React:
         """React to a remark; the body of a pull request is addressed by the number of its issue."""
-        number = remark.number if remark.kind == PULL_REQUEST_BODY else remark.id
-        return cls(remark_kind=remark.kind, id=number, node_id=remark.node_id, content=content)
+        number = comment.number if comment.kind == PULL_REQUEST_BODY else comment.id
+        return cls(comment_kind=comment.kind, id=number, node_id=comment.node_id, content=content)
 
     @property
     def target(self) -> str:
         """The reaction and what it is put on."""
-        return f"react:{self.remark_kind}:{self.id}:{self.content}"
+        return f"react:{self.comment_kind}:{self.id}:{self.content}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """React; what was deleted meanwhile needs no reaction any more."""
         try:
-            if self.remark_kind == REVIEW:
+            if self.comment_kind == REVIEW:
                 await _mutate(context, _ADD_REACTION, self.node_id, self.content)
             else:
                 where = _where(context, self.id)
-                await context.github.post(_PATHS[self.remark_kind], url_vars=where, data={"content": self.content})
+                await context.github.post(_PATHS[self.comment_kind], url_vars=where, data={"content": self.content})
         except GitHubException as error:
             if is_not_found(error):
                 return Applied("what was to be reacted to is gone", changed=False)
@@ -85,7 +85,7 @@ class RemoveReaction:
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES, PULL_REQUESTS})
 
-    remark_kind: str
+    comment_kind: str
     id: int
     node_id: str
     content: str
@@ -93,12 +93,12 @@ class RemoveReaction:
     @property
     def target(self) -> str:
         """The reaction and what it is removed from."""
-        return f"unreact:{self.remark_kind}:{self.id}:{self.content}"
+        return f"unreact:{self.comment_kind}:{self.id}:{self.content}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """Look for it among the reactions, and remove it."""
         try:
-            if self.remark_kind == REVIEW:
+            if self.comment_kind == REVIEW:
                 await _mutate(context, _REMOVE_REACTION, self.node_id, self.content)
                 return Applied(REMOVED.format(content=self.content))
             return await self._remove(context)
@@ -108,7 +108,7 @@ class RemoveReaction:
         return Applied(NO_REACTION.format(content=self.content), changed=False)
 
     async def _remove(self, context: EffectContext) -> Applied:
-        path, where = _PATHS[self.remark_kind], _where(context, self.id)
+        path, where = _PATHS[self.comment_kind], _where(context, self.id)
         removed = False
         async for item in context.github.getiter(path + "{?content}", url_vars={**where, "content": self.content}):
             given = Payload(item, "reaction")

@@ -20,9 +20,9 @@ def section_router(sections: tuple[str, ...]) -> Router:
     @router.on(SECTION_TEXT.name, name=SHOW_NAME)
     async def show(context: Context) -> Plan:
         """Write a section's text that was handed over."""
-        told = SECTION_TEXT.read(context.delivery.payload)
-        effect = ShowSection(told.section, told.number, told.sha, told.text, told.as_of)
-        return Plan((effect,), why=f"{told.section} of {told.sha} is known")
+        event = SECTION_TEXT.read(context.delivery.payload)
+        effect = ShowSection(event.section, event.number, event.sha, event.text, event.as_of)
+        return Plan((effect,), why=f"{event.section} of {event.sha} is known")
 
     # Always on: a section may outlive the key in app.yaml that it comes from.
     @router.on("pull_request", "synchronize", name=NAME)

@@ -26,7 +26,7 @@ SHOWN_SHA = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class SectionEvent:
     """A section that is to be computed: of which pull request and commit, and what its handler wants to know then.
 
     `asked` names who asked, the same for one request.
@@ -40,7 +40,7 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SectionText:
     """A section's text, in Markdown, of a commit; empty where there is nothing to be told.
 
     `as_of` is of when it tells, in seconds since 1970. `asked` names who asked, the same for one request.
@@ -54,22 +54,22 @@ class Told:
     asked: str = ""
 
 
-SECTION_DUE = InternalEvent(
+SECTION_EVENT = InternalEvent(
     "nightjar.section",
-    Due,
-    guid=lambda repository, due: f"section:{repository}:{due.number}:{due.section}:{due.asked}",
-    lock=lambda repository, due: f"section:{repository}#{due.number}:{due.section}",
-    action=lambda due: due.section,
-    number=lambda due: due.number,
+    SectionEvent,
+    guid=lambda repository, event: f"section:{repository}:{event.number}:{event.section}:{event.asked}",
+    lock=lambda repository, event: f"section:{repository}#{event.number}:{event.section}",
+    action=lambda event: event.section,
+    number=lambda event: event.number,
 )
 """A section is to be computed, in order with itself alone."""
 SECTION_TEXT = InternalEvent(
     "nightjar.section-text",
-    Told,
-    guid=lambda repository, told: f"section-text:{repository}:{told.number}:{told.section}:{told.asked}",
-    lock=lambda repository, told: f"pr:{repository}#{told.number}",
-    action=lambda told: told.section,
-    number=lambda told: told.number,
+    SectionText,
+    guid=lambda repository, shown: f"section-text:{repository}:{shown.number}:{shown.section}:{shown.asked}",
+    lock=lambda repository, shown: f"pr:{repository}#{shown.number}",
+    action=lambda shown: shown.section,
+    number=lambda shown: shown.number,
 )
 """The text of a section is to be written, in order with everything else of its pull request."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from bot.effects.comments import change_sections
-from bot.effects.section_state import SECTION, SECTION_DUE, SECTION_TEXT, Due, Shown, Told, marked
+from bot.effects.section_state import SECTION, SECTION_EVENT, SECTION_TEXT, SectionEvent, SectionText, Shown, marked
 from bot.engine.internal import announce
 from bot.github import sticky
 from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
@@ -46,8 +46,8 @@ class RequestSection:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Announce it, once for each intent."""
-        due = Due(self.section, self.number, self.sha, self.about, _digest(context.intent))
-        new = await announce(context.announce, SECTION_DUE, context.repository, due)
+        event = SectionEvent(self.section, self.number, self.sha, self.about, _digest(context.intent))
+        new = await announce(context.announce, SECTION_EVENT, context.repository, event)
         return Applied(ASKED.format(section=self.section, sha=self.sha[:7]), changed=new)
 
 
@@ -71,8 +71,8 @@ class SubmitSection:
     async def apply(self, context: EffectContext) -> Applied:
         """Announce it, once for each text that an intent has led to."""
         asked = _digest(f"{context.intent}\0{self.text}")
-        told = Told(self.section, self.number, self.sha, self.text, self.as_of, asked)
-        new = await announce(context.announce, SECTION_TEXT, context.repository, told)
+        written = SectionText(self.section, self.number, self.sha, self.text, self.as_of, asked)
+        new = await announce(context.announce, SECTION_TEXT, context.repository, written)
         return Applied(HANDED_OVER.format(section=self.section, sha=self.sha[:7]), changed=new)
 
 
@@ -100,21 +100,21 @@ class ShowSection:
         """Compare with what we know that it says, and ask GitHub only where that differs."""
         key = SECTION.of(context.repository.id, self.number, self.section)
         before = await context.records.get(key)
-        told = {"section": self.section, "sha": self.sha[:7], "number": self.number}
+        written = {"section": self.section, "sha": self.sha[:7], "number": self.number}
         if await confirmed_head(context.records, context.github, context.repository, self.number, self.sha) is None:
-            return Applied(MOVED.format(**told), changed=False)
+            return Applied(MOVED.format(**written), changed=False)
         if before is not None and before.as_of > self.as_of:
-            return Applied(NEWER.format(**told), changed=False)
+            return Applied(NEWER.format(**written), changed=False)
         after = Shown(self.sha, self.as_of, _digest(self.text))
         known = Shown("", 0.0, "") if before is None else before
         same = (known.digest, known.head) == (after.digest, "") and (known.sha == self.sha or not self.text)
         if same and not context.writes.may_have_twins:
-            return Applied(SAME.format(**told), changed=False)
+            return Applied(SAME.format(**written), changed=False)
         await change_sections(
             context, self.number, lambda present: sticky.with_section(present, self.section, self.text)
         )
         await context.records.put(key, after)
-        return Applied((WRITTEN if self.text else TAKEN_AWAY).format(**told))
+        return Applied((WRITTEN if self.text else TAKEN_AWAY).format(**written))
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,16 +57,16 @@ async def _no_answer(_: str) -> None:
 class Attempt:
     """What one try consists of.
 
-    `work` does it, under the `guard` of its process; `watch` hears the outcome and the seconds it took; `told` puts an
-    error into words for people; `answer` is given these words when the error is final; `retry_priority` is what the job
-    waits with.
+    `work` does it, under the `guard` of its process; `watch` hears the outcome and the seconds it took. `message` puts
+    an error into words for people, and `answer` is given them when the error is final. A job waits for its next try
+    with `retry_priority`.
     """
 
     job: Job
     work: Callable[[], Awaitable[Outcome]]
     guard: Guard
     watch: Callable[[str, float], None]
-    told: Callable[[Exception], str]
+    message: Callable[[Exception], str]
     kind_of: Callable[[BaseException], ErrorKind]
     labels: Mapping[str, str | int]
     retry_priority: int | None = None
@@ -141,16 +141,16 @@ class Attempt:
         """Store how the try ended; return what is to be raised, None where the job ends with the refusal."""
         now = time.time()
         seconds = next_try(error, tries, now, self.first_wait, self.kind_of(error))
-        told = self.told(error)
+        message = self.message(error)
         after = tries.after(error, now)
         outcome = RETRYING if seconds is not None else _final(error)
         if seconds is None:
-            await self.answer(told)
+            await self.answer(message)
         shown = AWAY if seconds is not None and is_away(error) else outcome
         note = Note(
             outcome=shown,
             text=describe(error),
-            told=told,
+            message=message,
             tries=after,
             writes=self.writes.state,
             is_user_error=isinstance(error, UserError),

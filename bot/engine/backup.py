@@ -46,9 +46,9 @@ def back_up(database: Database, target: Path) -> int:
     database.must_exist()
     if target.exists() and target.samefile(path):
         raise DatabaseError(ITSELF.format(path=target))
-    with _written_aside(path, target) as aside:
-        _copy(path, aside)
-        _check(aside, shown=path)
+    with _staged_file(path, target) as staged:
+        _copy(path, staged)
+        _check(staged, shown=path)
     return target.stat().st_size
 
 
@@ -64,9 +64,9 @@ def restore(database: Database, source: Path) -> None:
         raise DatabaseError(NO_BACKUP.format(path=source))
     if path.exists() and source.samefile(path):
         raise DatabaseError(ITSELF.format(path=source))
-    with database.sole(), _written_aside(source, path) as aside:
-        _copy(source, aside)
-        _check(aside, shown=source)
+    with database.sole(), _staged_file(source, path) as staged:
+        _copy(source, staged)
+        _check(staged, shown=source)
 
 
 def _file_of(database: Database, command: str) -> Path:
@@ -76,21 +76,21 @@ def _file_of(database: Database, command: str) -> Path:
 
 
 @contextlib.contextmanager
-def _written_aside(source: Path, target: Path) -> Generator[Path]:
+def _staged_file(source: Path, target: Path) -> Generator[Path]:
     """Give a place for a new file, which then replaces `target` in one step, and survives a power cut."""
-    aside = target.with_name(f".{target.name}.{os.getpid()}.new")
+    staged = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:
         # It holds what private repositories say: for nobody but its owner.
-        os.close(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        yield aside
-        _like(aside, target)
-        _sync(aside)
-        _replace(aside, target)
+        os.close(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        yield staged
+        _like(staged, target)
+        _sync(staged)
+        _replace(staged, target)
     except (OSError, sqlite3.Error) as error:
         raise DatabaseError(NOT_COPIED.format(source=source, target=target, error=_reason(error))) from None
     finally:
-        aside.unlink(missing_ok=True)
-        _remove_companions(aside)
+        staged.unlink(missing_ok=True)
+        _remove_companions(staged)
     try:
         _remove_companions(target, OLD)
         _sync(target.parent)

@@ -38,7 +38,7 @@ _MOMENTS: LiteralString = """, recent AS (
         UNION ALL SELECT at + 60 FROM recent WHERE place = %(per_minute)s
         UNION ALL SELECT at + 3600 FROM recent WHERE place = %(per_hour)s) AS moments
 )"""
-_DUE: LiteralString = _CLOCK + _MOMENTS
+_WHEN: LiteralString = _CLOCK + _MOMENTS
 
 # Two processes that book at one moment choose the same number: the primary key lets one of them through.
 _INSERT: LiteralString = """
@@ -49,8 +49,8 @@ ON CONFLICT DO NOTHING
 RETURNING number, at - coalesce(CAST(%(now)s AS double precision), date_part('epoch', now())) AS wait
 """
 _SELECT: LiteralString = " SELECT at - now AS wait FROM due, clock"
-BOOK: LiteralString = _DUE + _INSERT
-WAIT: LiteralString = _DUE + _SELECT
+BOOK: LiteralString = _WHEN + _INSERT
+WAIT: LiteralString = _WHEN + _SELECT
 
 # Moments that lie beyond what anybody books ahead keep their distances: what was written in one second counts as
 # written in one second.
@@ -105,8 +105,8 @@ class Budget:
                 if number % SWEEP_EVERY == 0:
                     await self._rows(FORGET, {"budget": name})
                 return max(0.0, wait)
-            (due,) = await self._rows(WAIT, values)
-            wait = cast(float, due["wait"])
+            (row,) = await self._rows(WAIT, values)
+            wait = cast(float, row["wait"])
             if wait <= patience:
                 continue  # another process booked at this moment
             moved = await self._rows(SET_BACK, {"budget": name})

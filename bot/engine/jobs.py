@@ -22,7 +22,7 @@ DELIVERY_PRIORITY, URGENT_PRIORITY = 0, 1
 an earlier delivery of the same lock still has to do. The latter do not starve: `bot.engine.upkeep.let_old_go_first`."""
 HANDLE_PRIORITY, HANDLE_RETRY_PRIORITY = 8, 2
 EFFECT_PRIORITY, EFFECT_RETRY_PRIORITY = 10, 6
-CONCLUDE_PRIORITY, CONCLUDE_RETRY_PRIORITY = 7, 4
+CONCLUSION_PRIORITY, CONCLUSION_RETRY_PRIORITY = 7, 4
 
 LONGEST_KEY = 500
 """Characters; an entry of PostgreSQL's index holds 2704 bytes at most."""
@@ -79,18 +79,18 @@ class Origin:
     received_at: float
     replay: int
     lock: str | None
-    told: str | None = None
+    message: str | None = None
     """What people are to be told, where this is the answer to a plan that failed."""
 
     @classmethod
     def read(cls, args: Mapping[str, Any], lock: str | None) -> Origin:
         """Read the origin out of a job's arguments."""
-        names = ("guid", "handler", "intent", "delivery_job", "received_at", "replay", "told")
+        names = ("guid", "handler", "intent", "delivery_job", "received_at", "replay", "message")
         return cls(**{name: args[name] for name in names}, lock=lock)
 
-    def answer(self, told: str) -> Origin:
+    def answer(self, message: str) -> Origin:
         """Return the origin of the answer to this plan's failure."""
-        return replace(self, told=told)
+        return replace(self, message=message)
 
     @property
     def args(self) -> JSONDict:
@@ -102,18 +102,18 @@ class Origin:
             "delivery_job": self.delivery_job,
             "received_at": self.received_at,
             "replay": self.replay,
-            "told": self.told,
+            "message": self.message,
         }
 
     @property
     def of_what(self) -> str:
         """What sets the keys of an answer apart from those of the plan: a replay may succeed and do the real thing."""
-        return "" if self.told is None else "-of-failure"
+        return "" if self.message is None else "-of-failure"
 
 
 def plan_job(origin: Origin) -> NewJob:
     """Describe the job that lets one handler plan, or plan how people hear of its failure."""
-    replay = (origin.replay,) if origin.replay and origin.told is None else ()
+    replay = (origin.replay,) if origin.replay and origin.message is None else ()
     return NewJob(
         key=key_of(f"plan{origin.of_what}", origin.handler, origin.intent, *replay),
         task=HANDLE,
@@ -126,8 +126,8 @@ def plan_job(origin: Origin) -> NewJob:
 def effect_jobs(origin: Origin, plan: int, repository: Repository, planned: PlannedEffects) -> list[NewJob]:
     """Describe the jobs of the effects that job `plan` came to, and of its conclusion."""
     jobs = [_effect_job(origin, plan, repository, effect) for effect in planned.effects]
-    if planned.conclude_with is not None:
-        jobs.append(_conclude_job(origin, plan, planned.conclude_with))
+    if planned.conclusion_basis is not None:
+        jobs.append(_conclusion_job(origin, plan, planned.conclusion_basis))
     return jobs
 
 
@@ -138,19 +138,19 @@ def conclusion_jobs(
 
     A replay concludes anew: its effects are other jobs than those of the conclusion before.
     """
-    if planned.conclude_with is not None:
+    if planned.conclusion_basis is not None:
         raise ValueError(f"{origin.handler}: a conclusion has no conclude stage of its own")
     prefix = ("effect-of-conclusion", number)
     return [_effect_job(origin, conclusion, repository, effect, prefix, number) for effect in planned.effects]
 
 
-def _conclude_job(origin: Origin, plan: int, conclude_with: Mapping[str, Any]) -> NewJob:
+def _conclusion_job(origin: Origin, plan: int, conclusion_basis: Mapping[str, Any]) -> NewJob:
     return NewJob(
         key=key_of(f"conclude{origin.of_what}", origin.handler, origin.intent),
         task=CONCLUDE,
-        args={**origin.args, "plan_job": plan, "conclude_with": dict(conclude_with), "conclusion": 1},
+        args={**origin.args, "plan_job": plan, "conclusion_basis": dict(conclusion_basis), "conclusion": 1},
         lock=origin.lock,
-        priority=CONCLUDE_PRIORITY,
+        priority=CONCLUSION_PRIORITY,
     )
 
 

@@ -273,7 +273,7 @@ def _plans(derived: Sequence[Mapping[str, Any]]) -> Iterable[PlanRecord]:
     for row in derived:
         if row["task_name"] in (HANDLE, CONCLUDE):
             args = row["args"]
-            if args["told"] is not None and not effects[row["id"]] and row["status"] == "succeeded":
+            if args["message"] is not None and not effects[row["id"]] and row["status"] == "succeeded":
                 continue  # there was nobody to tell of the failure
             yield PlanRecord(
                 job=_job(row),
@@ -288,7 +288,7 @@ def _plans(derived: Sequence[Mapping[str, Any]]) -> Iterable[PlanRecord]:
 def _stage(task: str, args: Mapping[str, Any]) -> Stage:
     if task == CONCLUDE:
         return Stage.CONCLUSION
-    return Stage.PLAN if args["told"] is None else Stage.ANSWER
+    return Stage.PLAN if args["message"] is None else Stage.ANSWER
 
 
 def _effect(row: Mapping[str, Any]) -> EffectRecord:

@@ -1,6 +1,6 @@
 """What became of each job: one note per job, beside its row, written by the worker that ran it.
 
-The column `text` holds a JSON object: `text` in words for operators, `told` in words for people, `tries` so far, and
+The column `text` holds a JSON object: `text` in words for operators, `message` in words for people, `tries` so far, and
 for a delivery what it is about.
 """
 
@@ -41,7 +41,7 @@ class Note:
 
     outcome: str = ""
     text: str = ""
-    told: str = ""
+    message: str = ""
     tries: Tries = field(default_factory=Tries)
     about: Mapping[str, Any] = field(default_factory=dict)
     writes: Mapping[str, Any] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Note:
     value: Any = None
     """What the effect returned for the conclude stage, as JSON."""
     is_user_error: bool = False
-    """Whether it failed by a `UserError`: `told` then says what somebody has to do."""
+    """Whether it failed by a `UserError`: `message` then says what somebody has to do."""
 
     @classmethod
     def read(cls, outcome: str | None, stored: str | None) -> Note:
@@ -60,7 +60,7 @@ class Note:
         return cls(
             outcome=outcome,
             text=value.get("text", ""),
-            told=value.get("told", ""),
+            message=value.get("message", ""),
             tries=Tries.read(value.get("tries", {})),
             about=value.get("about", {}),
             writes=value.get("writes", {}),
@@ -71,7 +71,7 @@ class Note:
     def written(self) -> str:
         """Return the JSON text that is stored."""
         tries, about, writes = self.tries.asdict(), dict(self.about), dict(self.writes)
-        note: JSONDict = {"text": self.text, "told": self.told, "tries": tries, "about": about, "writes": writes}
+        note: JSONDict = {"text": self.text, "message": self.message, "tries": tries, "about": about, "writes": writes}
         return text.dumps({**note, "value": self.value, "is_user_error": self.is_user_error})
 
 

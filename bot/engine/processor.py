@@ -48,7 +48,7 @@ class PlannedEffects:
 
     effects: tuple[PlannedEffect, ...] = ()
     why: str = ""
-    conclude_with: JsonObject | None = None
+    conclusion_basis: JsonObject | None = None
     """What the conclude stage is given beside the outcomes; None: the plan has no conclude stage."""
 
 
@@ -87,7 +87,7 @@ class EndedEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class ConcludeJob:
+class ConclusionJob:
     """A plan whose effects have all ended, so that its handler decides what follows.
 
     `again`: an earlier conclusion, or the answer to a failed plan, may have been shown to people already.
@@ -95,7 +95,7 @@ class ConcludeJob:
 
     handler: str
     intent: str
-    conclude_with: JsonObject
+    conclusion_basis: JsonObject
     ended: Sequence[EndedEffect]
     again: bool = False
 
@@ -135,7 +135,7 @@ class ErrorKind(Enum):
 
 
 class Processor(Protocol):
-    """What the engine calls. Any method but `told` may raise; `bot/engine/retry.py` says what comes of which error."""
+    """What the engine calls. Any method but `message` may raise; `bot/engine/retry.py` has what each error leads to."""
 
     async def handlers_for(self, delivery: Delivery) -> Routing:
         """Name the handlers that want a delivery, or say why nobody does."""
@@ -149,11 +149,11 @@ class Processor(Protocol):
         """Let one handler decide; nothing is written to GitHub."""
         ...
 
-    async def plan_failure(self, delivery: Delivery, handler: str, intent: str, told: str) -> PlannedEffects:
-        """Decide how people hear that planning has failed for good; `told` is what `told` said of the error."""
+    async def plan_failure(self, delivery: Delivery, handler: str, intent: str, message: str) -> PlannedEffects:
+        """Decide how people hear that planning has failed for good; `message` is what `message` said of the error."""
         ...
 
-    async def conclude(self, delivery: Delivery, job: ConcludeJob) -> PlannedEffects:
+    async def conclude(self, delivery: Delivery, job: ConclusionJob) -> PlannedEffects:
         """Let a handler decide what follows from how the effects of its plan ended; nothing is written to GitHub."""
         ...
 
@@ -161,7 +161,7 @@ class Processor(Protocol):
         """Apply one effect: look, then write. It may be called again after a crash at any point."""
         ...
 
-    def told(self, error: Exception, guid: str) -> str:
+    def message(self, error: Exception, guid: str) -> str:
         """Put a failure into words that may be shown to people."""
         ...
 

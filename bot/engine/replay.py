@@ -10,7 +10,7 @@ from bot.core.errors import UserError
 from bot.core.events import Delivery, intent_key
 from bot.engine.jobs import replay_job
 from bot.engine.journal import FAILED, DeliveryRecord, Journal, PlanRecord, Stage
-from bot.engine.processor import ConcludeJob, EffectState, EndedEffect, PlannedEffect, PlannedEffects, Processor
+from bot.engine.processor import ConclusionJob, EffectState, EndedEffect, PlannedEffect, PlannedEffects, Processor
 from bot.engine.store import Store
 from bot.engine.tasks import Tasks
 
@@ -38,7 +38,7 @@ async def replay(store: Store, journal: Journal, guid: str) -> None:
         await store.connector.execute_query_async(CANCEL, ids=superseded)
         again = [plan.job.job_id for plan in conclusions]
         for job in again:
-            await store.conclude_anew(job)
+            await store.restart_conclusion(job)
         jobs = dict.fromkeys([*failed, *again])
         await store.begin_anew([job for job in jobs if job not in superseded])
     elif record.settled:
@@ -130,10 +130,10 @@ async def _concluded(
     processor: Processor, delivery: Delivery, handler: str, intent: str, planned: PlannedEffects
 ) -> PlannedEffects | None:
     """Return what a handler would conclude if every effect of its plan were applied; None without a conclude stage."""
-    if planned.conclude_with is None:
+    if planned.conclusion_basis is None:
         return None
     ended = [EndedEffect(one.target, one.effect, EffectState.APPLIED, "", simulated=True) for one in planned.effects]
-    return await processor.conclude(delivery, ConcludeJob(handler, intent, planned.conclude_with, ended))
+    return await processor.conclude(delivery, ConclusionJob(handler, intent, planned.conclusion_basis, ended))
 
 
 def _shown(effects: Sequence[PlannedEffect]) -> list[dict[str, Any]]:

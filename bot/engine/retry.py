@@ -20,7 +20,7 @@ from sqlalchemy import exc as database
 from bot.core.errors import OUTAGE_PATIENCE, Away, PayloadError, Refusal, StorageError, TryAgain, UnknownName, UserError
 from bot.engine.outage import is_outage
 from bot.engine.processor import ErrorKind
-from bot.engine.writes import LookAgain
+from bot.engine.writes import CheckAgain
 
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 600.0
@@ -56,7 +56,7 @@ MAX_ALONE = 3
 SUSPECT_PAUSE = 5.0
 """Seconds after which a suspect that could not be alone tries again."""
 
-PASSING = (
+TRANSIENT = (
     TryAgain,
     StorageError,
     GitHubBroken,
@@ -134,14 +134,14 @@ class Tries:
         ended = replace(self, alone=0)
         if is_away(error):
             return replace(ended, away=self.away + 1, away_since=self.away_since or now)
-        if isinstance(error, LookAgain):  # between two tries of a write that may be without an answer
+        if isinstance(error, CheckAgain):  # between two tries of a write that may be without an answer
             return replace(ended, away=self.away + 1)
         if isinstance(error, Again | asyncio.CancelledError):
             return replace(ended, stopped=self.stopped + 1)
         answered = replace(ended, away_since=0.0)
         if isinstance(error, TryAgain) and error.retry_in is not None:
             return replace(answered, named=self.named + 1)
-        if isinstance(error, PASSING):
+        if isinstance(error, TRANSIENT):
             return replace(answered, backed_off=self.backed_off + 1)
         return replace(answered, faults=self.faults + 1)
 
@@ -175,12 +175,12 @@ def next_try(
         return None
     if is_away(error):
         return _until_answered(error, now - (tries.away_since or now), first_wait)
-    if isinstance(error, LookAgain):
+    if isinstance(error, CheckAgain):
         return error.retry_in
     if isinstance(error, TryAgain) and error.retry_in is not None:
         named = min(max(error.retry_in, 0.0), LONGEST_NAMED_WAIT)
         return _jittered(named) if tries.named < MAX_NAMED_WAITS else None
-    if isinstance(error, PASSING):
+    if isinstance(error, TRANSIENT):
         return _back_off(tries.backed_off, first_wait) if tries.backed_off + 1 < MAX_TRIES else None
     return _back_off(tries.faults, first_wait) if tries.faults + 1 < MAX_FAULT_TRIES else None
 

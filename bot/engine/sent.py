@@ -13,10 +13,10 @@ from bot.engine.attempt import Outcome, id_of
 from bot.engine.notes import WRITING, Note, read_note, write_note
 from bot.engine.processor import ErrorKind
 from bot.engine.retry import is_final
-from bot.engine.writes import LookAgain, Writes
+from bot.engine.writes import CheckAgain, Writes
 
 
-async def writes_of(connector: BaseAsyncConnector, job: Job, look_after: float) -> Writes:
+async def writes_of(connector: BaseAsyncConnector, job: Job, check_after: float) -> Writes:
     """Return what earlier tries of a job have sent. What this try sends is stored before it is sent."""
     job_id = id_of(job)
     note = await read_note(connector, job_id) if job.attempts else Note()
@@ -26,7 +26,7 @@ async def writes_of(connector: BaseAsyncConnector, job: Job, look_after: float) 
         now = await read_note(connector, job_id)
         await write_note(connector, job_id, replace(now, outcome=WRITING, writes=state))
 
-    return Writes(note.writes, save, look_after)
+    return Writes(note.writes, save, check_after)
 
 
 async def apply_and_heal(
@@ -34,12 +34,12 @@ async def apply_and_heal(
 ) -> Outcome:
     """Apply an effect. Where a write had to be sent again, come back until twins of it would have been found.
 
-    Raises `LookAgain` to come back, and what `apply` raises.
+    Raises `CheckAgain` to come back, and what `apply` raises.
     """
     outcome = Outcome(**writes.outcome) if writes.outcome else None
     try:
         applied = await apply()
-    except LookAgain:
+    except CheckAgain:
         if outcome is None:
             raise
     except Exception as error:
@@ -50,6 +50,6 @@ async def apply_and_heal(
         outcome = outcome or applied
     if outcome is None:
         raise AssertionError("an effect that was not applied raises")
-    if again := writes.look_for_twins(asdict(outcome)):
+    if again := writes.check_for_twins(asdict(outcome)):
         raise again
     return outcome

@@ -27,7 +27,7 @@ from bot.engine.journal import DeliveryRecord, Journal
 from bot.engine.once import NewJob, defer_once
 from bot.engine.processor import (
     AppliedEffect,
-    ConcludeJob,
+    ConclusionJob,
     EffectJob,
     ErrorKind,
     NobodyWatches,
@@ -49,7 +49,7 @@ from bot.engine.worker import Pace, Supervisor
 __all__ = [
     "AppliedEffect",
     "Backlog",
-    "ConcludeJob",
+    "ConclusionJob",
     "EffectJob",
     "Engine",
     "Observer",
@@ -299,7 +299,7 @@ class Engine:
         if self._processor is None:
             raise RuntimeError(NO_PROCESSOR)
         return Tasks(
-            self._store, self._processor, self._observer, self._guard, self._pace.look_after, self._pace.first_wait
+            self._store, self._processor, self._observer, self._guard, self._pace.check_after, self._pace.first_wait
         )
 
     async def _forget_old(self) -> str:

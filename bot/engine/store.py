@@ -12,7 +12,7 @@ from bot.core.errors import PayloadError
 from bot.core.events import Delivery
 from bot.engine.jobs import (
     CONCLUDE,
-    CONCLUDE_PRIORITY,
+    CONCLUSION_PRIORITY,
     DELIVERY_PRIORITY,
     EFFECT,
     EFFECT_PRIORITY,
@@ -59,7 +59,7 @@ UPDATE procrastinate_jobs
 """
 PRIORITIES = {
     "effect": EFFECT_PRIORITY,
-    "conclude": CONCLUDE_PRIORITY,
+    "conclude": CONCLUSION_PRIORITY,
     "handle": HANDLE_PRIORITY,
     "delivery": DELIVERY_PRIORITY,
 }
@@ -94,7 +94,7 @@ class Store:
         of_plan = [row for row in rows if row["task_name"] == EFFECT and _is_of_plan(row["args"])]
         if not all(row["status"] in ENDED for row in of_plan):
             return None
-        return [_ended(row) for row in of_plan], any(row["args"]["told"] is not None for row in rows)
+        return [_ended(row) for row in of_plan], any(row["args"]["message"] is not None for row in rows)
 
     async def defer(self, jobs: Sequence[NewJob]) -> list[Deferred]:
         """Insert those jobs that are not there yet, in one statement."""
@@ -113,16 +113,16 @@ class Store:
         if failed or len(found) < len(jobs):
             for job in conclude:
                 stored = found[ONCE + job.key]
-                await self.conclude_anew(stored["id"], job.args["conclude_with"])
+                await self.restart_conclusion(stored["id"], job.args["conclusion_basis"])
                 if stored["status"] == "succeeded":
                     failed.append(stored["id"])
         await self.begin_anew(failed)
         return await self.defer(jobs)
 
-    async def conclude_anew(self, job_id: int, conclude_with: object = None) -> None:
+    async def restart_conclusion(self, job_id: int, conclusion_basis: object = None) -> None:
         """Let a conclude job that begins anew plan effects of its own, by what is given or by what it has."""
         args = await self.arguments(job_id) or {}
-        more = {"conclude_with": conclude_with} if conclude_with is not None else {}
+        more = {"conclusion_basis": conclusion_basis} if conclusion_basis is not None else {}
         args = {**args, **more, "conclusion": args["conclusion"] + 1}
         await self.connector.execute_query_async(SET_ARGS, id=job_id, args=args)
 
@@ -147,13 +147,13 @@ def subject_of(delivery: Delivery) -> dict[str, Any]:
 
 
 def _is_of_plan(args: dict[str, Any]) -> bool:
-    return args["told"] is None and not args["conclusion"]
+    return args["message"] is None and not args["conclusion"]
 
 
 def _ended(row: dict[str, Any]) -> EndedEffect:
     note, args = Note.read(row["outcome"], row["note"]), row["args"]
     state = _state(row["status"], note)
-    text = (note.told or UNKNOWN_END) if state.is_failure else note.text
+    text = (note.message or UNKNOWN_END) if state.is_failure else note.text
     return EndedEffect(args["target"], args["effect"], state, text, note.value)
 
 

@@ -22,7 +22,7 @@ from bot.engine import notes
 from bot.engine.attempt import Attempt, Outcome, id_of
 from bot.engine.guard import Guard
 from bot.engine.jobs import (
-    CONCLUDE_RETRY_PRIORITY,
+    CONCLUSION_RETRY_PRIORITY,
     EFFECT_RETRY_PRIORITY,
     HANDLE_RETRY_PRIORITY,
     Origin,
@@ -32,16 +32,16 @@ from bot.engine.jobs import (
     repository_of,
 )
 from bot.engine.once import NewJob
-from bot.engine.processor import AppliedEffect, ConcludeJob, EffectJob, Observer, PlannedEffects, Processor
+from bot.engine.processor import AppliedEffect, ConclusionJob, EffectJob, Observer, PlannedEffects, Processor
 from bot.engine.retry import FIRST_WAIT, Again
 from bot.engine.sent import apply_and_heal, writes_of
 from bot.engine.store import Store, subject_of
-from bot.engine.writes import LOOK_AFTER, Writes
+from bot.engine.writes import CHECK_AFTER, Writes
 
 FOR_HANDLERS = "for {handlers}"
 ALREADY_HANDLED = "{handlers}: already handled as {intent}"
 PLANNED_BEFORE = "planned before its worker was lost"
-BODY_GONE = "The text of this delivery is no longer kept, so it cannot be handled again."
+NO_BODY = "The text of this delivery is no longer kept, so it cannot be handled again."
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -55,12 +55,12 @@ class Tasks:
         processor: Processor,
         observer: Observer,
         guard: Guard,
-        look_after: float = LOOK_AFTER,
+        check_after: float = CHECK_AFTER,
         first_wait: float = FIRST_WAIT,
     ) -> None:
         self._store = store
         self._guard = guard
-        self._look_after = look_after
+        self._check_after = check_after
         self._first_wait = first_wait
         self.processor = processor
         self._observer = observer
@@ -91,12 +91,12 @@ class Tasks:
         async def work() -> Outcome:
             return await self._plan_and_store(job, origin)
 
-        async def answer(told: str) -> None:
-            if origin.told is None:
-                await self._store.defer_again([plan_job(origin.answer(told))])
+        async def answer(message: str) -> None:
+            if origin.message is None:
+                await self._store.defer_again([plan_job(origin.answer(message))])
 
         def watch(outcome: str, seconds: float) -> None:
-            if origin.told is None:
+            if origin.message is None:
                 self._observer.handler(origin.handler, outcome, seconds)
 
         await Attempt(
@@ -105,7 +105,7 @@ class Tasks:
             guard=self._guard,
             first_wait=self._first_wait,
             watch=watch,
-            told=lambda error: self.processor.told(error, origin.guid),
+            message=lambda error: self.processor.message(error, origin.guid),
             kind_of=self.processor.kind_of,
             labels={"delivery": origin.guid, "handler": origin.handler},
             retry_priority=HANDLE_RETRY_PRIORITY,
@@ -117,7 +117,7 @@ class Tasks:
         job, origin = context.job, Origin.read(args, context.job.lock)
         kind = str(args["effect"].get("kind", ""))
         with self._guard.outliving(id_of(job)):
-            writes = await writes_of(self._store.connector, job, self._look_after)
+            writes = await writes_of(self._store.connector, job, self._check_after)
 
         async def work() -> Outcome:
             return await apply_and_heal(writes, lambda: self._apply(origin, args, writes), self.processor.kind_of)
@@ -129,7 +129,7 @@ class Tasks:
             first_wait=self._first_wait,
             writes=writes,
             watch=lambda outcome, seconds: self._observer.effect(kind, outcome, seconds),
-            told=lambda error: self.processor.told(error, origin.guid),
+            message=lambda error: self.processor.message(error, origin.guid),
             kind_of=self.processor.kind_of,
             labels={"delivery": origin.guid, "handler": origin.handler, "target": args["target"]},
             retry_priority=EFFECT_RETRY_PRIORITY,
@@ -148,17 +148,17 @@ class Tasks:
             guard=self._guard,
             first_wait=self._first_wait,
             watch=lambda outcome, seconds: self._observer.handler(origin.handler, outcome, seconds),
-            told=lambda error: self.processor.told(error, origin.guid),
+            message=lambda error: self.processor.message(error, origin.guid),
             kind_of=self.processor.kind_of,
             labels={"delivery": origin.guid, "handler": origin.handler},
-            retry_priority=CONCLUDE_RETRY_PRIORITY,
+            retry_priority=CONCLUSION_RETRY_PRIORITY,
         ).run(self._store.connector)
 
     async def delivery(self, job_id: int) -> Delivery:
         """Read a delivery out of its job; raises `UserError` when it is no longer kept."""
         args = await self._store.arguments(job_id)
         if args is None:
-            raise UserError(BODY_GONE)
+            raise UserError(NO_BODY)
         return Delivery(args["guid"], args["event"], Payload(json.loads(args["body"])), args["received_at"])
 
     async def _deliver(
@@ -170,7 +170,7 @@ class Tasks:
             guard=self._guard,
             first_wait=self._first_wait,
             watch=lambda outcome, _: self._observer.delivery(event, outcome, time.time() - received_at),
-            told=lambda error: self.processor.told(error, guid),
+            message=lambda error: self.processor.message(error, guid),
             kind_of=self.processor.kind_of,
             labels={"delivery": guid, "event_name": event},
         ).run(self._store.connector)
@@ -194,10 +194,10 @@ class Tasks:
         # On a second try the jobs that are there already are most likely those of the first.
         wanted = [o.handler for o, one in zip(origins, deferred, strict=True) if one.new or job.attempts]
         known = [origin.handler for origin in origins if origin.handler not in wanted]
-        told = [FOR_HANDLERS.format(handlers=", ".join(wanted))] if wanted else []
+        text = [FOR_HANDLERS.format(handlers=", ".join(wanted))] if wanted else []
         if known:
-            told.append(ALREADY_HANDLED.format(handlers=", ".join(known), intent=intent))
-        return Outcome(notes.ROUTED if wanted else notes.IGNORED, "; ".join(told), about)
+            text.append(ALREADY_HANDLED.format(handlers=", ".join(known), intent=intent))
+        return Outcome(notes.ROUTED if wanted else notes.IGNORED, "; ".join(text), about)
 
     async def _plan_and_store(self, job: Job, origin: Origin) -> Outcome:
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job)):
@@ -205,7 +205,7 @@ class Tasks:
             return Outcome(notes.PLANNED, PLANNED_BEFORE)
         delivery = await self.delivery(origin.delivery_job)
         planned = await self._plan(delivery, origin)
-        if planned.effects or planned.conclude_with is not None:
+        if planned.effects or planned.conclusion_basis is not None:
             repository = Repository.of(delivery.payload)
             await self._defer(origin, effect_jobs(origin, id_of(job), repository, planned))
         return Outcome(notes.PLANNED, planned.why)
@@ -217,20 +217,20 @@ class Tasks:
         found = await self._store.ended(origin)
         if found is None:
             # Behind the effects' retries; until then it was before the retries of other handlers.
-            raise Again(0, CONCLUDE_RETRY_PRIORITY)
+            raise Again(0, CONCLUSION_RETRY_PRIORITY)
         ended, answered = found
         delivery = await self.delivery(origin.delivery_job)
         planned = await self.processor.conclude(
             delivery,
-            ConcludeJob(origin.handler, origin.intent, args["conclude_with"], ended, again=answered or number > 1),
+            ConclusionJob(origin.handler, origin.intent, args["conclusion_basis"], ended, again=answered or number > 1),
         )
         repository = Repository.of(delivery.payload)
         await self._store.defer(conclusion_jobs(origin, id_of(job), number, repository, planned))
         return Outcome(notes.CONCLUDED, planned.why)
 
     async def _plan(self, delivery: Delivery, origin: Origin) -> PlannedEffects:
-        if origin.told is not None:
-            return await self.processor.plan_failure(delivery, origin.handler, origin.intent, origin.told)
+        if origin.message is not None:
+            return await self.processor.plan_failure(delivery, origin.handler, origin.intent, origin.message)
         return await self.processor.plan(delivery, origin.handler, origin.intent)
 
     async def _apply(self, origin: Origin, args: dict[str, Any], writes: Writes) -> Outcome:
@@ -248,7 +248,7 @@ class Tasks:
         return _outcome(applied)
 
     async def _defer(self, origin: Origin, jobs: Sequence[NewJob]) -> None:
-        if origin.replay or origin.told is not None:
+        if origin.replay or origin.message is not None:
             await self._store.defer_again(jobs)
         else:
             await self._store.defer(jobs)

@@ -82,7 +82,7 @@ class Timers:
             work=work,
             guard=self._guard,
             watch=lambda *_: None,
-            told=str,
+            message=str,
             kind_of=self._kind_of,
             labels={"timer": name},
         ).run(self._connector)

@@ -18,7 +18,7 @@ from bot.engine.guard import JOB_SECONDS
 from bot.engine.manager import EngineJobManager
 from bot.engine.retry import FIRST_WAIT, Failed
 from bot.engine.upkeep import TOLERATED, clock, count_anew, let_old_go_first, requeue_stalled
-from bot.engine.writes import LOOK_AFTER
+from bot.engine.writes import CHECK_AFTER
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a worker that ended is started again: doubled each time, until one has held out."""
@@ -49,7 +49,7 @@ class Pace:
     job: float = JOB_SECONDS
     first_wait: float = FIRST_WAIT
     """Until a job that failed for a reason that may pass is tried again for the first time: `bot.engine.retry`."""
-    look_after: float = LOOK_AFTER
+    check_after: float = CHECK_AFTER
     """Until a write of which nobody knows what became of it is looked for once and again: `bot.engine.writes`."""
 
 
@@ -65,7 +65,7 @@ class Supervisor:
         self._stopping = asyncio.Event()
         self._problem = NOT_STARTED
         self._ahead: float | None = None
-        logging.getLogger("procrastinate.worker").addFilter(_not_told_yet)
+        logging.getLogger("procrastinate.worker").addFilter(_not_reported_yet)
         app.job_manager = self._manager
 
     @property
@@ -165,7 +165,7 @@ class Supervisor:
             await asyncio.wait_for(self._stopping.wait(), seconds)
 
 
-def _not_told_yet(record: logging.LogRecord) -> bool:
+def _not_reported_yet(record: logging.LogRecord) -> bool:
     """Leave out Procrastinate's word on a failed job: `bot.engine.attempt` has said why, with the delivery's id."""
     return not (record.exc_info and isinstance(record.exc_info[1], Failed))
 

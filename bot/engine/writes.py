@@ -2,7 +2,7 @@
 
 A request whose answer is lost may still take effect, seconds later. So each write is noted before it is sent. Another
 try of the same job looks for its trace first, as every effect does, and may send it again only after two looks that
-found nothing, each `LOOK_AFTER` seconds after what was before: GitHub's lists lag. If the write then had to be sent
+found nothing, each `CHECK_AFTER` seconds after what was before: GitHub's lists lag. If the write then had to be sent
 again, the effect is applied twice more without permission to write, so that it finds and heals a twin.
 """
 
@@ -15,9 +15,9 @@ from typing import Any
 
 from bot.core.errors import TryAgain
 
-LOOK_AFTER = 12.0
+CHECK_AFTER = 12.0
 """Seconds, by GitHub's clock, until a write that was sent shows in GitHub's lists, if it took effect at all."""
-LOOKS = 2
+CHECKS_OF_WRITE = 2
 """Looks that must find nothing before a write is sent again, and looks for twins after it was."""
 MARGIN = 1.0
 """Seconds added to a wait: GitHub's `Date` header has whole seconds."""
@@ -30,7 +30,7 @@ class UnclearWrite(TryAgain):
     """A write was sent, and the answer does not say whether it took effect: none came, or one of a broken server."""
 
 
-class LookAgain(TryAgain):
+class CheckAgain(TryAgain):
     """A write that may be on its way was not found yet. It is not sent again before that is known."""
 
 
@@ -38,19 +38,19 @@ class LookAgain(TryAgain):
 class SentWrite:
     """A write that was sent: `what` is its method and address, `since` the moment (of GitHub's clock) to count from.
 
-    `looks` counts the looks that did not find it, `again` says that it was sent a second time.
+    `checks` counts the checks that did not find it, `again` says that it was sent a second time.
     """
 
     what: str
     since: float
-    looks: int = 0
+    checks: int = 0
     again: bool = False
 
 
 Save = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
-async def _keep_in_memory(_: Mapping[str, Any]) -> None:
+async def _prepare_memory(_: Mapping[str, Any]) -> None:
     """Keep nothing: whoever applies an effect by itself never comes back to it."""
 
 
@@ -61,14 +61,14 @@ class Writes:
     """
 
     def __init__(
-        self, stored: Mapping[str, Any] | None = None, save: Save = _keep_in_memory, look_after: float = LOOK_AFTER
+        self, stored: Mapping[str, Any] | None = None, save: Save = _prepare_memory, check_after: float = CHECK_AFTER
     ) -> None:
         known = stored or {}
         self._earlier = {one["what"]: SentWrite(**one) for one in known.get("sent", ())}
         self._now: dict[str, SentWrite] = {}
         self._save = save
-        self._look_after = look_after
-        self.looks_left: int | None = known.get("looks_left")
+        self._check_after = check_after
+        self.checks_left: int | None = known.get("checks_left")
         """How many looks for twins are left; None: there was no reason to look for any."""
         self.outcome: Mapping[str, Any] = known.get("outcome", {})
         """How the effect ended before the looks for twins began."""
@@ -78,8 +78,8 @@ class Writes:
         """What another try must know, as JSON values."""
         sent = {**self._earlier, **self._now}
         state: dict[str, Any] = {"sent": [asdict(one) for one in sent.values()]} if sent else {}
-        if self.looks_left is not None:
-            state |= {"looks_left": self.looks_left, "outcome": dict(self.outcome)}
+        if self.checks_left is not None:
+            state |= {"checks_left": self.checks_left, "outcome": dict(self.outcome)}
         return state
 
     @property
@@ -90,7 +90,7 @@ class Writes:
     @property
     def wait(self) -> float:
         """Seconds until the next look."""
-        return self._look_after + MARGIN if self._look_after else 0.0
+        return self._check_after + MARGIN if self._check_after else 0.0
 
     @property
     def sent_again(self) -> Sequence[str]:
@@ -102,7 +102,7 @@ class Writes:
         """Send a write inside of the block, which is noted first; `now` tells GitHub's time, in seconds since 1970.
 
         The block raises `UnclearWrite` where the write may have taken effect; any other error says that it has not.
-        Raises `LookAgain` instead of entering the block while an earlier try of the same write may take effect.
+        Raises `CheckAgain` instead of entering the block while an earlier try of the same write may take effect.
         """
         again = self._is_overdue(what, now())
         known = self._now.get(what)
@@ -123,31 +123,31 @@ class Writes:
         sent = self._earlier.get(what)
         if sent is None or what in self._now:
             return False
-        if self.looks_left is not None:
-            raise LookAgain(MAY_BE_DOUBLE.format(what=what, seconds=self.wait), retry_in=self.wait)
-        left = sent.since + self._look_after - now
+        if self.checks_left is not None:
+            raise CheckAgain(MAY_BE_DOUBLE.format(what=what, seconds=self.wait), retry_in=self.wait)
+        left = sent.since + self._check_after - now
         if left > 0:
             # A clock that was set back must not stretch the wait.
             seconds = min(left + MARGIN, self.wait)
-            raise LookAgain(ON_ITS_WAY.format(what=what, seconds=seconds), retry_in=seconds)
-        if sent.looks + 1 < LOOKS:
-            self._earlier[what] = replace(sent, looks=sent.looks + 1, since=now)
-            raise LookAgain(ON_ITS_WAY.format(what=what, seconds=self.wait), retry_in=self.wait)
+            raise CheckAgain(ON_ITS_WAY.format(what=what, seconds=seconds), retry_in=seconds)
+        if sent.checks + 1 < CHECKS_OF_WRITE:
+            self._earlier[what] = replace(sent, checks=sent.checks + 1, since=now)
+            raise CheckAgain(ON_ITS_WAY.format(what=what, seconds=self.wait), retry_in=self.wait)
         return True
 
-    def look_for_twins(self, outcome: Mapping[str, Any]) -> LookAgain | None:
+    def check_for_twins(self, outcome: Mapping[str, Any]) -> CheckAgain | None:
         """Return the error that has the job come back to look for twins, None where there is no need any more.
 
         `outcome` is how the effect has ended; it is what the job ends with after the last look.
         """
-        if self.looks_left is None:
+        if self.checks_left is None:
             if not self.sent_again:
                 return None
             what = ", ".join(self.sent_again)
-            self.looks_left, self.outcome = LOOKS, outcome
+            self.checks_left, self.outcome = CHECKS_OF_WRITE, outcome
         else:
             what = "a write"
-            self.looks_left -= 1
-        if not self.looks_left:
+            self.checks_left -= 1
+        if not self.checks_left:
             return None
-        return LookAgain(MAY_BE_DOUBLE.format(what=what, seconds=self.wait), retry_in=self.wait)
+        return CheckAgain(MAY_BE_DOUBLE.format(what=what, seconds=self.wait), retry_in=self.wait)

@@ -26,10 +26,10 @@ from bot.github.observer import Observer, Unobserved
 from bot.github.seen import Seen
 
 MAX_REPOSITORIES = 10_000
-INSTALLATION_KEPT = 10 * 60  # seconds; an App that is taken away and installed again has a new number
-ID_KEPT = 60 * 60  # seconds; a name goes to another repository only where the first one was renamed or deleted
+INSTALLATION_LASTS = 10 * 60  # seconds; an App that is taken away and installed again has a new number
+ID_LASTS = 60 * 60  # seconds; a name goes to another repository only where the first one was renamed or deleted
 
-GONE = "installation {installation}: the App is no longer installed there, or is suspended"
+NOT_INSTALLED = "installation {installation}: the App is no longer installed there, or is suspended"
 NOT_ON = "{repository}: the App is not installed on it, or it does not exist; install it from its GitHub page"
 NO_SUCH_APP = (
     "there is no App with the ID {app} on this GitHub: set GITHUB_APP_ID to the ID on the App's page, and "
@@ -87,9 +87,9 @@ class GitHubApp:
         self.app_id = str(app_id)
         self._credentials = AppCredentials(AppKey(str(app_id), private_key, self._wire.clock))
         self._tokens = InstallationTokens(self._mint, timing)
-        self._installations: TTLCache[str, int] = TTLCache(MAX_REPOSITORIES, INSTALLATION_KEPT, timer=timing.clock)
+        self._installations: TTLCache[str, int] = TTLCache(MAX_REPOSITORIES, INSTALLATION_LASTS, timer=timing.clock)
         self._lookups: SingleFlight[tuple[str, int], int] = SingleFlight()
-        self._ids: TTLCache[str, int] = TTLCache(MAX_REPOSITORIES, ID_KEPT, timer=timing.clock)
+        self._ids: TTLCache[str, int] = TTLCache(MAX_REPOSITORIES, ID_LASTS, timer=timing.clock)
         self._id_lookups: SingleFlight[tuple[str, int], int] = SingleFlight()
         self._forgets = 0
         self._identity: AppIdentity | None = None
@@ -139,9 +139,9 @@ class GitHubApp:
     async def installation_for(self, repository: str) -> int:
         """Return the number of the installation on `owner/name`, kept ten minutes; raise `NotInstalled` without one."""
         name = repository.lower()
-        kept = self._installations.get(name)
-        if kept is not None:
-            return kept
+        cached_id = self._installations.get(name)
+        if cached_id is not None:
+            return cached_id
         return await self._lookups.do((name, self._forgets), lambda: self._look_up(repository))
 
     def forget(self, installation: int) -> None:
@@ -188,18 +188,18 @@ class GitHubApp:
         try:
             return Payload(await self.as_app().post_repeatable(url, asked, data=data), "access_tokens")
         except BadRequest as error:
-            raise await self._gone(installation, error) from None
+            raise await self._removed(installation, error) from None
 
     async def _read_granted(self, installation: int) -> Mapping[str, str]:
         url = "/app/installations/{installation_id}"
         try:
             found = Payload(await self.as_app().getitem(url, {"installation_id": str(installation)}), "installation")
         except BadRequest as error:
-            raise await self._gone(installation, error) from None
+            raise await self._removed(installation, error) from None
         permissions = found.at("permissions")
         return {name: permissions.string(name) for name in permissions.raw}
 
-    async def _gone(self, installation: int, error: BadRequest) -> Exception:
+    async def _removed(self, installation: int, error: BadRequest) -> Exception:
         """Return what GitHub's refusal of a token means.
 
         A 404 here must not be taken for the absence of what the caller wanted to read.
@@ -207,7 +207,7 @@ class GitHubApp:
         if is_not_found(error):
             await self.read_app()
         if is_not_found(error) or is_forbidden(error):
-            return NotInstalled(GONE.format(installation=installation))
+            return NotInstalled(NOT_INSTALLED.format(installation=installation))
         return error
 
     async def _look_up(self, repository: str) -> int:
@@ -236,7 +236,7 @@ class GitHubApp:
             found = await self._id_of(installation, repository)
         else:
             found = next(made.items("repositories")).integer("id")
-            self._tokens.keep(TokenKey(installation, found, READING), _token(made, self.clock), changes)
+            self._tokens.store(TokenKey(installation, found, READING), _token(made, self.clock), changes)
         if forgets == self._forgets:
             self._ids[repository.lower()] = found
         return found
@@ -257,8 +257,8 @@ class GitHubApp:
         except BadRequest as error:
             if not is_not_found(error):
                 raise
-            told = self._wire.refusals[AppCredentials] = NO_SUCH_APP.format(app=self.app_id)
-            raise NoSuchApp(told) from None
+            refusal = self._wire.refusals[AppCredentials] = NO_SUCH_APP.format(app=self.app_id)
+            raise NoSuchApp(refusal) from None
 
     async def _identify(self, installation: int) -> AppIdentity:
         app = await self.read_app()

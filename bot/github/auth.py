@@ -112,7 +112,7 @@ class TokenKey:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedToken:
     token: Token
     made: float
 
@@ -123,38 +123,38 @@ class InstallationTokens:
     def __init__(self, mint: Callable[[TokenKey], Awaitable[Token]], timing: Timing) -> None:
         self._mint = mint
         self._clock = timing.clock
-        self._tokens: TLRUCache[TokenKey, _Kept] = TLRUCache(
-            MAX_TOKENS, ttu=lambda _, kept, now: now + kept.token.usable, timer=timing.clock
+        self._tokens: TLRUCache[TokenKey, _CachedToken] = TLRUCache(
+            MAX_TOKENS, ttu=lambda _, cached, now: now + cached.token.usable, timer=timing.clock
         )
         self._flights: SingleFlight[tuple[TokenKey, int], Token] = SingleFlight()
         self._changes: Counter[int] = Counter()
 
     async def get(self, key: TokenKey) -> Token:
         """Return a token that has time left."""
-        kept = self._tokens.get(key)
-        if kept:
-            return kept.token
+        cached = self._tokens.get(key)
+        if cached:
+            return cached.token
         changes = self.changes(key.installation)
         return await self._flights.do((key, changes), lambda: self._fresh(key, changes))
 
     async def _fresh(self, key: TokenKey, changes: int) -> Token:
         token = await self._mint(key)
-        self.keep(key, token, changes)
+        self.store(key, token, changes)
         return token
 
     def changes(self, installation: int) -> int:
-        """Return how often the tokens of an installation were forgotten: for `keep`, before one is made."""
+        """Return how often the tokens of an installation were forgotten: for `store`, before one is made."""
         return self._changes[installation]
 
-    def keep(self, key: TokenKey, token: Token, changes: int) -> None:
+    def store(self, key: TokenKey, token: Token, changes: int) -> None:
         """Keep a token, unless what the installation grants has changed since it was asked for."""
         if changes == self.changes(key.installation):
-            self._tokens[key] = _Kept(token, self._clock())
+            self._tokens[key] = _CachedToken(token, self._clock())
 
     def drop(self, key: TokenKey, value: str) -> None:
         """Forget a token that GitHub no longer takes, unless a newer one has already replaced it."""
-        kept = self._tokens.get(key)
-        if kept is not None and kept.token.value == value:
+        cached = self._tokens.get(key)
+        if cached is not None and cached.token.value == value:
             del self._tokens[key]
 
     def outgrown(self, key: TokenKey, value: str) -> bool:
@@ -163,10 +163,10 @@ class InstallationTokens:
         A token has the permissions of the moment at which it was made. One that is new has the present ones, and a
         permission that is missing would otherwise cost a token for every request.
         """
-        kept = self._tokens.get(key)
-        if kept is None or kept.token.value != value:
+        cached = self._tokens.get(key)
+        if cached is None or cached.token.value != value:
             return True
-        if self._clock() - kept.made < NEW_TOKEN:
+        if self._clock() - cached.made < NEW_TOKEN:
             return False
         del self._tokens[key]
         return True

@@ -9,7 +9,7 @@ from bot.github.errors import Answer
 
 CACHE_BYTES = 32 * 1024 * 1024
 ENTRY_OVERHEAD = 1024  # bytes, roughly: key, headers and Python's own
-KEPT_HEADERS = ("content-type", "link", "etag")
+STORED_HEADERS = ("content-type", "link", "etag")
 
 Key = tuple[str, str, str]
 """Installation, URL, accept: what one installation may read another may not, and `accept` chooses the form."""
@@ -29,15 +29,15 @@ class AnswerCache:
         """Keep a 200 that has an ETag and is not most of the cache itself."""
         if answer.status != 200 or "etag" not in answer.headers or _size(answer) > self._answers.maxsize // 8:
             return
-        kept = CIMultiDict({name: answer.headers[name] for name in KEPT_HEADERS if name in answer.headers})
-        self._answers[key] = Answer(answer.status, kept, answer.body)
+        cached = CIMultiDict({name: answer.headers[name] for name in STORED_HEADERS if name in answer.headers})
+        self._answers[key] = Answer(answer.status, cached, answer.body)
 
 
-def revalidated(kept: Answer, answer: Answer) -> Answer:
+def revalidated(cached: Answer, answer: Answer) -> Answer:
     """Return the kept answer with the quota that the 304 told."""
-    headers = CIMultiDict(kept.headers)
-    headers.update({name: value for name, value in answer.headers.items() if name.lower() not in KEPT_HEADERS})
-    return Answer(kept.status, headers, kept.body)
+    headers = CIMultiDict(cached.headers)
+    headers.update({name: value for name, value in answer.headers.items() if name.lower() not in STORED_HEADERS})
+    return Answer(cached.status, headers, cached.body)
 
 
 def _size(answer: Answer) -> int:

@@ -90,7 +90,7 @@ def size(text: str) -> int:
 
 def joined(blocks: Iterable[Block], limit: int = TEXT_LIMIT) -> str:
     """Join blocks by empty lines as long as there is room, and name at the end those that found none."""
-    kept: list[str] = []
+    remaining: list[str] = []
     left_out: list[str] = []
     room = limit - _CLOSING
     for block in blocks:
@@ -98,13 +98,13 @@ def joined(blocks: Iterable[Block], limit: int = TEXT_LIMIT) -> str:
         if not block.text:
             continue
         if needed <= room:
-            kept.append(block.text)
+            remaining.append(block.text)
             room -= needed
         else:
             left_out.append(block.name)
     if left_out:
-        kept.append(LEFT_OUT.format(names=", ".join(dict.fromkeys(left_out))))
-    return "\n\n".join(kept)
+        remaining.append(LEFT_OUT.format(names=", ".join(dict.fromkeys(left_out))))
+    return "\n\n".join(remaining)
 
 
 def shortened(text: str, limit: int) -> str:

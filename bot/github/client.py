@@ -291,12 +291,12 @@ class GitHub(GitHubAPI):
         if answer.status == HTTPStatus.UNAUTHORIZED:
             raise self._refused(message_of(error_of(answer, what)))
         self._wire.refusals.pop(type(credentials), None)
-        self._look_whether_it_vanished(method, url, answer.status)
+        self._check_whether_it_vanished(method, url, answer.status)
         if not 200 <= answer.status < 300:
             raise error_of(answer, what)
         return answer
 
-    def _look_whether_it_vanished(self, method: str, url: str, status: int) -> None:
+    def _check_whether_it_vanished(self, method: str, url: str, status: int) -> None:
         """Raise `Vanished` for a 404 on what was there a moment ago."""
         seen, name, path = self._wire.seen, self._credentials.name, urlsplit(url).path
         if status == HTTPStatus.NOT_FOUND and seen.doubts(name, path):
@@ -305,11 +305,11 @@ class GitHub(GitHubAPI):
             seen.removed(name, path) if method == "DELETE" else seen.there(name, path)
 
     def _refused(self, reason: str) -> AppRefused:
-        told, kind = self._credentials.refusal.format(reason=reason), type(self._credentials)
+        refusal_text, kind = self._credentials.refusal.format(reason=reason), type(self._credentials)
         if kind not in self._wire.refusals:
-            log.error("github refuses our credentials", credentials=self._credentials.name, reason=told)
-        self._wire.refusals[kind] = told
-        return AppRefused(told)
+            log.error("github refuses our credentials", credentials=self._credentials.name, reason=refusal_text)
+        self._wire.refusals[kind] = refusal_text
+        return AppRefused(refusal_text)
 
     async def _exchange(self, method: str, url: str, headers: dict[str, str], body: bytes) -> Answer:
         wire, call, name = self._wire, CALL.get(), self._credentials.name
@@ -317,17 +317,17 @@ class GitHub(GitHubAPI):
         reads = method == "GET" or (resource == "graphql" and not call.write)
         demand = Demand(resource, READ_POINTS if reads else WRITE_POINTS, call.write, current_rank())
         key = (name, url, headers["accept"])
-        kept = wire.cache.get(key) if method == "GET" else None
-        if kept is not None:
-            headers["if-none-match"] = kept.headers["etag"]
+        cached = wire.cache.get(key) if method == "GET" else None
+        if cached is not None:
+            headers["if-none-match"] = cached.headers["etag"]
         async with wire.governor.turn(name, demand) as sent_at:
             answer = await self._heard(method, url, headers, body)
         quota = wire.governor.learn(name, demand, answer)
         if quota is not None:
             wire.observer.quota(name, quota.resource, quota.remaining, quota.limit, quota.reset)
         wire.governor.judge(name, demand, answer, quota, sent_at)
-        if kept is not None and answer.status == 304:
-            return revalidated(kept, answer)
+        if cached is not None and answer.status == 304:
+            return revalidated(cached, answer)
         if method == "GET":
             wire.cache.put(key, answer)
         return answer

@@ -72,8 +72,8 @@ class _Line:
 def title(text: str, number: int) -> str:
     """Return the first line of the commit: the pull request's title and number."""
     ending = f"(#{number})"
-    kept = " ".join(without_directives(_without_mentions(_scan(" ".join(text.split())))).split())
-    return kept if kept.endswith(ending) else f"{kept} {ending}".strip()
+    lines_left = " ".join(without_directives(_without_mentions(_scan(" ".join(text.split())))).split())
+    return lines_left if lines_left.endswith(ending) else f"{lines_left} {ending}".strip()
 
 
 def message(body: str, templates: Iterable[str], commits: Sequence[Commit], author: Person) -> str:
@@ -129,15 +129,17 @@ def _without_trailers(text: str) -> tuple[str, list[tuple[str, str]]]:
     """Take the lines that credit people out of a text: they go to the others, at its end."""
     lines = _lines(text)
     named = [pair for line in lines if not line.code for pair in _credited(line.text)]
-    kept = [line.text for line in lines if line.code or not _CO_AUTHOR.fullmatch(line.text)]
-    return _tidy("\n".join(kept)), named
+    lines_left = [line.text for line in lines if line.code or not _CO_AUTHOR.fullmatch(line.text)]
+    return _tidy("\n".join(lines_left)), named
 
 
 def _tidy(text: str) -> str:
     """Return a text without blank lines at its ends, and with one for several; in code they all stay."""
     lines = _lines(text)
-    kept = [line for n, line in enumerate(lines) if line.text.strip() or line.code or (n and lines[n - 1].text.strip())]
-    return _BLANK_LINES_FIRST.sub("", "\n".join(line.text for line in kept)).rstrip()
+    lines_left = [
+        line for n, line in enumerate(lines) if line.text.strip() or line.code or (n and lines[n - 1].text.strip())
+    ]
+    return _BLANK_LINES_FIRST.sub("", "\n".join(line.text for line in lines_left)).rstrip()
 
 
 def _plain_ends(text: str) -> str:
@@ -195,7 +197,7 @@ def _without_units(lines: Sequence[_Line], units: Iterable[tuple[list[str], bool
         for word in words:
             node = node.setdefault(word, _Words())
         node.ends = True
-    kept: list[_Line] = []
+    lines_left: list[_Line] = []
     words_of = [_words(line) for line in lines]
     left = _LEAST_STEPS + _STEPS_A_WORD * sum(map(len, words_of))
     at = 0
@@ -203,9 +205,9 @@ def _without_units(lines: Sequence[_Line], units: Iterable[tuple[list[str], bool
         end, compared = _end_of(lines, words_of, at, begins[lines[at].code]) if left > 0 else (None, 0)
         left -= compared
         if end is None:
-            kept.append(lines[at])
+            lines_left.append(lines[at])
         at = end or at + 1
-    return kept
+    return lines_left
 
 
 def _end_of(
@@ -222,9 +224,9 @@ def _end_of(
             break
         for word in words:
             compared += 1
-            if (following := node.get(word)) is None:
+            if (next_node := node.get(word)) is None:
                 return end, compared
-            node = following
+            node = next_node
         if node.ends and words:
             end = number + 1
     return end, compared

@@ -16,7 +16,7 @@ from procrastinate.exceptions import ConnectorException
 
 from bot.engine.budget import Pace
 from bot.github.errors import Answer, RateLimited
-from bot.github.limits import LIMITED, PACED, Allowance, Demand, Ledger, Quota, limit_in, quota_told
+from bot.github.limits import LIMITED, PACED, Allowance, Demand, Ledger, Quota, limit_in, quota_in
 
 IN_FLIGHT = 100  # GitHub's limit on concurrent requests, REST and GraphQL together
 SHORT_WAIT = 5.0  # seconds that are waited inside; a longer wait goes back to the queue and holds no worker
@@ -83,9 +83,9 @@ class Governor:
         self._wait(ledger, demand)
         async with self._slots:
             shared_wait, share = await self._book(installation, ledger, demand)
-            due = self._timing.clock() + max(shared_wait, self._wait(ledger, demand, share))
-            ledger.book(due, demand)
-            while (left := due - self._timing.clock()) > 0:
+            starts_at = self._timing.clock() + max(shared_wait, self._wait(ledger, demand, share))
+            ledger.book(starts_at, demand)
+            while (left := starts_at - self._timing.clock()) > 0:
                 await self._timing.sleep(left)
             # While we waited another request may have learnt that GitHub wants no more.
             while (blocked := ledger.blocked(self._timing.clock())) > 0:
@@ -96,7 +96,7 @@ class Governor:
     def learn(self, installation: str, demand: Demand, answer: Answer) -> Quota | None:
         """Take in the quota of an answer, a failed one's too; return it if there was one."""
         now = self._timing.clock()
-        quota = quota_told(answer, demand.resource, now)
+        quota = quota_in(answer, demand.resource, now)
         if quota is not None:
             self._ledger(installation).learn(quota, now)
         return quota
@@ -110,7 +110,7 @@ class Governor:
             ledger.succeed(sent_at)
             return
         # A used-up quota holds back its own resource, which the ledger has learnt; anything else everything.
-        retry_in = limit.ends_in if limit.ends_in is not None else ledger.strike(now, sent_at, limit.told)
+        retry_in = limit.ends_in if limit.ends_in is not None else ledger.strike(now, sent_at, limit.retry_after)
         log.warning("github limited us", installation=installation, status=answer.status, retry_in=round(retry_in))
         raise RateLimited(f"GitHub limited installation {installation}", retry_in=self._spread(retry_in))
 

@@ -69,7 +69,7 @@ REPOSITORY_FILE = Record(
 )
 
 
-async def kept_of(records: Records, repository: str) -> StoredFile:
+async def stored_file_of(records: Records, repository: str) -> StoredFile:
     """Return what is kept of a repository's file; nothing, where its record cannot be read."""
     try:
         return await records.get(REPOSITORY_FILE.of(repository.lower())) or StoredFile()
@@ -81,7 +81,7 @@ async def kept_of(records: Records, repository: str) -> StoredFile:
 async def file_faults(config: Config, records: Records) -> dict[str, int]:
     """Return how many faults there are in the file on the default branch of each repository whose file is read."""
     read = [name for name, keys in config.repositories.items() if keys.repository_file]
-    return {name: (await kept_of(records, name)).faults for name in read}
+    return {name: (await stored_file_of(records, name)).faults for name in read}
 
 
 async def config_in_force(config: Config, records: Records, repository: str) -> RepositoryConfig | None:
@@ -92,7 +92,7 @@ async def config_in_force(config: Config, records: Records, repository: str) -> 
     given = config.repository(repository)
     if given is None or not given.repository_file:
         return given
-    return await with_file(given, (await kept_of(records, repository)).good.text)
+    return await with_file(given, (await stored_file_of(records, repository)).good.text)
 
 
 async def with_file(given: RepositoryConfig, text: str) -> RepositoryConfig:

@@ -86,7 +86,7 @@ def resource_of(url: str) -> str:
     return "core"
 
 
-def quota_told(answer: Answer, resource: str, now: float) -> Quota | None:
+def quota_in(answer: Answer, resource: str, now: float) -> Quota | None:
     """Return the quota in an answer's headers, if they tell one; `resource` is used where they name none."""
     headers = answer.headers
     try:
@@ -110,11 +110,11 @@ class Window:
 
     def earliest(self, now: float, cost: int = 1, *, limit: float | None = None) -> float:
         """Return when `cost` more fits; what is booked for later counts as if it were now."""
-        gone = 0
-        while gone < len(self._entries) and self._entries[gone][0] <= now - self._seconds:
-            self._total -= self._entries[gone][1]
-            gone += 1
-        del self._entries[:gone]
+        expired = 0
+        while expired < len(self._entries) and self._entries[expired][0] <= now - self._seconds:
+            self._total -= self._entries[expired][1]
+            expired += 1
+        del self._entries[:expired]
         excess = self._total + cost - (self.limit if limit is None else limit)
         if excess <= 0:
             return now
@@ -207,19 +207,19 @@ class Ledger:
         if sent_at > self._struck_at:
             self._strikes = 0
 
-    def strike(self, now: float, sent_at: float, told: float | None) -> float:
+    def strike(self, now: float, sent_at: float, retry_after: float | None) -> float:
         """Stop the whole installation after a limited answer; return for how many seconds.
 
-        `told` is what GitHub asked for; without it the time doubles with each answer in a row, but not for requests
-        that were under way together: they are one incident.
+        `retry_after` is what GitHub asked for; without it the time doubles with each answer in a row, but not for
+        requests that were under way together: they are one incident.
         """
-        if told is None and sent_at > self._struck_at:
-            told = min(FIRST_BACKOFF * 2**self._strikes, LONGEST_BACKOFF)
+        if retry_after is None and sent_at > self._struck_at:
+            retry_after = min(FIRST_BACKOFF * 2**self._strikes, LONGEST_BACKOFF)
             self._strikes += 1
             self._struck_at = now
-        elif told is None:
-            told = max(self._not_before - now, 0.0) or FIRST_BACKOFF
-        self._not_before = max(self._not_before, now + told)
+        elif retry_after is None:
+            retry_after = max(self._not_before - now, 0.0) or FIRST_BACKOFF
+        self._not_before = max(self._not_before, now + retry_after)
         return self._not_before - now
 
     def shared_pace(self, demand: Demand) -> Pace | None:
@@ -259,9 +259,9 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limited answer, times in seconds: `ends_in` of a used-up quota, or `told`, if GitHub named how long to wait."""
+    """A limited answer, times in seconds: `ends_in` of a used-up quota, or `retry_after`, if GitHub named one."""
 
-    told: float | None = None
+    retry_after: float | None = None
     ends_in: float | None = None
 
 
@@ -278,7 +278,7 @@ def limit_in(answer: Answer, demand: Demand, quota: Quota | None, now: float) ->
     if quota is not None and quota.remaining <= 0:
         return Limit(ends_in=max(retry_after or 0.0, quota.ends - now))
     if retry_after is not None:
-        return Limit(told=retry_after)
+        return Limit(retry_after=retry_after)
     exhausted = answer.headers.get("x-ratelimit-remaining") == "0"
     return Limit() if answer.status != 403 or exhausted or _names_a_limit(answer) else None
 

@@ -289,16 +289,16 @@ def _broken(line: str) -> str:
 
 
 def _acts(line: str, begins: str, start: int, end: int) -> bool:
-    following = line[end : end + _LONGEST_EMOJI]
+    emoji_after = line[end : end + _LONGEST_EMOJI]
     match begins:
         case "#":
-            return not following or following[0].isdecimal()
+            return not emoji_after or emoji_after[0].isdecimal()
         case "gh-":
-            return following[:1].isdecimal() and not (start and (line[start - 1].isalnum() or line[start - 1] == "_"))
+            return emoji_after[:1].isdecimal() and not (start and (line[start - 1].isalnum() or line[start - 1] == "_"))
         case "www":
-            return following.startswith(".")
+            return emoji_after.startswith(".")
         case ":":
-            return following.startswith("//") or _EMOJI_FOLLOWS.match(following) is not None
+            return emoji_after.startswith("//") or _EMOJI_FOLLOWS.match(emoji_after) is not None
         case _:
             return True
 
@@ -351,8 +351,8 @@ def truncate(text: str, limit: int) -> str:
 
 def _one_line(text: str) -> str:
     """Join lines and drop what cannot be seen but changes what is: control characters and directions of writing."""
-    kept = "".join(_shown(character) for character in text.replace(HOLE, "\N{REPLACEMENT CHARACTER}"))
-    return " ".join(kept.split())
+    remaining = "".join(_shown(character) for character in text.replace(HOLE, "\N{REPLACEMENT CHARACTER}"))
+    return " ".join(remaining.split())
 
 
 def _shown(character: str) -> str:

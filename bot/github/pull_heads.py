@@ -122,7 +122,7 @@ async def note_head(records: Records, delivery: Delivery) -> None:
         return
     payload = delivery.payload
     pull, repository = PullRequest.of(payload.at("pull_request")), Repository.of(payload)
-    head, key = _told_head(pull, delivery), HEAD.of(repository.id, pull.number)
+    head, key = _head_in(pull, delivery), HEAD.of(repository.id, pull.number)
     known = await records.get(key)
     now = head.after(known) if known is not None else head
     if now != known:
@@ -138,7 +138,7 @@ async def note_id(records: Records, full_name: str, repository_id: int) -> None:
         await records.put(key, known)
 
 
-def _told_head(pull: PullRequest, delivery: Delivery) -> Head:
+def _head_in(pull: PullRequest, delivery: Delivery) -> Head:
     return Head.of(pull, before=delivery.payload.text("before"), opened=delivery.action == "opened")
 
 

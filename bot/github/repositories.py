@@ -32,7 +32,7 @@ SUSPENDED = "the App's installation on its account is suspended"
 AWAY_BY_ACTION = {"archived": ARCHIVED, "deleted": DELETED, "unarchived": ""}
 """What a `repository` event says about whether the bot works on it; other actions say nothing about that.
 https://docs.github.com/en/webhooks/webhook-events-and-payloads#repository"""
-GONE = frozenset({DELETED, REMOVED, UNINSTALLED})
+REMOVED_REPOSITORY = frozenset({DELETED, REMOVED, UNINSTALLED})
 """Of these another repository may take the name, such as one that was made anew."""
 PRIVATIZED = "privatized"
 """The action of the `repository` event that tells that it became private."""
@@ -92,7 +92,7 @@ class Repositories:
 
     async def holder(self, name: str, repository_id: int) -> KnownRepository | None:
         """Return which other repository than that of an id has a name of app.yaml, None where that one may have it."""
-        others = [one for one in await self.all() if one.id != repository_id and one.away not in GONE]
+        others = [one for one in await self.all() if one.id != repository_id and one.away not in REMOVED_REPOSITORY]
         return next((one for one in others if one.name.lower() == name.lower()), None)
 
     async def current(self, repository: Repository) -> Repository:
@@ -112,14 +112,14 @@ class Repositories:
         if before is None and (holder := await self.holder(given, repository_id)) is not None:
             log.warning(TAKEN, repository=given, id=repository_id, named=holder.id, now=holder.full_name)
             return
-        gone = away if away is not None else before.away if before else ""
-        now = KnownRepository(repository_id, given, full_name, gone)
+        away_since = away if away is not None else before.away if before else ""
+        now = KnownRepository(repository_id, given, full_name, away_since)
         if now == self._seen.get(repository_id):
             return
         if now != before:
             await self._records.put(KNOWN_REPOSITORY.of(repository_id), now)
             await note_id(self._records, given, repository_id)
-            _tell(before, now)
+            _report(before, now)
         self._seen[repository_id] = now
 
     async def note(self, delivery: Delivery) -> None:
@@ -164,7 +164,7 @@ def away_by_name(known: Iterable[KnownRepository]) -> dict[str, str]:
     return {one.name.lower(): one.away for one in known if one.away and one.name.lower() not in there}
 
 
-def _tell(before: KnownRepository | None, now: KnownRepository) -> None:
+def _report(before: KnownRepository | None, now: KnownRepository) -> None:
     if now.renamed and (before is None or before.full_name != now.full_name):
         log.warning("repository was renamed: change its name in app.yaml", repository=now.name, now=now.full_name)
     if now.away and (before is None or before.away != now.away):

@@ -93,9 +93,9 @@ def _cut(text: str, limit: int) -> str:
     """Cut at the end of a line if there is one: half a line of code would let loose what it kept harmless."""
     if len(text) <= limit:
         return text
-    kept = text[: limit - len(CUT) - len(UNFOLDED)]
-    kept = kept[: kept.rfind("\n")] if "\n" in kept else kept
-    lines = kept.splitlines()
+    remaining = text[: limit - len(CUT) - len(UNFOLDED)]
+    remaining = remaining[: remaining.rfind("\n")] if "\n" in remaining else remaining
+    lines = remaining.splitlines()
     # What is folded away and never ended would take the sections behind it along; ours are not inside of each other.
     opened = sum(line.startswith("<details>") for line in lines) > lines.count("</details>")
-    return kept + (UNFOLDED if opened else "") + CUT
+    return remaining + (UNFOLDED if opened else "") + CUT

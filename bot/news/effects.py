@@ -71,8 +71,8 @@ class PostMessage:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Announce the post unless it was announced before."""
-        name, due = NAMES[self.place], PostNews(self.place, self.key, self.news)
-        new = await announce(context.announce, MESSAGE_DUE, context.repository, due)
+        name, event = NAMES[self.place], PostNews(self.place, self.key, self.news)
+        new = await announce(context.announce, MESSAGE_EVENT, context.repository, event)
         return Applied((QUEUED if new else QUEUED_BEFORE).format(name=name), changed=new)
 
 
@@ -119,12 +119,12 @@ class PostNews:
         raise refusal
 
 
-def _guid(repository: int, due: PostNews) -> str:
-    digest = hashlib.sha256(f"{repository}:{due.place}:{due.key}".encode()).hexdigest()[:32]
+def _guid(repository: int, event: PostNews) -> str:
+    digest = hashlib.sha256(f"{repository}:{event.place}:{event.key}".encode()).hexdigest()[:32]
     return f"news:{digest}"
 
 
-MESSAGE_DUE = InternalEvent(
-    "nightjar.news", PostNews, guid=_guid, lock=lambda _, due: f"news:{due.place}", action=lambda due: due.place
+MESSAGE_EVENT = InternalEvent(
+    "nightjar.news", PostNews, guid=_guid, lock=lambda _, event: f"news:{event.place}", action=lambda event: event.place
 )
 """News that is to be posted in a channel, which is the action."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.news.effects import MESSAGE_DUE
+from bot.news.effects import MESSAGE_EVENT
 from bot.plan.handler import Context, Plan, Router
 
 NAME = "news"
@@ -10,8 +10,8 @@ NAME = "news"
 router = Router()
 
 
-@router.on(MESSAGE_DUE.name, name=NAME)
+@router.on(MESSAGE_EVENT.name, name=NAME)
 async def post_news(context: Context) -> Plan:
     """Plan the post of the news in the delivery."""
-    news = MESSAGE_DUE.read(context.delivery.payload)
+    news = MESSAGE_EVENT.read(context.delivery.payload)
     return Plan((news,), why=news.news.title)

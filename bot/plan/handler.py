@@ -50,7 +50,7 @@ class Plan:
 
     effects: tuple[Effect, ...] = ()
     why: str = ""
-    conclude_with: object = None
+    conclusion_basis: object = None
     """What the handler's conclude stage is given once all effects have ended, well or badly: a frozen dataclass of
     plain JSON values. None: nothing follows from how they end."""
     rank: Rank = Rank.EVENT
@@ -64,13 +64,13 @@ B = TypeVar("B")
 
 @dataclass(frozen=True, slots=True)
 class ConcludeStage(Generic[B]):
-    """What a handler decides once the effects of its plan have ended: `decide` is given the plan's `conclude_with`.
+    """What a handler decides once the effects of its plan have ended: `decide` is given the plan's `conclusion_basis`.
 
     It may read, as a plan function does. Its plan is stored, shown and applied like any other, and is the last one.
     """
 
     basis: type[B]
-    """The type of `conclude_with`."""
+    """The type of `conclusion_basis`."""
     decide: Callable[[Context, B, Outcomes], Awaitable[Plan]]
 
 
@@ -79,9 +79,9 @@ Accepts = Callable[["Delivery", "RepositoryConfig"], bool]
 
 
 class FailurePlan(Protocol):
-    """What to tell people when planning itself failed for good; `told` is fit to be shown to them."""
+    """What to tell people when planning itself failed for good; `message` is fit to be shown to them."""
 
-    async def __call__(self, context: Context, told: str) -> Plan:
+    async def __call__(self, context: Context, message: str) -> Plan:
         """Return what to do about it."""
         ...
 

@@ -10,7 +10,7 @@ from bot.core.events import check_lock
 from bot.core.payload import Payload
 from bot.engine.internal import InternalEvent
 from bot.results.model import TargetKey
-from bot.results.state import Due
+from bot.results.state import PendingCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class RunArrived:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckDue:
+class CheckEvent:
     """A check run that is to be written, as what is known of a commit on a target has changed.
 
     `asked` names who asked for it `again`, whatever it says now, and when.
@@ -46,9 +46,9 @@ class CheckDue:
     asked: str = ""
 
     @classmethod
-    def of(cls, due: Due) -> CheckDue:
+    def of(cls, event: PendingCheck) -> CheckEvent:
         """Return the check run that the store says is due."""
-        return cls(due.about.lab, due.about.target, due.sha, due.revision, due.over)
+        return cls(event.about.lab, event.about.target, event.sha, event.revision, event.over)
 
     @property
     def is_of(self) -> tuple[str, str, str]:
@@ -56,21 +56,21 @@ class CheckDue:
         return self.lab, self.target, self.sha
 
 
-def _check_guid(repository: int, due: CheckDue) -> str:
-    guid = f"check:{repository}:{due.lab}:{due.target}:{due.sha}:{due.asked or due.revision}"
-    return f"{guid}:over" if due.over else guid
+def _check_guid(repository: int, event: CheckEvent) -> str:
+    guid = f"check:{repository}:{event.lab}:{event.target}:{event.sha}:{event.asked or event.revision}"
+    return f"{guid}:over" if event.over else guid
 
 
-def _lock(repository: int, about: RunArrived | CheckDue) -> str:
+def _lock(repository: int, about: RunArrived | CheckEvent) -> str:
     return check_lock(repository, TargetKey("", about.lab, about.target).check_name)
 
 
 RUN_ARRIVED = InternalEvent("nightjar.run", RunArrived, guid=lambda _, run: run.guid, lock=_lock)
-CHECK_DUE = InternalEvent("nightjar.check", CheckDue, guid=_check_guid, lock=_lock)
+CHECK_EVENT = InternalEvent("nightjar.check", CheckEvent, guid=_check_guid, lock=_lock)
 
 
-def due_of(payload: Payload) -> Due:
+def check_event_in(payload: Payload) -> PendingCheck:
     """Read from a payload of ours which check run is to be written."""
-    due = CHECK_DUE.read(payload)
-    about = TargetKey(payload.string("repository", "full_name"), due.lab, due.target)
-    return Due(about, due.sha, due.revision, due.over)
+    event = CHECK_EVENT.read(payload)
+    about = TargetKey(payload.string("repository", "full_name"), event.lab, event.target)
+    return PendingCheck(about, event.sha, event.revision, event.over)

@@ -40,7 +40,7 @@ _LIMITS: tuple[tuple[str, str, str], ...] = (
     ("text about unfinished tests of one file, in characters", "MAX_UNFINISHED_CHARACTERS", INCOMPLETE),
     ("one row of CSV", "MAX_ROW_BYTES", INCOMPLETE),
     ("failures, errors and logs of one test case", "MAX_PARTS", CUT),
-    ("text about one test in a JSON report, in characters", "MAX_KEPT_CHARACTERS", CUT),
+    ("text about one test in a JSON report, in characters", "MAX_RETAINED_CHARACTERS", CUT),
     ("a message, in characters", "MAX_MESSAGE", CUT),
     ("a failure's text, first characters", "MAX_TEXT_HEAD", "the middle is left out"),
     ("a failure's text, last characters", "MAX_TEXT_TAIL", ""),

@@ -33,7 +33,7 @@ MAX_JSON_DEPTH = 100
 """Objects and arrays inside of each other; what reporters write by themselves needs eleven, the rest is metadata."""
 MAX_STRING_BYTES = 8 << 20
 """Bytes of one JSON string; a test's whole captured output is one."""
-MAX_KEPT_CHARACTERS = 4 << 20
+MAX_RETAINED_CHARACTERS = 4 << 20
 """Characters kept of what a JSON report says of one test, before they are made into a message and a text."""
 MAX_OPEN_TESTS = 1000
 """Tests of a pytest-reportlog that have begun and not ended: one for each worker, and those that wait for a rerun."""

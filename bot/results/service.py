@@ -40,7 +40,7 @@ class ResultsService:
             name.lower(): name for name, repository in config.repositories.items() if repository.results is not None
         }
 
-    def spelled(self, about: TargetKey) -> TargetKey:
+    def canonical(self, about: TargetKey) -> TargetKey:
         """Return a target with its repository's name as app.yaml has it, for so the bucket's keys have it.
 
         GitHub tells names in their owners' spelling, and takes them in any.
@@ -49,7 +49,7 @@ class ResultsService:
 
     async def targets(self, repository: str, sha: str) -> list[TargetKey]:
         """Return the targets of which something is known at a commit."""
-        named = self.spelled(TargetKey(repository, "", "")).repository
+        named = self.canonical(TargetKey(repository, "", "")).repository
         return await asyncio.to_thread(self.store.targets, named, sha)
 
     async def admission(self, repository: str, sha: str) -> Admission | None:
@@ -89,7 +89,7 @@ class ResultsService:
 
         Raises `TryAgain` while the bucket is away, `UserError` where it may not be written.
         """
-        named = self.spelled(TargetKey(repository, "", "")).repository
+        named = self.canonical(TargetKey(repository, "", "")).repository
         bucket, key = self.source_for(results.bucket), f"{results.prefix}{named}/{name}"
         body = json.dumps(document, indent=2).encode() + b"\n"
         return await bucket.write_over(key, body, content_type="application/json")

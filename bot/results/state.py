@@ -114,7 +114,7 @@ class TargetState:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class PendingCheck:
     """A check run that is to be written: for which state of the results, and whether more of them is waited for.
 
     `revision` counts the changes of what is known of the commit on the target. `over`: everything has arrived, or

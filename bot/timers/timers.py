@@ -47,7 +47,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class TimerDue:
+class TimerEvent:
     """A timer of a repository that is due: its name, and when, in seconds since 1970. `moment` names the run."""
 
     name: str
@@ -55,12 +55,12 @@ class TimerDue:
     at: int
 
 
-TIMER_DUE = InternalEvent(
+TIMER_EVENT = InternalEvent(
     "nightjar.timer",
-    TimerDue,
-    guid=lambda repository, due: f"timer:{repository}:{due.name}:{due.moment}",
-    lock=lambda repository, due: f"timer:{repository}:{due.name}",
-    action=lambda due: due.name,
+    TimerEvent,
+    guid=lambda repository, event: f"timer:{repository}:{event.name}:{event.moment}",
+    lock=lambda repository, event: f"timer:{repository}:{event.name}",
+    action=lambda event: event.name,
 )
 
 
@@ -166,12 +166,12 @@ class Timers:
         missed, the last one alone is due.
         """
         now = self._now()
-        due = schedule.last_due(now)
+        event = schedule.last_time(now)
         if known is None or known.schedule != str(schedule):
-            return AnnouncedTimer(str(schedule), due)
-        if due > known.moment:
-            guid = await self.announce(repository, name, _iso(due))
-            return AnnouncedTimer(known.schedule, due, guid)
+            return AnnouncedTimer(str(schedule), event)
+        if event > known.moment:
+            guid = await self.announce(repository, name, _iso(event))
+            return AnnouncedTimer(known.schedule, event, guid)
         hours = hours_between(known.moment, now)
         if not known.guid or hours <= known.hours:
             return known
@@ -190,23 +190,23 @@ class Timers:
     async def announce(self, repository: str, name: str, moment: str) -> str:
         """Announce that a timer is due, once for each `moment`; return the GUID of the delivery."""
         repository_id = await find_repository_id(self._records, self._github_for, repository)
-        about, due = Repository(repository_id, repository, None), TimerDue(name, moment, int(self._now()))
-        await announce(self._accept, TIMER_DUE, about, due)
-        guid = TIMER_DUE.guid(repository_id, due)
+        about, event = Repository(repository_id, repository, None), TimerEvent(name, moment, int(self._now()))
+        await announce(self._accept, TIMER_EVENT, about, event)
+        guid = TIMER_EVENT.guid(repository_id, event)
         await self._records.put(_last(repository, name), TimerRun(guid, self._now()))
         return guid
 
     async def delivery(self, repository: str, name: str) -> Delivery:
         """Return what a run now would begin with; nothing is written."""
         repository_id = await find_repository_id(self._records, self._github_for, repository, remember=False)
-        due = TimerDue(name, manual_run(), int(self._now()))
-        body = Payload(TIMER_DUE.body(Repository(repository_id, repository, None), due))
-        return Delivery(TIMER_DUE.guid(repository_id, due), TIMER_DUE.name, body, self._now())
+        event = TimerEvent(name, manual_run(), int(self._now()))
+        body = Payload(TIMER_EVENT.body(Repository(repository_id, repository, None), event))
+        return Delivery(TIMER_EVENT.guid(repository_id, event), TIMER_EVENT.name, body, self._now())
 
 
 def moment_of(payload: Payload) -> float:
     """Read from a payload of ours when the timer was due, in seconds since 1970."""
-    return float(TIMER_DUE.read(payload).at)
+    return float(TIMER_EVENT.read(payload).at)
 
 
 def manual_run() -> str:
@@ -262,7 +262,7 @@ def _state(
         guid=guid,
         outcome=STOPPED if away else record.state if record else FORGOTTEN if run else NEVER,
         reason=away or (record.reason if record else ""),
-        next_run=schedule.next_due(now),
+        next_run=schedule.next_time(now),
     )
 
 

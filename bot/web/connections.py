@@ -89,7 +89,7 @@ class Connections:
         open_ones = {one: place for one, place in self._places.items() if not one.is_closing()}
         if len(open_ones) >= self.most:
             idle = {one: place for one, place in open_ones.items() if not place.busy}
-            if (held_back := self._rarely.due()) is not None:
+            if (held_back := self._rarely.ready()) is not None:
                 log.warning(
                     "all connections are in use", most=self.most, busy=len(open_ones) - len(idle), held_back=held_back
                 )
@@ -197,7 +197,7 @@ def quieter_about_accept(rarely: Rarely | None = None) -> Callable[[asyncio.Abst
         error = context.get("exception")
         if not (isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS and "socket" in context):
             loop.default_exception_handler(context)
-        elif (held_back := lines.due(error.errno)) is not None:
+        elif (held_back := lines.ready(error.errno)) is not None:
             log.error("a connection could not be accepted", reason=str(error), held_back=held_back)
 
     return handle
@@ -215,7 +215,7 @@ class Malformed(logging.Filter):
         error = record.exc_info[1] if record.exc_info else None
         if not isinstance(error, HttpProcessingError):
             return True
-        held_back = self._rarely.due()
+        held_back = self._rarely.ready()
         if held_back is None:
             return False
         record.msg, record.args = "a request was malformed (held back before: %s)", (held_back,)

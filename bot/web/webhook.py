@@ -138,7 +138,7 @@ class Webhook:
         except Problem as problem:
             self._metrics.webhook_answered(problem.status)
             # Anybody can cause it; the metric counts them all.
-            if (held_back := self._rarely.due(problem.status)) is not None:
+            if (held_back := self._rarely.ready(problem.status)) is not None:
                 log.warning(
                     "webhook refused",
                     status=problem.status,

@@ -94,7 +94,7 @@ def record_after(
             "moved_at": aim["at"] if ours else None,
             "commits": aim["commits"] if ours else None,
         }
-    scanned = {"looked_at": step.at, "why": step.why, "trouble": ended.trouble}
+    scanned = {"scanned_at": step.at, "why": step.why, "trouble": ended.trouble}
     listed = [dict(one) for one in step.why_not_newer]
     return cast("TrackingState", {"branch": step.branch, **moved, **scanned, "why_not_newer": listed, **more})
 

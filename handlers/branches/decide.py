@@ -68,7 +68,7 @@ class CommitVerdict(TypedDict):
     sha: str
     title: str
     committed_at: str | None
-    looked_at: str
+    scanned_at: str
     verdict: str
     blockers: list[StoredBlocker]
     more: int
@@ -83,7 +83,7 @@ class ScannedCommit:
 
     commit: Commit
     blockers: tuple[Signal, ...]
-    looked_at: str
+    scanned_at: str
     more: int = 0
 
     def as_json(self) -> CommitVerdict:
@@ -92,7 +92,7 @@ class ScannedCommit:
             "sha": self.commit.sha,
             "title": self.commit.title,
             "committed_at": self.commit.committed_at or None,
-            "looked_at": self.looked_at,
+            "scanned_at": self.scanned_at,
             "verdict": self.blockers[0].state.value if self.blockers else FIT,
             "blockers": [{"name": one.name, "state": one.state.value} for one in self.blockers[:MOST_STORED]],
             "more": self.more + len(self.blockers[MOST_STORED:]),
@@ -103,7 +103,7 @@ class ScannedCommit:
         """Read a verdict back."""
         blockers = tuple(Signal(one["name"], State(one["state"])) for one in stored["blockers"])
         commit = Commit(stored["sha"], stored["title"], stored["committed_at"] or "")
-        return cls(commit, blockers, stored["looked_at"], stored["more"])
+        return cls(commit, blockers, stored["scanned_at"], stored["more"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +180,14 @@ def step_of(scan: TrackingScan, rules: Rules, at: float) -> Step:
     )
 
 
-def due(candidates: Sequence[Commit], known: Mapping[str, ScannedCommit]) -> frozenset[str]:
+def to_scan(candidates: Sequence[Commit], known: Mapping[str, ScannedCommit]) -> frozenset[str]:
     """Return which of the candidates, given the newest first, to ask about: MOST_ASKED at most.
 
     These are the newest, each time, and of the others the new ones and then the oldest verdicts. No verdict is final,
     for what runs ends, and what is red may be run again: each commit's turn comes, of many less often.
     """
     newest, others = candidates[:ALWAYS_ASKED], candidates[ALWAYS_ASKED:]
-    by_age = sorted(others, key=lambda commit: known[commit.sha].looked_at if commit.sha in known else "")
+    by_age = sorted(others, key=lambda commit: known[commit.sha].scanned_at if commit.sha in known else "")
     return frozenset(commit.sha for commit in (*newest, *by_age[: MOST_ASKED - ALWAYS_ASKED]))
 
 

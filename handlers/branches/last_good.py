@@ -12,7 +12,7 @@ from bot.github.ours import Ours
 from bot.github.ranks import Rank, ranked
 from bot.github.refs import first_between
 from bot.plan.handler import ConcludeStage, Context, Plan, Router
-from bot.timers.timers import TIMER_DUE, moment_of
+from bot.timers.timers import TIMER_EVENT, moment_of
 from handlers.branches.conclusion import (
     Ended,
     StoredState,
@@ -89,7 +89,7 @@ def decide_last_good_conclusion(
 
 
 @router.on(
-    TIMER_DUE.name,
+    TIMER_EVENT.name,
     LAST_GOOD,
     name=LAST_GOOD,
     feature="last_good",
@@ -112,7 +112,7 @@ async def move_last_good(context: Context) -> Plan:
 def decide(scan: TrackingScan, rules: LastGood, at: float) -> Plan:
     """Return what is to be done at a moment, in seconds since 1970."""
     step = step_of(scan, rules, at)
-    return Plan(moves(step), step.why, conclude_with=LastGoodStep(step, scan.lag, scan.lag_after, rules.require))
+    return Plan(moves(step), step.why, conclusion_basis=LastGoodStep(step, scan.lag, scan.lag_after, rules.require))
 
 
 async def _with_since(context: Context, scan: TrackingScan, record: Mapping[str, Any]) -> TrackingScan:

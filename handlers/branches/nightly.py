@@ -11,7 +11,7 @@ from bot.core.utc import iso_utc
 from bot.effects.remember import StoreRecord
 from bot.github.ours import Ours
 from bot.plan.handler import ConcludeStage, Context, Plan, Router
-from bot.timers.timers import TIMER_DUE, moment_of
+from bot.timers.timers import TIMER_EVENT, moment_of
 from handlers.branches.conclusion import (
     Ended,
     StoredState,
@@ -73,7 +73,7 @@ def decide_nightly_conclusion(
 
 
 @router.on(
-    TIMER_DUE.name, NIGHTLY, name=NIGHTLY, feature="nightly", conclude=ConcludeStage(NightlyStep, nightly_conclusion)
+    TIMER_EVENT.name, NIGHTLY, name=NIGHTLY, feature="nightly", conclude=ConcludeStage(NightlyStep, nightly_conclusion)
 )
 async def move_nightly(context: Context) -> Plan:
     """Look at the branch and the commits that it may move to, and decide."""
@@ -89,4 +89,4 @@ def decide(scan: TrackingScan, nightly: Nightly, at: float) -> Plan:
     """Return what is to be done at a moment, in seconds since 1970."""
     step = step_of(scan, nightly, at)
     day = datetime.fromtimestamp(at, ZoneInfo(nightly.timezone)).date().isoformat()
-    return Plan(moves(step), step.why, conclude_with=NightlyStep(step, day))
+    return Plan(moves(step), step.why, conclusion_basis=NightlyStep(step, day))

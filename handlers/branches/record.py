@@ -86,7 +86,7 @@ class TrackingState(TypedDict):
     previous_sha: str | None
     moved_at: str | None
     commits: int | None
-    looked_at: str
+    scanned_at: str
     why: str
     trouble: str
     why_not_newer: list[CommitVerdict]

@@ -36,7 +36,7 @@ class ListedCommit(BaseModel):
     sha: Sha
     title: str
     committed_at: datetime | None
-    looked_at: datetime
+    scanned_at: datetime
     verdict: Literal["chosen", "red", "pending", "missing"]
     blockers: list[Blocker]
     more: int = Field(description="Blockers that are not listed.")
@@ -52,7 +52,7 @@ class TrackedBranch(BaseModel):
     previous_sha: Sha | None = Field(description="Where it was before its last move.")
     moved_at: datetime | None = Field(description="When it moved last.")
     commits: int | None = Field(description="How many commits the last move brought.")
-    looked_at: datetime = Field(description="When it was last searched for a newer commit.")
+    scanned_at: datetime = Field(description="When it was last searched for a newer commit.")
     why: str = Field(description="What came of that scan, and why, in a sentence for people.")
     trouble: str = Field(description="Why the branch cannot be moved; empty while it can.")
     why_not_newer: list[ListedCommit] = Field(description="The commits that were scanned, the newest first.")

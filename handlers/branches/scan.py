@@ -11,7 +11,7 @@ from bot.github.errors import is_not_found
 from bot.github.refs import AHEAD, BEHIND, IDENTICAL, Commit, branch_head, compared, first_parents
 from bot.github.required import Signal, blockers
 from bot.github.signals import signals_of
-from handlers.branches.decide import UP_TO_DATE, Lag, Rules, ScannedCommit, TrackingScan, due
+from handlers.branches.decide import UP_TO_DATE, Lag, Rules, ScannedCommit, TrackingScan, to_scan
 from handlers.branches.texts import NO_SOURCE_BRANCH
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class ScanInProgress:
         return whole.status, chain, Lag(whole.ahead_by, "")
 
     async def _verdicts(self, newer: Sequence[Commit]) -> list[ScannedCommit]:
-        wanted = due(newer, self.known)
+        wanted = to_scan(newer, self.known)
         scanned: list[ScannedCommit] = []
         for commit in newer:
             if commit.sha in wanted:

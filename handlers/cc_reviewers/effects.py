@@ -35,13 +35,13 @@ class ReviewRequests:
     """What is remembered of a pull request's review requests; names in small letters, but for `refused`.
 
     `asked` holds everybody whom we dealt with, so that nobody is asked again whom a human removed; `refused` those of
-    them whom GitHub did not take, `hidden` the teams among these that it does not show to the App; `told` is what the
-    sticky comment says.
+    them whom GitHub did not take, `hidden` the teams among these that it does not show to the App; `message` is what
+    the sticky comment says.
     """
 
     asked: Annotated[frozenset[str], SORTED] = frozenset()
     refused: tuple[str, ...] = ()
-    told: str = ""
+    message: str = ""
     hidden: tuple[str, ...] = ()
 
 
@@ -81,7 +81,7 @@ class RequestReviewers:
         still = [name for name in before.refused if name.lower() in self.named and name.lower() not in now]
         unasked = tuple(sorted([*still, *refused], key=str.lower))
         hidden = tuple(name for name in unasked if name in answers.hidden or (name in still and name in before.hidden))
-        after = ReviewRequests(before.asked | now, unasked, before.told, hidden)
+        after = ReviewRequests(before.asked | now, unasked, before.message, hidden)
         if after != before:
             await context.records.put(record, after)
         if not asked and not refused:
@@ -124,10 +124,10 @@ class ReportReviewers:
         """Write, change or take away the section, unless it says so already."""
         record = REVIEWERS.of(context.repository.id, self.number)
         before = await context.records.get(record) or ReviewRequests()
-        if self.text == before.told and not context.writes.may_have_twins:
+        if self.text == before.message and not context.writes.may_have_twins:
             return Applied("the sticky comment says so already", changed=False)
         applied = await write_section(context, self.number, self.section, self.text)
-        await context.records.put(record, replace(before, told=self.text))
+        await context.records.put(record, replace(before, message=self.text))
         return applied
 
 

@@ -56,10 +56,10 @@ def decide_reviewers(ccs: Ccs, known: KnownReviewers) -> Ccs:
     return Ccs(users=users, teams=teams)
 
 
-async def tell_of_failure(context: Context, told: str) -> Plan:
+async def report_failure(context: Context, message: str) -> Plan:
     """Show in the section of the sticky comment that nobody could be asked, and why."""
     number = PullRequestEvent.of(context.delivery.payload).pull.number
-    report = ReportReviewers(number, NAME, TROUBLE.format(why=told))
+    report = ReportReviewers(number, NAME, TROUBLE.format(why=message))
     return Plan((report,), why="whom to ask could not be found out")
 
 
@@ -67,7 +67,7 @@ async def report_refusals(context: Context, number: int, outcomes: Outcomes) -> 
     """Say in the sticky comment who could not be asked, or why asking failed; nothing where all went well."""
     asked = await context.records.get(REVIEWERS.of(context.repository.id, number)) or ReviewRequests()
     text = decide_reviewers_report(asked, [one.text for one in outcomes.failures])
-    if text == asked.told:
+    if text == asked.message:
         return Plan(why="the sticky comment says so already")
     return Plan((ReportReviewers(number, NAME, text),), why="the sticky comment says who could not be asked")
 
@@ -84,7 +84,7 @@ def decide_reviewers_report(asked: ReviewRequests, failures: Sequence[str]) -> s
     *("opened", "reopened", "edited", "synchronize", "ready_for_review"),
     name=NAME,
     feature="cc_reviewers",
-    on_failure=tell_of_failure,
+    on_failure=report_failure,
     conclude=ConcludeStage(int, report_refusals),
 )
 async def request_reviewers(context: Context) -> Plan:
@@ -107,12 +107,12 @@ async def request_reviewers(context: Context) -> Plan:
         reviewed = await _reviewers(context.github, context.repository.full_name, event.pull.number)
         asked = decide_reviewers(asked, KnownReviewers("", (), reviewed))
     named = tuple(name.lower() for name in (*ccs.users, *ccs.teams))
-    gone = not refused <= set(named)
-    if asked.users or asked.teams or gone:
+    removed = not refused <= set(named)
+    if asked.users or asked.teams or removed:
         effect: Effect = RequestReviewers(event.pull.number, asked.users, asked.teams, named)
-        return Plan((effect,), why=f"cc in the text of #{event.pull.number}", conclude_with=event.pull.number)
-    if before.told != refusal_text(before.refused):
-        return Plan(why="what was in the way is over", conclude_with=event.pull.number)
+        return Plan((effect,), why=f"cc in the text of #{event.pull.number}", conclusion_basis=event.pull.number)
+    if before.message != refusal_text(before.refused):
+        return Plan(why="what was in the way is over", conclusion_basis=event.pull.number)
     return Plan(why="nobody is left to be asked")
 
 

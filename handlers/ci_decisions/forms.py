@@ -19,7 +19,7 @@ LACKING = "the bot's answer does not tell"
 
 _SHA = Pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _OTHER = Pattern(r"[^A-Za-z0-9_ .,:/#@()+=-]")
-_SPELT = str.maketrans({"[": "(", "]": ")", "…": "..."})
+_ASCII = str.maketrans({"[": "(", "]": ")", "…": "..."})
 
 
 def of_answer(body: bytes) -> CiDecision | None:
@@ -78,7 +78,7 @@ def explained(decision: CiDecision) -> list[str]:
 
 def comments(lines: Sequence[str]) -> list[str]:
     """Return lines as comments, without a character that means anything to a shell, patterns of file names included."""
-    return ["# " + _OTHER.sub("_", line.translate(_SPELT)) for line in lines]
+    return ["# " + _OTHER.sub("_", line.translate(_ASCII)) for line in lines]
 
 
 def _word(value: bool) -> str:

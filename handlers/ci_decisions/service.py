@@ -130,7 +130,7 @@ class Decisions:
         except Exception:
             log.exception("the repository's settings could not be read", repository=repository, number=number)
             config = None
-        seen = await self._look(repository, number, sha, known, config)
+        seen = await self._scan(repository, number, sha, known, config)
         about = seen.head.sha if seen.head else sha
         if config is None:
             return run_everything(NO_SETTINGS, about).as_json()
@@ -151,7 +151,7 @@ class Decisions:
             return None
         return KnownPull(repository_id, head) if repository_id is not None and head is not None else None
 
-    async def _look(
+    async def _scan(
         self, repository: str, number: int, sha: str, known: KnownPull | None, config: RepositoryConfig | None
     ) -> SeenPull:
         more = config is not None and (config.skip_ci is not None or config.rebuild_docker is not None)
@@ -159,7 +159,7 @@ class Decisions:
             return SeenPull(known.repository_id, known.head)
         try:
             # What webhooks have told of is not to be overlooked for what GitHub said before.
-            key = (current_rank(), repository.lower(), number, await self._told_of(number, known))
+            key = (current_rank(), repository.lower(), number, await self._known_of(number, known))
             proposed = await in_time(self._newest(key, repository, number, sha))
         except Exception as error:
             # Without a head there is nothing to answer about; who asks about a commit names one.
@@ -182,7 +182,7 @@ class Decisions:
             changes = await self._changes(repository, proposed)
         return SeenPull(proposed.repository_id, head, proposed.pull.title, changes)
 
-    async def _told_of(self, number: int, known: KnownPull | None) -> tuple[str, ...]:
+    async def _known_of(self, number: int, known: KnownPull | None) -> tuple[str, ...]:
         if known is None:
             return ()
         shown = await self._records.get(SKIP_CI.of(known.repository_id, number))

@@ -61,7 +61,7 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     return has_tag(before, rules.title_tag) != has_tag(now, rules.title_tag)
 
 
-async def show_failure(context: Context, told: str) -> Plan:
+async def show_failure(context: Context, message: str) -> Plan:
     """Show that CI runs where what is changed could not be found out."""
     proposed = ProposedChange.of(context.delivery.payload.at("pull_request"))
     return await _shown(

@@ -155,7 +155,7 @@ class Artifacts:
 async def _listed(github: GitHub, repository: str, run: WorkflowRun, patterns: Sequence[str]) -> list[Payload]:
     """Return the artifacts whose names match, sorted by name; of several attempts at one name the newest."""
     newest: dict[str, Payload] = {}
-    looked_at = 0
+    listed_count = 0
     url_vars = {"repo": repository, "run": str(run.id)}
     async with aclosing(github.getiter(ARTIFACTS, url_vars=url_vars, iterable_key="artifacts")) as artifacts:
         async for item in artifacts:
@@ -164,8 +164,8 @@ async def _listed(github: GitHub, repository: str, run: WorkflowRun, patterns: S
             if matches(patterns, name) and not artifact.flag("expired"):
                 known = newest.setdefault(name, artifact)
                 newest[name] = max(known, artifact, key=lambda one: one.integer("id"))
-            looked_at += 1
-            if looked_at == MOST_LISTED:
+            listed_count += 1
+            if listed_count == MOST_LISTED:
                 break
     return [newest[name] for name in sorted(newest)]
 

@@ -8,7 +8,7 @@ ancestor that was tested, suite by suite, and a section that has nothing to tell
 from __future__ import annotations
 
 from bot.config.types import seconds
-from bot.effects.section_state import SECTION_DUE
+from bot.effects.section_state import SECTION_EVENT
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.ci_tests import sections as reports
 from handlers.ci_tests import texts
@@ -21,19 +21,21 @@ router = Router()
 reports.ask_when_tested(router, NAME, KEY, lambda config: config.runtime)
 
 
-async def tell_of_failure(context: Context, told: str) -> Plan:
+async def report_failure(context: Context, message: str) -> Plan:
     """Show in the section that nothing could be found out, and why."""
-    return reports.trouble(context, NAME, texts.RUNTIMES_FAILED, told, why="how long tests take could not be found out")
+    return reports.trouble(
+        context, NAME, texts.RUNTIMES_FAILED, message, why="how long tests take could not be found out"
+    )
 
 
-@router.on(SECTION_DUE.name, NAME, name=NAME, feature=KEY, on_failure=tell_of_failure)
+@router.on(SECTION_EVENT.name, NAME, name=NAME, feature=KEY, on_failure=report_failure)
 async def show(context: Context) -> Plan:
     """Say what takes longer or shorter at a head; with nothing to say, take the section away."""
-    config, due = context.config.runtime, SECTION_DUE.read(context.delivery.payload)
+    config, event = context.config.runtime, SECTION_EVENT.read(context.delivery.payload)
     if config is None:
         return NOTHING
-    found = await reports.find(context, config, due)
+    found = await reports.find(context, config, event)
     if isinstance(found, str):
         return Plan(why=found)
     slow = seconds(config.slow)
-    return await reports.show(context, NAME, due, found, describe_runtimes, config.change, slow)
+    return await reports.show(context, NAME, event, found, describe_runtimes, config.change, slow)

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from bot.core.payload import Payload
 from bot.core.untrusted.pool import POOL
 from bot.core.untrusted.queue import Owner
-from bot.effects.section_state import SECTION_DUE, Due, seconds_since_1970, short
+from bot.effects.section_state import SECTION_EVENT, SectionEvent, seconds_since_1970, short
 from bot.effects.sections import RequestSection, SubmitSection
 from bot.github.pull_heads import confirmed_head, pulls_with_head
 from bot.plan.handler import NOTHING, Context, Plan, Router
-from bot.results.deliveries import CHECK_DUE, due_of
+from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.model import TargetKey
 from handlers.ci_tests import texts
 from handlers.ci_tests.stored import stored
-from handlers.ci_tests.workflow_runs import TELLING, EndedRun, read_run
+from handlers.ci_tests.workflow_runs import FINISHED, EndedRun, read_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,19 +42,19 @@ def ask_when_tested(
     def of_tests(delivery: Delivery, config: RepositoryConfig) -> bool:
         return is_of_tests(delivery, tests_of(config))
 
-    @router.on(CHECK_DUE.name, name=f"{section}-results", feature=feature)
+    @router.on(CHECK_EVENT.name, name=f"{section}-results", feature=feature)
     async def after_results(context: Context) -> Plan:
-        config, due = tests_of(context.config), due_of(context.delivery.payload)
-        if config is None or (due.about.lab, due.about.target) != (config.lab, config.target):
+        config, event = tests_of(context.config), check_event_in(context.delivery.payload)
+        if config is None or (event.about.lab, event.about.target) != (config.lab, config.target):
             return NOTHING
-        return await _ask(context, section, due.sha, {"over": due.over})
+        return await _ask(context, section, event.sha, {"over": event.over})
 
     @router.on(WORKFLOW_RUN, COMPLETED, name=f"{section}-run", feature=feature, accepts=of_tests)
     async def after_run(context: Context) -> Plan:
         if not is_of_tests(context.delivery, tests_of(context.config)):
             return NOTHING
         ended = EndedRun.of(context.delivery.payload.at(WORKFLOW_RUN))
-        if ended.conclusion not in TELLING:
+        if ended.conclusion not in FINISHED:
             return Plan(why=f"the run ended as {ended.conclusion}: no test has")
         return await _ask(context, section, ended.run.sha, ended.as_json())
 
@@ -80,45 +80,45 @@ class Found:
     as_of: float
 
 
-async def find(context: Context, config: Tests, due: Due) -> Found | str:
+async def find(context: Context, config: Tests, event: SectionEvent) -> Found | str:
     """Return what CI tested at a head, beside its base; or why there is nothing to be told.
 
     Raises `TryAgain`, and GitHub's refusals.
     """
-    began = _as_of(due)
-    head = await confirmed_head(context.records, context.github, context.repository, due.number, due.sha)
+    began = _as_of(event)
+    head = await confirmed_head(context.records, context.github, context.repository, event.number, event.sha)
     if head is None:
-        return texts.NO_HEAD.format(sha=due.sha, number=due.number)
+        return texts.NO_HEAD.format(sha=event.sha, number=event.number)
     if config.lab is not None and config.target is not None:
         about = TargetKey(context.repository.full_name, config.lab, config.target)
-        found = await stored(context, about, due.sha, over=bool(due.about.get("over")))
-        return Found(found, head.base_ref, began) if found is not None else texts.NO_RESULTS.format(sha=due.sha)
-    if "workflow_id" not in due.about:
+        found = await stored(context, about, event.sha, over=bool(event.about.get("over")))
+        return Found(found, head.base_ref, began) if found is not None else texts.NO_RESULTS.format(sha=event.sha)
+    if "workflow_id" not in event.about:
         return texts.ANOTHER_SOURCE
-    ended = EndedRun.of(Payload(due.about))
+    ended = EndedRun.of(Payload(event.about))
     return Found(await read_run(context, ended, config.artifacts, head.base_ref, began), head.base_ref, began)
 
 
 async def show(
-    context: Context, section: str, due: Due, found: Found, describe: Callable[..., str], *arguments: object
+    context: Context, section: str, event: SectionEvent, found: Found, describe: Callable[..., str], *arguments: object
 ) -> Plan:
     """Return the section that `describe` writes about what was found, followed by `arguments`.
 
     It works in a process of its own, as the code of a pull request decides how much there is to compare. Raises
     `OverLimit` where it costs too much, and `TryAgain` while too many wait.
     """
-    pool, owner = context.part(POOL), Owner(context.repository.full_name.lower(), due.sha)
+    pool, owner = context.part(POOL), Owner(context.repository.full_name.lower(), event.sha)
     text = await pool.run(owner, pool.limits.tests, describe, found.tested, *arguments)
-    return Plan((SubmitSection(section, due.number, due.sha, text, found.as_of),), why=f"results of {due.sha}")
+    return Plan((SubmitSection(section, event.number, event.sha, text, found.as_of),), why=f"results of {event.sha}")
 
 
-def trouble(context: Context, section: str, text: str, told: str, why: str) -> Plan:
-    """Show in a section that nothing could be found out; `text` has places for the commit, `sha`, and `why`: `told`."""
-    due = SECTION_DUE.read(context.delivery.payload)
-    shown = text.format(sha=short(due.sha), why=told)
-    return Plan((SubmitSection(section, due.number, due.sha, shown, _as_of(due)),), why=why)
+def trouble(context: Context, section: str, text: str, message: str, why: str) -> Plan:
+    """Say in a section that we have no figures: `text` with the commit as `sha` and `message` as `why`."""
+    event = SECTION_EVENT.read(context.delivery.payload)
+    shown = text.format(sha=short(event.sha), why=message)
+    return Plan((SubmitSection(section, event.number, event.sha, shown, _as_of(event)),), why=why)
 
 
-def _as_of(due: Due) -> float:
+def _as_of(event: SectionEvent) -> float:
     """Return of when a section tells: a run that has ended does not change, and what was uploaded is read now."""
-    return seconds_since_1970(due.about["updated_at"]) if "updated_at" in due.about else time.time()
+    return seconds_since_1970(event.about["updated_at"]) if "updated_at" in event.about else time.time()

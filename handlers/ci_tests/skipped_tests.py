@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.core.errors import UserError
-from bot.effects.section_state import SECTION_DUE
+from bot.effects.section_state import SECTION_EVENT
 from bot.github.contents import FILE, found_at
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.ci_tests import sections as reports
@@ -29,23 +29,23 @@ router = Router()
 reports.ask_when_tested(router, NAME, KEY, lambda config: config.skipped_tests)
 
 
-async def tell_of_failure(context: Context, told: str) -> Plan:
+async def report_failure(context: Context, message: str) -> Plan:
     """Show in the section that nothing could be found out, and why."""
-    return reports.trouble(context, NAME, texts.SKIPS_FAILED, told, why="what is skipped could not be found out")
+    return reports.trouble(context, NAME, texts.SKIPS_FAILED, message, why="what is skipped could not be found out")
 
 
-@router.on(SECTION_DUE.name, NAME, name=NAME, feature=KEY, on_failure=tell_of_failure)
+@router.on(SECTION_EVENT.name, NAME, name=NAME, feature=KEY, on_failure=report_failure)
 async def show(context: Context) -> Plan:
     """Say what is skipped at a head, if it is the head still."""
-    config, due = context.config.skipped_tests, SECTION_DUE.read(context.delivery.payload)
+    config, event = context.config.skipped_tests, SECTION_EVENT.read(context.delivery.payload)
     if config is None:
         return NOTHING
-    found = await reports.find(context, config, due)
+    found = await reports.find(context, config, event)
     if isinstance(found, str):
         return Plan(why=found)
     required = await _required(context, config, found.branch)
     listed_in = config.required or ""
-    return await reports.show(context, NAME, due, found, describe_skips, required, listed_in, found.branch)
+    return await reports.show(context, NAME, event, found, describe_skips, required, listed_in, found.branch)
 
 
 async def _required(context: Context, config: SkippedTests, branch: str) -> Required:

@@ -22,14 +22,14 @@ class Skips:
     """They ran at the base and are skipped here."""
     again: tuple[str, ...] = ()
     """They were skipped at the base and run here."""
-    gone: int = 0
+    removed: int = 0
     """How many ran at the base and are not there at all, neither skipped nor under another name."""
     unsearched: bool = False
     """Renamed tests were not searched for, as so many names changed: they count as gone."""
 
     def __bool__(self) -> bool:
         """Tell whether anything differs."""
-        return bool(self.newly or self.again or self.gone)
+        return bool(self.newly or self.again or self.removed)
 
 
 def skips(here: SuiteOutcomes, base: SuiteOutcomes, *, most_steps: int = MAX_STEPS) -> Skips:
@@ -39,10 +39,10 @@ def skips(here: SuiteOutcomes, base: SuiteOutcomes, *, most_steps: int = MAX_STE
     """
     newly = [test for test in base.seen if base.ran(test) and here.skipped(test)]
     again = [test for test in here.seen if here.ran(test) and base.skipped(test)]
-    gone = {test for test in base.seen if base.ran(test) and test not in here.seen and not here.skipped(test)}
-    renamed = search_renames(gone, here.seen.keys() - base.seen.keys(), most_steps=most_steps)
-    gone -= (renamed or {}).keys()
-    return Skips(tuple(sorted(newly)), tuple(sorted(again)), len(gone) if here.complete else 0, renamed is None)
+    removed = {test for test in base.seen if base.ran(test) and test not in here.seen and not here.skipped(test)}
+    renamed = search_renames(removed, here.seen.keys() - base.seen.keys(), most_steps=most_steps)
+    removed -= (renamed or {}).keys()
+    return Skips(tuple(sorted(newly)), tuple(sorted(again)), len(removed) if here.complete else 0, renamed is None)
 
 
 @dataclass(frozen=True, slots=True)

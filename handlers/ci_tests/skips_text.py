@@ -31,8 +31,8 @@ def describe_skips(tested: Outcomes, required: Required, path: str, branch: str,
         lines.append(texts.REQUIRED.format(what=words.counted(len(missing), *texts.REQUIRED_WHAT), **where))
     if not lines and not tested.vanished and _all_same(tested, found):
         base = next(iter(tested.bases.values()))
-        told = moment(tested.at)
-        return texts.SAME.format(base=words.commit_link(base), sha=short(tested.sha), at=told)
+        message = moment(tested.at)
+        return texts.SAME.format(base=words.commit_link(base), sha=short(tested.sha), at=message)
     lines += _suites(tested, found, most_steps)
     return "\n\n".join(
         part
@@ -66,14 +66,14 @@ def _suites(tested: Outcomes, found: dict[str, Skips], most_steps: int) -> list[
 def _suite(tested: Outcomes, name: str, found: Skips | None, most_steps: int) -> list[str]:
     shown = words.suite_name(name)
     note = [] if tested.suites[name].complete else [texts.INCOMPLETE.format(suite=shown)]
-    if found is not None and found.unsearched and found.gone:
+    if found is not None and found.unsearched and found.removed:
         note.append(texts.SKIPS_UNSEARCHED.format(suite=shown, most=most_steps))
     if found is None:
         return [*note, texts.NO_BASE_OF_SUITE.format(suite=shown)]
     base = words.commit_link(tested.bases[name])
     if not found:
         return [*note, texts.SAME_SUITE.format(suite=shown, base=base)]
-    numbers = ((len(found.newly), texts.NEWLY), (len(found.again), texts.AGAIN), (found.gone, texts.REMOVED))
+    numbers = ((len(found.newly), texts.NEWLY), (len(found.again), texts.AGAIN), (found.removed, texts.REMOVED))
     what = ", ".join(words.counted(number, *called) for number, called in numbers if number)
     return [*note, texts.DIFFERS.format(suite=shown, what=what, base=base)]
 

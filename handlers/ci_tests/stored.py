@@ -23,7 +23,7 @@ async def stored(context: Context, about: TargetKey, sha: str, *, over: bool) ->
     Each suite is compared with the nearest ancestor on a branch that labs test which has complete results of it.
     `over`: everything has arrived, or nothing more is waited for.
     """
-    about = context.part(RESULTS).spelled(about)
+    about = context.part(RESULTS).canonical(about)
     state = await context.part(RESULTS).state(about, sha)
     if not state.suites:
         return None

@@ -32,7 +32,7 @@ MOST_COMMITS = 1_000
 """Commits that are looked through for one with a run: ten requests, where one is the rule."""
 OF_PULL_REQUESTS = ("pull_request", "pull_request_target")
 """Events whose runs say nothing of the base branch: a fork's own branch may have its name."""
-TELLING = ("success", "failure", "timed_out", "neutral")
+FINISHED = ("success", "failure", "timed_out", "neutral")
 """How a run ends that tests may have run in."""
 
 SHOWN = 200

@@ -24,7 +24,7 @@ from bot.github.markdown import code
 from bot.github.ranks import Rank, ranked
 from bot.github.refs import branch_head
 from bot.plan.handler import Context, Plan, Router
-from bot.timers.timers import TIMER_DUE, moment_of
+from bot.timers.timers import TIMER_EVENT, moment_of
 from handlers.docker_update.docker_hub import Registry
 from handlers.docker_update.images import Update, places, staged, updated
 from handlers.docker_update.texts import (
@@ -54,7 +54,7 @@ LARGEST_FILE = 64 * 1024
 router = Router()
 
 
-@router.on(TIMER_DUE.name, NAME, name=NAME, feature="docker_update")
+@router.on(TIMER_EVENT.name, NAME, name=NAME, feature="docker_update")
 async def update_images(context: Context) -> Plan:
     """Read the file on the base branch, ask the registry for tags, and decide."""
     config = context.config.docker_update
@@ -83,8 +83,8 @@ def decide(update: Update, found: Sequence[Place], config: DockerUpdate, base_sh
         ROW.format(key=code(change.key), before=code(change.before), after=code(change.after))
         for change in update.changes
     ]
-    told = NOT_UPDATED.format(notes="; ".join(update.notes)) if update.notes else ""
-    keep = EnsurePull(
+    footnote = NOT_UPDATED.format(notes="; ".join(update.notes)) if update.notes else ""
+    ensure = EnsurePull(
         branch=config.branch,
         base=config.base,
         at=at,
@@ -93,10 +93,10 @@ def decide(update: Update, found: Sequence[Place], config: DockerUpdate, base_sh
         content=update.text,
         key=hashlib.sha256(names.encode()).hexdigest()[:24],
         title=TITLE,
-        body=BODY.format(file=config.file, rows="\n".join(rows), notes=told),
+        body=BODY.format(file=config.file, rows="\n".join(rows), notes=footnote),
         message=f"{TITLE}\n\n{names}",
     )
-    return Plan((keep,), why=NEWER_TAGS.format(count=len(update.changes), all=len(found)) + notes)
+    return Plan((ensure,), why=NEWER_TAGS.format(count=len(update.changes), all=len(found)) + notes)
 
 
 async def _text(context: Context, config: DockerUpdate, base_sha: str) -> str:

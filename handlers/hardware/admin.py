@@ -17,7 +17,7 @@ from bot.aws.bucket import Arrival, Downloaded, Head, Small, Source, Writable
 from bot.aws.folder import LocalFolder
 from bot.core.errors import TryAgain, UserError
 from bot.core.events import Repository
-from bot.results.deliveries import CHECK_DUE, due_of
+from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.ingest.manifest import MANIFEST, run_key
 from bot.results.model import RunKey
 from bot.results.service import RESULTS
@@ -192,8 +192,10 @@ class ResultsAdmin:
         """Have the check runs of these runs' commits written now: nothing more of them is waited for."""
         wanted = {(key.about, key.sha) for key in keys}
         for repository in {about.repository for about, _ in wanted}:
-            due = await asyncio.to_thread(self._store.due, repository, time.time() + 1, 0.0, math.inf)
-            for one in due:
+            scheduled_checks = await asyncio.to_thread(
+                self._store.scheduled_checks, repository, time.time() + 1, 0.0, math.inf
+            )
+            for one in scheduled_checks:
                 if (one.about, one.sha) in wanted:
                     await self._watch.announce_check(one)
 
@@ -210,7 +212,16 @@ class ResultsAdmin:
         wanted = {(key.repository, key.lab, key.target, key.sha) for key in keys}
         # Some revisions of each may have been announced meanwhile.
         records = await self._journal.recent(4 * len(wanted) + 100)
-        waiting = [record.guid for record in records if record.event == CHECK_DUE.name and not record.settled]
+        waiting = [record.guid for record in records if record.event == CHECK_EVENT.name and not record.settled]
         payloads = [payload for guid in waiting if (payload := await self._journal.payload(guid)) is not None]
-        dues = map(due_of, payloads)
-        return any((due.about.repository, due.about.lab, due.about.target, due.sha) in wanted for due in dues)
+        pending_checks = map(check_event_in, payloads)
+        return any(
+            (
+                scheduled_checks.about.repository,
+                scheduled_checks.about.lab,
+                scheduled_checks.about.target,
+                scheduled_checks.sha,
+            )
+            in wanted
+            for scheduled_checks in pending_checks
+        )

@@ -20,7 +20,7 @@ from bot.github.markdown import code
 from bot.github.permissions import ROLES, Permissions
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
-from bot.results.deliveries import CHECK_DUE, due_of
+from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.model import TargetKey
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
@@ -90,7 +90,7 @@ async def show_all(context: Context) -> Plan:
     )
 
 
-@router.on(CHECK_DUE.name, name=NAME, feature=KEY)
+@router.on(CHECK_EVENT.name, name=NAME, feature=KEY)
 @router.on(CHECK_RUN, *ASKED_OF_US, name=NAME, feature=KEY)
 async def show(context: Context) -> Plan:
     """Say on a commit what is known of it on a target."""
@@ -101,7 +101,7 @@ async def show(context: Context) -> Plan:
     lab = results.labs.get(asked.about.lab)
     if lab is None or asked.about.target not in lab.targets:
         return Plan(why=texts.TARGET_REMOVED.format(target=asked.about.target, lab=asked.about.lab))
-    asked = replace(asked, about=context.part(RESULTS).spelled(asked.about))
+    asked = replace(asked, about=context.part(RESULTS).canonical(asked.about))
     state = await context.part(RESULTS).state(asked.about, asked.sha)
     if not state.suites:
         return Plan(why=texts.NO_RESULTS_OF_TARGET.format(target=asked.about.check_name, sha=asked.sha))
@@ -155,8 +155,10 @@ def asked_of(delivery: Delivery, app_id: int) -> RequestedCheck | None:
     """Read which check run is to be written; None for a check run that is not one of these, or not ours."""
     payload = delivery.payload
     if delivery.event != CHECK_RUN:
-        due = due_of(payload)
-        return RequestedCheck(due.about, due.sha, over=due.over, again=CHECK_DUE.read(payload).again)
+        check_event = check_event_in(payload)
+        return RequestedCheck(
+            check_event.about, check_event.sha, over=check_event.over, again=CHECK_EVENT.read(payload).again
+        )
     run = payload.at("check_run")
     parts = run.string("name").split("/")
     if len(parts) != 3 or run.integer("app", "id") != app_id:
@@ -193,7 +195,7 @@ async def _findings(
     compared = await compared_suites(context.part(RESULTS), context.github, context.repository.full_name, state)
     # Annotations alone need to know what files there are, and they are for new failures alone.
     files = None
-    if any(told.comparison.new_failures for told in compared.values()):
+    if any(compared_suite.comparison.new_failures for compared_suite in compared.values()):
         files = await context.part(RESULTS).files(context.github, context.repository.full_name, asked.sha)
     return Findings(
         state=state,

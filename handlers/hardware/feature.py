@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.feature import Feature
 from bot.plan.handler import joined
-from bot.results.deliveries import CHECK_DUE, RUN_ARRIVED
+from bot.results.deliveries import CHECK_EVENT, RUN_ARRIVED
 from handlers.hardware import check_runs, ingest_runs, regressions, watch, wiring
 from handlers.hardware.check_runs import IGNORED
 from handlers.hardware.effects import IngestRun, RequestCheckRun
@@ -14,7 +14,7 @@ from handlers.hardware.regressions import REGRESSIONS
 FEATURE = Feature(
     name="hardware",
     config=("results", "regressions"),
-    events=(CHECK_DUE, RUN_ARRIVED),
+    events=(CHECK_EVENT, RUN_ARRIVED),
     records=(IGNORED, REGRESSIONS, watch.LISTED, watch.FAILED_CHECKS),
     router=joined([ingest_runs.router, check_runs.router, regressions.router]),
     effects=(IngestRun, RequestCheckRun),

@@ -15,7 +15,7 @@ router = Router()
 
 
 @router.on(RUN_ARRIVED.name, name=NAME, feature="results")
-async def take_run(context: Context) -> Plan:
+async def ingest_run(context: Context) -> Plan:
     """Take every run that is announced: whether it may be taken is found out where it is read."""
     arrival = RUN_ARRIVED.read(context.delivery.payload).arrival
     return Plan((IngestRun(arrival.bucket, arrival.key, arrival.version),), why=f"{arrival.key} has appeared")

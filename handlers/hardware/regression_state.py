@@ -36,16 +36,16 @@ class Regression:
 
 @dataclass(frozen=True, slots=True)
 class KnownRegressions:
-    """What is known of a target after the newest night that was judged, the commit `night`.
+    """What is known of a target after the newest nightly run that was judged, the commit `nightly_sha`.
 
-    `committed_at` is when that was committed, in seconds since 1970. `told`: people had a message about this night, and
-    get no second one. Of `failing` they know; of `late` they are told with the next night in which it fails. `news` is
-    the key of what they were told last, empty where that was nothing yet.
+    `committed_at` is when that was committed, in seconds since 1970. `reported`: people had a message about this
+    run, and get no second one. They know of `failing`; a message with the next run in which it fails names `late`.
+    `news` is the key of the newest message, empty where there was none yet.
     """
 
-    night: str = ""
+    nightly_sha: str = ""
     committed_at: float = 0.0
-    told: bool = False
+    reported: bool = False
     failing: tuple[Regression, ...] = ()
     late: tuple[Regression, ...] = ()
     news: str = ""
@@ -57,11 +57,11 @@ class RegressionChanges:
 
     began: tuple[Regression, ...] = ()
     well: tuple[Regression, ...] = ()
-    gone: tuple[Regression, ...] = ()
+    removed: tuple[Regression, ...] = ()
 
     def __bool__(self) -> bool:
         """Tell whether there is any."""
-        return bool(self.began or self.well or self.gone)
+        return bool(self.began or self.well or self.removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class _Fate:
     unknown: Regression
     left: Regression
     well: Regression
-    gone: Regression
+    removed: Regression
 
 
 def judge(
@@ -86,8 +86,8 @@ def judge(
     The night must not be older than the one that was judged last. It is judged again when more of it arrives, or of the
     nights before; what that shows once people had their message waits for the next night.
     """
-    night, fresh = findings.state.sha, _began(findings)
-    if known.told and known.night == night:
+    nightly_sha, fresh = findings.state.sha, _began(findings)
+    if known.reported and known.nightly_sha == nightly_sha:
         late = (*known.late, *_without(fresh, (*known.failing, *known.late)))
         return replace(known, late=_bounded(late)), RegressionChanges()
     ended = _ended(findings, (*known.failing, *known.late))
@@ -95,20 +95,24 @@ def judge(
     came_late = [_fate(findings, ended.get(regression.suite), regression) for regression in known.late]
     failing = _some(fate.left for fate in fates)
     began = _without((*_some(fate.failing for fate in came_late), *fresh), failing)
-    changes = RegressionChanges(began, _some(fate.well for fate in fates), _some(fate.gone for fate in fates))
+    changes = RegressionChanges(began, _some(fate.well for fate in fates), _some(fate.removed for fate in fates))
     late = _some(fate.unknown for fate in came_late)
-    return KnownRegressions(night, committed_at, bool(changes), _bounded((*failing, *began)), late, known.news), changes
+    return KnownRegressions(
+        nightly_sha, committed_at, bool(changes), _bounded((*failing, *began)), late, known.news
+    ), changes
 
 
 def _began(findings: Findings) -> tuple[Regression, ...]:
     """Return what this night confirms, and what of it is a mass; a flaky test is in none of it, as it says nothing."""
     found = []
-    for suite, told in findings.telling:
-        if told.comparison.mass and told.baseline:
-            tests = told.comparison.new_failures
-            found.append(_since(suite.suite, findings.state.sha, told.baseline, tests, mass=True))
-        elif told.confirmed and told.baseline and told.good:
-            found.append(_since(suite.suite, told.baseline.sha, told.good, tuple(sorted(told.confirmed)), mass=False))
+    for suite, reported in findings.reported:
+        if reported.comparison.mass and reported.baseline:
+            tests = reported.comparison.new_failures
+            found.append(_since(suite.suite, findings.state.sha, reported.baseline, tests, mass=True))
+        elif reported.confirmed and reported.baseline and reported.good:
+            found.append(
+                _since(suite.suite, reported.baseline.sha, reported.good, tuple(sorted(reported.confirmed)), mass=False)
+            )
     return tuple(found)
 
 
@@ -125,7 +129,7 @@ class _Ended:
     renamed: Mapping[str, str]
     failing: frozenset[str]
     well: frozenset[str]
-    gone: frozenset[str]
+    removed: frozenset[str]
 
 
 def _ended(findings: Findings, regressions: Iterable[Regression]) -> dict[str, _Ended]:
@@ -134,29 +138,29 @@ def _ended(findings: Findings, regressions: Iterable[Regression]) -> dict[str, _
     for regression in regressions:
         tests[regression.suite] += regression.tests
     ended = {}
-    for suite, told in findings.telling:
+    for suite, reported in findings.reported:
         if suite.suite in tests:
-            renamed = dict(told.comparison.renamed)
+            renamed = dict(reported.comparison.renamed)
             sides = _sorted(suite, [renamed.get(test, test) for test in tests[suite.suite]])
             ended[suite.suite] = _Ended(renamed, *map(frozenset, sides))
     return ended
 
 
 def _fate(findings: Findings, ended: _Ended | None, regression: Regression) -> _Fate:
-    failing, unknown, well, gone = list[str](), list[str](), list[str](), list[str]()
+    failing, unknown, well, removed = list[str](), list[str](), list[str](), list[str]()
     if ended is not None:
         tests = dict.fromkeys(ended.renamed.get(test, test) for test in regression.tests)
-        sides = (ended.failing, ended.well, ended.gone)
-        failing, well, gone = ([test for test in tests if test in side] for side in sides)
-        gone.sort()
-        unknown = sorted(tests.keys() - {*failing, *well, *gone})
+        sides = (ended.failing, ended.well, ended.removed)
+        failing, well, removed = ([test for test in tests if test in side] for side in sides)
+        removed.sort()
+        unknown = sorted(tests.keys() - {*failing, *well, *removed})
     elif regression.suite in findings.state.suites or regression.suite in findings.state.missing_suites:
         unknown = [*regression.tests]
     else:
         # It was missing the night before, too: the lab has given it up.
-        gone = [*regression.tests]
+        removed = [*regression.tests]
     left = sorted([*failing, *unknown])
-    return _Fate(*(_part(regression, tests) for tests in (failing, unknown, left, well, gone)))
+    return _Fate(*(_part(regression, tests) for tests in (failing, unknown, left, well, removed)))
 
 
 def _part(regression: Regression, tests: Iterable[str]) -> Regression:
@@ -168,10 +172,10 @@ def _part(regression: Regression, tests: Iterable[str]) -> Regression:
 def _sorted(suite: SuiteState, tests: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
     """Return those of a suite's tests that fail, that end well, and that are gone."""
     seen = {test: suite.seen[test].status for test in tests if test in suite.seen}
-    returned, gone = absent(suite.seen, tests, exit_status=exit_status(suite))
+    returned, removed = absent(suite.seen, tests, exit_status=exit_status(suite))
     failing = [test for test, status in seen.items() if status in BAD]
     well = [*(test for test, status in seen.items() if status in GOOD), *sorted(returned)]
-    return failing, well, sorted(gone) if suite.complete else []
+    return failing, well, sorted(removed) if suite.complete else []
 
 
 def _without(regressions: Iterable[Regression], others: Iterable[Regression]) -> tuple[Regression, ...]:
@@ -190,8 +194,8 @@ def _some(regressions: Iterable[Regression]) -> tuple[Regression, ...]:
 
 
 def _bounded(regressions: Iterable[Regression]) -> tuple[Regression, ...]:
-    every, room, kept = tuple(regressions), MOST_TESTS, dict[int, Regression]()
+    every, room, remaining = tuple(regressions), MOST_TESTS, dict[int, Regression]()
     for place in sorted(range(len(every)), key=lambda place: len(every[place].tests)):
-        kept[place] = replace(every[place], tests=every[place].tests[:room])
-        room -= len(kept[place].tests)
-    return _some(kept[place] for place in sorted(kept))
+        remaining[place] = replace(every[place], tests=every[place].tests[:room])
+        room -= len(remaining[place].tests)
+    return _some(remaining[place] for place in sorted(remaining))

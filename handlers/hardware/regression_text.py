@@ -47,9 +47,9 @@ def issue_body(findings: Findings, failing: Sequence[Regression]) -> str:
         return ""
     about = findings.state.about
     lines = "\n".join(_listed(failing))
-    told = texts.ISSUE.format(lab=code(about.lab), target=code(about.target), failing=lines)
+    text = texts.ISSUE.format(lab=code(about.lab), target=code(about.target), failing=lines)
     contacts = ", ".join(code(contact) for contact in findings.contacts[:MOST_CONTACTS])
-    return f"{told}\n\n{CONTACTS.format(contacts=contacts)}" if contacts else told
+    return f"{text}\n\n{CONTACTS.format(contacts=contacts)}" if contacts else text
 
 
 def _counts(changes: RegressionChanges) -> str:
@@ -58,7 +58,7 @@ def _counts(changes: RegressionChanges) -> str:
         (_number(one for one in changes.began if not one.mass), *texts.BEGAN_COUNT),
         (_number(mass), *texts.BEGAN_AT_ONCE_COUNT),
         (_number(changes.well), *texts.RECOVERED_COUNT),
-        (_number(changes.gone), *texts.REMOVED_COUNT),
+        (_number(changes.removed), *texts.REMOVED_COUNT),
     ]
     return ", ".join(counted(*part) for part in parts if part[0])
 
@@ -72,13 +72,13 @@ def _items(changes: RegressionChanges) -> Iterator[NewsItem]:
     for one in sorted(changes.began, key=lambda one: one.mass):
         names = {"suite": one.suite, "since": one.since[:SHORT], "good": one.good[:SHORT]}
         if one.mass:
-            told = texts.BEGAN_AT_ONCE.format(tests=counted(len(one.tests), "test fails", "tests fail"), **names)
-            yield NewsItem(one.suite, told, one.url)
+            text = texts.BEGAN_AT_ONCE.format(tests=counted(len(one.tests), "test fails", "tests fail"), **names)
+            yield NewsItem(one.suite, text, one.url)
         else:
             yield from (NewsItem(_shown(test), texts.BEGAN.format(**names), one.url) for test in one.tests)
     for ended, words, many in (
         (changes.well, texts.RECOVERED, texts.RECOVERED_MANY),
-        (changes.gone, texts.REMOVED, texts.REMOVED_MANY),
+        (changes.removed, texts.REMOVED, texts.REMOVED_MANY),
     ):
         for one in ended:
             if len(one.tests) >= MASS_TESTS:
@@ -123,6 +123,6 @@ def _where(findings: Findings) -> str:
 
 def _page(findings: Findings) -> str:
     """Return the page of the night's checks, made from that of a commit that it was compared with."""
-    known = [told.baseline.url for told in findings.compared.values() if told.baseline]
+    known = [text.baseline.url for text in findings.compared.values() if text.baseline]
     repository, is_page, _ = known[0].partition(COMMIT_PAGE) if known else ("", "", "")
     return f"{repository}{COMMIT_PAGE}{findings.state.sha}/checks" if is_page else ""

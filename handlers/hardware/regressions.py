@@ -16,7 +16,7 @@ from bot.engine.records import Key, Record
 from bot.news.effects import IssueState, message_effects
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
-from bot.results.deliveries import CHECK_DUE, due_of
+from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.model import BAD, TargetKey
 from bot.results.report.baseline import compared_suites
 from bot.results.report.findings import Findings
@@ -43,28 +43,36 @@ REGRESSIONS = Record(
 )
 
 
-@router.on(CHECK_DUE.name, name=NAME, feature="regressions")
-async def tell(context: Context) -> Plan:
+@router.on(CHECK_EVENT.name, name=NAME, feature="regressions")
+async def report_regressions(context: Context) -> Plan:
     """Look at a night of which everything has come that will, and decide what people are told of it."""
-    due, results, regressions = due_of(context.delivery.payload), context.config.results, context.config.regressions
-    lab = results.labs.get(due.about.lab) if results else None
-    if regressions is None or lab is None or due.about.target not in lab.targets:
+    check_event, results, regressions = (
+        check_event_in(context.delivery.payload),
+        context.config.results,
+        context.config.regressions,
+    )
+    lab = results.labs.get(check_event.about.lab) if results else None
+    if regressions is None or lab is None or check_event.about.target not in lab.targets:
         return NOTHING
-    if not due.over:
+    if not check_event.over:
         return Plan(why=texts.NOT_OVER)
-    about = context.part(RESULTS).spelled(due.about)
-    admission = await context.part(RESULTS).admission(about.repository, due.sha)
+    about = context.part(RESULTS).canonical(check_event.about)
+    admission = await context.part(RESULTS).admission(about.repository, check_event.sha)
     if admission is None or not admission.mainline:
         return Plan(why=texts.NOT_NIGHTLY)
     key = REGRESSIONS.of(context.repository.id, about.lab, about.target)
     known = await context.records.get(key) or KnownRegressions()
     if admission.committed_at < max(known.committed_at, context.delivery.received_at - OLD):
         return Plan(why=texts.NIGHTLY_TOO_OLD)
-    behind = known.night != due.sha and "issue" in regressions.to
+    behind = known.nightly_sha != check_event.sha and "issue" in regressions.to
     behind = behind and not await is_posted(context.records, context.repository.id, known.news)
-    state = await context.part(RESULTS).state(about, due.sha)
+    state = await context.part(RESULTS).state(about, check_event.sha)
     if not (known.failing or known.late or _fails(state)):
-        now = known if known.night == due.sha else KnownRegressions(due.sha, admission.committed_at, news=known.news)
+        now = (
+            known
+            if known.nightly_sha == check_event.sha
+            else KnownRegressions(check_event.sha, admission.committed_at, news=known.news)
+        )
         closed = EnsureIssue(_issue_of(about), news_key=known.news, as_of=now.committed_at)
         return Plan((*_remembered(key, known, now), *([closed] if behind else [])), why=texts.NOTHING_FAILS)
     findings = Findings(
@@ -97,13 +105,13 @@ def decide_regressions(
     issue = _issue_of(findings.state.about)
     title, body = issue_title(findings), issue_body(findings, now.failing)
     if not changes:
-        kept = EnsureIssue(issue, title, body, news_key=known.news, as_of=committed_at)
-        why = texts.ALREADY_REPORTED if known.told and known.night == now.night else texts.NO_NEWS
-        return Plan((*_remembered(key, known, now), *([kept] if behind else [])), why=why)
+        remaining = EnsureIssue(issue, title, body, news_key=known.news, as_of=committed_at)
+        why = texts.ALREADY_REPORTED if known.reported and known.nightly_sha == now.nightly_sha else texts.NO_NEWS
+        return Plan((*_remembered(key, known, now), *([remaining] if behind else [])), why=why)
     news = news_of(findings, changes, now.failing)
-    now = replace(now, news=f"{issue}:{now.night}")
-    standing = IssueState(issue, title, body, begins=bool(changes.began), as_of=committed_at)
-    return Plan((*_remembered(key, known, now), *message_effects(to, now.news, news, standing)), why=news.title)
+    now = replace(now, news=f"{issue}:{now.nightly_sha}")
+    issue_state = IssueState(issue, title, body, begins=bool(changes.began), as_of=committed_at)
+    return Plan((*_remembered(key, known, now), *message_effects(to, now.news, news, issue_state)), why=news.title)
 
 
 def _issue_of(about: TargetKey) -> str:

@@ -16,7 +16,7 @@ from bot.core.errors import UserError
 from bot.core.parts import PartKey
 from bot.results.ingest.admission import Admissions
 from bot.results.ingest.manifest import run_key
-from bot.results.ingest.take import IngestedRun, RunIngester
+from bot.results.ingest.take import IngestRequest, RunIngester
 from bot.results.model import TargetKey
 from bot.results.state import Run, RunState
 from handlers.hardware import texts
@@ -42,7 +42,7 @@ class IngestService:
 
     async def ask_for_check(self, about: TargetKey, sha: str, repository_id: int, asked: str) -> bool:
         """Announce that a check is to be computed again; false if it was announced for the same request, `asked`."""
-        return await self._watch.announce_again(self._results.spelled(about), sha, repository_id, asked)
+        return await self._watch.announce_again(self._results.canonical(about), sha, repository_id, asked)
 
     async def take(
         self,
@@ -66,13 +66,13 @@ class IngestService:
             raise UserError(texts.NOT_A_RUN_KEY.format(key=arrival.key, prefix=config.results.prefix))
         key = found[0]
         source = source or self._results.source_for(arrival.bucket)
-        named = self._results.spelled(key.about).repository
-        taking = IngestedRun(source, arrival, key, named, config.results, config.lab_branches, github, repository.id)
-        run = await self._intake.take(taking, again=again)
+        named = self._results.canonical(key.about).repository
+        request = IngestRequest(source, arrival, key, named, config.results, config.lab_branches, github, repository.id)
+        run = await self._intake.take(request, again=again)
         if run.state is RunState.STORED:
-            due = await asyncio.to_thread(self._results.store.whole, key.about, key.sha)
-            if due is not None:
-                await self._watch.announce_check(due)
+            pending_check = await asyncio.to_thread(self._results.store.whole, key.about, key.sha)
+            if pending_check is not None:
+                await self._watch.announce_check(pending_check)
         return run
 
 

@@ -24,10 +24,10 @@ from bot.engine.internal import announce
 from bot.engine.records import Record
 from bot.engine.sweeps import HOUR, LastRun, hours_between, last_run, only_logged
 from bot.github.pull_heads import find_repository_id
-from bot.results.deliveries import CHECK_DUE, RUN_ARRIVED, CheckDue, RunArrived, due_of
+from bot.results.deliveries import CHECK_EVENT, RUN_ARRIVED, CheckEvent, RunArrived, check_event_in
 from bot.results.ingest.manifest import MANIFEST, run_key
 from bot.results.model import RunKey, TargetKey
-from bot.results.state import Due
+from bot.results.state import PendingCheck
 from handlers.hardware import texts
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 TICK = "* * * * * */15"
 """When it is looked what there is to do; the last field counts seconds."""
-FIRST_LOOK = 30.0
+FIRST_CHECK = 30.0
 """Seconds after which a run whose files are missing is looked at again, then after twice as long, and so on."""
 
 NOBODYS = 0
@@ -138,13 +138,13 @@ class Watch:
         for repository, results in self._watched.items():
             listed = await self._records.get(LISTED.of(repository.lower()))
             health.listed[repository] = now - (listed.at if listed else self._began)
-            health.waiting[repository], newest = await asyncio.to_thread(self._standing, repository)
+            health.waiting[repository], newest = await asyncio.to_thread(self._issue_state, repository)
             for lab, settings in results.labs.items():
                 for about in (TargetKey(repository, lab, target) for target in settings.targets):
                     health.newest[about] = now - newest.get(about, self._began)
         return health
 
-    def _standing(self, repository: str) -> tuple[int, dict[TargetKey, float]]:
+    def _issue_state(self, repository: str) -> tuple[int, dict[TargetKey, float]]:
         return len(self._store.waiting(repository)), self._store.newest(repository)
 
     async def heard(self, arrival: Arrival) -> None:
@@ -166,7 +166,7 @@ class Watch:
         """Do what is due. What fails for one repository is logged, and keeps nothing else from being done."""
         announced = 0
         for repository, results in self._watched.items():
-            for work in (self._list, self._look_again, self._look_at_failed_checks, self._announce_checks):
+            for work in (self._list, self._check_again, self._check_failed_checks, self._announce_checks):
                 with only_logged(texts.WATCH_FAILED, repository=repository, bucket=results.bucket):
                     announced += await work(repository, results)
         return f"announced {announced}"
@@ -212,18 +212,18 @@ class Watch:
         about = Repository(repository_id, key.repository, None)
         return await announce(self._accept, RUN_ARRIVED, about, RunArrived(key.lab, key.target, arrival, time))
 
-    async def _look_again(self, repository: str, results: Results) -> int:
+    async def _check_again(self, repository: str, results: Results) -> int:
         waiting = await asyncio.to_thread(self._store.waiting, repository)
-        looks = 0
+        scans = 0
         for run in waiting:
-            if time_of_look := _look(run.received_at, self._now(), seconds(results.deadline)):
+            if time_of_check := _scan(run.received_at, self._now(), seconds(results.deadline)):
                 key = f"{results.prefix}{run.key.folder}{MANIFEST}"
                 arrival = Arrival(results.bucket, key, run.version)
                 repository_id = await self.repository_id(repository)
-                looks += await self._announce(arrival, run.key, repository_id, time_of_look)
-        return looks
+                scans += await self._announce(arrival, run.key, repository_id, time_of_check)
+        return scans
 
-    async def _look_at_failed_checks(self, repository: str, _: Results) -> int:
+    async def _check_failed_checks(self, repository: str, _: Results) -> int:
         """Have check runs written again of which every try has failed, GitHub having been away or a permission missing.
 
         Nothing else would: their results are stored, and may never change again.
@@ -234,7 +234,7 @@ class Watch:
             return 0
         seen = newest = last.job
         for delivery in await self._journal.recent(failed=True):
-            if delivery.event == CHECK_DUE.name and delivery.repository == repository and delivery.job.job_id > seen:
+            if delivery.event == CHECK_EVENT.name and delivery.repository == repository and delivery.job.job_id > seen:
                 newest = max(newest, delivery.job.job_id)
                 await self._touch(delivery.guid)
         await self._records.put(record, FailedChecks(self._now() + HOUR, newest))
@@ -244,27 +244,31 @@ class Watch:
         """Have the check run of a delivery written again."""
         payload = await self._journal.payload(guid)
         if payload is not None:
-            due = due_of(payload)
-            await asyncio.to_thread(self._store.touch, due.about, due.sha)
+            scheduled_checks = check_event_in(payload)
+            await asyncio.to_thread(self._store.touch, scheduled_checks.about, scheduled_checks.sha)
 
     async def _announce_checks(self, repository: str, results: Results) -> int:
-        due = await asyncio.to_thread(
-            self._store.due, repository, self._now(), seconds(results.settle), seconds(results.deadline)
+        scheduled_checks = await asyncio.to_thread(
+            self._store.scheduled_checks, repository, self._now(), seconds(results.settle), seconds(results.deadline)
         )
-        for one in due:
+        for one in scheduled_checks:
             await self.announce_check(one)
-        return len(due)
+        return len(scheduled_checks)
 
-    async def announce_check(self, due: Due) -> None:
+    async def announce_check(self, scheduled_checks: PendingCheck) -> None:
         """Have the check run of a commit written, once for each revision of its results, and once more when over."""
-        about = Repository(await self.repository_id(due.about.repository), due.about.repository, None)
-        await announce(self._accept, CHECK_DUE, about, CheckDue.of(due))
-        await asyncio.to_thread(self._store.announced, due)
+        about = Repository(
+            await self.repository_id(scheduled_checks.about.repository), scheduled_checks.about.repository, None
+        )
+        await announce(self._accept, CHECK_EVENT, about, CheckEvent.of(scheduled_checks))
+        await asyncio.to_thread(self._store.announced, scheduled_checks)
 
     async def announce_again(self, about: TargetKey, sha: str, repository_id: int, asked: str) -> bool:
         """Have the check run of a commit written anew, once for each wish; return whether this one is new."""
-        due = CheckDue(about.lab, about.target, sha, revision=0, again=True, asked=asked)
-        return await announce(self._accept, CHECK_DUE, Repository(repository_id, about.repository, None), due)
+        scheduled_checks = CheckEvent(about.lab, about.target, sha, revision=0, again=True, asked=asked)
+        return await announce(
+            self._accept, CHECK_EVENT, Repository(repository_id, about.repository, None), scheduled_checks
+        )
 
     async def repository_id(self, repository: str) -> int:
         """Return the number by which GitHub knows a repository. Raises what asking GitHub raises."""
@@ -280,7 +284,7 @@ async def _misspelled(source: Source, prefix: str, repository: str) -> list[str]
     return [folder for folder in found if folder != own]
 
 
-def _look(since: float, now: float, deadline: float) -> str:
+def _scan(since: float, now: float, deadline: float) -> str:
     """Name the look that is due at a run that waits, empty before the first one; times are in seconds.
 
     After the deadline one is to be the last. It fails where the bucket cannot be read, and so comes again.
@@ -288,7 +292,7 @@ def _look(since: float, now: float, deadline: float) -> str:
     waited = now - since
     if waited >= deadline:
         return f"deadline-{hours_between(0.0, now)}"
-    return f"look-{math.floor(math.log2(waited / FIRST_LOOK))}" if waited >= FIRST_LOOK else ""
+    return f"look-{math.floor(math.log2(waited / FIRST_CHECK))}" if waited >= FIRST_CHECK else ""
 
 
 WATCH = PartKey[Watch]("watch")

@@ -72,18 +72,18 @@ class Known:
     """What is known between two scans: what fails, and which failures were seen, so that none is news twice.
 
     `seen` has the contexts of each commit that was scanned last, so it is bounded by how many those are. `news` is
-    the key of the last message, empty if there was none, and `told_at` its moment, which is later than that of the
+    the key of the last message, empty if there was none, and `reported_at` its moment, which is later than that of the
     message before it even if a clock was put back.
     """
 
     failing: Mapping[str, Failure] = field(default_factory=dict)
     seen: Mapping[str, Annotated[frozenset[str], SORTED]] = field(default_factory=dict)
     news: str = ""
-    told_at: float = 0.0
+    reported_at: float = 0.0
 
     def reporting(self, news: str, at: float) -> Known:
         """Return it as it is after a message with this key, at a moment in seconds since 1970."""
-        return replace(self, news=news, told_at=max(at, self.told_at + 1))
+        return replace(self, news=news, reported_at=max(at, self.reported_at + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +101,17 @@ class BranchScan:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is different from the last scan; `gone` failed, and nothing reports it any more. `known` is for the next."""
+    """What changed since the last scan; `removed` failed and is no longer reported. `known` is for the next scan."""
 
     began: tuple[Failure, ...]
     recovered: tuple[Recovery, ...]
-    gone: tuple[Failure, ...]
+    removed: tuple[Failure, ...]
     known: Known
 
     @property
     def is_news(self) -> bool:
         """Tell whether there is anything to be reported."""
-        return bool(self.began or self.recovered or self.gone)
+        return bool(self.began or self.recovered or self.removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def decide(before: Known | None, scan: BranchScan, contexts: Sequence[str]) -> C
     """
     known = before or Known()
     results = _results(scan.signals, contexts)
-    began, recovered, gone = [], [], []
+    began, recovered, removed = [], [], []
     failing: dict[str, Failure] = {}
     for name in sorted(results.keys() | known.failing.keys()):
         listed = results.get(name, [])
@@ -144,11 +144,11 @@ def decide(before: Known | None, scan: BranchScan, contexts: Sequence[str]) -> C
         elif (recovery := _recovery(old, listed, scan)) is not None:
             recovered.append(recovery)
         elif not listed and old.missing_since and scan.at - old.missing_since >= REMOVED_AFTER:
-            gone.append(old)
+            removed.append(old)
         else:
             failing[name] = replace(old, missing_since=0.0 if listed else old.missing_since or scan.at)
     after = replace(known, failing=failing, seen=_seen(results, scan, known))
-    return Change(tuple(began), tuple(recovered), tuple(gone), after)
+    return Change(tuple(began), tuple(recovered), tuple(removed), after)
 
 
 def _begun(name: str, listed: Sequence[_Result], scan: BranchScan, known: Known) -> Failure | None:

@@ -15,7 +15,7 @@ ASKED_ALREADY = "a scan of {branch} is pending already"
 
 
 @dataclass(frozen=True, slots=True)
-class ScanDue:
+class ScanEvent:
     """A branch that is to be scanned, and when, in seconds since 1970; `asked` names who asked."""
 
     branch: str
@@ -23,9 +23,9 @@ class ScanDue:
     asked: str = ""
 
 
-SCAN_DUE = InternalEvent(
+SCAN_EVENT = InternalEvent(
     "nightjar.scan",
-    ScanDue,
+    ScanEvent,
     guid=lambda repository, scan: f"scan:{repository}:{scan.branch}:{scan.asked}",
     lock=lambda repository, scan: f"alarms:{repository}:{scan.branch}",
 )
@@ -35,7 +35,7 @@ SCAN_DUE = InternalEvent(
 class NextScan:
     """When a branch is scanned next, or was last, in seconds since 1970."""
 
-    due: float
+    scan_at: float
 
 
 NEXT_SCAN = Record("main-failures-scan", 1, NextScan, "when a watched branch is scanned next", days=90)
@@ -67,11 +67,11 @@ class RequestScan:
         key = NEXT_SCAN.of(number, self.branch)
         if self.wait and is_scan_pending(await context.records.get(key), self.at, self.wait):
             return Applied(ASKED_ALREADY.format(branch=self.branch), changed=False)
-        due = self.at + self.wait
-        scan, not_before = ScanDue(self.branch, int(due), self.asked), due if self.wait else None
-        new = await announce(context.announce, SCAN_DUE, context.repository, scan, not_before=not_before)
+        scan_at = self.at + self.wait
+        scan, not_before = ScanEvent(self.branch, int(scan_at), self.asked), scan_at if self.wait else None
+        new = await announce(context.announce, SCAN_EVENT, context.repository, scan, not_before=not_before)
         if self.wait:
-            await context.records.put(key, NextScan(due))
+            await context.records.put(key, NextScan(scan_at))
         return Applied(ASKED.format(branch=self.branch), changed=new)
 
 
@@ -80,4 +80,4 @@ def is_scan_pending(record: NextScan | None, at: float, wait: float) -> bool:
 
     One that is further away than the `wait` is not counted on: a clock was changed, or app.yaml.
     """
-    return record is not None and 0 <= record.due - at <= wait
+    return record is not None and 0 <= record.scan_at - at <= wait

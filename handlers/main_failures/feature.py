@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bot.feature import Feature
 from handlers.main_failures import handler
-from handlers.main_failures.effects import SCAN_DUE, RequestScan
+from handlers.main_failures.effects import SCAN_EVENT, RequestScan
 
 FEATURE = Feature(
     name="main_failures",
     config=("main_failures",),
-    events=(SCAN_DUE,),
+    events=(SCAN_EVENT,),
     records=handler.RECORDS,
     router=handler.router,
     effects=(RequestScan,),

@@ -23,9 +23,9 @@ from bot.github.refs import Commit, first_parents
 from bot.github.signals import signals_of
 from bot.news.effects import IssueState, message_effects
 from bot.plan.handler import Context, Plan, Router
-from bot.timers.timers import TIMER_DUE, moment_of
+from bot.timers.timers import TIMER_EVENT, moment_of
 from handlers.main_failures.decide import BranchScan, Change, Known, decide, has_failed
-from handlers.main_failures.effects import NEXT_SCAN, SCAN_DUE, RequestScan, is_scan_pending
+from handlers.main_failures.effects import NEXT_SCAN, SCAN_EVENT, RequestScan, is_scan_pending
 from handlers.main_failures.texts import NO_NEWS, issue_text, news_of
 
 if TYPE_CHECKING:
@@ -126,8 +126,8 @@ async def on_trigger(context: Context) -> Plan:
     asked = []
     for branch in trigger.branches if trigger else ():
         known = await context.records.get(FAILURES.of(context.repository.id, branch)) or Known()
-        due = await context.records.get(NEXT_SCAN.of(context.repository.id, branch))
-        if trigger and _differs(trigger, known) and not is_scan_pending(due, at, wait):
+        scan_at = await context.records.get(NEXT_SCAN.of(context.repository.id, branch))
+        if trigger and _differs(trigger, known) and not is_scan_pending(scan_at, at, wait):
             asked.append(RequestScan(branch, context.delivery.guid, at, wait))
     return _asking(asked)
 
@@ -136,7 +136,7 @@ def _differs(trigger: ScanTrigger, known: Known) -> bool:
     return trigger.failed != (trigger.name in known.failing)
 
 
-@router.on(TIMER_DUE.name, NAME, name=NAME, feature=KEY)
+@router.on(TIMER_EVENT.name, NAME, name=NAME, feature=KEY)
 async def sweep(context: Context) -> Plan:
     """Ask for a scan at every branch, for what no event has reported of.
 
@@ -162,11 +162,11 @@ def _asking(asked: list[RequestScan]) -> Plan:
     return Plan(tuple(asked), why=ASKED.format(branches=branches) if asked else NOTHING_TO_ASK)
 
 
-@router.on(SCAN_DUE.name, name=f"{NAME}-look", feature=KEY)
+@router.on(SCAN_EVENT.name, name=f"{NAME}-look", feature=KEY)
 async def scan_branch(context: Context) -> Plan:
     """Read how the newest commits of a branch stand, and tell what has changed since the last scan."""
     watched = _watched(context)
-    asked = SCAN_DUE.read(context.delivery.payload)
+    asked = SCAN_EVENT.read(context.delivery.payload)
     branch = asked.branch
     if branch not in watched.branches:
         return not_watched(context, branch, float(asked.at))
@@ -211,7 +211,9 @@ def plan(change: Change, branch: str, key: Key[Known], watched: MainFailures, be
     if not change.is_news:
         return Plan(tuple(effects), why=NO_NEWS.format(branch=branch, count=len(known.failing)))
     news = news_of(change, branch)
-    issue = IssueState(_issue_of(branch), *issue_text(known, branch), begins=bool(change.began), as_of=known.told_at)
+    issue = IssueState(
+        _issue_of(branch), *issue_text(known, branch), begins=bool(change.began), as_of=known.reported_at
+    )
     effects += message_effects(watched.to, known.news, news, issue)
     return Plan(tuple(effects), why=news.title)
 
@@ -221,7 +223,7 @@ def issue_of(known: Known, branch: str) -> EnsureIssue:
 
     Looks are made one by one, each when all that the last one came to has ended: nobody else is about to write it.
     """
-    return EnsureIssue(_issue_of(branch), *issue_text(known, branch), news_key=known.news, as_of=known.told_at)
+    return EnsureIssue(_issue_of(branch), *issue_text(known, branch), news_key=known.news, as_of=known.reported_at)
 
 
 def _issue_of(branch: str) -> str:
@@ -233,7 +235,7 @@ def _news_key(change: Change, branch: str) -> str:
     reported = [
         [[one.name, one.sha] for one in change.began],
         [[one.failure.name, one.failure.sha, one.commit.sha] for one in change.recovered],
-        [[one.name, one.sha] for one in change.gone],
+        [[one.name, one.sha] for one in change.removed],
     ]
     return f"{NAME}:{branch}:{hashlib.sha256(json.dumps(reported).encode()).hexdigest()[:24]}"
 

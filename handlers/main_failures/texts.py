@@ -47,7 +47,7 @@ def news_of(change: Change, branch: str) -> News:
     items = [
         *(_began(failure, alone=len(shas) == 1) for failure in change.began),
         *map(_recovered, change.recovered),
-        *map(_no_longer_reported, change.gone),
+        *map(_no_longer_reported, change.removed),
     ]
     still = len(change.known.failing) - len(change.began)
     notes = [COMMIT.format(sha=shas[0][:7], title=change.began[0].title)] if len(shas) == 1 else []
@@ -77,7 +77,7 @@ def _title(change: Change, branch: str, shas: Sequence[str]) -> str:
         return ALL_WELL.format(branch=branch) + _after(change.recovered)
     if change.recovered:
         return SOME_WELL.format(what=_checks(len(change.recovered)), branch=branch)
-    return REMOVED_STATE.format(what=_checks(len(change.gone)), branch=branch)
+    return REMOVED_STATE.format(what=_checks(len(change.removed)), branch=branch)
 
 
 def _began(failure: Failure, *, alone: bool) -> NewsItem:

@@ -87,7 +87,7 @@ router = Router()
 
 async def merge(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Merge now, or say everything that is in the way."""
-    merge_state, found = await _look(asked)
+    merge_state, found = await _refresh(asked)
     if found:
         return CommandAnswer(say=texts.NOT_MERGED.format(why=listed(found)), done=False)
     return _merging(asked, merge_state)
@@ -95,7 +95,7 @@ async def merge(asked: CommandRequest, command: Command) -> CommandAnswer:
 
 async def merge_when_green(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Merge now if nothing is in the way, or wait until that is over, where it can be over by itself."""
-    merge_state, found = await _look(asked)
+    merge_state, found = await _refresh(asked)
     if not found:
         return _merging(asked, merge_state)
     if not all(reason.can_resolve for reason in found):
@@ -126,7 +126,7 @@ async def cancel(asked: CommandRequest, command: Command) -> CommandAnswer:
     )
 
 
-async def _look(asked: CommandRequest) -> tuple[MergeState, list[MergeBlocker]]:
+async def _refresh(asked: CommandRequest) -> tuple[MergeState, list[MergeBlocker]]:
     """Return how the pull request stands and what is in the way of its being merged.
 
     Raises `UserError` where its head is not the one that the person saw, and `TryAgain` while GitHub finds out.

@@ -94,7 +94,7 @@ class MergePull:
         config = context.config.merge
         if config is None:
             raise RefusedToPerson(texts.MERGING_OFF)
-        if self.waited and not await self._is_kept(context):
+        if self.waited and not await self._is_stored(context):
             return Applied(CALLED_OFF, changed=False, value=MergeResult(MergeEnd.CALLED_OFF))
         repository = context.repository.full_name
         merge_state = await _read_merge_state(context, self.number)
@@ -115,9 +115,9 @@ class MergePull:
             return await self._enqueue(context, merge_state, facts)
         return await self._merge(context, merge_state, await self._words(merge_state, config, facts, commits))
 
-    async def _is_kept(self, context: EffectContext) -> bool:
-        kept = await pending_merge(context.records, context.repository.id, self.number)
-        return kept is not None and kept.sha == self.pending.sha
+    async def _is_stored(self, context: EffectContext) -> bool:
+        stored = await pending_merge(context.records, context.repository.id, self.number)
+        return stored is not None and stored.sha == self.pending.sha
 
     def _check(self, merge_state: MergeState, config: Merge) -> None:
         new, base = merge_state.pull.head_sha, merge_state.pull.base_ref

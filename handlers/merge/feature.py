@@ -13,7 +13,7 @@ from handlers.merge.update_effects import UpdateBranch
 FEATURE = Feature(
     name="merge",
     config=("merge",),
-    events=(pending.REFRESH_DUE,),
+    events=(pending.REFRESH_EVENT,),
     records=pending.RECORDS,
     router=joined([commands.router, waiting.router]),
     commands=commands.COMMANDS,

@@ -117,25 +117,25 @@ async def waiting(records: Records, repository_id: int) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class RefreshDue:
+class RefreshEvent:
     """A refresh of a pull request: whether it can be merged. Its refreshes are numbered by `turn`."""
 
     number: int
     turn: int
 
 
-REFRESH_DUE = InternalEvent(
+REFRESH_EVENT = InternalEvent(
     "nightjar.merge",
-    RefreshDue,
-    guid=lambda repository, due: f"merge:{repository}#{due.number}:{due.turn}",
-    lock=lambda repository, due: f"pr:{repository}#{due.number}",
-    number=lambda due: due.number,
+    RefreshEvent,
+    guid=lambda repository, refresh: f"merge:{repository}#{refresh.number}:{refresh.turn}",
+    lock=lambda repository, refresh: f"pr:{repository}#{refresh.number}",
+    number=lambda refresh: refresh.number,
 )
 
 
-async def next_refresh(records: Records, repository: Repository, number: int) -> RefreshDue:
+async def next_refresh(records: Records, repository: Repository, number: int) -> RefreshEvent:
     """Return the next refresh of a pull request that has not begun."""
-    return RefreshDue(number, await _begun(records, repository.id, number))
+    return RefreshEvent(number, await _begun(records, repository.id, number))
 
 
 async def note_refresh(records: Records, delivery: Delivery) -> None:
@@ -143,11 +143,11 @@ async def note_refresh(records: Records, delivery: Delivery) -> None:
 
     Called once for each delivery, before anything is planned. One that is replayed is none that others count on.
     """
-    if delivery.event != REFRESH_DUE.name:
+    if delivery.event != REFRESH_EVENT.name:
         return
-    due, repository_id = REFRESH_DUE.read(delivery.payload), delivery.payload.integer("repository", "id")
-    if due.turn >= await _begun(records, repository_id, due.number):
-        await records.put(REFRESH_COUNT.of(repository_id, due.number), RefreshCount(due.turn + 1))
+    refresh, repository_id = REFRESH_EVENT.read(delivery.payload), delivery.payload.integer("repository", "id")
+    if refresh.turn >= await _begun(records, repository_id, refresh.number):
+        await records.put(REFRESH_COUNT.of(repository_id, refresh.number), RefreshCount(refresh.turn + 1))
 
 
 async def _begun(records: Records, repository_id: int, number: int) -> int:

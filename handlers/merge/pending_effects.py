@@ -12,7 +12,7 @@ from bot.plan.effect import Applied, EffectContext
 from handlers.merge.pending import (
     MERGE_REQUEST,
     MERGE_WATCH,
-    REFRESH_DUE,
+    REFRESH_EVENT,
     MergeRequest,
     PendingMerge,
     WatchedCommit,
@@ -22,7 +22,7 @@ from handlers.merge.pending import (
     watching,
 )
 
-KEPT, NONE_LEFT = "the merge of {sha} waits", "no merge waits"
+WAITS, NONE_LEFT = "the merge of {sha} waits", "no merge waits"
 LATER, WRITTEN = "what was said later stands", "somebody else wrote it down at the same moment"
 ASKED, ASKED_ALREADY = "#{number} is looked at", "#{number} is looked at soon in any case"
 SETTLE_SECONDS = 0.5
@@ -53,14 +53,14 @@ class StorePendingMerge:
         moment = self.pending.asked_at if self.pending else self.said_at
         if not await _store(context, self.number, self.pending, moment):
             return Applied(LATER, changed=False)
-        return Applied(KEPT.format(sha=self.pending.sha[:7]) if self.pending else NONE_LEFT)
+        return Applied(WAITS.format(sha=self.pending.sha[:7]) if self.pending else NONE_LEFT)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRefresh:
     """Have a pull request looked at, whether it can be merged; with a `watch`, now and whenever that commit changes.
 
-    The look after the note of it sees what happened before it was written down, and was no hint yet. `told_at`, in
+    The look after the note of it sees what happened before it was written down, and was no hint yet. `reported_at`, in
     seconds since 1970, is when something told that it may have changed; None: look at once.
     """
 
@@ -68,7 +68,7 @@ class RequestRefresh:
 
     number: int
     watch: str = ""
-    told_at: float | None = None
+    reported_at: float | None = None
 
     @property
     def target(self) -> str:
@@ -82,9 +82,9 @@ class RequestRefresh:
             if self.number not in numbers:
                 watched = WatchedCommit((*numbers, self.number))
                 await context.records.put(MERGE_WATCH.of(context.repository.id, self.watch), watched)
-        due = await next_refresh(context.records, context.repository, self.number)
-        not_before = self.told_at + SETTLE_SECONDS if self.told_at is not None else None
-        new = await announce(context.announce, REFRESH_DUE, context.repository, due, not_before=not_before)
+        refresh = await next_refresh(context.records, context.repository, self.number)
+        not_before = self.reported_at + SETTLE_SECONDS if self.reported_at is not None else None
+        new = await announce(context.announce, REFRESH_EVENT, context.repository, refresh, not_before=not_before)
         return Applied((ASKED if new else ASKED_ALREADY).format(number=self.number), changed=new)
 
 
@@ -104,9 +104,9 @@ class EndPendingMerge:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Look which one is stored, then forget it."""
-        kept = await pending_merge(context.records, context.repository.id, self.number)
-        if kept is not None and not kept.is_same(self.pending):
-            return Applied(KEPT.format(sha=kept.sha[:7]), changed=False)
+        stored = await pending_merge(context.records, context.repository.id, self.number)
+        if stored is not None and not stored.is_same(self.pending):
+            return Applied(WAITS.format(sha=stored.sha[:7]), changed=False)
         await _store(context, self.number, None, self.pending.asked_at)
         return Applied(NONE_LEFT)
 

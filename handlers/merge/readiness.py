@@ -203,7 +203,7 @@ def _behind(merge_state: MergeState, update: str) -> list[MergeBlocker]:
     if not merge_state.behind:
         return []
     base = code(merge_state.pull.base_ref)
-    text = texts.UPDATE_BY_COMMAND if update else texts.UPDATE_BY_HAND
+    text = texts.UPDATE_BY_COMMAND if update else texts.UPDATE_YOURSELF
     how = text.format(command=code(update), base=base)
     return [MergeBlocker(BlockerKind.BEHIND, texts.BEHIND.format(base=base, how=how))]
 
@@ -235,8 +235,8 @@ def _approvals(merge_state: MergeState) -> list[MergeBlocker]:
     if not any(review.sha == pull.head_sha for review in approvals):
         older = approvals[-1] if approvals else None
         where = {"who": code(older.by), "url": older.url, "sha": _short(older.sha)} if older else {}
-        hint = texts.OLDER_APPROVAL.format(**where) if older else ""
-        said = texts.UNAPPROVED.format(sha=_short(pull.head_sha), older=hint)
+        trigger = texts.OLDER_APPROVAL.format(**where) if older else ""
+        said = texts.UNAPPROVED.format(sha=_short(pull.head_sha), older=trigger)
         return [MergeBlocker(BlockerKind.APPROVAL, said)]
     if len(approvals) < merge_state.rules.approvals:
         counted = {"needed": merge_state.rules.approvals, "there": len(approvals)}

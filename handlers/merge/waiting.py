@@ -28,12 +28,12 @@ from bot.github.pull_heads import head_of
 from bot.github.refs import is_update_of
 from bot.github.signals import GREEN_CONCLUSIONS
 from bot.plan.handler import NOTHING, ConcludeStage, Context, Plan, Router
-from bot.timers.timers import TIMER_DUE
+from bot.timers.timers import TIMER_EVENT
 from handlers.merge import texts
 from handlers.merge.commands import KEY, update_command
 from handlers.merge.conclusion import decide_after_wait, end_pending_merge
 from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, MergePull
-from handlers.merge.pending import REFRESH_DUE, PendingMerge, pending_merge, waiting, watching
+from handlers.merge.pending import REFRESH_EVENT, PendingMerge, pending_merge, waiting, watching
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
 from handlers.merge.readiness import BlockerKind, listed, merge_blockers, undecided
 from handlers.merge.snapshot import merge_state_of
@@ -55,7 +55,7 @@ MERGED_BY_QUEUE = frozenset({"MERGE", "ALREADY_MERGED"})
 """Reasons for which nobody has to hear of it: that it is closed is told by another event."""
 
 NOBODY_WAITS = "nobody waits for that commit"
-A_LOOK, SWEPT = "a look at {numbers}", "{count} merge(s) wait"
+A_REFRESH, SWEPT = "a look at {numbers}", "{count} merge(s) wait"
 STILL_WAITING = "still waited for: {count} thing(s)"
 UPDATED = "the base was merged into what is waited for"
 ENDED = "the merge of #{number} was tried"
@@ -106,7 +106,7 @@ def decide_pending_merge(
 # Hints: statuses and check runs, which name a commit and no pull request
 
 
-def is_a_hint(delivery: Delivery, config: RepositoryConfig) -> bool:
+def is_trigger(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Tell whether something may have become ready, or, where a label says that it is, may be so no more."""
     payload = delivery.payload
     if config.merge is None:
@@ -118,9 +118,9 @@ def is_a_hint(delivery: Delivery, config: RepositoryConfig) -> bool:
     return green or config.merge.label is not None
 
 
-@router.on("status", name=f"{NAME}-hints", feature=KEY, accepts=is_a_hint)
-@router.on("check_run", "created", "completed", name=f"{NAME}-hints", feature=KEY, accepts=is_a_hint)
-async def take_hint(context: Context) -> Plan:
+@router.on("status", name=f"{NAME}-hints", feature=KEY, accepts=is_trigger)
+@router.on("check_run", "created", "completed", name=f"{NAME}-hints", feature=KEY, accepts=is_trigger)
+async def take_trigger(context: Context) -> Plan:
     """Ask for a look at the pull requests for which somebody waits for this commit; GitHub is asked nothing."""
     payload = context.delivery.payload
     sha = payload.string("sha") if context.delivery.event == "status" else payload.string("check_run", "head_sha")
@@ -128,8 +128,11 @@ async def take_hint(context: Context) -> Plan:
     wanted = [number for number in watched if await _is_wanted(context, number, sha)]
     if not wanted:
         return Plan(why=NOBODY_WAITS)
-    told_at = context.delivery.received_at
-    return Plan(tuple(RequestRefresh(number, told_at=told_at) for number in wanted), why=A_LOOK.format(numbers=wanted))
+    reported_at = context.delivery.received_at
+    return Plan(
+        tuple(RequestRefresh(number, reported_at=reported_at) for number in wanted),
+        why=A_REFRESH.format(numbers=wanted),
+    )
 
 
 async def _is_wanted(context: Context, number: int, sha: str) -> bool:
@@ -142,7 +145,7 @@ async def _is_wanted(context: Context, number: int, sha: str) -> bool:
     return is_head and _config(context).label is not None
 
 
-@router.on(TIMER_DUE.name, TIMER, name=TIMER, feature=KEY)
+@router.on(TIMER_EVENT.name, TIMER, name=TIMER, feature=KEY)
 async def sweep(context: Context) -> Plan:
     """Ask for a look at every pull request for which a merge waits, in case that an event was lost, or came too early.
 
@@ -171,13 +174,13 @@ def may_matter(delivery: Delivery, config: RepositoryConfig) -> bool:
     return True
 
 
-async def conclude_merge(context: Context, number: int, outcomes: Outcomes) -> Plan:
+async def merge_conclusion(context: Context, number: int, outcomes: Outcomes) -> Plan:
     """Decide what follows from how a merge that had waited ended."""
     merged = outcomes.of(MergePull)
     return Plan(decide_after_wait(merged) if merged is not None else (), why=ENDED.format(number=number))
 
 
-CONCLUDE = ConcludeStage(int, conclude_merge)
+CONCLUDE = ConcludeStage(int, merge_conclusion)
 
 
 @router.on(
@@ -192,7 +195,7 @@ CONCLUDE = ConcludeStage(int, conclude_merge)
 @router.on(
     "pull_request_review", "submitted", "dismissed", name=NAME, feature=KEY, accepts=may_matter, conclude=CONCLUDE
 )
-@router.on(REFRESH_DUE.name, name=NAME, feature=KEY, accepts=may_matter, conclude=CONCLUDE)
+@router.on(REFRESH_EVENT.name, name=NAME, feature=KEY, accepts=may_matter, conclude=CONCLUDE)
 async def follow(context: Context) -> Plan:
     """Say what becomes of the merge that waits and of the label; GitHub is asked only where that is not known so."""
     payload, action, label = context.delivery.payload, context.delivery.action, _config(context).label
@@ -212,7 +215,7 @@ async def follow(context: Context) -> Plan:
         return await _pushed(context, number, pending, labelled=labelled)
     if pending is None and not labelled and _cannot_be_ready(payload):
         return Plan(why=NOT_READY)
-    return await _look(context, number, pending)
+    return await _refresh(context, number, pending)
 
 
 async def _pushed(context: Context, number: int, pending: PendingMerge | None, *, labelled: bool) -> Plan:
@@ -249,11 +252,11 @@ def _left_queue(payload: Payload, number: int, pending: PendingMerge | None) -> 
         return NOTHING
     by = code(person_or_ghost(payload, "sender").login)
     why = texts.WHY_IT_LEFT.get(reason, texts.REASON_UNKNOWN).format(by=by)
-    told = texts.LEFT_QUEUE.format(base=code(pending.base), why=why, reason=code(reason or "UNKNOWN_REMOVAL_REASON"))
-    return Plan(end_pending_merge(number, pending, told), why="it left the merge queue")
+    reply = texts.LEFT_QUEUE.format(base=code(pending.base), why=why, reason=code(reason or "UNKNOWN_REMOVAL_REASON"))
+    return Plan(end_pending_merge(number, pending, reply), why="it left the merge queue")
 
 
-async def _look(context: Context, number: int, pending: PendingMerge | None) -> Plan:
+async def _refresh(context: Context, number: int, pending: PendingMerge | None) -> Plan:
     """Look at everything, once for label and merge. Raises `TryAgain` while GitHub finds out about conflicts."""
     config = _config(context)
     ours = Ours.of(context.me, context.config)
@@ -271,16 +274,16 @@ async def _look(context: Context, number: int, pending: PendingMerge | None) -> 
     decision = decide_pending_merge(pending, merge_state, found)
     match decision.verdict:
         case PendingMergeVerdict.MERGE:
-            return Plan((*effects, MergePull(number, pending, waited=True)), why=READY, conclude_with=number)
+            return Plan((*effects, MergePull(number, pending, waited=True)), why=READY, conclusion_basis=number)
         case PendingMergeVerdict.END:
             return Plan((*effects, *end_pending_merge(number, pending, decision.why)), why=NOT_READY)
         case PendingMergeVerdict.FORGET:
             return Plan((*effects, StorePendingMerge(number, said_at=pending.asked_at)), why="it is closed")
     if not pending.refused and (behind := [reason for reason in found if reason.kind is BlockerKind.BEHIND]):
-        told = Reply(
+        reply = Reply(
             number, texts.FELL_BEHIND.format(sha=code(pending.sha[:7]), why=listed(behind)), since=pending.asked_at
         )
-        effects += [told, StorePendingMerge(number, replace(pending, refused=True))]
+        effects += [reply, StorePendingMerge(number, replace(pending, refused=True))]
     return Plan(tuple(effects), why=STILL_WAITING.format(count=len(found)))
 
 

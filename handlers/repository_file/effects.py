@@ -8,7 +8,7 @@ from typing import ClassVar
 import structlog
 
 from bot.github.access import NO_PERMISSIONS, WritePermissions
-from bot.github.in_force import REPOSITORY_FILE, Good, StoredFile, kept_of
+from bot.github.in_force import REPOSITORY_FILE, Good, StoredFile, stored_file_of
 from bot.plan.effect import Applied, EffectContext
 from handlers.repository_file.texts import (
     ALREADY_IN_FORCE,
@@ -48,7 +48,7 @@ class StoreRepositoryFile:
     async def apply(self, context: EffectContext) -> Applied:
         """Write the record, unless something newer is known."""
         repository = context.repository.full_name
-        known = await kept_of(context.records, repository)
+        known = await stored_file_of(context.records, repository)
         if known.is_newer_than(self.pushed_at, self.commit):
             return Applied(NEWER_STORED, changed=False)
         good = known.good if self.faults else Good(self.sha, self.commit, self.text) if self.sha else Good()

@@ -9,7 +9,7 @@ from bot.github.in_force import REPOSITORY_FILE
 from handlers.repository_file import handler
 from handlers.repository_file.effects import StoreRepositoryFile
 from handlers.repository_file.metrics import FileFaults
-from handlers.repository_file.sweep import FILE_FOUND, HALF_HOURLY, LOOKED, RepositoryFileSweep
+from handlers.repository_file.sweep import FILE_FOUND, HALF_HOURLY, LAST_SCANS, RepositoryFileSweep
 
 
 def timers(services: Services) -> Sequence[Every]:
@@ -27,7 +27,7 @@ def timers(services: Services) -> Sequence[Every]:
 FEATURE = Feature(
     name="repository_file",
     events=(FILE_FOUND,),
-    records=(REPOSITORY_FILE, LOOKED),
+    records=(REPOSITORY_FILE, LAST_SCANS),
     router=handler.router,
     effects=(StoreRepositoryFile,),
     timers=timers,

@@ -14,7 +14,7 @@ from bot.config.shared import PATH
 from bot.core.errors import TryAgain
 from bot.effects.checks import CHECK_RUN, PutCheckRun
 from bot.github.contents import Found, found_at, knows_commit
-from bot.github.in_force import StoredFile, kept_of, name_of, read_found, with_file
+from bot.github.in_force import StoredFile, name_of, read_found, stored_file_of, with_file
 from bot.github.refs import merge_base
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
@@ -54,10 +54,10 @@ async def take_over(context: Context) -> Plan:
     """Take over the file of a push to the default branch, or say on its commit what is wrong with it."""
     as_of, payload = time.time(), context.delivery.payload
     sha, branch = payload.string("after"), payload.text("repository", "default_branch")
-    kept = await kept_of(context.records, context.repository.full_name)
-    found = await _found(context, sha, kept)
+    stored_file = await stored_file_of(context.records, context.repository.full_name)
+    found = await _found(context, sha, stored_file)
     text, faults = await read_found(found, _given(context))
-    keep = StoreRepositoryFile(
+    store = StoreRepositoryFile(
         sha=name_of(found),
         commit=sha,
         before=payload.text("before"),
@@ -66,10 +66,10 @@ async def take_over(context: Context) -> Plan:
         faults=len(faults),
     )
     if not faults:
-        return Plan((keep,), why=HAS_NONE if found else REMOVED)
-    about = CheckedFile(faults, context.config, context.config, kept.good.commit, branch)
-    check = PutCheckRun(CHECK, sha, keep.sha, report(about), as_of)
-    return Plan((keep, check), why=ERRORS.format(count=len(faults)))
+        return Plan((store,), why=HAS_NONE if found else REMOVED)
+    about = CheckedFile(faults, context.config, context.config, stored_file.good.commit, branch)
+    check = PutCheckRun(CHECK, sha, store.sha, report(about), as_of)
+    return Plan((store, check), why=ERRORS.format(count=len(faults)))
 
 
 def _may_edit(delivery: Delivery, config: RepositoryConfig) -> bool:
@@ -86,15 +86,15 @@ async def check(context: Context) -> Plan:
     """
     as_of, pull = time.time(), context.delivery.payload.at("pull_request")
     repository, head = context.repository.full_name, pull.string("head", "sha")
-    kept = await kept_of(context.records, repository)
-    found = await _found(context, head, kept)
-    if name_of(found) == kept.seen:
+    stored_file = await stored_file_of(context.records, repository)
+    found = await _found(context, head, stored_file)
+    if name_of(found) == stored_file.seen:
         return Plan(why=SAME_AS_DEFAULT)
     # Or it is behind the default branch: what counts is what it has changed itself.
     start = await merge_base(context.github, repository, pull.string("base", "sha"), head)
     if start is not None and found == await found_at(context.github, repository, PATH, start):
         return Plan(why=NOT_TOUCHED)
-    return await _checked(context, head, found, kept, as_of)
+    return await _checked(context, head, found, stored_file, as_of)
 
 
 def _is_asked_for(delivery: Delivery, config: RepositoryConfig) -> bool:
@@ -112,8 +112,8 @@ async def check_again(context: Context) -> Plan:
     ours = asked.integer("app", "id") == context.me.app_id
     if not ours or not await context.records.get(CHECK_RUN.of(context.repository.id, sha, CHECK)):
         return NOTHING
-    kept = await kept_of(context.records, context.repository.full_name)
-    return await _checked(context, sha, await _found(context, sha, kept), kept, as_of, again=True)
+    stored_file = await stored_file_of(context.records, context.repository.full_name)
+    return await _checked(context, sha, await _found(context, sha, stored_file), stored_file, as_of, again=True)
 
 
 def may_touch(payload: Payload) -> bool:
@@ -135,17 +135,17 @@ def pushed_at(payload: Payload) -> int:
     return written if isinstance(written, int) else 0
 
 
-async def _found(context: Context, sha: str, kept: StoredFile) -> Found | None:
+async def _found(context: Context, sha: str, stored_file: StoredFile) -> Found | None:
     """Return the file at a commit; that it is gone is believed of a commit alone that GitHub shows."""
     repository = context.repository.full_name
     found = await found_at(context.github, repository, PATH, sha)
-    if found is None and kept.seen and not await knows_commit(context.github, repository, sha):
+    if found is None and stored_file.seen and not await knows_commit(context.github, repository, sha):
         raise TryAgain(NOT_VISIBLE_YET)
     return found
 
 
 async def _checked(
-    context: Context, sha: str, found: Found | None, kept: StoredFile, as_of: float, *, again: bool = False
+    context: Context, sha: str, found: Found | None, stored_file: StoredFile, as_of: float, *, again: bool = False
 ) -> Plan:
     given = _given(context)
     text, faults = await read_found(found, given)
@@ -153,7 +153,7 @@ async def _checked(
         faults=faults,
         now=context.config,
         then=await with_file(given, text),
-        commit=kept.good.commit,
+        commit=stored_file.good.commit,
         branch=context.delivery.payload.text("repository", "default_branch"),
         removed=found is None,
     )

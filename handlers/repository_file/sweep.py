@@ -16,7 +16,7 @@ from bot.engine.internal import InternalEvent, announce
 from bot.engine.records import Record
 from bot.engine.sweeps import only_logged
 from bot.github.contents import found_at
-from bot.github.in_force import StoredFile, kept_of, name_of, read_found
+from bot.github.in_force import StoredFile, name_of, read_found, stored_file_of
 from bot.github.ranks import Rank, ranked
 from bot.github.refs import branch_head
 
@@ -31,7 +31,7 @@ HALF_HOURLY = "11,41 * * * *"
 PAUSE = 6 * 3600.0
 """Seconds between two looks at a file: what is missed is missed for so long at most. A start is no reason for another:
 a push that nobody heard of while the bot was down is delivered again (`bot.app.redelivery`)."""
-NOT_LOOKED = "whether a repository's own settings have changed could not be seen"
+NOT_SCANNED = "whether a repository's own settings have changed could not be seen"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -64,13 +64,13 @@ FILE_FOUND = InternalEvent(
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class LastScans:
     """When each repository's file was read last, in seconds since 1970, by names in lower case."""
 
     at: Mapping[str, float] = field(default_factory=dict)
 
 
-LOOKED = Record("repository-files", 1, Looked, "when the file of each repository was read last", days=None)
+LAST_SCANS = Record("repository-files", 1, LastScans, "when the file of each repository was read last", days=None)
 
 
 class RepositoryFileSweep:
@@ -101,27 +101,27 @@ class RepositoryFileSweep:
 
         What fails for one repository is logged, keeps no other from being looked at, and is tried again the next time.
         """
-        known = (await self._records.get(LOOKED.of()) or Looked()).at
-        looked = {name.lower(): known.get(name.lower(), 0.0) for name in self.repositories}
+        known = (await self._records.get(LAST_SCANS.of()) or LastScans()).at
+        scanned = {name.lower(): known.get(name.lower(), 0.0) for name in self.repositories}
         announced = 0
         for repository in self.repositories:
-            now, kept = self._now(), await kept_of(self._records, repository)
+            now, stored_file = self._now(), await stored_file_of(self._records, repository)
             # What makes faults may be app.yaml, or this version: either may have changed with a start.
-            if looked[repository.lower()] > now - PAUSE and not kept.faults:
+            if scanned[repository.lower()] > now - PAUSE and not stored_file.faults:
                 continue
-            with only_logged(NOT_LOOKED, repository=repository), ranked(Rank.SWEEP):
-                announced += await self._look(repository, kept)
-                looked[repository.lower()] = now
-        if looked != known:
-            await self._records.put(LOOKED.of(), Looked(looked))
+            with only_logged(NOT_SCANNED, repository=repository), ranked(Rank.SWEEP):
+                announced += await self._scan(repository, stored_file)
+                scanned[repository.lower()] = now
+        if scanned != known:
+            await self._records.put(LAST_SCANS.of(), LastScans(scanned))
         return f"announced {announced}"
 
-    async def _look(self, repository: str, kept: StoredFile) -> bool:
+    async def _scan(self, repository: str, stored_file: StoredFile) -> bool:
         """Announce the file if it is not what is known of it: as a push, in order with those of its branch."""
         github, given = await self._github_for(repository), self._config.repositories[repository]
         found = await found_at(github, repository, PATH)
         _, faults = await read_found(found, given)
-        if (name_of(found), len(faults)) == (kept.seen, kept.faults):
+        if (name_of(found), len(faults)) == (stored_file.seen, stored_file.faults):
             return False
         about = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
         branch = about.string("default_branch")

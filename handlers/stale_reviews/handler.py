@@ -21,7 +21,7 @@ from bot.core.patterns import Pattern
 from bot.github.pull_heads import head_of
 from bot.github.ranks import Rank, ranked
 from bot.plan.handler import Context, Plan, Router
-from bot.timers.timers import TIMER_DUE, moment_of
+from bot.timers.timers import TIMER_EVENT, moment_of
 from handlers.stale_reviews.effects import REMINDED_AT, Remind
 from handlers.stale_reviews.open_pulls import OpenPull, moment, open_pulls
 from handlers.stale_reviews.texts import NONE_STALE, REMINDER, STALE, TO_AUTHOR
@@ -57,7 +57,7 @@ class StalePull:
     reminded_at: float = 0.0
 
 
-@router.on(TIMER_DUE.name, NAME, name=NAME, feature="stale_reviews")
+@router.on(TIMER_EVENT.name, NAME, name=NAME, feature="stale_reviews")
 async def remind(context: Context) -> Plan:
     """Look at the open pull requests, and have people reminded of those that have waited longest."""
     config = context.config.stale_reviews
@@ -107,11 +107,11 @@ def reviewers(pull: OpenPull) -> tuple[str, ...]:
 
 def text(one: StalePull, at: float) -> str:
     """Return what people are reminded with."""
-    told = REMINDER.format(waited=_waited(at - one.since), names=_listed(reviewers(one.pull)))
+    reminder = REMINDER.format(waited=_waited(at - one.since), names=_listed(reviewers(one.pull)))
     author = one.pull.author
     if author is None or author.is_bot or not _LOGIN.fullmatch(author.login):
-        return told
-    return told + TO_AUTHOR.format(author=f"@{author.login}", drafts=DRAFTS)
+        return reminder
+    return reminder + TO_AUTHOR.format(author=f"@{author.login}", drafts=DRAFTS)
 
 
 def _waited(passed: float) -> str:

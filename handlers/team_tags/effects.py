@@ -11,7 +11,7 @@ from bot.github import sticky
 from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 from handlers.team_tags.texts import ALL_MENTIONED, LIST_OUTDATED, LIST_STORED, MENTIONED
-from handlers.team_tags.topics import MENTIONED_PEOPLE, TEAM_LIST, TeamList, Told
+from handlers.team_tags.topics import MENTIONED_PEOPLE, TEAM_LIST, MentionedPeople, TeamList
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class MentionSubscribers:
     async def apply(self, context: EffectContext) -> Applied:
         """Add whoever is new by our own record, and ask GitHub only if somebody is."""
         key = MENTIONED_PEOPLE.of(context.repository.id, self.number)
-        before = await context.records.get(key) or Told()
-        after = before.and_then(Told(self.people, self.topics))
+        before = await context.records.get(key) or MentionedPeople()
+        after = before.and_then(MentionedPeople(self.people, self.topics))
         if after == before and not context.writes.may_have_twins:
             return Applied(ALL_MENTIONED, changed=False)
         changed = await change_sections(

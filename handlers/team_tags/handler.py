@@ -40,14 +40,14 @@ from handlers.team_tags.topics import (
     LISTERS,
     MENTIONED_PEOPLE,
     TEAM_LIST,
+    MentionedPeople,
     Opened,
-    Told,
     Topics,
-    followers,
     given,
     joined,
     listed,
     read_lines,
+    subscribers,
     unreadable_text,
 )
 
@@ -102,18 +102,18 @@ async def mention(context: Context) -> Plan:
         return NOTHING
     opened = Opened.of(_subject(context.delivery))
     known = await topics_of(context, config)
-    effects: list[Effect] = [known.keep] if known.keep else []
+    effects: list[Effect] = [known.store] if known.store else []
     not_meant = [mention.removeprefix("@").lower() for mention in context.app_config.mentions]
     owner = context.repository.full_name.partition("/")[0]
-    found = await run_in_thread(partial(followers, opened, known.topics, owner, not_meant), opened.body)
-    before = await context.records.get(MENTIONED_PEOPLE.of(context.repository.id, opened.number)) or Told()
+    found = await run_in_thread(partial(subscribers, opened, known.topics, owner, not_meant), opened.body)
+    before = await context.records.get(MENTIONED_PEOPLE.of(context.repository.id, opened.number)) or MentionedPeople()
     if before.and_then(found) == before:
         return Plan(tuple(effects), why=known.noted(NO_SUBSCRIBERS))
     effects.append(MentionSubscribers(opened.number, NAME, found.people, found.topics))
     return Plan(tuple(effects), why=known.noted(SUBSCRIBED.format(topics=", ".join(found.topics))))
 
 
-def tells_of_list(delivery: Delivery, config: RepositoryConfig) -> bool:
+def is_of_list(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Say whether the list may have changed; what bots write is no part of it."""
     if config.teams is None or delivery.payload.integer("issue", "number") != config.teams.issue:
         return False
@@ -124,8 +124,8 @@ def _written(delivery: Delivery) -> Payload:
     return delivery.payload.at("comment" if delivery.event == "issue_comment" else "issue")
 
 
-@router.on("issues", "opened", "edited", name=LIST_NAME, feature=KEY, accepts=tells_of_list)
-@router.on("issue_comment", "created", "edited", "deleted", name=LIST_NAME, feature=KEY, accepts=tells_of_list)
+@router.on("issues", "opened", "edited", name=LIST_NAME, feature=KEY, accepts=is_of_list)
+@router.on("issue_comment", "created", "edited", "deleted", name=LIST_NAME, feature=KEY, accepts=is_of_list)
 async def read_again(context: Context) -> Plan:
     """Read the list again, for it has changed; say which lines of what was written cannot be read."""
     config, written = context.config.teams, _written(context.delivery)
@@ -136,14 +136,14 @@ async def read_again(context: Context) -> Plan:
     if await role_of(context.github, context.repository.full_name, author) not in LISTERS:
         return Plan(why=NO_ROLE)
     read = await _read(context.github, context.repository.full_name, config.issue)
-    effects: list[Effect] = [read.keep] if read.keep else []
+    effects: list[Effect] = [read.store] if read.store else []
     if context.delivery.action != "deleted":
         found = await run_in_thread(partial(read_lines, written.text("body")), written.text("body"))
-        effects += _told_unreadable(context.delivery, config.issue, found.unreadable)
+        effects += _reported_unreadable(context.delivery, config.issue, found.unreadable)
     return Plan(tuple(effects), why=read.noted(TOPICS_LISTED.format(issue=config.issue, count=len(read.topics))))
 
 
-def _told_unreadable(delivery: Delivery, number: int, lines: Sequence[str]) -> list[Effect]:
+def _reported_unreadable(delivery: Delivery, number: int, lines: Sequence[str]) -> list[Effect]:
     if not lines:
         return []
     written = _written(delivery)
@@ -157,10 +157,10 @@ def _told_unreadable(delivery: Delivery, number: int, lines: Sequence[str]) -> l
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Who follows what; `keep` is the list where it was read for it, `note` what people should know of that."""
+    """Who follows what; `store` is the list where it was read for it, `note` what people should know of that."""
 
     topics: Topics
-    keep: StoreTeamList | None = None
+    store: StoreTeamList | None = None
     note: str = ""
 
     def noted(self, why: str) -> str:

@@ -124,20 +124,20 @@ TEAM_LIST = Record("team-list", 1, TeamList, "who follows which topic, as an iss
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class MentionedPeople:
     """Who has been mentioned in a conversation, and for which topics."""
 
     people: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
 
-    def and_then(self, more: Told) -> Told:
+    def and_then(self, more: MentionedPeople) -> MentionedPeople:
         """Return both, of everybody once; the same if `more` names nobody new."""
         known = {name.lower() for name in self.people}
         new = [name for name in more.people if name.lower() not in known][: max(0, MOST - len(self.people))]
         if not new:
             return self
         people = sorted((*self.people, *new), key=str.lower)
-        return Told(tuple(people), tuple(sorted({*self.topics, *more.topics})))
+        return MentionedPeople(tuple(people), tuple(sorted({*self.topics, *more.topics})))
 
     def text(self) -> str:
         """Return what people read, in Markdown: the names are mentions."""
@@ -146,7 +146,7 @@ class Told:
         return CC.format(names=names, topics=", ".join(map(code, self.topics)))
 
 
-MENTIONED_PEOPLE = Record("team-tags", 1, Told, "who was mentioned on an issue or a pull request", days=365)
+MENTIONED_PEOPLE = Record("team-tags", 1, MentionedPeople, "who was mentioned on an issue or a pull request", days=365)
 RECORDS = (TEAM_LIST, MENTIONED_PEOPLE)
 
 
@@ -173,7 +173,7 @@ class Opened:
         return frozenset(map(folded, (*tags_of(self.title), *self.labels)))
 
 
-def followers(opened: Opened, topics: Topics, owner: str, not_meant: Collection[str] = ()) -> Told:
+def subscribers(opened: Opened, topics: Topics, owner: str, not_meant: Collection[str] = ()) -> MentionedPeople:
     """Return who follows what this is about and has not heard of it by its own text.
 
     Never the author, nor who stands in the text already, in any case of letters; teams are those of the repository's
@@ -186,7 +186,7 @@ def followers(opened: Opened, topics: Topics, owner: str, not_meant: Collection[
         name.lower(): name for topic in matched for name in topics[topic] if _team_of(name) in ("", owner.lower())
     }
     found = tuple(name for key, name in sorted(people.items()) if key not in passed)
-    return Told(found, tuple(topic for topic in matched if set(found) & set(topics[topic])))
+    return MentionedPeople(found, tuple(topic for topic in matched if set(found) & set(topics[topic])))
 
 
 def _team_of(name: str) -> str:

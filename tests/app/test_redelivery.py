@@ -188,9 +188,9 @@ async def test_a_sweep_that_ends_early_has_noted_how_far_it_was(world: World) ->
     world.lose(PER_NOTE + 5)
     world.github.faults.add("POST", ATTEMPTS, status=429, headers={"Retry-After": "90"}, skip=PER_NOTE + 2)
     assert (await world.sweeper.sweep()).asked == PER_NOTE + 2
-    kept = await world.records.get(MISSING.of())
-    assert kept is not None
-    assert sorted(one.asked for one in kept.missing) == [0] * 3 + [1] * (PER_NOTE + 2)
+    remaining = await world.records.get(MISSING.of())
+    assert remaining is not None
+    assert sorted(one.asked for one in remaining.missing) == [0] * 3 + [1] * (PER_NOTE + 2)
 
 
 async def test_one_that_github_refuses_does_not_hold_up_the_others(world: World) -> None:
@@ -225,18 +225,18 @@ async def test_one_that_github_always_fails_at_does_not_hold_up_the_others(world
     assert (await world.sweeper.sweep()).asked == 2
     await world.github.delivered()
     assert world.redelivered() == lost[1:]
-    kept = await world.records.get(MISSING.of())
-    assert kept is not None
-    assert {one.guid: one.asked for one in kept.missing}[lost[0]] == 1, "its turn comes again after a pause"
+    remaining = await world.records.get(MISSING.of())
+    assert remaining is not None
+    assert {one.guid: one.asked for one in remaining.missing}[lost[0]] == 1, "its turn comes again after a pause"
 
 
 async def test_an_outage_ends_the_asking_and_counts_for_none(world: World) -> None:
     world.lose(4)
     world.github.faults.add("POST", ATTEMPTS, drop="before", times=None)
     assert (await world.sweeper.sweep()).asked == 0
-    kept = await world.records.get(MISSING.of())
-    assert kept is not None
-    assert [one.asked for one in kept.missing] == [1, 0, 0, 0], "once five requests failed, GitHub is away"
+    remaining = await world.records.get(MISSING.of())
+    assert remaining is not None
+    assert [one.asked for one in remaining.missing] == [1, 0, 0, 0], "once five requests failed, GitHub is away"
 
 
 async def test_a_list_that_takes_too_long_is_read_in_part_and_what_was_found_is_asked_for(world: World) -> None:

@@ -129,8 +129,8 @@ async def test_every_line_of_a_job_names_its_delivery(world: World) -> None:
     world.open().comment("octocat", "@ci help")
     guid = await world.guid_of("issue_comment")
     assert await world.bot.stop() == 0
-    told = [line for line in world.bot.logs if line.get("delivery") == guid]
-    assert {line["logger"] for line in told} >= {"bot.engine.attempt"}
+    message = [line for line in world.bot.logs if line.get("delivery") == guid]
+    assert {line["logger"] for line in message} >= {"bot.engine.attempt"}
 
 
 async def test_commands_work_beside_the_server(world: World) -> None:
@@ -146,9 +146,9 @@ async def test_commands_work_beside_the_server(world: World) -> None:
     assert status == 0
     assert "commands" in {one["handler"] for one in json.loads(plan)["plans"]}
     assert world.answers(pull) == before
-    status, told, progress = await world.bot.run("replay", guid, "--config", str(world.bot.config))
-    assert status == 0, told
-    assert told.startswith(f"{guid} issue_comment.created: routed")
+    status, message, progress = await world.bot.run("replay", guid, "--config", str(world.bot.config))
+    assert status == 0, message
+    assert message.startswith(f"{guid} issue_comment.created: routed")
     assert "steps done" in progress
     assert world.answers(pull) == before, "a replay does nothing twice"
     status, _, refused = await world.bot.run("serve", "--port", "0", "--config", str(world.bot.config))

@@ -205,7 +205,7 @@ async def test_what_we_may_not_read_is_told_with_the_action_to_allow(aws_world: 
 
 
 async def test_a_read_that_is_cancelled_stops_reading(script: Script, aws: Aws) -> None:
-    written, gone = asyncio.Event(), asyncio.Event()
+    written, removed = asyncio.Event(), asyncio.Event()
 
     async def endless(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"ETag": '"e"', "Content-Length": str(1 << 40)})
@@ -215,7 +215,7 @@ async def test_a_read_that_is_cancelled_stops_reading(script: Script, aws: Aws) 
                 await response.write(bytes(CHUNK))
                 written.set()
         except ConnectionError:
-            gone.set()
+            removed.set()
         return response
 
     script.answers = [endless]
@@ -225,7 +225,7 @@ async def test_a_read_that_is_cancelled_stops_reading(script: Script, aws: Aws) 
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
-    await gone.wait()
+    await removed.wait()
 
 
 async def test_a_server_that_is_away_is_tried_again_later_and_serves_when_it_is_back(own_world: World) -> None:

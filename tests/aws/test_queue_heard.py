@@ -148,8 +148,8 @@ async def test_a_fault_of_ours_is_logged_with_its_traceback_and_the_queue_is_sti
             await until(lambda: inbox.tries)
             inbox.fails = None
             await until(lambda: inbox.arrived)
-    (told,) = [log for log in logs if log["event"] == "queue is not heard"]
-    assert isinstance(told["exc_info"], LookupError)
+    (reply_text,) = [log for log in logs if log["event"] == "queue is not heard"]
+    assert isinstance(reply_text["exc_info"], LookupError)
 
 
 async def test_a_queue_that_is_away_is_heard_again_when_it_is_back(own_world: World) -> None:
@@ -187,8 +187,8 @@ async def test_a_queue_that_cannot_be_used_is_told_once_with_the_remedy(
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    (told,) = logs
-    assert reason in told["reason"]
+    (reply_text,) = logs
+    assert reason in reply_text["reason"]
     assert notifications.heard is None
 
 

@@ -35,7 +35,7 @@ def failed_job(world: World, name: str = "gpu/PR-12", **values: object) -> Jenki
     return job
 
 
-async def told(world: World, effect: StartJenkinsBuild) -> str:
+async def message(world: World, effect: StartJenkinsBuild) -> str:
     """What a person is told when the effect ends badly."""
     with pytest.raises(UserError) as refused:
         await world.apply_alone(effect)
@@ -118,7 +118,7 @@ async def test_a_jenkins_that_is_away_is_tried_again(world: World) -> None:
 async def test_a_job_that_is_gone_says_so(world: World) -> None:
     job = failed_job(world)
     job.status = 404
-    assert await told(world, again(world, job)) == (
+    assert await message(world, again(world, job)) == (
         "Jenkins has no job for `gpu/PR-12` (404). The job was renamed or removed, or `JENKINS_USER` isn't allowed to "
         "see it."
     )
@@ -154,7 +154,7 @@ async def test_a_missed_push_is_built_where_jenkins_builds_the_head_or_the_merge
 
 
 async def test_a_pull_request_that_jenkins_never_scanned_says_what_to_do(world: World) -> None:
-    assert await told(world, first_time(world)) == (
+    assert await message(world, first_time(world)) == (
         "Jenkins has no job for this pull request in `gpu` (404), so nothing was started. Jenkins hasn't scanned "
         "the pull request yet, or `JENKINS_USER` isn't allowed to see the job. Push a commit, or ask someone to start "
         "*Scan Repository Now* for `gpu` in Jenkins."
@@ -164,7 +164,7 @@ async def test_a_pull_request_that_jenkins_never_scanned_says_what_to_do(world: 
 async def test_credentials_that_jenkins_refuses_are_named_and_never_shown(world: World) -> None:
     job = failed_job(world)
     world.jenkins.token = "another"
-    said = await told(world, again(world, job))
+    said = await message(world, again(world, job))
     assert "Jenkins refused to start `gpu/PR-12` (401)" in said
     assert "`JENKINS_TOKEN` must be a valid API token" in said
 
@@ -180,7 +180,7 @@ async def stranger() -> AsyncIterator[JenkinsSandbox]:
 async def test_a_server_that_app_yaml_does_not_name_is_never_called(world: World) -> None:
     async with stranger() as other:
         job = other.add_job("gpu/PR-12")
-        assert "add its server to `rerun: jenkins:`" in await told(world, again(world, job))
+        assert "add its server to `rerun: jenkins:`" in await message(world, again(world, job))
         assert other.requests == []
 
 
@@ -188,7 +188,7 @@ async def test_a_redirect_does_not_carry_the_credentials_away(world: World) -> N
     job = failed_job(world)
     async with stranger() as other:
         world.jenkins.redirect_to = other.url
-        assert "Jenkins answered 302 when asked to start `gpu/PR-12`" in await told(world, again(world, job))
+        assert "Jenkins answered 302 when asked to start `gpu/PR-12`" in await message(world, again(world, job))
         assert other.requests == []
 
 
@@ -214,7 +214,7 @@ async def test_an_answer_that_is_no_jenkins_starts_nothing(world: World, text: s
     """A page to log in, or what a proxy says, is no reason to send a POST with credentials."""
     effect = again(world, failed_job(world))
     world.jenkins.says = text
-    assert await told(world, effect) == (
+    assert await message(world, effect) == (
         "I didn't start `gpu/PR-12`: Jenkins didn't answer with JSON. Check that its address in `app.yaml` is the "
         "*Jenkins URL* in Jenkins' own settings."
     )

@@ -71,7 +71,7 @@ async def test_an_image_that_is_there_is_taken_and_of_any_other_the_one_for_stag
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("ci_cpu: tlcpack/ci-cpu:1\n", "images cannot be read: File contains no section headers."),
         (
@@ -81,11 +81,11 @@ async def test_an_image_that_is_there_is_taken_and_of_any_other_the_one_for_stag
         ("[other]\n", "images has no section [jenkins]\n"),
     ],
 )
-def test_a_file_that_is_none_of_images_is_named(tmp_path: Path, text: str, told: str) -> None:
+def test_a_file_that_is_none_of_images_is_named(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "odd.ini").write_text(text)
     ended = CliRunner().invoke(docker_images, ["ci_cpu", "--file", str(tmp_path / "odd.ini")])
     assert (ended.exit_code, ended.stdout) == (1, "")
-    assert ended.stderr.startswith(f"{tmp_path}/odd.ini: the file of {told}")
+    assert ended.stderr.startswith(f"{tmp_path}/odd.ini: the file of {message}")
     assert ended.stderr.count("\n") == 1
 
 

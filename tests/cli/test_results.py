@@ -121,8 +121,8 @@ def test_check_is_json_for_programs(folder: Path) -> None:
 
 
 async def test_upload_writes_the_run_and_prints_its_key(folder: Path, aws_world: World) -> None:
-    told: dict[str, Any] = {"exit_status": 0, "shard": "1/4", "environment": "device=Pixel 9"}
-    words = arguments(bucket=aws_world.name, **told)
+    message: dict[str, Any] = {"exit_status": 0, "shard": "1/4", "environment": "device=Pixel 9"}
+    words = arguments(bucket=aws_world.name, **message)
     finished = await run("results", *words, env=aws_world.server.environment, cwd=folder)
     assert finished.status == 0, finished
     assert finished.out == f"s3://{aws_world.name}/{RUN}manifest.json\n"
@@ -132,7 +132,7 @@ async def test_upload_writes_the_run_and_prints_its_key(folder: Path, aws_world:
     assert there[f"{RUN}ops.xml"] == JUNIT.encode()
     manifest = json.loads(there[f"{RUN}manifest.json"])
     assert (manifest["shard"], manifest["environment"]) == ({"index": 1, "total": 4}, {"device": "Pixel 9"})
-    again = upload(aws_world, "ops.xml", "--json", **told)
+    again = upload(aws_world, "ops.xml", "--json", **message)
     assert json.loads(again.stdout)["uploaded"] == {"ops.xml": False, "manifest.json": False}
 
 
@@ -329,7 +329,7 @@ async def test_an_upload_killed_before_its_manifest_left_none_and_goes_on_when_i
 ) -> None:
     at_the_manifest, over = asyncio.Event(), asyncio.Event()
 
-    async def passing_on_files(request: web.Request) -> web.StreamResponse:
+    async def sharing_files(request: web.Request) -> web.StreamResponse:
         if request.path.endswith("manifest.json"):
             at_the_manifest.set()
             await over.wait()
@@ -341,7 +341,7 @@ async def test_an_upload_killed_before_its_manifest_left_none_and_goes_on_when_i
         ):
             return web.Response(status=answer.status, body=await answer.read())
 
-    script.answers.append(passing_on_files)
+    script.answers.append(sharing_files)
     words = arguments("ops.xml", bucket=aws_world.name)
     env = {**aws_world.server.environment, "AWS_ENDPOINT_URL": script.url}
     process = await start("results", *words, env=env, cwd=folder)

@@ -92,12 +92,12 @@ async def operator(tmp_path: Path, aws_world: World) -> AsyncIterator[Operator]:
         assert not github.violations, github.violations
 
 
-def night(operator: Operator, number: int) -> str:
+def nightly_run(operator: Operator, number: int) -> str:
     return operator.repo.push("nightly", {"night.txt": f"{number}\n"}, by="octocat").sha
 
 
 async def test_a_folder_is_taken_in_and_a_server_that_runs_writes_the_check_runs(operator: Operator) -> None:
-    shas = [night(operator, number) for number in range(2)]
+    shas = [nightly_run(operator, number) for number in range(2)]
     for sha in shas:
         operator.lay(operator.run(sha, "run-1"))
     alone = await operator.nightjar("ingest", "uploads")
@@ -110,7 +110,7 @@ async def test_a_folder_is_taken_in_and_a_server_that_runs_writes_the_check_runs
     bot = BotProcess(operator.env, config=operator.folder / "app.yaml", launch=launch)
     await bot.start()
     try:
-        third = night(operator, 3)
+        third = nightly_run(operator, 3)
         operator.lay(operator.run(third, "run-1"))
         beside = await operator.nightjar("ingest", "uploads", "--json")
     finally:
@@ -124,7 +124,7 @@ async def test_a_folder_is_taken_in_and_a_server_that_runs_writes_the_check_runs
 
 async def test_everything_is_built_anew_from_the_bucket_whatever_the_quota(operator: Operator) -> None:
     for number in range(3):
-        operator.upload(operator.run(night(operator, number), "run-1"))
+        operator.upload(operator.run(nightly_run(operator, number), "run-1"))
     operator.upload(operator.run("f" * 40, "run-1"))
     first = await operator.nightjar("ingest", f"s3://{operator.bucket.name}/results/octocat/")
     assert first.status == 1, first  # one is refused
@@ -141,7 +141,7 @@ async def test_everything_is_built_anew_from_the_bucket_whatever_the_quota(opera
 
 
 async def test_what_was_not_stored_is_told_and_ends_with_1(operator: Operator) -> None:
-    sha = night(operator, 1)
+    sha = nightly_run(operator, 1)
     operator.upload(operator.run(sha, "run-1", target="unknown"))
     finished = await operator.nightjar("ingest", f"s3://{operator.bucket.name}/results/")
     assert finished.status == 1

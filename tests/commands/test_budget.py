@@ -9,7 +9,7 @@ import pytest
 from bot.commands.budget import (
     HOUR,
     MOST_COUNTED,
-    MOST_TOLD,
+    MOST_NOTIFIED,
     REFUSALS_AN_HOUR,
     CommandOutcome,
     CommandResponse,
@@ -25,9 +25,9 @@ LIMITS = Commands(per_person=4, per_pull_request=6)
 ME = 7
 
 
-def tally(*counted: tuple[CommandOutcome, int], at: float = NOW - 10, told: Sequence[int] = ()) -> CommandTally:
+def tally(*counted: tuple[CommandOutcome, int], at: float = NOW - 10, notified: Sequence[int] = ()) -> CommandTally:
     return CommandTally(
-        {str(place): CountedComment(at, many, kind) for place, (kind, many) in enumerate(counted)}, tuple(told)
+        {str(place): CountedComment(at, many, kind) for place, (kind, many) in enumerate(counted)}, tuple(notified)
     )
 
 
@@ -87,7 +87,7 @@ def test_what_is_an_hour_old_counts_no_longer(at: float, response: CommandRespon
 
 
 @pytest.mark.parametrize(
-    ("refusals", "told", "response"),
+    ("refusals", "notified", "response"),
     [
         (0, (), CommandResponse.REFUSE),
         (0, (ME,), CommandResponse.REACT),
@@ -100,10 +100,10 @@ def test_what_is_an_hour_old_counts_no_longer(at: float, response: CommandRespon
     ],
 )
 def test_a_stranger_is_told_once_then_gets_reactions_then_nothing(
-    refusals: int, told: tuple[int, ...], response: CommandResponse
+    refusals: int, notified: tuple[int, ...], response: CommandResponse
 ) -> None:
     person = tally(*[(CommandOutcome.REFUSED, 1)] * refusals)
-    assert decide_response(question(refused=True), person, tally(told=told), LIMITS) is response
+    assert decide_response(question(refused=True), person, tally(notified=notified), LIMITS) is response
 
 
 def test_refusals_use_up_nobodys_commands() -> None:
@@ -118,8 +118,8 @@ def test_the_same_comment_counts_once_however_often_it_is_planned() -> None:
 
 
 def test_a_tally_stays_small() -> None:
-    kept = CommandTally({}, ())
+    remaining = CommandTally({}, ())
     for number in range(MOST_COUNTED + 5):
-        kept = kept.with_one(str(number), CountedComment(NOW, 1, CommandOutcome.RUN), told=number)
-    assert (len(kept.counted), len(kept.told)) == (MOST_COUNTED, MOST_TOLD)
-    assert kept.with_one("later", CountedComment(NOW + HOUR, 1, CommandOutcome.RUN)).counted.keys() == {"later"}
+        remaining = remaining.with_one(str(number), CountedComment(NOW, 1, CommandOutcome.RUN), notified=number)
+    assert (len(remaining.counted), len(remaining.notified)) == (MOST_COUNTED, MOST_NOTIFIED)
+    assert remaining.with_one("later", CountedComment(NOW + HOUR, 1, CommandOutcome.RUN)).counted.keys() == {"later"}

@@ -13,7 +13,7 @@ from bot.core.events import Delivery, intent_key
 from bot.core.payload import Payload
 from bot.engine.processor import PlannedEffects
 from bot.github.pull_heads import HEAD
-from sandbox.webhooks import Delivery as Told
+from sandbox.webhooks import Delivery as SentDelivery
 from tests.handlers.driver import World, a_world
 
 
@@ -23,8 +23,8 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield world
 
 
-async def planned(world: World, told: Told) -> PlannedEffects:
-    delivery = Delivery(told.guid, told.event, Payload(told.body), told.created_at.timestamp())
+async def planned(world: World, delivered: SentDelivery) -> PlannedEffects:
+    delivery = Delivery(delivered.guid, delivered.event, Payload(delivered.body), delivered.created_at.timestamp())
     return await world.pipeline.plan(delivery, "commands", intent_key(delivery))
 
 
@@ -43,8 +43,8 @@ def kinds(plan: PlannedEffects) -> list[str]:
 
 def items(plan: PlannedEffects) -> list[tuple[str, bool]]:
     """The commands that are concluded, and whether they come to be done if their effects are."""
-    assert plan.conclude_with is not None
-    return [(item["shown"], item["done"]) for item in plan.conclude_with["basis"]["items"]]
+    assert plan.conclusion_basis is not None
+    return [(item["shown"], item["done"]) for item in plan.conclusion_basis["basis"]["items"]]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ async def test_of_two_commands_about_one_thing_the_later_decides(world: World) -
 @pytest.mark.parametrize("text", ["Nice.", "> @ci rerun", "`@ci rerun`", "@ci thanks", ""])
 async def test_what_asks_for_nothing_plans_nothing(world: World, text: str) -> None:
     plan = await plan_of(world, text)
-    assert (plan.effects, plan.conclude_with) == ((), None)
+    assert (plan.effects, plan.conclusion_basis) == ((), None)
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,8 @@ def test_a_repository_cannot_have_more_looked_at_than_a_few_branches() -> None:
     parse_repository_file(f"main_failures: {{branches: {branches[1:]}}}".encode(), config=given)
     with pytest.raises(ConfigError) as refused:
         parse_repository_file(f"main_failures: {{branches: {branches}}}".encode(), "nightjar.yaml", given)
-    told = "nightjar.yaml:1:27: main_failures.branches: has more than 10 items, the maximum"
-    assert str(refused.value) == told
+    message = "nightjar.yaml:1:27: main_failures.branches: has more than 10 items, the maximum"
+    assert str(refused.value) == message
 
 
 def test_a_repository_cannot_have_everything_held_against_thousands_of_patterns() -> None:
@@ -67,5 +67,5 @@ def test_a_repository_cannot_have_everything_held_against_thousands_of_patterns(
     parse_repository_file(f"last_good: {{require: {patterns[1:]}}}".encode(), config=given["octocat/a"])
     with pytest.raises(ConfigError) as refused:
         parse_repository_file(f"last_good: {{require: {patterns}}}".encode(), "nightjar.yaml", given["octocat/a"])
-    told = "nightjar.yaml:1:22: last_good.require: has more than 100 items, the maximum"
-    assert str(refused.value) == told
+    message = "nightjar.yaml:1:22: last_good.require: has more than 100 items, the maximum"
+    assert str(refused.value) == message

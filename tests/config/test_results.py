@@ -53,8 +53,8 @@ RESULTS = "repositories:\n  octocat/a:\n    results: %s\n"
     ],
 )
 def test_a_fault_in_the_results_is_named_with_its_place(written: str, expected: str) -> None:
-    told = "app.yaml:" + expected.replace("{}", "repositories.octocat/a")
-    assert told in faults_of(RESULTS % written)
+    message = "app.yaml:" + expected.replace("{}", "repositories.octocat/a")
+    assert message in faults_of(RESULTS % written)
 
 
 def test_what_defaults_leave_out_each_repository_may_say_for_itself() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bot.app.serve import Bot, running
 from bot.config import parse_config
 from bot.engine.journal import DeliveryRecord
-from handlers.main_failures.effects import SCAN_DUE
+from handlers.main_failures.effects import SCAN_EVENT
 from sandbox.model.issues import Issue
 from tests.conversations.channels import Channels, channels
 from tests.conversations.lab import Moments
@@ -65,9 +65,9 @@ class AlarmTown:
         """Return the issues that the bot has opened."""
         return [issue for issue in self.town.repo.issues.values() if issue.user.login == BOT]
 
-    async def looks(self) -> list[DeliveryRecord]:
+    async def scans(self) -> list[DeliveryRecord]:
         """Return the looks that the bot has made, the newest first."""
-        return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == SCAN_DUE.name]
+        return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == SCAN_EVENT.name]
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from bot.core.schedule import Schedule
 from bot.engine.journal import DeliveryRecord
-from bot.timers.timers import TIMER_DUE
+from bot.timers.timers import TIMER_EVENT
 from sandbox.model.issues import Issue
 from tests.conversations.lab import Moments
 from tests.conversations.town import BOT, REPOSITORY, Town
@@ -29,7 +29,7 @@ class BranchTown:
 
     async def come_to(self, schedule: Schedule) -> None:
         """Let the time pass until a timer is due, and let the bot notice."""
-        self.time.come_to(schedule.next_due(self.time()) + 1)
+        self.time.come_to(schedule.next_time(self.time()) + 1)
         await self.town.bot.timers.tick()
 
     def push(self, message: str = "Improve it") -> str:
@@ -41,7 +41,7 @@ class BranchTown:
         """Return where the branch is."""
         return self.town.repo.refs.get(f"refs/heads/{self.branch}")
 
-    async def told(self) -> dict[str, Any]:
+    async def branch_state(self) -> dict[str, Any]:
         """Return what the API tells of the branch."""
         status, _, answer = await self.town.ask(f"{API}/{self.PATH}")
         assert status == 200, answer
@@ -49,7 +49,7 @@ class BranchTown:
 
     async def verdicts(self) -> list[tuple[str, str, list[str]]]:
         """Return what the API tells of the commits looked at: the title, the verdict, and what was in the way."""
-        listed = (await self.told())["why_not_newer"]
+        listed = (await self.branch_state())["why_not_newer"]
         return [
             (one["title"], one["verdict"], [f"{b['name']} {b['state']}" for b in one["blockers"]]) for one in listed
         ]
@@ -61,7 +61,7 @@ class BranchTown:
 
     async def runs(self) -> list[DeliveryRecord]:
         """Return the timer's runs, the newest first."""
-        return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_DUE.name]
+        return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_EVENT.name]
 
     def writes(self) -> list[str]:
         """Return what the bot has written to the branch, in order."""

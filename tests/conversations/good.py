@@ -33,7 +33,7 @@ class GoodTown(BranchTown):
 
     PATH = "last-good"
 
-    async def look(self) -> None:
+    async def scan(self) -> None:
         """Let the time pass until the timer is due, and wait until the bot has done what comes of it."""
         await self.come_to(SCHEDULE)
         await self.town.quiet()
@@ -59,7 +59,7 @@ class GoodTown(BranchTown):
     async def asked(self) -> list[Request]:
         """Look, and return the requests that this takes."""
         self.town.github.requests.clear()
-        await self.look()
+        await self.scan()
         return [one for one in self.town.github.requests.records if one.token == "installation"]
 
     async def measured(self) -> dict[str, float]:

@@ -78,14 +78,14 @@ class LabTown:
     bucket: World
     time: Moments
     repository: str = REPOSITORY
-    nights: int = 0
+    nightly_runs: int = 0
     runs: int = 0
 
-    def night(self, files: Mapping[str, str | None] = FILES) -> str:
+    def nightly_run(self, files: Mapping[str, str | None] = FILES) -> str:
         """Move the nightly branch on by one commit; returns its SHA."""
         self.town.github.clock.advance(seconds=20)
-        self.nights += 1
-        marker = {"night.txt": f"night {self.nights}\n"}
+        self.nightly_runs += 1
+        marker = {"night.txt": f"night {self.nightly_runs}\n"}
         return self.town.repo.push("nightly", {**files, **marker}, by="octocat").sha
 
     def upload(
@@ -115,7 +115,7 @@ class LabTown:
             self.bucket.put(f"{folder}manifest.json", json.dumps(document).encode())
         return folder
 
-    async def look(self, later: float = 60.0) -> None:
+    async def scan(self, later: float = 60.0) -> None:
         """Let some seconds pass and the bot look around, and wait until it has done what comes of it."""
         self.time.ahead += later
         await self.town.bot.services.part(WATCH).tick()
@@ -123,8 +123,8 @@ class LabTown:
 
     async def settle(self) -> None:
         """Let the bot take what has been uploaded, and after a quiet minute write the checks that are due."""
-        await self.look()
-        await self.look()
+        await self.scan()
+        await self.scan()
 
     def checks(self, sha: str, name: str = CHECK) -> list[CheckRun]:
         """Return every check run of a name that was ever made on a commit, the oldest first."""
@@ -156,14 +156,14 @@ async def lab_town(
     """
     bucket.create()
     # A little less than what a look lets pass, so that the timer of the bot's own adds no listing to those of a test.
-    told = f"queue: {queue}" if queue else "poll: 55s"
+    message = f"queue: {queue}" if queue else "poll: 55s"
     config = CONFIG.format(
         repository=repository,
         features=features,
         bucket=bucket.name,
         settle=settle,
         deadline=deadline,
-        queue=told,
+        queue=message,
         more_labs=more_labs,
     )
     moments = Moments()

@@ -45,9 +45,9 @@ class StaleTown:
                 pull.request_review(by, *asked)
         return pull
 
-    async def look(self, days: float = 0) -> None:
+    async def scan(self, days: float = 0) -> None:
         """Let the days pass, and then until the timer is due; wait until the bot has done what comes of it."""
-        at = EVERY.next_due(self.time() + days * DAY) + 1
+        at = EVERY.next_time(self.time() + days * DAY) + 1
         self.time.ahead += at - self.time()
         await self.town.bot.timers.tick()
         await self.town.quiet()

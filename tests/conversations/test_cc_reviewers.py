@@ -111,8 +111,8 @@ async def test_who_is_asked_already_is_not_asked_again(here: Town) -> None:
     pull.edit("hubot", body="cc @octocat and @triager")
     await here.quiet()
     assert asked(pull) == ["octocat", "triager"]
-    told = here.github.webhooks.find("pull_request", "review_requested")
-    assert [delivery.body["requested_reviewer"]["login"] for delivery in told] == ["octocat", "triager"]
+    reply_text = here.github.webhooks.find("pull_request", "review_requested")
+    assert [delivery.body["requested_reviewer"]["login"] for delivery in reply_text] == ["octocat", "triager"]
 
 
 async def test_who_has_reviewed_is_not_asked_however_many_reviews_there_are(here: Town) -> None:

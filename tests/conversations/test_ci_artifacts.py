@@ -373,8 +373,8 @@ async def test_an_artifact_that_costs_too_much_is_told_with_the_limit(here: Town
     pool.limits = replace(pool.limits, artifact=replace(pool.limits.artifact, wall=1e-6))
     ran(here, pull.head_sha, ADD_SKIPPED)
     await here.quiet()
-    told = "cannot be read: `reading one artifact may take 1e-06 seconds, and this took longer`."
-    assert told in section(pull)
+    reply_text = "cannot be read: `reading one artifact may take 1e-06 seconds, and this took longer`."
+    assert reply_text in section(pull)
     assert await here.failures() == []
 
 

@@ -41,14 +41,14 @@ def uploaded(place: LabTown, sha: str, pull: PullRequest | None = None, *, suite
 
 async def based(place: LabTown, **cases: str) -> tuple[str, PullRequest]:
     """Test a commit of the nightly branch, and open a pull request that begins there."""
-    night = place.night()
-    uploaded(place, night, None, **cases)
+    nightly_run = place.nightly_run()
+    uploaded(place, nightly_run, None, **cases)
     await place.settle()
-    place.town.repo.push("main", onto=night, by="octocat")
+    place.town.repo.push("main", onto=nightly_run, by="octocat")
     place.town.github.clock.advance(seconds=20)
     pull = place.town.repo.open_pull_request("octocat")
     await place.town.quiet()
-    return night, pull
+    return nightly_run, pull
 
 
 def sections(pull: PullRequest) -> dict[str, str]:
@@ -58,10 +58,10 @@ def sections(pull: PullRequest) -> dict[str, str]:
 
 
 async def test_what_is_skipped_and_what_takes_longer_than_at_the_nearest_tested_ancestor(place: LabTown) -> None:
-    night, pull = await based(place, add="passed 100", mul="skipped")
+    nightly_run, pull = await based(place, add="passed 100", mul="skipped")
     uploaded(place, pull.head_sha, pull, add="skipped", mul="passed 20", big="passed 300")
     await place.settle()
-    link = f"[`{night[:7]}`]({place.town.github.url}/octocat/compiler/commit/{night})"
+    link = f"[`{nightly_run[:7]}`]({place.town.github.url}/octocat/compiler/commit/{nightly_run})"
     skipped, runtime = sections(pull)["skipped-tests"], sections(pull)["runtime"]
     assert f"- `ops`: 1 test is newly skipped, 1 test runs again, compared with {link}." in skipped
     assert f"Newly skipped:\n- `{ADD}`\n\nRunning again:\n- `{MUL}`" in skipped
@@ -84,24 +84,24 @@ async def test_a_push_marks_both_sections_in_one_write(place: LabTown) -> None:
 
 
 async def test_results_of_the_base_that_come_late_are_taken_in(place: LabTown) -> None:
-    night = place.night()
-    place.town.repo.push("main", onto=night, by="octocat")
+    nightly_run = place.nightly_run()
+    place.town.repo.push("main", onto=nightly_run, by="octocat")
     place.town.github.clock.advance(seconds=20)
     pull = place.town.repo.open_pull_request("octocat")
     uploaded(place, pull.head_sha, pull, add="skipped")
     await place.settle()
     assert "`ops`: no earlier results on the base branch to compare with." in sections(pull)["skipped-tests"]
-    uploaded(place, night, add="passed")
+    uploaded(place, nightly_run, add="passed")
     await place.settle()
     assert "`ops`: 1 test is newly skipped" in sections(pull)["skipped-tests"]
 
 
 async def test_a_suite_that_is_missing_is_told_when_nothing_more_is_expected(place: LabTown) -> None:
-    night = place.night()
+    nightly_run = place.nightly_run()
     for suite in ("ops", "te"):
-        uploaded(place, night, suite=suite, add="passed")
+        uploaded(place, nightly_run, suite=suite, add="passed")
     await place.settle()
-    place.town.repo.push("main", onto=night, by="octocat")
+    place.town.repo.push("main", onto=nightly_run, by="octocat")
     place.town.github.clock.advance(seconds=20)
     pull = place.town.repo.open_pull_request("octocat")
     uploaded(place, pull.head_sha, pull, add="passed")
@@ -113,9 +113,9 @@ async def test_a_suite_that_is_missing_is_told_when_nothing_more_is_expected(pla
 
 
 async def test_other_targets_and_commits_of_no_pull_request_lead_to_no_section(place: LabTown) -> None:
-    night, pull = await based(place, add="passed")
+    nightly_run, pull = await based(place, add="passed")
     place.upload(pull.head_sha, {"a.xml": junit(add="skipped").encode()}, target="adreno", pull_request=pull.number)
-    uploaded(place, night, suite="te", add="passed")
+    uploaded(place, nightly_run, suite="te", add="passed")
     await place.settle()
     assert pull.comments == []
 

@@ -29,8 +29,8 @@ async def test_sixty_comments_of_a_stranger_cost_six_writes_and_keep_nobody_wait
     asked = pull.comment("triager", "@ci help")
     await here.quiet()
     assert pull.reactions(asked) == ["eyes", "+1"]
-    told, reacted, silent = spam[0], spam[1:5], spam[5:]
-    assert pull.reactions(told) == ["eyes", "confused"]
+    message, reacted, silent = spam[0], spam[1:5], spam[5:]
+    assert pull.reactions(message) == ["eyes", "confused"]
     assert [pull.reactions(comment) for comment in reacted] == [["confused"]] * 4
     assert [pull.reactions(comment) for comment in silent] == [NOTHING] * 55
     first, last = here.answers(pull)

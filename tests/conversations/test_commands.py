@@ -168,15 +168,15 @@ async def test_a_slip_that_is_corrected_leaves_no_confused_face(here: Town) -> N
     """Wherever it was made; the faces of others stay."""
     pull = here.repo.open_pull_request("hubot", "Faster", "@ci rnu", files={"a.py": "a = 1\n"})
     comment, review = pull.comment("octocat", "@ci rnu"), pull.review("octocat", "@ci rnu")
-    remark = pull.review_comment("octocat", "@ci rnu", path="a.py", line=1)
+    note = pull.review_comment("octocat", "@ci rnu", path="a.py", line=1)
     pull.react("octocat", "confused", to=comment)
     await here.quiet()
-    said = (None, comment, review, remark)
+    said = (None, comment, review, note)
     assert [pull.reactions(one, by="nightjar[bot]") for one in said] == [["eyes", "confused"]] * 4
     pull.edit("hubot", body="@ci help")
     pull.edit_comment(comment, "@ci help")
     pull.edit_review(review, "@ci help")
-    pull.edit_review_comment(remark, "@ci help")
+    pull.edit_review_comment(note, "@ci help")
     await here.quiet()
     assert [pull.reactions(one, by="nightjar[bot]") for one in said] == [["eyes", "+1"]] * 4
     assert pull.reactions(comment, by="octocat") == ["confused"]
@@ -255,9 +255,9 @@ async def test_other_names_may_call_the_bot(tmp_path: Path) -> None:
         pull = here.repo.open_pull_request("hubot", "Faster")
         deaf = pull.comment("hubot", "@ci run slow tests")
         heard = pull.comment("hubot", "@TVM-Bot run slow")
-        slip = pull.comment("hubot", "@tvm-bot rerunn")
+        typo = pull.comment("hubot", "@tvm-bot rerunn")
         await here.quiet()
-        assert [pull.reactions(c) for c in (deaf, heard, slip)] == [[], ["eyes", "+1"], ["eyes", "confused"]]
+        assert [pull.reactions(c) for c in (deaf, heard, typo)] == [[], ["eyes", "+1"], ["eyes", "confused"]]
         assert slow(here, pull.head_sha) == "On: requested by hubot. To turn off, comment: @tvm-bot skip slow tests"
         assert "Did you mean `@tvm-bot rerun`?" in here.answers(pull)[-1]
 
@@ -267,11 +267,11 @@ async def test_a_slash_may_call_the_bot_so_that_no_stranger_is_mentioned(tmp_pat
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=f'mentions: ["/ci"]\n{CONFIG}') as here:
         pull = here.repo.open_pull_request("hubot", "Faster")
         deaf, path = pull.comment("hubot", "@ci run slow tests"), pull.comment("hubot", "/ci/pr-head is slow")
-        heard, slip = pull.comment("hubot", "/CI run slow tests"), pull.comment("hubot", "/ci rerunn")
+        heard, typo = pull.comment("hubot", "/CI run slow tests"), pull.comment("hubot", "/ci rerunn")
         edited = pull.comment("hubot", "Words")
         pull.edit_comment(edited, "Words\n\n- /ci: help")
         await here.quiet()
-        reactions = [pull.reactions(comment) for comment in (deaf, path, heard, slip, edited)]
+        reactions = [pull.reactions(comment) for comment in (deaf, path, heard, typo, edited)]
         assert reactions == [[], [], ["eyes", "+1"], ["eyes", "confused"], ["eyes", "+1"]]
         assert slow(here, pull.head_sha) == "On: requested by hubot. To turn off, comment: /ci skip slow tests"
         assert "Did you mean `/ci rerun`?" in here.answers(pull)[-2]

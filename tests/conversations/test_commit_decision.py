@@ -29,7 +29,7 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
         yield place
 
 
-async def told(here: Town, sha: str, branch: str = "main") -> Mapping[str, Any]:
+async def decision(here: Town, sha: str, branch: str = "main") -> Mapping[str, Any]:
     """Return what CI is told of a commit."""
     await here.quiet()
     query = f"?branch={branch}" if branch else ""
@@ -57,7 +57,7 @@ async def test_a_commit_is_compared_with_its_parent(here: Town) -> None:
     code = here.repo.push("main", {"src/codegen.cc": "x"}, by="octocat")
     image = here.repo.push("main", {"docker/Dockerfile": "x"}, by="octocat")
     docs = here.repo.push("main", {"docs/index.rst": "x"}, by="octocat")
-    assert await told(here, code.sha) == {
+    assert await decision(here, code.sha) == {
         "sha": code.sha,
         "run_slow_tests": ON,
         "skip_ci": {"value": False, "reason": CODE},
@@ -67,12 +67,12 @@ async def test_a_commit_is_compared_with_its_parent(here: Town) -> None:
         },
         "rebuild_docker": {"value": False, "reason": NO_IMAGE},
     }
-    answer = await told(here, image.sha)
+    answer = await decision(here, image.sha)
     assert answer["rebuild_docker"] == {
         "value": True,
         "reason": "The images are built because docker/Dockerfile changed.",
     }
-    answer = await told(here, docs.sha, branch="")
+    answer = await decision(here, docs.sha, branch="")
     assert answer["skip_ci"] == {"value": True, "reason": DOCS}
     assert (answer["docs_only"]["value"], answer["rebuild_docker"]["value"]) == (True, False)
 
@@ -82,7 +82,7 @@ async def test_a_merge_commit_is_compared_with_its_first_parent(here: Town) -> N
     here.repo.push("main", {"docker/Dockerfile": "x", "src/codegen.cc": "x"}, by="octocat")
     merged = pull.merge("octocat")
     assert len(here.repo.git.commits[merged].parents) == 2
-    answer = await told(here, merged)
+    answer = await decision(here, merged)
     assert answer["skip_ci"] == {"value": True, "reason": DOCS}
     assert answer["rebuild_docker"] == {"value": False, "reason": NO_IMAGE}
 
@@ -90,7 +90,7 @@ async def test_a_merge_commit_is_compared_with_its_first_parent(here: Town) -> N
 async def test_the_message_of_a_commit_does_not_skip_ci(here: Town) -> None:
     """TVM #10537: only titles of pull requests do."""
     pushed = here.repo.push("main", {"src/codegen.cc": "x"}, by="octocat", message="[skip ci] Fix it")
-    assert (await told(here, pushed.sha))["skip_ci"] == {"value": False, "reason": CODE}
+    assert (await decision(here, pushed.sha))["skip_ci"] == {"value": False, "reason": CODE}
 
 
 async def test_a_forced_push_runs_everything(here: Town) -> None:
@@ -99,10 +99,10 @@ async def test_a_forced_push_runs_everything(here: Town) -> None:
     second = here.repo.push("main", {"docker/Dockerfile": "x"}, by="octocat")
     forced = here.repo.push("main", {"docs/b.rst": "x"}, by="octocat", onto=first.sha)
     why = f"the branch was at {second.sha[:7]} before the push of {forced.sha[:7]}, whose parent is {first.sha[:7]}"
-    runs_everything(await told(here, forced.sha), why)
-    runs_everything(await told(here, forced.sha, branch=""), why)
+    runs_everything(await decision(here, forced.sha), why)
+    runs_everything(await decision(here, forced.sha, branch=""), why)
     # Of another branch nobody knows of such a push.
-    assert (await told(here, forced.sha, branch="release/1.0"))["skip_ci"]["value"] is True
+    assert (await decision(here, forced.sha, branch="release/1.0"))["skip_ci"]["value"] is True
 
 
 async def test_a_push_of_several_commits_runs_everything_for_the_last_of_them(here: Town) -> None:
@@ -113,15 +113,15 @@ async def test_a_push_of_several_commits_runs_everything_for_the_last_of_them(he
     tip = here.repo.push("side", {"docs/a.rst": "x"}, by="octocat")
     here.repo.move("refs/heads/main", tip.sha, "octocat")
     why = f"the branch was at {start[:7]} before the push of {tip.sha[:7]}, whose parent is {inner[:7]}"
-    runs_everything(await told(here, tip.sha), why)
-    assert (await told(here, tip.sha, branch="side"))["skip_ci"]["value"] is True
+    runs_everything(await decision(here, tip.sha), why)
+    assert (await decision(here, tip.sha, branch="side"))["skip_ci"]["value"] is True
 
 
 async def test_a_commit_without_a_parent_runs_everything(here: Town) -> None:
     octocat, clock = here.github.user("octocat"), here.github.clock
     root = here.repo.git.commit((), {"docs/a.rst": "x"}, "Begin", octocat, clock.now())
     here.repo.move("refs/heads/other", root.sha, "octocat")
-    runs_everything(await told(here, root.sha, branch="other"), f"{root.sha[:7]} has no parent to compare it with")
+    runs_everything(await decision(here, root.sha, branch="other"), f"{root.sha[:7]} has no parent to compare it with")
 
 
 @pytest.mark.parametrize(("count", "skipped"), [(299, True), (300, False)])
@@ -129,7 +129,7 @@ async def test_more_files_than_github_shows_of_a_comparison_run_everything(
     here: Town, count: int, skipped: bool
 ) -> None:
     pushed = here.repo.push("main", {f"docs/{n}.rst": "x" for n in range(count)}, by="octocat")
-    answer = await told(here, pushed.sha)
+    answer = await decision(here, pushed.sha)
     assert answer["skip_ci"]["value"] is skipped
     if not skipped:
         runs_everything(answer, "GitHub shows at most 300 changed files of a commit, and there may be more")
@@ -138,7 +138,7 @@ async def test_more_files_than_github_shows_of_a_comparison_run_everything(
 async def test_a_file_that_is_moved_out_of_where_it_mattered_still_matters(here: Town) -> None:
     here.repo.push("main", {"docker/Dockerfile": "FROM x\n"}, by="octocat")
     moved = here.repo.push("main", {"docker/Dockerfile": None, "docs/Dockerfile": "FROM x\n"}, by="octocat")
-    answer = await told(here, moved.sha)
+    answer = await decision(here, moved.sha)
     assert answer["rebuild_docker"]["reason"] == "The images are built because docker/Dockerfile changed."
     assert answer["skip_ci"]["value"] is False
 
@@ -148,7 +148,7 @@ async def test_the_steps_of_a_build_ask_github_for_three_things_together(here: T
     await here.quiet()
     requests(here)
     for _ in range(10):
-        await told(here, pushed.sha)
+        await decision(here, pushed.sha)
     assert requests(here) == [COMMIT, ACTIVITY, COMPARE]
 
 
@@ -166,7 +166,7 @@ async def test_where_github_is_away_everything_runs_and_the_reason_says_so(here:
     pushed = here.repo.push("main", {"docs/a.rst": "x"}, by="octocat")
     await here.quiet()
     here.github.faults.add("GET", fails.removeprefix("GET "), status=502, times=None)
-    runs_everything(await told(here, pushed.sha), "GitHub did not answer about the commit")
+    runs_everything(await decision(here, pushed.sha), "GitHub did not answer about the commit")
 
 
 async def test_strangers_spend_a_small_share_of_the_quota_and_then_everything_runs(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ async def test_a_step_of_ci_asks_the_bot_about_a_commit(here: Town, tmp_path: Pa
     assert decided.out == "SKIP_CI=true\nDOCS_ONLY=true\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=false\n"
     assert f"# skip_ci=true: {DOCS}" in decided.err.splitlines()
     answer = json.loads((await decide(tmp_path, pushed.sha, "--json", NIGHTJAR_URL=here.url)).out)
-    assert answer == await told(here, pushed.sha)
+    assert answer == await decision(here, pushed.sha)
     unknown = await decide(tmp_path, "d" * 40, NIGHTJAR_URL=here.url)
     assert unknown.out == EVERYTHING
     assert "Fallback: the bot answered 404: There is no such commit" in unknown.err

@@ -12,7 +12,7 @@ import pytest
 
 from bot.app.registration import PERMISSIONS
 from bot.core.schedule import Daily
-from bot.timers.timers import TIMER_DUE
+from bot.timers.timers import TIMER_EVENT
 from sandbox import PullRequest
 from sandbox.registry import RegistrySandbox
 from tests.conversations.lab import Moments
@@ -46,9 +46,9 @@ class ImageTown:
     time: Moments
     hub: RegistrySandbox
 
-    async def night(self) -> None:
+    async def nightly_run(self) -> None:
         """Let the time pass until the timer is due, and wait until the bot has done what comes of it."""
-        self.time.ahead += Daily("00:00", "UTC").next_due(self.time()) + 1 - self.time()
+        self.time.ahead += Daily("00:00", "UTC").next_time(self.time()) + 1 - self.time()
         await self.town.bot.timers.tick()
         await self.town.quiet()
 
@@ -69,7 +69,7 @@ class ImageTown:
 
     async def last_run(self) -> tuple[str, str]:
         """Return how the last run ended, and why."""
-        runs = [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_DUE.name]
+        runs = [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_EVENT.name]
         return runs[0].state, runs[0].reason
 
 
@@ -100,7 +100,7 @@ async def place(url: str) -> AsyncIterator[ImageTown]:
 async def test_newer_tags_are_proposed_updated_in_place_and_closed_when_they_are_there(place: ImageTown) -> None:
     """TVM #13572, #19445, #18710: the pull requests changed a file that CI did not read; #18717: all line ends."""
     place.release("ci_arm", tag=NEW, namespace="tlcpackstaging")
-    await place.night()
+    await place.nightly_run()
     (pull,) = place.pulls
     assert (pull.title, pull.base_ref, pull.state) == (
         "[ci][docker] Update images to their newest tags",
@@ -111,13 +111,13 @@ async def test_newer_tags_are_proposed_updated_in_place_and_closed_when_they_are
     assert place.file == EACH.replace(f"ci-arm:{OLD}", f"ci-arm:{NEW}")
     assert [(change.path, change.additions, change.deletions) for change in pull.files] == [(FILE, 1, 1)]
     place.release("ci-cpu", tag=NEWER)
-    await place.night()
+    await place.nightly_run()
     assert place.pulls == [pull]
     assert len(pull.commits) == 1
     assert place.file == EACH.replace(f"ci-arm:{OLD}", f"ci-arm:{NEW}").replace(f"ci-cpu:{OLD}", f"ci-cpu:{NEWER}")
     assert f"| `ci_cpu` | `tlcpack/ci-cpu:{OLD}` | `tlcpack/ci-cpu:{NEWER}` |" in (pull.body or "")
     place.town.repo.push("main", {FILE: place.file}, by="octocat")
-    await place.night()
+    await place.nightly_run()
     assert pull.state == "closed"
     assert f"refs/heads/{BRANCH}" not in place.town.repo.refs
     assert await place.last_run() == ("done", "no newer tags for any of 2 images")
@@ -126,22 +126,22 @@ async def test_newer_tags_are_proposed_updated_in_place_and_closed_when_they_are
 async def test_images_that_share_a_tag_get_one_that_all_of_them_have(url: str) -> None:
     async with image_town(url, SHARED) as place:
         place.release("ci-arm", tag=NEWER)
-        await place.night()
+        await place.nightly_run()
         assert place.pulls == []
         place.release("ci-arm", "ci-cpu", tag=NEW)
-        await place.night()
+        await place.nightly_run()
         assert place.file == SHARED.replace(OLD, NEW)
 
 
 async def test_nothing_is_written_where_nothing_is_new(place: ImageTown) -> None:
     """TVM: where nothing had changed, `git commit` failed, and the run was red."""
-    await place.night()
+    await place.nightly_run()
     assert await place.last_run() == ("done", "no newer tags for any of 2 images")
     place.release("ci-arm", tag=NEW)
-    await place.night()
+    await place.nightly_run()
     written = len(place.town.github.requests.writes)
-    await place.night()
-    await place.night()
+    await place.nightly_run()
+    await place.nightly_run()
     assert len(place.town.github.requests.writes) == written
     assert await place.last_run() == ("done", "newer tags for 1 of 2 images")
 
@@ -151,7 +151,7 @@ async def test_an_image_without_tags_is_told_of(url: str) -> None:
     async with image_town(url, f"{EACH}ci_lint: tlcpack/ci-lint:{OLD}\n") as place:
         place.release("ci-arm", tag=NEW)
         place.hub.push("tlcpack/ci-lint", "latest")
-        await place.night()
+        await place.nightly_run()
         (pull,) = place.pulls
         assert "Not updated: `tlcpack/ci-lint` has no tag such as " in (pull.body or "")
         assert place.file == EACH.replace(f"ci-arm:{OLD}", f"ci-arm:{NEW}") + f"ci_lint: tlcpack/ci-lint:{OLD}\n"
@@ -159,18 +159,18 @@ async def test_an_image_without_tags_is_told_of(url: str) -> None:
 
 async def test_people_who_push_or_close_have_the_last_word(place: ImageTown) -> None:
     place.release("ci-arm", tag=NEW)
-    await place.night()
+    await place.nightly_run()
     (pull,) = place.pulls
     pull.close("octocat")
-    await place.night()
+    await place.nightly_run()
     assert [(one.number, one.state) for one in place.pulls] == [(pull.number, "closed")]
     place.release("ci-arm", tag=NEWER)
-    await place.night()
+    await place.nightly_run()
     newer = place.pulls[-1]
     assert newer.state == "open"
     theirs = newer.push({FILE: "[jenkins]\n"}, by="octocat").sha
     place.release("ci-cpu", tag=NEWER)
-    await place.night()
+    await place.nightly_run()
     assert place.town.repo.branch(BRANCH) == theirs
     assert "Somebody else has pushed to `nightly-docker-update`, so I leave it alone" in (newer.body or "")
 
@@ -187,7 +187,7 @@ async def test_people_who_push_or_close_have_the_last_word(place: ImageTown) -> 
 async def test_what_keeps_it_from_working_is_seen(url: str, text: str | None, why: str) -> None:
     async with image_town(url) as place:
         place.town.repo.push("main", {FILE: text}, by="octocat")
-        await place.night()
+        await place.nightly_run()
         assert await place.last_run() == ("failed", why)
         (timer,) = (await place.town.ask("/api/v1/repos/octocat/compiler/timers"))[2]["timers"]
         assert (timer["name"], timer["outcome"], timer["reason"]) == ("docker-update", "failed", why)
@@ -196,7 +196,7 @@ async def test_what_keeps_it_from_working_is_seen(url: str, text: str | None, wh
 async def test_a_registry_that_refuses_is_no_registry_without_tags(place: ImageTown) -> None:
     place.release("ci-arm", tag=NEW)
     place.hub.faults.add("GET", "*", status=403, skip=1)
-    await place.night()
+    await place.nightly_run()
     state, why = await place.last_run()
     assert (state, place.pulls) == ("failed", [])
     assert "127.0.0.1 answered 403 to GET /v2/repositories/" in why
@@ -205,36 +205,36 @@ async def test_a_registry_that_refuses_is_no_registry_without_tags(place: ImageT
 async def test_a_missing_permission_is_seen(url: str) -> None:
     async with image_town(url, permissions={**PERMISSIONS, "pull_requests": "read"}) as place:
         place.release("ci-arm", tag=NEW)
-        await place.night()
+        await place.nightly_run()
         assert (await place.last_run())[0] == "failed"
 
 
 async def test_a_file_without_images_of_ours_is_left_alone(url: str) -> None:
     async with image_town(url, "[jenkins]\nci_x: octocat/x:1\n") as place:
-        await place.night()
+        await place.nightly_run()
         assert (await place.last_run())[0] == "done"
         assert place.hub.requests == []
 
 
 async def test_what_a_night_costs(place: ImageTown) -> None:
-    await place.night()  # who am I, and where: asked once
+    await place.nightly_run()  # who am I, and where: asked once
     counts: list[Counter[str]] = []
     for tag in (OLD, NEW, NEW, NEWER):
         place.release("ci-arm", tag=tag)
         await place.town.quiet()
         place.town.github.requests.clear()
         place.hub.requests.clear()
-        await place.night()
+        await place.nightly_run()
         made = [one for one in place.town.github.requests.records if one.token == "installation"]
         of_ours = [one for one in made if "/contents/" not in one.path or FILE in one.path]
         counts.append(Counter(f"{one.method} {one.route.removeprefix(REPO)}" for one in of_ours))
         assert len(place.hub.requests) == 4, "each image in both namespaces"
-    look = {"GET /git/ref/{ref}": 2, "GET /contents/{path}": 1, "GET /pulls": 1}
+    cost_of_scan = {"GET /git/ref/{ref}": 2, "GET /contents/{path}": 1, "GET /pulls": 1}
     commit = {"GET /git/commits/{commit_sha}": 1, "POST /git/trees": 1, "POST /git/commits": 1}
     again = {"GET /git/ref/{ref}": 3, "GET /contents/{path}": 2, "GET /pulls": 1}
     assert counts == [
-        look,
-        {**look, "GET /git/ref/{ref}": 3, **commit, "POST /git/refs": 1, "POST /pulls": 1},
-        {**look, "GET /contents/{path}": 2},
+        cost_of_scan,
+        {**cost_of_scan, "GET /git/ref/{ref}": 3, **commit, "POST /git/refs": 1, "POST /pulls": 1},
+        {**cost_of_scan, "GET /contents/{path}": 2},
         {**again, **commit, "PATCH /git/refs/{ref}": 1, "PATCH /pulls/{pull_number}": 1},
     ]

@@ -36,9 +36,9 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 def built(here: Town, pull: PullRequest, build: int = 3, *, sha: str = "", **values: str | None) -> None:
     """Let CI say how a build of the docs stands."""
     url: str | None = f"https://ci.example.org/job/docs/job/PR-{pull.number}/{build}/display/redirect"
-    told = {"context": "docs/pr-head", "state": "success", "target_url": url, **values}
-    context, state = told["context"] or "", told["state"] or ""
-    here.repo.set_status("octocat", sha or pull.head_sha, context, state, target_url=told["target_url"])
+    reply_text = {"context": "docs/pr-head", "state": "success", "target_url": url, **values}
+    context, state = reply_text["context"] or "", reply_text["state"] or ""
+    here.repo.set_status("octocat", sha or pull.head_sha, context, state, target_url=reply_text["target_url"])
 
 
 def section(pull: PullRequest) -> str:
@@ -173,9 +173,9 @@ async def test_a_status_that_comes_before_the_push_that_made_its_commit_is_not_l
     here.github.webhooks.hold()
     pull.push()
     built(here, pull)
-    others = [told for told in here.github.webhooks.held if told.event != "status"]
+    others = [reply_text for reply_text in here.github.webhooks.held if reply_text.event != "status"]
     asked = here.github.faults.pause("GET", PULL.removeprefix("GET "), when="after")
-    here.github.webhooks.release(lambda held: [told for told in held if told.event == "status"])
+    here.github.webhooks.release(lambda held: [reply_text for reply_text in held if reply_text.event == "status"])
     await asked.reached.wait()
     asked.resume()
     here.github.webhooks.held.extend(others)

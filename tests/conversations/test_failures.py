@@ -48,9 +48,9 @@ async def test_a_slip_of_somebody_whose_role_cannot_be_read_is_not_held_up_to_th
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     here.github.faults.add("GET", ROLE, status=403, message="Resource not accessible by integration", times=None)
-    slip, command = pull.comment("reader", "@ci rnu"), pull.comment("triager", "@ci help")
+    typo, command = pull.comment("reader", "@ci rnu"), pull.comment("triager", "@ci help")
     await here.quiet()
-    assert (pull.reactions(slip), pull.reactions(command)) == ([], ["confused"])
+    assert (pull.reactions(typo), pull.reactions(command)) == ([], ["confused"])
     (answer,) = here.answers(pull)
     assert "GitHub denied this: the App needs a permission that it doesn't have." in answer
 

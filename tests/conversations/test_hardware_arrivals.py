@@ -26,21 +26,21 @@ async def place(tmp_path: Path, aws_world: World) -> AsyncIterator[LabTown]:
 
 
 async def test_a_run_without_a_manifest_is_not_read(place: LabTown) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     place.upload(sha, {"ops.xml": junit(**GOOD)}, manifest=False)
     await place.settle()
     assert place.checks(sha) == []
 
 
 async def test_shards_that_are_missing_are_seen_and_never_green(place: LabTown) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     place.upload(sha, {"a.xml": junit(test_add="passed")}, shard={"index": 1, "total": 2})
     await place.settle()
     waiting = place.check(sha)
     assert waiting.conclusion == "neutral"
     assert str(waiting.title).startswith("Incomplete: 1 of 2 shards of operators")
     assert GIVEN_UP not in str(waiting.summary)
-    await place.look(later=7 * 3600)
+    await place.scan(later=7 * 3600)
     assert GIVEN_UP in str(place.check(sha).summary)
     place.upload(sha, {"b.xml": junit(test_mul="passed")}, shard={"index": 2, "total": 2})
     await place.settle()
@@ -49,7 +49,7 @@ async def test_shards_that_are_missing_are_seen_and_never_green(place: LabTown) 
 
 
 async def test_a_file_that_comes_late_is_waited_for(place: LabTown) -> None:
-    sha, ops = place.night(), junit(**GOOD)
+    sha, ops = place.nightly_run(), junit(**GOOD)
     folder = place.upload(sha, {"ops.xml": ops}, without=("ops.xml",))
     await place.settle()
     assert "ops.xml has not arrived" in str(place.check(sha).summary)
@@ -60,38 +60,38 @@ async def test_a_file_that_comes_late_is_waited_for(place: LabTown) -> None:
 
 
 async def test_a_run_that_waits_comes_to_an_end_though_its_manifest_is_gone(place: LabTown) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     folder = place.upload(sha, {"ops.xml": junit(**GOOD)}, without=("ops.xml",))
     await place.settle()
     place.bucket.s3.delete_object(Bucket=place.bucket.name, Key=f"{folder}manifest.json")
-    await place.look(later=7 * 3600)
+    await place.scan(later=7 * 3600)
     await place.settle()
     assert "manifest.json was removed; the deadline has passed" in str(place.check(sha).summary)
     assert await place.town.failures() == []
 
 
 async def test_a_run_that_waits_comes_to_an_end_though_the_bucket_was_away_at_its_deadline(place: LabTown) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     folder = place.upload(sha, {"ops.xml": junit(**GOOD)}, without=("ops.xml",))
     await place.settle()
     here = {"Bucket": place.bucket.name, "Key": f"{folder}manifest.json"}
     manifest = place.bucket.s3.get_object(**here)["Body"].read()
     place.bucket.s3.delete_object(**here)
     place.bucket.s3.delete_bucket(Bucket=place.bucket.name)
-    await place.look(later=7 * 3600)
+    await place.scan(later=7 * 3600)
     place.bucket.create()
     place.bucket.put(f"{folder}manifest.json", manifest)
-    await place.look(later=3600)
+    await place.scan(later=3600)
     await place.settle()
     assert "the deadline has passed" in str(place.check(sha).summary)
 
 
 async def test_a_file_that_is_not_the_one_described_is_never_green(place: LabTown) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     folder = place.upload(sha, {"ops.xml": junit(**GOOD)})
     place.bucket.put(f"{folder}ops.xml", junit(**BAD))
     await place.settle()
-    await place.look(later=7 * 3600)
+    await place.scan(later=7 * 3600)
     run = place.checks(sha)[-1]
     assert run.conclusion == "neutral"
     assert "ops.xml has" in str(run.summary)
@@ -99,7 +99,7 @@ async def test_a_file_that_is_not_the_one_described_is_never_green(place: LabTow
 
 @pytest.mark.parametrize("verdict", ["passed", "AssertionError"])
 async def test_a_lab_that_is_not_in_app_yaml_gets_no_check(place: LabTown, verdict: str) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     place.upload(sha, {"a.xml": junit(test_add=verdict)}, target="unheard-of")
     await place.settle()
     assert place.town.repo.check_runs(sha) == []
@@ -112,13 +112,13 @@ async def test_a_lab_that_is_not_in_app_yaml_gets_no_check(place: LabTown, verdi
 
 
 async def test_a_folder_that_spells_the_repository_otherwise_is_refused_in_words(place: LabTown) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     folder = place.upload(sha, {"a.xml": junit(**GOOD)})
     odd = folder.replace("octocat/compiler", "OctoCat/Compiler")
     for name in ("a.xml", "manifest.json"):
         place.bucket.s3.copy({"Bucket": place.bucket.name, "Key": folder + name}, place.bucket.name, odd + name)
         place.bucket.s3.delete_object(Bucket=place.bucket.name, Key=folder + name)
-    await place.look(later=3700)
+    await place.scan(later=3700)
     await place.settle()
     assert place.town.repo.check_runs(sha) == []
     (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
@@ -133,7 +133,7 @@ async def test_a_folder_that_spells_the_repository_otherwise_is_refused_in_words
 
 
 async def test_a_run_of_a_repository_that_is_not_in_app_yaml_is_in_the_journal(place: LabTown) -> None:
-    key = f"results/octocat/other/example-lab/adreno/{place.night()}/run-1/manifest.json"
+    key = f"results/octocat/other/example-lab/adreno/{place.nightly_run()}/run-1/manifest.json"
     for _ in range(2):
         await place.town.bot.services.part(WATCH).heard(Arrival(place.bucket.name, key, "etag"))
     await place.town.quiet()
@@ -142,7 +142,7 @@ async def test_a_run_of_a_repository_that_is_not_in_app_yaml_is_in_the_journal(p
 
 
 async def test_a_manifest_that_was_corrected_is_looked_at_again(place: LabTown) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     folder = place.upload(sha, {"a.xml": junit(**GOOD)}, attempt=0)
     await place.settle()
     (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
@@ -150,13 +150,13 @@ async def test_a_manifest_that_was_corrected_is_looked_at_again(place: LabTown) 
     assert "fix this and upload the run under another run ID" in run.reason
     place.runs -= 1
     assert place.upload(sha, {"a.xml": junit(**GOOD)}) == folder
-    await place.look(later=3600)
+    await place.scan(later=3600)
     await place.settle()
     assert place.check(sha).conclusion == "success"
 
 
 async def test_all_that_has_not_arrived_is_told_at_once(place: LabTown) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     files = {f"{name}.xml": junit(**{f"test_{name}": "passed"}) for name in "abcdefgh"}
     folder = place.upload(sha, files, without=tuple(files)[1:])
     place.bucket.put(f"{folder}b.xml", b"too small")
@@ -172,13 +172,13 @@ async def test_all_that_has_not_arrived_is_told_at_once(place: LabTown) -> None:
 async def test_the_server_searches_for_renamed_tests_in_another_process(place: LabTown) -> None:
     """A lab's names decide how long that takes, and everybody else would wait."""
 
-    def refuse(gone: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
+    def refuse(removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
         raise AssertionError("this process has searched itself")
 
     store = place.town.bot.services.part(RESULTS).store
     store._renames = refuse
     for prefix in ("old", "new"):
-        place.upload(place.night(), {"ops.xml": junit(**{f"test_{prefix}_{n}": "passed" for n in range(60)})})
+        place.upload(place.nightly_run(), {"ops.xml": junit(**{f"test_{prefix}_{n}": "passed" for n in range(60)})})
         await place.settle()
     assert [run.state.value for run in store.runs(place.repository)] == ["stored", "stored"]
     assert await place.town.failures() == []

@@ -30,8 +30,8 @@ from tests.conversations.lab import CHECK, FILES, LAB, TARGET, Moments, junit
 from tests.conversations.town import PEOPLE, Town, town
 from tests.waiting import until
 
-FIRST_NIGHT, SECOND_NIGHT, THIRD_NIGHT, HEAD = "the first night", "the second night", "the third night", "a head"
-COMMITS = (FIRST_NIGHT, SECOND_NIGHT, HEAD, THIRD_NIGHT)
+FIRST_RUN, SECOND_RUN, THIRD_RUN, HEAD = "the first night", "the second night", "the third night", "a head"
+COMMITS = (FIRST_RUN, SECOND_RUN, HEAD, THIRD_RUN)
 OPERATORS, RELAX = "operators", "relax"
 ROUNDS = 6
 FOR_EVER = 7 * 86400.0
@@ -79,18 +79,18 @@ def convolutions(prefix: str) -> bytes:
 
 
 STORY: Sequence[Run] = (
-    Run(FIRST_NIGHT, "a", {"a.xml": junit(test_add="passed", test_mul="passed")}, claims=shard(1, 2)),
-    Run(FIRST_NIGHT, "b", {"b.xml": convolutions("test")}, claims=shard(2, 2)),
-    Run(FIRST_NIGHT, "c", {"r.xml": junit(test_build="passed", test_run=BREAKS)}, RELAX),
-    Run(SECOND_NIGHT, "a", {"a.xml": junit(test_add="passed", test_mul=BREAKS)}, claims=shard(1, 2)),
-    Run(SECOND_NIGHT, "b", {"b.xml": convolutions("test_nn")}, claims=shard(2, 2)),
-    Run(SECOND_NIGHT, "c", {"r.xml": junit(test_build=BREAKS, test_run=BREAKS)}, RELAX),
-    Run(SECOND_NIGHT, "d", {"r.xml": junit(test_build="passed", test_run=BREAKS)}, RELAX, claims={"attempt": 2}),
-    Run(SECOND_NIGHT, "e", {"a.xml": junit(test_add="passed")}, target="adreno"),
-    Run(SECOND_NIGHT, "f", {"a.xml": junit(test_add="passed")}, target="unheard-of"),
-    Run(THIRD_NIGHT, "a", {"a.xml": junit(test_add="passed"), "b.xml": junit(test_mul=BREAKS)}, late=("b.xml",)),
-    Run(THIRD_NIGHT, "b", {"r.xml": junit(test_run="passed")}, RELAX, claims={"log_url": "https://example.org/log"}),
-    Run(THIRD_NIGHT, "c", {"r.xml": junit(test_lost="passed")}, "contrib", never=("r.xml",)),
+    Run(FIRST_RUN, "a", {"a.xml": junit(test_add="passed", test_mul="passed")}, claims=shard(1, 2)),
+    Run(FIRST_RUN, "b", {"b.xml": convolutions("test")}, claims=shard(2, 2)),
+    Run(FIRST_RUN, "c", {"r.xml": junit(test_build="passed", test_run=BREAKS)}, RELAX),
+    Run(SECOND_RUN, "a", {"a.xml": junit(test_add="passed", test_mul=BREAKS)}, claims=shard(1, 2)),
+    Run(SECOND_RUN, "b", {"b.xml": convolutions("test_nn")}, claims=shard(2, 2)),
+    Run(SECOND_RUN, "c", {"r.xml": junit(test_build=BREAKS, test_run=BREAKS)}, RELAX),
+    Run(SECOND_RUN, "d", {"r.xml": junit(test_build="passed", test_run=BREAKS)}, RELAX, claims={"attempt": 2}),
+    Run(SECOND_RUN, "e", {"a.xml": junit(test_add="passed")}, target="adreno"),
+    Run(SECOND_RUN, "f", {"a.xml": junit(test_add="passed")}, target="unheard-of"),
+    Run(THIRD_RUN, "a", {"a.xml": junit(test_add="passed"), "b.xml": junit(test_mul=BREAKS)}, late=("b.xml",)),
+    Run(THIRD_RUN, "b", {"r.xml": junit(test_run="passed")}, RELAX, claims={"log_url": "https://example.org/log"}),
+    Run(THIRD_RUN, "c", {"r.xml": junit(test_lost="passed")}, "contrib", never=("r.xml",)),
     Run(HEAD, "a", {"a.xml": junit(test_add=BREAKS, test_mul=BREAKS)}, claims={"pull_request": 1}),
 )  # fmt: skip
 
@@ -174,23 +174,23 @@ def begin(lanes: Sequence[Lane], here: Town) -> None:
                 lane.commits[name] = commit(lane.repository)
 
     everywhere("the beginning", lambda repository: repository.push("nightly", {**FILES}, by="octocat").sha)
-    for name in (FIRST_NIGHT, SECOND_NIGHT):
-        everywhere(name, partial(_night, name))
+    for name in (FIRST_RUN, SECOND_RUN):
+        everywhere(name, partial(_nightly_run, name))
     for lane in lanes:
-        lane.repository.push("main", onto=lane.commits[SECOND_NIGHT], by="octocat")
+        lane.repository.push("main", onto=lane.commits[SECOND_RUN], by="octocat")
     everywhere(HEAD, lambda repository: repository.open_pull_request("octocat").head_sha)
-    everywhere(THIRD_NIGHT, partial(_night, THIRD_NIGHT))
+    everywhere(THIRD_RUN, partial(_nightly_run, THIRD_RUN))
 
 
-def _night(name: str, repository: Repository) -> str:
-    return repository.push("nightly", {"night": name}, by="octocat").sha
+def _nightly_run(name: str, repository: Repository) -> str:
+    return repository.push("nightly", {"nightly_run": name}, by="octocat").sha
 
 
-async def tell(lanes: Sequence[Lane], here: Town, moments: Moments, queue: str | None) -> None:
+async def report(lanes: Sequence[Lane], here: Town, moments: Moments, queue: str | None) -> None:
     """Take every round of every lane, with a look of the bot after each, and let it come to its end."""
     bucket = lanes[0].bucket
 
-    async def look(later: float = 61.0) -> None:
+    async def scan(later: float = 61.0) -> None:
         if queue is not None:
             await until(lambda: bucket.waiting(queue) == 0)
         moments.ahead += later
@@ -205,13 +205,13 @@ async def tell(lanes: Sequence[Lane], here: Town, moments: Moments, queue: str |
         for lane, uploaded in zip(lanes, steps, strict=True):
             for step in uploaded:
                 lane.upload(step)
-        await look()
+        await scan()
     for later in (61.0, FOR_EVER, 61.0, 61.0):
-        await look(later)
+        await scan(later)
 
 
 @asynccontextmanager
-async def told(
+async def labs_with(
     orders: Sequence[Order], folder: Path, bucket: World, *, queue: str | None = None, poll: str = "30s"
 ) -> AsyncIterator[tuple[Town, list[Lane]]]:
     """Tell the story in these orders, each in a repository of its own."""
@@ -227,7 +227,7 @@ async def told(
             lanes.append(Lane(repository, rounds, bucket))
         begin(lanes, here)
         await here.quiet()
-        await tell(lanes, here, moments, queue)
+        await report(lanes, here, moments, queue)
         assert await here.failures() == []
         yield here, lanes
 
@@ -276,11 +276,11 @@ def unlike(place: str, left: Any, right: Any) -> dict[str, Any]:
 
 
 TITLES = {
-    f"{CHECK} at {FIRST_NIGHT}": "First run, nothing to compare with, 1 failing · 15 passed, 1 skipped",
-    f"{CHECK} at {SECOND_NIGHT}": "1 new failure, 1 newly flaky, 1 still failing · 14 passed, 1 skipped",
-    f"hardware/{LAB}/adreno at {SECOND_NIGHT}": "First run, nothing to compare with · 1 passed",
+    f"{CHECK} at {FIRST_RUN}": "First run, nothing to compare with, 1 failing · 15 passed, 1 skipped",
+    f"{CHECK} at {SECOND_RUN}": "1 new failure, 1 newly flaky, 1 still failing · 14 passed, 1 skipped",
+    f"hardware/{LAB}/adreno at {SECOND_RUN}": "First run, nothing to compare with · 1 passed",
     f"{CHECK} at {HEAD}": "1 new failure, 13 removed, 1 still failing · 0 passed",
-    f"{CHECK} at {THIRD_NIGHT}": (
+    f"{CHECK} at {THIRD_RUN}": (
         "Incomplete: 1 unusable run of contrib · 1 failure confirmed, 1 fixed, 14 removed, 1 still failing · 2 passed"
     ),
 }
@@ -291,7 +291,7 @@ async def test_any_order_comes_to_the_same(how: str, tmp_path: Path, aws_world: 
     queue = None if how == "listing" else aws_world.queue()
     poll = "10d" if how == "queue" else "30s"
     orders = [one_after_the_other(), last_first(), *(any_order(seed) for seed in range(3 if how == "listing" else 1))]
-    async with told(orders, tmp_path, aws_world, queue=queue, poll=poll) as (here, lanes):
+    async with labs_with(orders, tmp_path, aws_world, queue=queue, poll=poll) as (here, lanes):
         assert {name: said.title for name, said in lanes[0].checks().items()} == TITLES
         points = lanes[0].snapshot(here.bot.services.part(RESULTS).store)["series"][OPERATORS][f"{LAB}/{TARGET}"]
         assert [len(point["renames"]) for point in points] == [0, 12, 0, 0]
@@ -309,16 +309,16 @@ def in_shards(story: Sequence[Run]) -> list[Run]:
 
 async def test_splitting_into_shards_changes_nothing_but_the_list_of_runs(tmp_path: Path, aws_world: World) -> None:
     story = [
-        Run(night, "a", {f"{n}.xml": junit(**{f"test_{n}": verdict}, test_flat=flat) for n in range(3)})
-        for night, verdict, flat in (
-            (FIRST_NIGHT, "passed", "skipped"),
-            (SECOND_NIGHT, BREAKS, "passed"),
-            (THIRD_NIGHT, "passed", BREAKS),
+        Run(nightly_run, "a", {f"{n}.xml": junit(**{f"test_{n}": verdict}, test_flat=flat) for n in range(3)})
+        for nightly_run, verdict, flat in (
+            (FIRST_RUN, "passed", "skipped"),
+            (SECOND_RUN, BREAKS, "passed"),
+            (THIRD_RUN, "passed", BREAKS),
         )
     ]
     split = in_shards(story)
     orders = [one_after_the_other(story), one_after_the_other(split), any_order(5, split), any_order(6, split)]
-    async with told(orders, tmp_path, aws_world) as (here, lanes):
+    async with labs_with(orders, tmp_path, aws_world) as (here, lanes):
         seen = [
             {name: (said.conclusion, said.title, said.summary, said.notes) for name, said in lane.checks().items()}
             for lane in lanes
@@ -331,7 +331,7 @@ async def test_splitting_into_shards_changes_nothing_but_the_list_of_runs(tmp_pa
 
 
 async def test_a_bucket_that_is_read_anew_gives_what_was_known(tmp_path: Path, aws_world: World) -> None:
-    async with told([any_order(99)], tmp_path, aws_world) as (here, (lane,)):
+    async with labs_with([any_order(99)], tmp_path, aws_world) as (here, (lane,)):
         before = lane.snapshot(here.bot.services.part(RESULTS).store)
         services, name = here.bot.services, lane.repository.full_name
         results, watch = services.part(RESULTS), services.part(WATCH)

@@ -20,16 +20,16 @@ COMMIT, ON_BRANCH = f"GET {REPO}/git/commits/{{commit_sha}}", f"GET {REPO}/compa
 FILES = f"GET {REPO}/git/trees/{{tree_sha}}"
 HEADS_PULLS = f"GET {REPO}/commits/{{commit_sha}}/pulls"
 CHECKS, CHECK = f"GET {REPO}/commits/{{ref}}/check-runs", f"POST {REPO}/check-runs"
-UPDATE, REMARKS = f"PATCH {REPO}/check-runs/{{check_run_id}}", f"GET {REPO}/check-runs/{{check_run_id}}/annotations"
+UPDATE, COMMENTS = f"PATCH {REPO}/check-runs/{{check_run_id}}", f"GET {REPO}/check-runs/{{check_run_id}}/annotations"
 ROLE = f"GET {REPO}/collaborators/{{username}}/permission"
 LIST, MANIFEST, FILE = "list", "manifest", "file"
 
 TAKEN = {COMMIT: 1, ON_BRANCH: 1, FILES: 1}
-TOLD = {CHECKS: 1, CHECK: 1}
+ANSWERED = {CHECKS: 1, CHECK: 1}
 COMPARED = {ON_BRANCH: 2}
 """That a commit is on the branch, and that the one before is its ancestor, are the same request."""
 FLOOD = 40
-LOOKS = 2
+SCANS = 2
 SUITES = ("arith", "ir", "relax", "target", "te")
 GOOD, BAD = junit(test_add="passed", test_mul="passed"), junit(test_add="passed", test_mul="AssertionError")
 
@@ -61,16 +61,16 @@ class Counted:
         asked = Counter(f"{r.method} {r.route}" for r in records if r.token == "installation")
         # The repository's own number is looked up once.
         del asked[f"GET {REPO}"], asked["GET /users/{username}"]
-        told = Counter(kind_of(path) for _, path in self.s3.requests)
+        message = Counter(kind_of(path) for _, path in self.s3.requests)
         # Two looks list twice; the bot's own timer may have ticked between them.
-        assert told[LIST] in (LOOKS, LOOKS + 1)
-        return dict(asked), {**told, LIST: LOOKS}
+        assert message[LIST] in (SCANS, SCANS + 1)
+        return dict(asked), {**message, LIST: SCANS}
 
-    def night(self, suites: tuple[str, ...] = SUITES, content: bytes = GOOD) -> Callable[[], object]:
+    def nightly_run(self, suites: tuple[str, ...] = SUITES, content: bytes = GOOD) -> Callable[[], object]:
         """Return the step of a lab that uploads some suites of a new night."""
 
         def upload() -> None:
-            sha = self.place.night()
+            sha = self.place.nightly_run()
             for suite in suites:
                 self.place.upload(sha, {"a.xml": content}, suite=suite)
 
@@ -83,28 +83,28 @@ def kind_of(path: str) -> str:
 
 def read(runs: int) -> dict[str, int]:
     """Return the requests to S3 of so many runs of a file each, heard of by two looks."""
-    return {LIST: LOOKS, MANIFEST: runs, FILE: runs}
+    return {LIST: SCANS, MANIFEST: runs, FILE: runs}
 
 
 async def test_a_night_of_five_suites_is_asked_about_once_and_told_once(counted: Counted) -> None:
-    assert await counted.cost(counted.night()) == (TAKEN | TOLD, read(5))
+    assert await counted.cost(counted.nightly_run()) == (TAKEN | ANSWERED, read(5))
     # The second night has one to be compared with.
-    assert await counted.cost(counted.night()) == (TAKEN | TOLD | COMPARED, read(5))
+    assert await counted.cost(counted.nightly_run()) == (TAKEN | ANSWERED | COMPARED, read(5))
 
 
 async def test_the_cost_grows_neither_with_tests_nor_with_suites_nor_with_nights(counted: Counted) -> None:
-    await counted.cost(counted.night(SUITES[:1]))
-    second = TAKEN | TOLD | COMPARED
+    await counted.cost(counted.nightly_run(SUITES[:1]))
+    second = TAKEN | ANSWERED | COMPARED
     many = junit(**{f"test_{n}": "passed" for n in range(2000)})
     worse = junit(**{f"test_{n}": "AssertionError" if n % 30 == 0 else "passed" for n in range(2000)})
     for suites, content in ((SUITES[:1], many), (SUITES[:1], worse), (SUITES[:1], many)):
-        assert await counted.cost(counted.night(suites, content)) == (second, read(len(suites)))
-    await counted.cost(counted.night())
-    assert await counted.cost(counted.night(content=many)) == (second, read(5))
+        assert await counted.cost(counted.nightly_run(suites, content)) == (second, read(len(suites)))
+    await counted.cost(counted.nightly_run())
+    assert await counted.cost(counted.nightly_run(content=many)) == (second, read(5))
 
 
 async def test_a_pull_request_costs_a_look_at_its_head(counted: Counted) -> None:
-    await counted.cost(counted.night(SUITES[:1]))
+    await counted.cost(counted.nightly_run(SUITES[:1]))
     place = counted.place
     place.town.repo.push("main", onto=place.town.repo.branch("nightly"), by="octocat")
     claimed, found = (place.town.repo.open_pull_request("octocat", title) for title in ("Faster", "Slower"))
@@ -112,30 +112,30 @@ async def test_a_pull_request_costs_a_look_at_its_head(counted: Counted) -> None
     for pull, claims in ((claimed, says), (found, {})):
         upload = partial(place.upload, pull.head_sha, {"a.xml": BAD}, suite="arith", **claims)
         asks = {} if claims else {HEADS_PULLS: 1}
-        assert await counted.cost(upload) == (TAKEN | TOLD | COMPARED | asks, read(1))
+        assert await counted.cost(upload) == (TAKEN | ANSWERED | COMPARED | asks, read(1))
 
 
 async def test_a_check_that_is_computed_again_reads_nothing_from_the_bucket(counted: Counted) -> None:
-    await counted.cost(counted.night())
+    await counted.cost(counted.nightly_run())
     sha = counted.place.town.repo.branch("nightly")
     check = counted.place.check(sha)
-    assert await counted.cost(lambda: check.rerequest("hubot")) == (TOLD, {LIST: LOOKS})
-    await counted.cost(counted.night())
+    assert await counted.cost(lambda: check.rerequest("hubot")) == (ANSWERED, {LIST: SCANS})
+    await counted.cost(counted.nightly_run())
     sha = counted.place.town.repo.branch("nightly")
     check = counted.place.check(sha)
-    assert await counted.cost(lambda: check.press("hubot", "re-check")) == (TOLD, {LIST: LOOKS})
+    assert await counted.cost(lambda: check.press("hubot", "re-check")) == (ANSWERED, {LIST: SCANS})
 
 
 async def test_results_that_come_late_change_the_check_by_one_write(counted: Counted) -> None:
-    await counted.cost(counted.night(SUITES[:1], BAD))
+    await counted.cost(counted.nightly_run(SUITES[:1], BAD))
     sha = counted.place.town.repo.branch("nightly")
     late = await counted.cost(lambda: counted.place.upload(sha, {"b.xml": GOOD}, suite="te"))
     assert late == ({CHECKS: 1, UPDATE: 1}, read(1))
 
 
 async def test_runs_that_were_taken_cost_a_listing(counted: Counted) -> None:
-    await counted.cost(counted.night())
-    assert await counted.cost(lambda: None) == ({}, {LIST: LOOKS})
+    await counted.cost(counted.nightly_run())
+    assert await counted.cost(lambda: None) == ({}, {LIST: SCANS})
 
 
 async def test_of_a_run_that_waits_nothing_is_read_until_all_of_it_is_there(counted: Counted) -> None:
@@ -144,15 +144,15 @@ async def test_of_a_run_that_waits_nothing_is_read_until_all_of_it_is_there(coun
 
     def upload() -> None:
         nonlocal folder
-        folder = counted.place.upload(counted.place.night(), files, without=("b.xml",))
+        folder = counted.place.upload(counted.place.nightly_run(), files, without=("b.xml",))
 
     await counted.cost(upload)
     counted.s3.requests.clear()
-    await counted.place.look(later=600)
-    looks = [method for method, path in counted.s3.requests if kind_of(path) == FILE]
-    assert looks == ["HEAD", "HEAD"]
+    await counted.place.scan(later=600)
+    scans = [method for method, path in counted.s3.requests if kind_of(path) == FILE]
+    assert scans == ["HEAD", "HEAD"]
     counted.place.bucket.put(f"{folder}b.xml", BAD)
-    await counted.place.look(later=600)
+    await counted.place.scan(later=600)
     assert [run.state for run in counted.place.town.bot.services.part(RESULTS).store.runs()] == ["stored"]
 
 
@@ -165,24 +165,24 @@ async def test_many_runs_of_a_commit_that_nobody_may_test_are_asked_about_once(c
         for _ in range(FLOOD):
             counted.place.upload(sha, {"a.xml": GOOD})
 
-    asked, told = await counted.cost(flood)
+    asked, message = await counted.cost(flood)
     assert asked == ({COMMIT: 1} if sha == "f" * 40 else {COMMIT: 1, ON_BRANCH: 1, HEADS_PULLS: 1})
-    assert told == {LIST: LOOKS, MANIFEST: FLOOD}
+    assert message == {LIST: SCANS, MANIFEST: FLOOD}
 
 
 @pytest.mark.parametrize("suite", ["arith", "arith-{n}"])
 async def test_a_flood_of_runs_is_asked_about_once_and_told_at_its_begin_and_its_end(
     counted: Counted, suite: str
 ) -> None:
-    await counted.cost(counted.night(SUITES[:1]))
+    await counted.cost(counted.nightly_run(SUITES[:1]))
 
     def flood() -> None:
-        sha = counted.place.night()
+        sha = counted.place.nightly_run()
         for n in range(FLOOD):
             counted.place.upload(sha, {"a.xml": GOOD}, suite=suite.format(n=n) if n else "arith")
 
-    asked, told = await counted.cost(flood)
-    assert told == read(FLOOD)
+    asked, message = await counted.cost(flood)
+    assert message == read(FLOOD)
     taken = TAKEN | COMPARED
     assert {route: asked.pop(route) for route in taken} == taken
     # The second look may find that the first one has told of all.

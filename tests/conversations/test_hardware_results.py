@@ -28,11 +28,11 @@ async def place(tmp_path: Path, aws_world: World) -> AsyncIterator[LabTown]:
 
 
 async def test_two_nights_tell_what_changed_between_them(place: LabTown) -> None:
-    first, second = place.night(), place.night()
+    first, second = place.nightly_run(), place.nightly_run()
     place.upload(first, {"ops.xml": junit(**GOOD)})
     await place.settle()
     place.upload(second, {"ops.xml": junit(**BAD)})
-    await place.look()
+    await place.scan()
 
     before, now = place.check(first), place.check(second)
     assert (before.conclusion, now.conclusion) == ("success", "neutral")
@@ -44,18 +44,18 @@ async def test_two_nights_tell_what_changed_between_them(place: LabTown) -> None
 
 
 async def test_a_check_is_written_once_though_a_lab_sends_five_suites(place: LabTown) -> None:
-    nights = [place.night(), place.night()]
-    for sha in nights:
+    nightly_runs = [place.nightly_run(), place.nightly_run()]
+    for sha in nightly_runs:
         for suite in ("arith", "ir", "relax", "target", "te"):
             place.upload(sha, {"a.xml": junit(**GOOD)}, suite=suite)
         await place.settle()
-    assert [len(place.checks(sha)) for sha in nights] == [1, 1]
+    assert [len(place.checks(sha)) for sha in nightly_runs] == [1, 1]
     writes = [str(request) for request in place.town.github.requests.writes]
     assert len([write for write in writes if "/check-runs" in write]) == 2, writes
 
 
 async def test_a_suite_that_vanished_is_told_and_is_no_green(place: LabTown) -> None:
-    first, second, third = place.night(), place.night(), place.night()
+    first, second, third = place.nightly_run(), place.nightly_run(), place.nightly_run()
     for suite in ("arith", "relax"):
         place.upload(first, {"a.xml": junit(**GOOD)}, suite=suite)
     await place.settle()
@@ -64,7 +64,7 @@ async def test_a_suite_that_vanished_is_told_and_is_no_green(place: LabTown) -> 
     run = place.check(second)
     assert (run.conclusion, run.title) == ("neutral", "Incomplete: relax is missing · Nothing changed · 2 passed")
     assert "Missing: `relax` (reported by the previous nightly run)" in str(run.summary)
-    await place.look(later=7 * 3600)
+    await place.scan(later=7 * 3600)
     assert GIVEN_UP in str(place.check(second).summary)
     place.upload(third, {"a.xml": junit(**GOOD)}, suite="arith")
     await place.settle()
@@ -72,12 +72,12 @@ async def test_a_suite_that_vanished_is_told_and_is_no_green(place: LabTown) -> 
 
 
 async def test_a_device_that_is_away_for_several_nights_is_no_green_on_any_of_them(place: LabTown) -> None:
-    nights = [place.night() for _ in range(4)]
-    for sha, verdict in zip(nights, ("passed", "skipped", "skipped", "passed"), strict=True):
+    nightly_runs = [place.nightly_run() for _ in range(4)]
+    for sha, verdict in zip(nightly_runs, ("passed", "skipped", "skipped", "passed"), strict=True):
         place.upload(sha, {"a.xml": junit(**{f"test_{number}": verdict for number in range(5)})})
         await place.settle()
-    assert [place.check(sha).conclusion for sha in nights] == ["success", "neutral", "neutral", "success"]
-    assert "all 5 tests were skipped, of which 5 passed before" in str(place.check(nights[2]).title)
+    assert [place.check(sha).conclusion for sha in nightly_runs] == ["success", "neutral", "neutral", "success"]
+    assert "all 5 tests were skipped, of which 5 passed before" in str(place.check(nightly_runs[2]).title)
 
 
 async def test_a_commit_that_nobody_asked_to_test_gets_no_check(place: LabTown) -> None:
@@ -90,7 +90,7 @@ async def test_a_commit_that_nobody_asked_to_test_gets_no_check(place: LabTown) 
 
 
 async def test_earlier_results_that_come_later_change_what_is_told(place: LabTown) -> None:
-    first, second = place.night(), place.night()
+    first, second = place.nightly_run(), place.nightly_run()
     place.upload(second, {"ops.xml": junit(**BAD)})
     await place.settle()
     assert place.check(second).title == f"{FIRST}, 1 failing · 1 passed"
@@ -100,24 +100,24 @@ async def test_earlier_results_that_come_later_change_what_is_told(place: LabTow
 
 
 async def test_a_pull_request_is_compared_with_the_nearest_ancestor_and_can_be_ignored(place: LabTown) -> None:
-    night = place.night()
-    place.upload(night, {"ops.xml": junit(**GOOD)})
+    nightly_run = place.nightly_run()
+    place.upload(nightly_run, {"ops.xml": junit(**GOOD)})
     await place.settle()
-    place.town.repo.push("main", onto=night, by="octocat")
+    place.town.repo.push("main", onto=nightly_run, by="octocat")
     place.town.github.clock.advance(seconds=20)
     pull = place.town.repo.open_pull_request("octocat")
     place.upload(pull.head_sha, {"ops.xml": junit(**BAD)}, pull_request=pull.number)
-    await place.look()
+    await place.scan()
     run = place.check(pull.head_sha)
     assert (run.conclusion, run.title) == ("neutral", "1 new failure · 1 passed")
 
     run.press("reader", "ignore")
     await place.town.quiet()
-    told = place.checks(pull.head_sha)[-1]
-    assert told.conclusion == "neutral"
-    assert "write" in str(told.summary)
+    message = place.checks(pull.head_sha)[-1]
+    assert message.conclusion == "neutral"
+    assert "write" in str(message.summary)
 
-    told.press("hubot", "ignore")
+    message.press("hubot", "ignore")
     await place.town.quiet()
     ignored = place.checks(pull.head_sha)[-1]
     assert ignored.conclusion == "success"
@@ -125,9 +125,9 @@ async def test_a_pull_request_is_compared_with_the_nearest_ancestor_and_can_be_i
 
 
 async def test_a_button_works_though_app_yaml_spells_the_repository_otherwise(place: LabTown, tmp_path: Path) -> None:
-    spelled = "Octocat/Compiler"
-    async with lab_town(f"sqlite:///{tmp_path}/other.db", place.bucket, repository=spelled) as other:
-        sha = other.night()
+    canonical = "Octocat/Compiler"
+    async with lab_town(f"sqlite:///{tmp_path}/other.db", place.bucket, repository=canonical) as other:
+        sha = other.nightly_run()
         other.upload(sha, {"ops.xml": junit(**GOOD)})
         await other.settle()
         other.check(sha).press("hubot", "re-check")
@@ -137,21 +137,21 @@ async def test_a_button_works_though_app_yaml_spells_the_repository_otherwise(pl
 
 
 async def test_a_shard_is_taken_though_the_head_has_moved_since_the_first_one(place: LabTown) -> None:
-    place.town.repo.push("main", onto=place.night(), by="octocat")
+    place.town.repo.push("main", onto=place.nightly_run(), by="octocat")
     pull = place.town.repo.open_pull_request("octocat")
     tested = pull.head_sha
     place.upload(tested, {"a.xml": junit(test_add="passed")}, shard={"index": 1, "total": 2}, pull_request=pull.number)
     await place.settle()
     pull.push()
     await place.town.quiet()
-    await place.look(later=3600)
+    await place.scan(later=3600)
     place.upload(tested, {"b.xml": junit(test_mul="passed")}, shard={"index": 2, "total": 2}, pull_request=pull.number)
     await place.settle()
     assert place.check(tested).title == f"{FIRST} · 2 passed"
 
 
 async def test_a_file_larger_than_its_manifest_says_is_not_read(place: LabTown) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     folder = place.upload(sha, {"ops.xml": junit(**GOOD)})
     place.bucket.put(f"{folder}ops.xml", b"x" * 5000)
     await place.settle()
@@ -159,16 +159,16 @@ async def test_a_file_larger_than_its_manifest_says_is_not_read(place: LabTown) 
 
 
 async def test_nobody_ignores_what_they_have_not_seen(place: LabTown) -> None:
-    night = place.night()
-    place.upload(night, {"a.xml": junit(**GOOD), "b.xml": junit(test_div="passed")})
+    nightly_run = place.nightly_run()
+    place.upload(nightly_run, {"a.xml": junit(**GOOD), "b.xml": junit(test_div="passed")})
     await place.settle()
-    place.town.repo.push("main", onto=night, by="octocat")
+    place.town.repo.push("main", onto=nightly_run, by="octocat")
     pull = place.town.repo.open_pull_request("octocat")
     place.upload(pull.head_sha, {"a.xml": junit(**BAD)}, shard={"index": 1, "total": 2})
     await place.settle()
     seen = place.check(pull.head_sha)
     place.upload(pull.head_sha, {"b.xml": junit(test_div="AssertionError")}, shard={"index": 2, "total": 2})
-    await place.look()
+    await place.scan()
     seen.press("hubot", "ignore")
     await place.town.quiet()
     now = place.checks(pull.head_sha)[-1]
@@ -180,7 +180,7 @@ async def test_nobody_ignores_what_they_have_not_seen(place: LabTown) -> None:
 
 
 async def test_a_person_may_have_it_computed_again(place: LabTown) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     place.upload(sha, {"ops.xml": junit(**GOOD)})
     await place.settle()
     run = place.check(sha)
@@ -194,7 +194,7 @@ async def test_a_person_may_have_it_computed_again(place: LabTown) -> None:
 
 
 async def test_a_person_may_have_all_checks_of_a_commit_computed_again(place: LabTown) -> None:
-    sha, names = place.night(), (CHECK, "hardware/example-lab/adreno")
+    sha, names = place.nightly_run(), (CHECK, "hardware/example-lab/adreno")
     for target in ("hexagon-v73", "adreno"):
         place.upload(sha, {"ops.xml": junit(**GOOD)}, target=target)
     await place.settle()
@@ -208,7 +208,7 @@ async def test_a_person_may_have_all_checks_of_a_commit_computed_again(place: La
 
 
 async def test_the_same_run_heard_of_many_times_is_taken_once(place: LabTown) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     place.upload(sha, {"ops.xml": junit(**GOOD)})
     for _ in range(3):
         await place.settle()
@@ -218,28 +218,30 @@ async def test_the_same_run_heard_of_many_times_is_taken_once(place: LabTown) ->
 
 
 async def test_an_operator_sees_how_old_everything_is(place: LabTown) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     place.upload(sha, {"ops.xml": junit(**GOOD)})
     place.upload(sha, {"more.xml": junit(**GOOD)}, suite="more", without=("more.xml",))
     await place.settle()
     async with aiohttp.ClientSession() as session, session.get(f"{place.town.url}/metrics") as response:
-        told = dict(line.rsplit(" ", 1) for line in (await response.text()).splitlines() if "nightjar_results" in line)
+        message = dict(
+            line.rsplit(" ", 1) for line in (await response.text()).splitlines() if "nightjar_results" in line
+        )
     where = '{repository="octocat/compiler"}'
-    assert 0 <= float(told[f"nightjar_results_listed_age_seconds{where}"]) < 60
-    assert told[f"nightjar_results_waiting_runs{where}"] == "1.0"
+    assert 0 <= float(message[f"nightjar_results_listed_age_seconds{where}"]) < 60
+    assert message[f"nightjar_results_waiting_runs{where}"] == "1.0"
     for target in ("hexagon-v73", "adreno"):  # of the second one no run has ever come
         labels = f'{{lab="example-lab",repository="octocat/compiler",target="{target}"}}'
-        assert 0 <= float(told[f"nightjar_results_newest_run_age_seconds{labels}"]) < 600
+        assert 0 <= float(message[f"nightjar_results_newest_run_age_seconds{labels}"]) < 600
 
 
 async def test_a_run_whose_files_cost_too_much_is_shown_with_the_limit_and_not_read_again(place: LabTown) -> None:
     """What no limit of our own catches, the kernel ends: the lab sees which limit, and what to do."""
     pool = place.town.bot.services.part(POOL)
     pool.limits = replace(pool.limits, run=replace(pool.limits.run, wall=1e-6))
-    night = place.night()
-    place.upload(night, {"ops.xml": junit(**GOOD)})
+    nightly_run = place.nightly_run()
+    place.upload(nightly_run, {"ops.xml": junit(**GOOD)})
     await place.settle()
-    check = place.check(night)
+    check = place.check(nightly_run)
     assert check.title == "Incomplete: 1 unusable run of operators"
     assert (
         "the files could not be read: reading the files of one run may take 1e-06 seconds, and this took longer; "
@@ -248,19 +250,19 @@ async def test_a_run_whose_files_cost_too_much_is_shown_with_the_limit_and_not_r
     assert await place.town.failures() == []
     pool.limits = AllLimits()
     await place.settle()
-    assert place.check(night).title == check.title, "it is final"
+    assert place.check(nightly_run).title == check.title, "it is final"
 
 
 async def test_a_comparison_that_costs_too_much_is_told_in_the_check(place: LabTown) -> None:
-    night = place.night()
-    place.upload(night, {"ops.xml": junit(**GOOD)})
+    nightly_run = place.nightly_run()
+    place.upload(nightly_run, {"ops.xml": junit(**GOOD)})
     await place.settle()
     pool = place.town.bot.services.part(POOL)
     pool.limits = replace(pool.limits, comparison=replace(pool.limits.comparison, wall=1e-6))
-    night = place.night()
-    place.upload(night, {"ops.xml": junit(**BAD)})
+    nightly_run = place.nightly_run()
+    place.upload(nightly_run, {"ops.xml": junit(**BAD)})
     await place.settle()
-    check = place.check(night)
+    check = place.check(nightly_run)
     assert check.conclusion == "neutral"
     assert str(check.title).startswith(
         "Lab setup problem, no usable results: it could not be compared: comparing one suite may"
@@ -269,7 +271,7 @@ async def test_a_comparison_that_costs_too_much_is_told_in_the_check(place: LabT
 
 
 async def test_a_control_character_in_a_report_loses_no_run_and_is_named(place: LabTown) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     content = junit(**BAD).replace(b"3 != 4", b"3 != \x1b[31m4\x07") + b"\n2 tests in 1 s\n"
     place.upload(sha, {"ops.xml": content})
     await place.settle()

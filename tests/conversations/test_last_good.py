@@ -12,7 +12,7 @@ import pytest
 from handlers.branches.decide import MOST_ASKED
 from tests.conversations.branches import API
 from tests.conversations.good import GoodTown, good_town, routes
-from tests.conversations.nights import NightTown
+from tests.conversations.nightly_runs import NightlyTown
 from tests.conversations.town import REPOSITORY
 
 MOVE = "PATCH", "/repos/{owner}/{repo}/git/refs/{ref}"
@@ -38,16 +38,21 @@ async def test_the_first_look_makes_the_branch_and_a_later_one_moves_it_on(place
     assert (await place.town.ask(f"{API}/last-good"))[0] == 404
     assert await place.measured() == {}
     first = place.checked("first", GREEN)
-    await place.look()
+    await place.scan()
     assert place.head == first
     place.checked("second", RED)
     third = place.checked("third", GREEN)
-    await place.look()
+    await place.scan()
     assert place.head == third
-    told = await place.told()
-    assert (told["branch"], told["sha"], told["previous_sha"], told["commits"]) == ("last-successful", third, first, 2)
-    assert told["lag"] == {"commits": 0, "hours": 0.0, "since": None}
-    assert told["require"] == ["cpu"]
+    branch_state = await place.branch_state()
+    assert (branch_state["branch"], branch_state["sha"], branch_state["previous_sha"], branch_state["commits"]) == (
+        "last-successful",
+        third,
+        first,
+        2,
+    )
+    assert branch_state["lag"] == {"commits": 0, "hours": 0.0, "since": None}
+    assert branch_state["require"] == ["cpu"]
     assert place.writes() == ["POST 201", "PATCH 200"]
     # Labs look for `nightly`; a status on each good commit would tell nobody anything.
     assert place.town.repo.all_statuses(third) == []
@@ -56,26 +61,26 @@ async def test_the_first_look_makes_the_branch_and_a_later_one_moves_it_on(place
 
 async def test_looks_with_nothing_new_write_nothing(place: GoodTown) -> None:
     place.checked("first", GREEN)
-    await place.look()
+    await place.scan()
     written = len(place.town.github.requests.writes)
-    before = await place.told()
-    await place.look()
-    await place.look()
-    after = await place.told()
+    before = await place.branch_state()
+    await place.scan()
+    await place.scan()
+    after = await place.branch_state()
     assert len(place.town.github.requests.writes) == written
     assert after["why"] == "nothing new: last-successful is at the head of main"
-    assert after["looked_at"] > before["looked_at"]
+    assert after["scanned_at"] > before["scanned_at"]
     assert (after["sha"], after["moved_at"]) == (before["sha"], before["moved_at"])
 
 
 async def test_each_conclusion_of_any_app_is_green_or_red_or_not_there_yet(place: GoodTown) -> None:
     first = place.checked("success first", GREEN)
-    await place.look()
+    await place.scan()
     for conclusion in CONCLUSIONS[:4]:
         place.checked(conclusion, {"cpu": conclusion, "docs": "success"})
     place.checked("it runs", RUNS)
     place.checked("nothing has begun", {})
-    await place.look()
+    await place.scan()
     assert place.head == first
     assert [(title, verdict) for title, verdict, _ in await place.verdicts()] == [
         ("nothing has begun", "missing"),
@@ -85,7 +90,7 @@ async def test_each_conclusion_of_any_app_is_green_or_red_or_not_there_yet(place
     for conclusion in CONCLUSIONS[4:]:
         # A red check that nobody requires is nobody's business.
         sha = place.checked(conclusion, {"cpu": conclusion, "spelling": "failure"})
-        await place.look()
+        await place.scan()
         assert place.head == sha, conclusion
 
 
@@ -99,7 +104,7 @@ async def test_every_pattern_must_match_and_all_that_match_must_be_green(url: st
         one_runs = place.checked("one runs", {"lint": "success", "gpu/branch": "success"})
         repo.set_status("hubot", one_runs, "cpu/branch", "pending")
         place.checked("no lint", {"gpu/branch": "success"})
-        await place.look()
+        await place.scan()
         assert place.head == good
         assert await place.verdicts() == [
             ("no lint", "missing", ["lint missing"]),
@@ -111,19 +116,19 @@ async def test_every_pattern_must_match_and_all_that_match_must_be_green(url: st
 
 async def test_what_is_red_blocks_until_it_is_green_after_a_rerun(place: GoodTown) -> None:
     first = place.checked("first", GREEN)
-    await place.look()
+    await place.scan()
     second = place.push("second")
     run = place.town.repo.add_workflow_run(second, "CI", "failure", {"cpu": "failure"}, by="hubot")
-    await place.look()
-    told = await place.told()
-    assert (place.head, told["trouble"]) == (first, "")
-    assert told["why"] == f"the only new commit of main is not green: {second[:7]}: cpu is red"
-    assert told["blockers"] == [{"name": "cpu", "commits": 1}]
+    await place.scan()
+    branch_state = await place.branch_state()
+    assert (place.head, branch_state["trouble"]) == (first, "")
+    assert branch_state["why"] == f"the only new commit of main is not green: {second[:7]}: cpu is red"
+    assert branch_state["blockers"] == [{"name": "cpu", "commits": 1}]
     run.rerun(place.town.github.user("hubot"), only_failed=True)
-    await place.look()
-    assert (place.head, (await place.told())["blockers"]) == (first, [])
+    await place.scan()
+    assert (place.head, (await place.branch_state())["blockers"]) == (first, [])
     run.finish("success")
-    await place.look()
+    await place.scan()
     assert place.head == second
     assert place.issues == []
 
@@ -132,56 +137,56 @@ async def test_names_that_nothing_has_any_more_are_told(url: str) -> None:
     async with good_town(url, require=["cpu", "cortexm/*"]) as place:
         place.checked("first", GREEN)
         place.checked("second", RED)
-        await place.look()
+        await place.scan()
         assert place.head is None
-        why = (await place.told())["why"]
+        why = (await place.branch_state())["why"]
         assert "nothing on them matches cortexm/*: check the names in `require`" in why
 
 
 async def test_a_branch_that_has_diverged_is_left_alone_and_told_of_once(place: GoodTown) -> None:
     place.checked("first", GREEN)
-    await place.look()
+    await place.scan()
     stray = place.town.repo.push("last-successful", by="hubot", message="A stray commit").sha
     tip = place.checked("second", GREEN)
-    await place.look()
-    await place.look()
+    await place.scan()
+    await place.scan()
     assert place.head == stray
     (issue,) = place.issues
     assert (issue.title, issue.state) == ("The branch last-successful cannot be moved", "open")
     assert "it has commits that" in (issue.body or "")
-    told = await place.told()
-    assert "it has commits that" in told["trouble"]
-    assert told["lag"]["commits"] == 1
+    branch_state = await place.branch_state()
+    assert "it has commits that" in branch_state["trouble"]
+    assert branch_state["lag"]["commits"] == 1
     # Somebody deletes the branch, as the issue says.
     place.town.repo.move("refs/heads/last-successful", None, "octocat")
-    await place.look()
+    await place.scan()
     assert place.head == tip
     assert [issue.state for issue in place.issues] == ["closed"]
-    assert (await place.told())["trouble"] == ""
+    assert (await place.branch_state())["trouble"] == ""
 
 
 async def test_a_protected_branch_is_told_of_in_an_issue_that_closes_by_itself(place: GoodTown) -> None:
     first = place.checked("first", GREEN)
-    await place.look()
+    await place.scan()
     tip = place.checked("second", GREEN)
     fault = place.town.github.faults.add(*MOVE, status=422, message="Cannot update this protected ref.", times=None)
-    await place.look()
+    await place.scan()
     assert place.head == first
     (issue,) = place.issues
     assert "GitHub refused this: `Cannot update this protected ref.`" in (issue.body or "")
-    assert (await place.told())["lag"]["commits"] == 1
+    assert (await place.branch_state())["lag"]["commits"] == 1
     fault.times = fault.hits
-    await place.look()
+    await place.scan()
     assert (place.head, issue.state) == (tip, "closed")
 
 
 async def test_a_move_across_a_change_of_workflows_names_the_permission_that_it_needs(place: GoodTown) -> None:
     """GitHub says "Resource not accessible by integration", which names nothing."""
     first = place.checked("first", GREEN)
-    await place.look()
+    await place.scan()
     sha = place.town.repo.push("main", {".github/workflows/ci.yml": "on: push"}, by="hubot").sha
     place.check(sha, GREEN)
-    await place.look()
+    await place.scan()
     assert place.head == first
     (issue,) = place.issues
     needed = (
@@ -189,17 +194,17 @@ async def test_a_move_across_a_change_of_workflows_names_the_permission_that_it_
         "`.github/workflows`, so the App needs *Contents: write* and *Workflows: write*."
     )
     assert needed in (issue.body or "")
-    assert "*Workflows: write*" in (await place.told())["trouble"]
+    assert "*Workflows: write*" in (await place.branch_state())["trouble"]
     place.town.app.permissions["workflows"] = "write"
     place.town.github.tokens.expire_all()
-    await place.look()
+    await place.scan()
     assert (place.head, issue.state) == (sha, "closed")
 
 
 async def test_a_branch_that_is_made_where_there_are_workflows_names_the_permission_too(place: GoodTown) -> None:
     sha = place.town.repo.push("main", {".github/workflows/ci.yml": "on: push"}, by="hubot").sha
     place.check(sha, GREEN)
-    await place.look()
+    await place.scan()
     assert place.head is None
     assert "*Workflows: write*" in (place.issues[0].body or "")
 
@@ -207,51 +212,51 @@ async def test_a_branch_that_is_made_where_there_are_workflows_names_the_permiss
 async def test_a_refusal_to_tell_of_checks_fails_the_run_in_sight_of_everybody(place: GoodTown) -> None:
     place.checked("first", GREEN)
     fault = place.town.github.faults.add(*CHECK_RUNS, status=403, message="Resource not accessible", times=None)
-    await place.look()
+    await place.scan()
     assert place.head is None
     _, _, answer = await place.town.ask(f"{API}/timers")
     assert (answer["timers"][0]["name"], answer["timers"][0]["outcome"]) == ("last-good", "failed")
     assert len(await place.town.failures()) == 1
     fault.times = fault.hits
-    await place.look()
+    await place.scan()
     assert place.head is not None
 
 
 async def test_two_branches_follow_in_one_repository_each_by_its_own_rules(url: str) -> None:
     also = "    nightly: {require: [cpu]}\n"
     async with good_town(url, require=["*"], also=also) as good:
-        night = NightTown(good.town, good.time, "nightly", good.config)
+        nightly_run = NightlyTown(good.town, good.time, "nightly", good.config)
         sha = good.checked("first", {"cpu": "success", "gpu": "failure"})
-        await night.night()
-        assert (night.head, good.head) == (sha, None)
+        await nightly_run.nightly_run()
+        assert (nightly_run.head, good.head) == (sha, None)
         assert next((title, found) for title, _, found in await good.verdicts()) == ("first", ["gpu red"])
         good.check(sha, {"gpu": "success"})
-        await good.look()
-        assert (night.head, good.head) == (sha, sha)
+        await good.scan()
+        assert (nightly_run.head, good.head) == (sha, sha)
         assert {one.guid.split(":")[2] for one in await good.runs()} == {"nightly", "last-good"}
-        assert ((await night.told())["sha"], (await good.told())["sha"]) == (sha, sha)
+        assert ((await nightly_run.branch_state())["sha"], (await good.branch_state())["sha"]) == (sha, sha)
 
 
 async def test_what_the_bot_says_of_every_commit_makes_none_of_them_good(url: str) -> None:
     async with good_town(url, require=["*"], also="    nightly: {}\n") as place:
         sha = place.push("first")
-        await NightTown(place.town, place.time, "nightly", place.config).night()
+        await NightlyTown(place.town, place.time, "nightly", place.config).nightly_run()
         assert {status.context for status in place.town.repo.statuses(sha)} == {"ci/slow-tests", "nightly"}
         assert (place.head, (await place.verdicts())[0]) == (None, ("first", "missing", ["* missing"]))
         place.town.repo.add_check_run(place.town.app, sha, "hardware/example-lab/adreno", conclusion="neutral")
         place.town.repo.add_check_run(place.town.app, sha, "nightjar/lint", conclusion="success")
-        await place.look()
+        await place.scan()
         assert (place.head, (await place.verdicts())[0]) == (None, ("first", "missing", ["* missing"]))
         place.check(sha, {"cpu": "success"})
-        await place.look()
+        await place.scan()
         assert place.head == sha
 
 
 async def test_a_status_of_the_bots_own_never_counts_also_where_it_is_required_by_its_name(url: str) -> None:
     async with good_town(url, require=["nightly"], also="    nightly: {}\n") as place:
         place.push("first")
-        await NightTown(place.town, place.time, "nightly", place.config).night()
-        await place.look()
+        await NightlyTown(place.town, place.time, "nightly", place.config).nightly_run()
+        await place.scan()
         assert (place.head, (await place.verdicts())[0]) == (None, ("first", "missing", ["nightly missing"]))
 
 
@@ -261,75 +266,75 @@ async def test_a_workflow_that_our_own_push_started_says_nothing_of_main(url: st
     async with good_town(url, require=["cpu"], also="    nightly: {}\n") as place:
         sha = place.push("first")
         place.town.repo.add_workflow_run(sha, "CI", conclusion, {"cpu": conclusion}, event="push", branch="nightly")
-        await place.look()
+        await place.scan()
         assert (place.head, (await place.verdicts())[0]) == (None, ("first", "missing", ["cpu missing"]))
         place.town.repo.add_workflow_run(sha, "CI", "success", {"cpu": "success"}, event="push", branch="main")
-        await place.look()
+        await place.scan()
         assert place.head == sha
 
 
 async def test_how_far_the_branch_is_behind_and_what_is_in_its_way_grow_true_between_looks(place: GoodTown) -> None:
     place.checked("good", GREEN)
-    await place.look()
+    await place.scan()
     assert await place.measured() == {f"lag_commits{{{ABOUT}}}": 0, f"lag_seconds{{{ABOUT}}}": 0}
     place.checked("red", RED)
     place.checked("red again", RED)
     place.checked("it runs", RUNS)
-    await place.look()
+    await place.scan()
     measured = await place.measured()
     blocker = f'sole_blocker{{name="cpu",{ABOUT}}}'
     assert (measured[f"lag_commits{{{ABOUT}}}"], measured[blocker], len(measured)) == (3, 2, 3)
     place.time.ahead += 5 * 3600
     later = await place.measured()
     assert later[f"lag_seconds{{{ABOUT}}}"] >= measured[f"lag_seconds{{{ABOUT}}}"] + 5 * 3600
-    told = await place.told()
-    assert (told["lag"]["commits"], told["blockers"]) == (3, [{"name": "cpu", "commits": 2}])
-    since = datetime.fromisoformat(told["lag"]["since"]).timestamp()
+    branch_state = await place.branch_state()
+    assert (branch_state["lag"]["commits"], branch_state["blockers"]) == (3, [{"name": "cpu", "commits": 2}])
+    since = datetime.fromisoformat(branch_state["lag"]["since"]).timestamp()
     assert since <= time.time()
-    assert 5 <= told["lag"]["hours"] <= 6
+    assert 5 <= branch_state["lag"]["hours"] <= 6
 
 
 async def test_a_week_of_absence_is_caught_up_by_one_look(place: GoodTown) -> None:
     place.checked("first", GREEN)
-    await place.look()
+    await place.scan()
     place.checked("red", RED)
     sha = place.checked("good", GREEN)
     place.time.ahead += 7 * 86400
-    await place.look()
+    await place.scan()
     assert place.head == sha
     assert len(await place.runs()) == 2
-    assert (await place.told())["commits"] == 2
+    assert (await place.branch_state())["commits"] == 2
 
 
-LOOK = {"GET /git/ref/{ref}": 2, "GET /commits": 1}
+SCAN = {"GET /git/ref/{ref}": 2, "GET /commits": 1}
 """Where the branch is before the scan, and at its conclusion, unless a move says so."""
 ASKED = {"GET /commits/{ref}/status": 1, "GET /commits/{ref}/check-runs": 1}
 
 
 async def test_a_look_costs_three_requests_and_two_for_each_newer_commit(place: GoodTown) -> None:
     place.checked("first", GREEN)
-    await place.look()
-    assert routes(await place.asked()) == LOOK
+    await place.scan()
+    assert routes(await place.asked()) == SCAN
     for _ in range(4):
         place.checked("red", RED)
     red = routes(await place.asked())
-    assert red == {**LOOK, "GET /commits/{ref}/status": 4, "GET /commits/{ref}/check-runs": 4}
+    assert red == {**SCAN, "GET /commits/{ref}/status": 4, "GET /commits/{ref}/check-runs": 4}
 
 
 async def test_a_move_looks_twice_before_it_writes(place: GoodTown) -> None:
     place.checked("first", GREEN)
-    await place.look()
+    await place.scan()
     place.checked("second", GREEN)
     moved = routes(await place.asked())
     writes = {"GET /git/ref/{ref}": 2, "GET /compare/{basehead}": 1, "PATCH /git/refs/{ref}": 1}
-    assert moved == {**LOOK, **ASKED, **writes}
+    assert moved == {**SCAN, **ASKED, **writes}
 
 
 async def test_what_has_not_changed_since_the_last_look_costs_nothing_of_the_quota(place: GoodTown) -> None:
     place.checked("first", GREEN)
-    await place.look()
+    await place.scan()
     shas = [place.checked("red", RED) for _ in range(4)]
-    await place.look()
+    await place.scan()
     assert {one.status for one in await place.asked()} == {304}
     place.check(shas[1], RUNS)
     changed = [one for one in await place.asked() if one.status != 304]
@@ -345,8 +350,11 @@ async def test_a_long_queue_is_looked_at_to_its_end_by_a_bounded_number_of_reque
     # The newest ones again and those that it had not come to, up to the one that is fit; not the one before that.
     assert routes(await place.asked())["GET /commits/{ref}/check-runs"] == MOST_ASKED - 1
     assert place.head == good
-    told = await place.told()
-    assert (told["lag"]["commits"], len(told["why_not_newer"])) == (MOST_ASKED + 15, MOST_ASKED + 15 + 1)
+    branch_state = await place.branch_state()
+    assert (branch_state["lag"]["commits"], len(branch_state["why_not_newer"])) == (
+        MOST_ASKED + 15,
+        MOST_ASKED + 15 + 1,
+    )
 
 
 async def test_a_branch_that_is_far_behind_knows_since_when_and_asks_for_that_once(place: GoodTown) -> None:
@@ -362,12 +370,12 @@ async def test_a_branch_that_is_far_behind_knows_since_when_and_asks_for_that_on
     repo.move("refs/heads/main", late.sha, "hubot")
     first = routes(await place.asked())
     assert first["GET /compare/{basehead}"] == 2
-    told = await place.told()
-    assert (told["lag"]["commits"], datetime.fromisoformat(told["lag"]["since"])) == (111, week_ago)
-    assert told["lag"]["hours"] >= 7 * 24
+    branch_state = await place.branch_state()
+    assert (branch_state["lag"]["commits"], datetime.fromisoformat(branch_state["lag"]["since"])) == (111, week_ago)
+    assert branch_state["lag"]["hours"] >= 7 * 24
     again = routes(await place.asked())
     assert again["GET /compare/{basehead}"] == 1
-    assert (await place.told())["lag"]["since"] == told["lag"]["since"]
+    assert (await place.branch_state())["lag"]["since"] == branch_state["lag"]["since"]
     place.check(late.sha, GREEN)
-    await place.look()
-    assert (place.head, (await place.told())["lag"]["commits"]) == (late.sha, 0)
+    await place.scan()
+    assert (place.head, (await place.branch_state())["lag"]["commits"]) == (late.sha, 0)

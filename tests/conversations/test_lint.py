@@ -25,7 +25,7 @@ repositories:
     lint: {{tags: [tests]}}
 """
 REPO = "/repos/{owner}/{repo}"
-LOOK, WRITE = f"GET {REPO}/commits/{{ref}}/check-runs", f"POST {REPO}/check-runs"
+SCAN, WRITE = f"GET {REPO}/commits/{{ref}}/check-runs", f"POST {REPO}/check-runs"
 CHANGE = f"PATCH {REPO}/check-runs/{{check_run_id}}"
 ISSUE, COMMENTS = f"GET {REPO}/issues/{{issue_number}}", f"GET {REPO}/issues/{{issue_number}}/comments"
 PULL = f"GET {REPO}/pulls/{{pull_number}}"
@@ -56,7 +56,7 @@ def check(here: Town, pull: PullRequest) -> CheckRun:
 
 async def test_a_pull_request_that_is_as_it_should_be(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "[Hexagon][skip ci][tests] Faster", "Saves a pass.\n\ncc @octocat")
-    assert await cost(here) == {LOOK: 1, WRITE: 1}
+    assert await cost(here) == {SCAN: 1, WRITE: 1}
     run = check(here, pull)
     assert (run.conclusion, run.title) == ("success", "No problems")
 
@@ -71,7 +71,7 @@ async def test_what_could_be_better_is_told_and_how_to_mend_it_and_nothing_fails
     here.github.clock.advance(seconds=5)
     here.github.requests.clear()
     pull.edit("hubot", title="[tests] Faster", body="Saves a pass.")
-    assert await cost(here) == {LOOK: 1, CHANGE: 1}
+    assert await cost(here) == {SCAN: 1, CHANGE: 1}
     assert check(here, pull) is run
     assert (run.conclusion, run.title) == ("success", "No problems")
 
@@ -80,9 +80,9 @@ async def test_a_push_is_looked_at_and_an_edit_that_changes_nothing_writes_nothi
     pull = here.repo.open_pull_request("hubot", "Faster", "Saves a pass.")
     await cost(here)
     pull.push()
-    assert await cost(here) == {LOOK: 1, WRITE: 1}
+    assert await cost(here) == {SCAN: 1, WRITE: 1}
     pull.edit("hubot", body="Saves two passes.")
-    assert await cost(here) == {LOOK: 1}
+    assert await cost(here) == {SCAN: 1}
     pull.label("hubot", "tests")
     pull.close("hubot")
     pull.edit("hubot", body="")
@@ -100,8 +100,8 @@ async def test_a_list_of_topics_that_github_refuses_to_show_keeps_no_pull_reques
     pull = here.repo.open_pull_request("hubot", "[hexagon][tests] Faster", "Saves a pass.")
     await here.quiet()
     assert check(here, pull).title == "No problems"
-    told = [job.text for record in await here.bot.engine.journal.recent(limit=50) for job in record.jobs]
-    assert "No problems; GitHub refuses to show issue 1 (403), so its last list counts" in told
+    message = [job.text for record in await here.bot.engine.journal.recent(limit=50) for job in record.jobs]
+    assert "No problems; GitHub refuses to show issue 1 (403), so its last list counts" in message
     assert await here.failures() == []
 
 
@@ -123,7 +123,7 @@ async def test_it_is_looked_at_again_where_somebody_asks(here: Town) -> None:
     first = check(here, pull)
     here.github.requests.clear()
     first.rerequest("hubot")
-    assert await cost(here) == {PULL: 1, LOOK: 1, WRITE: 1}
+    assert await cost(here) == {PULL: 1, SCAN: 1, WRITE: 1}
     second = check(here, pull)
     assert second is not first
     assert (second.conclusion, second.title) == ("neutral", "1 problem")

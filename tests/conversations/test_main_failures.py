@@ -21,7 +21,7 @@ COMMITS = f"GET {REPO}/commits"
 STATUSES, CHECKS = f"GET {REPO}/commits/{{ref}}/status", f"GET {REPO}/commits/{{ref}}/check-runs"
 ISSUES, OPEN, CLOSE = f"GET {REPO}/issues", f"POST {REPO}/issues", f"PATCH {REPO}/issues/{{issue_number}}"
 COMMENTS, COMMENT = f"GET {REPO}/issues/{{issue_number}}/comments", f"POST {REPO}/issues/{{issue_number}}/comments"
-LOOK = "GET", f"{REPO}/commits"
+SCAN = "GET", f"{REPO}/commits"
 FLOOD = 200
 
 
@@ -67,7 +67,7 @@ async def test_what_breaks_is_told_once_in_every_place_and_so_is_its_end(place: 
     # What fails on and on is told no more, and not even looked at.
     still = place.push("Try to mend it", cpu="failure", gpu="failure")
     assert await place.news() == []
-    assert len(await place.looks()) == 1
+    assert len(await place.scans()) == 1
     place.report(still, gpu="success")
     assert await place.news() == [
         "❌ 1 check on main: recovered\n"
@@ -83,7 +83,7 @@ async def test_what_breaks_is_told_once_in_every_place_and_so_is_its_end(place: 
         f"- lint: recovered at {well[:7]}, 2 commits after {broken[:7]} Break it (details)"
     ]
     assert (issue.state, len(issue.comments), len(place.issues)) == ("closed", 2, 1)
-    assert len(await place.looks()) == 3
+    assert len(await place.scans()) == 3
 
 
 async def test_a_rerun_that_passes_ends_it_and_one_that_fails_once_more_is_no_news(place: AlarmTown) -> None:
@@ -98,8 +98,8 @@ async def test_a_rerun_that_passes_ends_it_and_one_that_fails_once_more_is_no_ne
     place.report(flaky, cpu="failure")
     assert await place.news() == []
     next_one = place.push("The next one", cpu="failure")
-    (told,) = await place.news()
-    assert told.startswith(f"❌ 1 check began to fail on main at {next_one[:7]}\n")
+    (reply_text,) = await place.news()
+    assert reply_text.startswith(f"❌ 1 check began to fail on main at {next_one[:7]}\n")
 
 
 async def test_what_breaks_beside_what_somebody_has_closed_the_issue_of_is_told_in_another(place: AlarmTown) -> None:
@@ -123,7 +123,7 @@ async def test_what_was_mended_before_anybody_looked_is_no_news(place: AlarmTown
     flaky = place.push("Flake", cpu="failure")
     place.report(flaky, cpu="success")
     assert await place.news() == []
-    assert len(await place.looks()) == 1
+    assert len(await place.scans()) == 1
 
 
 async def test_a_late_failure_of_an_older_commit_is_no_news_where_a_newer_one_is_green(place: AlarmTown) -> None:
@@ -132,7 +132,7 @@ async def test_a_late_failure_of_an_older_commit_is_no_news_where_a_newer_one_is
     assert await place.news() == []
     place.report(slow, cpu="failure")
     assert await place.news() == []
-    assert len(await place.looks()) == 1
+    assert len(await place.scans()) == 1
     assert place.issues == []
 
 
@@ -142,14 +142,14 @@ async def test_what_no_event_has_told_of_is_found_within_the_hour(place: AlarmTo
     broken = place.push("Break it", cpu="failure")
     assert await place.news() == []
     await place.sweep()
-    (told,) = await place.news()
-    assert told.startswith(f"❌ 1 check began to fail on main at {broken[:7]}\n")
+    (reply_text,) = await place.news()
+    assert reply_text.startswith(f"❌ 1 check began to fail on main at {broken[:7]}\n")
     await place.sweep()
     assert await place.news() == []
     place.report(broken, cpu="success")
     await place.sweep()
-    (told,) = await place.news()
-    assert told.startswith("✅ main has recovered, after 2 hours\n")
+    (reply_text,) = await place.news()
+    assert reply_text.startswith("✅ main has recovered, after 2 hours\n")
 
 
 async def test_a_check_that_was_removed_is_no_longer_waited_for_after_a_day(place: AlarmTown) -> None:
@@ -165,8 +165,8 @@ async def test_a_check_that_was_removed_is_no_longer_waited_for_after_a_day(plac
         assert await place.news() == []
         assert place.issues[0].state == "open"
     await place.sweep(hours=1)
-    (told,) = await place.news()
-    assert told.startswith("✅ 1 check on main: failed, and no longer reported\n")
+    (reply_text,) = await place.news()
+    assert reply_text.startswith("✅ 1 check on main: failed, and no longer reported\n")
     assert place.issues[0].state == "closed"
 
 
@@ -176,8 +176,8 @@ async def test_a_branch_that_was_rewritten_is_taken_as_it_is_now(place: AlarmTow
     assert len(await place.news()) == 1
     place.town.repo.move("refs/heads/main", good, "octocat")
     await place.sweep()
-    (told,) = await place.news()
-    assert told.splitlines()[0] == "✅ main has recovered, after 1 hour"
+    (reply_text,) = await place.news()
+    assert reply_text.splitlines()[0] == "✅ main has recovered, after 1 hour"
 
 
 async def test_a_branch_that_is_not_there_is_named(url: str) -> None:
@@ -197,7 +197,7 @@ async def test_each_branch_is_told_of_by_itself(url: str) -> None:
         place.push("Break it", cpu="failure")
         for_release = repo.push("release", by="hubot", message="Break the release").sha
         place.report(for_release, cpu="failure")
-        assert sorted(told.splitlines()[0] for told in await place.news()) == [
+        assert sorted(reply_text.splitlines()[0] for reply_text in await place.news()) == [
             f"❌ 1 check began to fail on main at {repo.branch('main')[:7]}",
             f"❌ 1 check began to fail on release at {for_release[:7]}",
         ]
@@ -212,7 +212,7 @@ async def test_a_fork_whose_branch_is_called_main_too_is_none_of_ours(place: Ala
     ran(place.town.repo, pull.head_sha, "failure")
     place.town.repo.set_status("hubot", pull.head_sha, "cpu/branch", "failure")
     assert await place.news() == []
-    assert await place.looks() == []
+    assert await place.scans() == []
 
 
 async def test_two_replicas_and_every_delivery_twice_tell_once(postgres_url: str) -> None:
@@ -224,15 +224,15 @@ async def test_two_replicas_and_every_delivery_twice_tell_once(postgres_url: str
             place.town.github.webhooks.send_under_new_guid(delivery)
         place.time.ahead += HOUR
         await asyncio.gather(place.town.bot.timers.tick(), other.timers.tick())
-        (told,) = await place.news()
-        assert told.startswith("❌ 2 checks began to fail on main at ")
+        (reply_text,) = await place.news()
+        assert reply_text.startswith("❌ 2 checks began to fail on main at ")
         assert len(place.issues) == 1
-        assert len(await place.looks()) >= 2
+        assert len(await place.scans()) >= 2
 
 
 async def test_a_github_that_is_down_at_the_look_is_asked_again(place: AlarmTown) -> None:
     place.push("All is well", cpu="success")
-    down = place.town.github.faults.add(*LOOK, status=502, times=3)
+    down = place.town.github.faults.add(*SCAN, status=502, times=3)
     place.push("Break it", cpu="failure")
     assert len(await place.news()) == 1
     assert down.hits == 3
@@ -267,7 +267,7 @@ async def test_a_replay_of_news_that_could_not_be_told_tells_nothing_that_is_ove
     assert len(await place.news()) == 1
     place.push("Mend it", cpu="success")
     assert len(await place.news()) == 1
-    (failed,) = [look for look in await place.looks() if look.state == "failed"]
+    (failed,) = [cost_of_scan for cost_of_scan in await place.scans() if cost_of_scan.state == "failed"]
     await place.town.bot.engine.replay(failed.guid)
     await place.town.quiet()
     assert place.issues == []
@@ -299,15 +299,15 @@ async def test_a_look_costs_two_requests_for_each_of_the_newest_commits_and_one_
         place.town.github.requests.clear()
         place.report(sha, cpu="failure", gpu="failure")
         await place.town.quiet()
-        look = {COMMITS: 1, STATUSES: MOST_COMMITS, CHECKS: MOST_COMMITS}
-        assert asked(place) == look | {ISSUES: 2, OPEN: 1}
+        cost_of_scan = {COMMITS: 1, STATUSES: MOST_COMMITS, CHECKS: MOST_COMMITS}
+        assert asked(place) == cost_of_scan | {ISSUES: 2, OPEN: 1}
         place.town.github.requests.clear()
         place.report(sha, cpu="success")
         await place.town.quiet()
-        assert asked(place) == look | {ISSUES: 1, CLOSE: 1, COMMENTS: 1, COMMENT: 1}
+        assert asked(place) == cost_of_scan | {ISSUES: 1, CLOSE: 1, COMMENTS: 1, COMMENT: 1}
         place.town.github.requests.clear()
         await place.sweep()
-        assert asked(place) == look
+        assert asked(place) == cost_of_scan
 
 
 async def test_a_flood_of_statuses_elsewhere_asks_github_nothing_and_keeps_one_row_of_work_each(
@@ -322,9 +322,9 @@ async def test_a_flood_of_statuses_elsewhere_asks_github_nothing_and_keeps_one_r
         place.report(pull.head_sha, **{f"{number}": "failure"})
     await place.town.quiet()
     assert asked(place) == {}
-    assert await place.looks() == []
-    kept = rows(url)
-    assert {table: kept[table] - before[table] for table in kept} == {
+    assert await place.scans() == []
+    remaining = rows(url)
+    assert {table: remaining[table] - before[table] for table in remaining} == {
         "procrastinate_jobs": FLOOD,
         "nightjar_notes": FLOOD,
         "nightjar_records": 0,
@@ -338,7 +338,7 @@ async def test_a_flood_of_greens_on_main_asks_github_nothing(place: AlarmTown) -
     place.report(sha, **{f"{number}": "success" for number in range(50)})
     await place.town.quiet()
     assert asked(place) == {}
-    assert await place.looks() == []
+    assert await place.scans() == []
 
 
 def rows(url: str) -> dict[str, int]:

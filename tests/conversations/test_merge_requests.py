@@ -22,10 +22,10 @@ STATUS = f"POST {REPO}/statuses/{{sha}}"
 
 PATTERN = Counter({f"GET {REPO}/commits": 1, COMBINED: 1, CHECKS: 1, f"GET {REPO}/commits/{{commit_sha}}/pulls": 1})
 """What a pattern of `required` stands for, where the base has one commit, which no pull request brought."""
-LOOK = Counter({PULL: 1, RULES: 1, BRANCH: 1, COMBINED: 1, CHECKS: 1, REVIEWS: 1, ROLE: 1}) + PATTERN
+SCAN = Counter({PULL: 1, RULES: 1, BRANCH: 1, COMBINED: 1, CHECKS: 1, REVIEWS: 1, ROLE: 1}) + PATTERN
 """With one person who approved or requested changes; each further one costs one more."""
 COMMAND = Counter({PULL: 1, ROLE: 1, REACT: 2})
-MERGED = LOOK + Counter({ROLE: 1, FACTS: 1, COMMITS: 1, MERGE: 1})
+MERGED = SCAN + Counter({ROLE: 1, FACTS: 1, COMMITS: 1, MERGE: 1})
 """Whoever asked is looked up at the last moment, as whoever approved is."""
 AFTERWARDS = Counter({COMBINED: 1, STATUS: 1})
 """The push to the base branch gets the status of the slow tests, as every push does."""
@@ -55,13 +55,13 @@ async def test_a_merge_looks_twice_and_a_refusal_once(here: Town) -> None:
     """TVM #12361: its bot had to start CI on `main` after a merge. That of an App is a push like any, and starts it."""
     pull = opened(here)
     refused = await cost(here, lambda: pull.comment("octocat", "@ci merge"))
-    assert refused == COMMAND + LOOK - Counter({ROLE: 1}) + Counter({COMMENTS: 1, COMMENT: 1})
+    assert refused == COMMAND + SCAN - Counter({ROLE: 1}) + Counter({COMMENTS: 1, COMMENT: 1})
     report(here, pull)
     approve(pull, by="octocat")
     merged = await cost(here, lambda: pull.comment("octocat", "@ci merge"))
     assert pull.merged_at
     # That they may ask at all is remembered for less than a minute.
-    assert merged == COMMAND - Counter({ROLE: 1}) + LOOK + MERGED + AFTERWARDS
+    assert merged == COMMAND - Counter({ROLE: 1}) + SCAN + MERGED + AFTERWARDS
 
 
 async def test_waiting_costs_a_look_where_something_happened_that_somebody_waits_for_and_nothing_elsewhere(
@@ -70,21 +70,21 @@ async def test_waiting_costs_a_look_where_something_happened_that_somebody_waits
     pull, other = opened(here), opened(here)
     approve(pull, by="octocat")
     asked = await cost(here, lambda: pull.comment("octocat", "@ci merge when green"))
-    assert asked == COMMAND + LOOK + LOOK + Counter({COMMENTS: 1, COMMENT: 1})
+    assert asked == COMMAND + SCAN + SCAN + Counter({COMMENTS: 1, COMMENT: 1})
     assert await cost(here, lambda: report(here, other)) == {}
     assert await cost(here, lambda: report(here, pull, "failure")) == {}
-    assert await cost(here, lambda: report(here, pull, context="docs")) == LOOK
+    assert await cost(here, lambda: report(here, pull, context="docs")) == SCAN
     assert await cost(here, lambda: pull.label("hubot", "docs")) == {}
     green = await cost(here, lambda: report(here, pull))
     assert pull.merged_at
-    assert green == LOOK + MERGED + AFTERWARDS
+    assert green == SCAN + MERGED + AFTERWARDS
 
 
 async def test_names_cost_less_than_patterns_for_nothing_has_to_be_asked_about_them(tmp_path: Path) -> None:
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "required: [cpu/pr-head]") as here:
         pull = opened(here)
         refused = await cost(here, lambda: pull.comment("octocat", "@ci merge"))
-        assert refused == COMMAND + LOOK - PATTERN - Counter({ROLE: 1}) + Counter({COMMENTS: 1, COMMENT: 1})
+        assert refused == COMMAND + SCAN - PATTERN - Counter({ROLE: 1}) + Counter({COMMENTS: 1, COMMENT: 1})
 
 
 async def test_a_push_ends_the_waiting_without_a_look(here: Town) -> None:
@@ -101,8 +101,8 @@ async def test_the_label_costs_a_look_for_what_matters_and_two_requests_where_it
     assert await cost(labelled, lambda: report(labelled, pull)) == {}
     approved = await cost(labelled, lambda: approve(pull))
     # Once for the approval, and once more after it was noted that its checks are watched from now on.
-    assert approved == LOOK + LOOK + Counter({LABELS: 1, LABEL: 1})
-    assert await cost(labelled, lambda: report(labelled, pull, context="docs")) == LOOK
+    assert approved == SCAN + SCAN + Counter({LABELS: 1, LABEL: 1})
+    assert await cost(labelled, lambda: report(labelled, pull, context="docs")) == SCAN
     assert await cost(labelled, lambda: pull.review("reader", "Hm.")) == {}
     pushed = await cost(labelled, pull.push)
     assert pushed == PUSHED + Counter({LABELS: 1, f"DELETE {REPO}/issues/{{issue_number}}/labels/{{name}}": 1})

@@ -254,11 +254,11 @@ async def test_a_branch_with_a_merge_queue_is_merged_into_by_it(here: Town, clas
     else:
         here.repo.rules["main"] = Rules(queue=True, methods=("rebase",))
     pull = ready(here)
-    told = (
+    reply_text = (
         "" if classic else f"{short(pull)} is in the merge queue of `main`. GitHub merges it when it reaches the front."
     )
     said = await says(here, pull, "@ci merge")
-    assert said == (f"eyes +1\n- `@ci merge`: {told}" if told else "eyes +1")
+    assert said == (f"eyes +1\n- `@ci merge`: {reply_text}" if reply_text else "eyes +1")
     assert pull.queued is not None
     assert (str(pull.queued.enqueuer), pull.queued.head_sha) == ("@nightjar[bot]", pull.head_sha)
     assert here.github.requests.count("PUT", MERGE) == 0

@@ -79,8 +79,8 @@ async def test_a_merge_that_falls_behind_while_it_waits_is_told_once_and_not_end
         for _ in range(2):
             report(here, pull)
             await here.quiet()
-        _, told = here.answers(pull)
-        assert told.splitlines()[1:] == [
+        _, message = here.answers(pull)
+        assert message.splitlines()[1:] == [
             f"I'm still waiting to merge {short(pull)}, but now someone must act:",
             "",
             f"- {BEHIND}",

@@ -122,11 +122,11 @@ async def test_a_push_calls_it_off_and_says_so_once(here: Town) -> None:
     approve(pull)
     await here.quiet()
     assert pull.state == "open"
-    (told,) = here.answers(pull)[1:]
+    (reply_text,) = here.answers(pull)[1:]
     comment = pull.comments_by("octocat")[-1]
     url = f"{here.github.url}/octocat/compiler/pull/1#issuecomment-{comment.id}"
-    assert f"I won't merge `{old[:7]}`, which `octocat` [asked for]({url}). The head moved to `" in told
-    assert told.endswith("`. Review it, and ask again to merge it.")
+    assert f"I won't merge `{old[:7]}`, which `octocat` [asked for]({url}). The head moved to `" in reply_text
+    assert reply_text.endswith("`. Review it, and ask again to merge it.")
 
 
 async def test_in_a_locked_conversation_a_merge_is_called_off_without_a_word(here: Town) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from bot.news.effects import MESSAGE_DUE
+from bot.news.effects import MESSAGE_EVENT
 from tests.bucket import World
 from tests.conversations.channels import channels
 from tests.conversations.lab import LabTown, junit, lab_town
@@ -15,9 +15,9 @@ from tests.waiting import until
 FAILS = "AssertionError: 3 != 4"
 
 
-async def night(place: LabTown, verdict: str) -> None:
+async def nightly_run(place: LabTown, verdict: str) -> None:
     """Let a lab test a night, and wait for all that comes of it."""
-    place.upload(place.night(), {"ops.xml": junit(test_a=verdict, test_b="passed")})
+    place.upload(place.nightly_run(), {"ops.xml": junit(test_a=verdict, test_b="passed")})
     await place.settle()
 
 
@@ -30,21 +30,21 @@ async def test_a_channel_that_does_not_answer_keeps_nothing_else_waiting(tmp_pat
         ) as place,
     ):
         held = chats.discord.faults.pause("POST", "*", when="before")
-        await night(place, "passed")
-        await night(place, FAILS)
-        last = asyncio.create_task(night(place, FAILS))
+        await nightly_run(place, "passed")
+        await nightly_run(place, FAILS)
+        last = asyncio.create_task(nightly_run(place, FAILS))
         await held.reached.wait()
 
-        async def told_elsewhere() -> bool:
+        async def reported_elsewhere() -> bool:
             return bool(chats.slack.said) and bool([i for i in place.town.repo.issues.values() if i.user.login == BOT])
 
-        await until(told_elsewhere)
+        await until(reported_elsewhere)
         assert chats.discord.said == []
         held.resume()
         await last
         assert chats.discord.said == chats.slack.said
         assert chats.discord.said[0].startswith("❌ 1 test began to fail")
-        news = [one for one in await place.town.bot.engine.journal.recent(limit=500) if one.event == MESSAGE_DUE.name]
+        news = [one for one in await place.town.bot.engine.journal.recent(limit=500) if one.event == MESSAGE_EVENT.name]
         assert len(news) == 2
 
 
@@ -60,7 +60,7 @@ async def test_a_webhook_that_is_gone_fails_alone_and_is_told_again_when_there_i
     ):
         chats.discord.removed = True
         for verdict in ("passed", FAILS, FAILS):
-            await night(place, verdict)
+            await nightly_run(place, verdict)
         (failure,) = await place.town.failures()
         assert failure.startswith(
             "Discord no longer accepts messages at the webhook of DISCORD_WEBHOOK_URL (404, code 10015)"

@@ -1,4 +1,4 @@
-"""Nights: the branch that labs test moves to what is fit, and people hear why where it does not."""
+"""NightlyRuns: the branch that labs test moves to what is fit, and people hear why where it does not."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from bot.app.registration import PERMISSIONS
 from bot.timers.timers import manual_run
 from tests.conversations.branches import API
-from tests.conversations.nights import SCHEDULE, NightTown, night_town, replica_of
+from tests.conversations.nightly_runs import SCHEDULE, NightlyTown, nightly_town, replica_of
 from tests.conversations.town import REPOSITORY
 
-LOOK = "GET", "/repos/{owner}/{repo}/git/ref/{ref}"
+SCAN = "GET", "/repos/{owner}/{repo}/git/ref/{ref}"
 MOVE = "PATCH", "/repos/{owner}/{repo}/git/refs/{ref}"
 MAKE = "POST", "/repos/{owner}/{repo}/git/refs"
 
@@ -26,64 +26,69 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def place(url: str) -> AsyncIterator[NightTown]:
-    async with night_town(url) as here:
+async def place(url: str) -> AsyncIterator[NightlyTown]:
+    async with nightly_town(url) as here:
         yield here
 
 
 @pytest.fixture
-async def strict(url: str) -> AsyncIterator[NightTown]:
-    async with night_town(url, require=["*/branch", "lint"]) as here:
+async def strict(url: str) -> AsyncIterator[NightlyTown]:
+    async with nightly_town(url, require=["*/branch", "lint"]) as here:
         yield here
 
 
-def green(place: NightTown, sha: str) -> None:
+def green(place: NightlyTown, sha: str) -> None:
     """Let everything be well with a commit: a status and a check run of another App."""
     place.town.repo.set_status("hubot", sha, "cpu/branch", "success")
     place.town.repo.add_workflow_run(sha, "CI", "success", {"lint": "skipped"}, by="hubot")
 
 
-async def test_the_first_night_makes_the_branch_and_the_next_one_moves_it_on(place: NightTown) -> None:
+async def test_the_first_night_makes_the_branch_and_the_next_one_moves_it_on(place: NightlyTown) -> None:
     assert "refs/heads/nightly" not in place.town.repo.refs
     assert (await place.town.ask(f"{API}/nightly"))[0] == 404
     first = place.push("The first")
-    await place.night()
+    await place.nightly_run()
     assert place.head == first
-    told = await place.told()
-    assert (told["branch"], told["sha"], told["previous_sha"], told["commits"]) == ("nightly", first, None, None)
+    branch_state = await place.branch_state()
+    assert (branch_state["branch"], branch_state["sha"], branch_state["previous_sha"], branch_state["commits"]) == (
+        "nightly",
+        first,
+        None,
+        None,
+    )
     status = place.town.repo.status(first, "nightly")
     assert status is not None
     assert status.state == "success"
     assert (status.description or "").startswith("the branch nightly moved here on 20")
     place.push("The second")
     third = place.push("The third")
-    await place.night()
+    await place.nightly_run()
     assert place.head == third
-    told = await place.told()
-    assert (told["sha"], told["previous_sha"], told["commits"]) == (third, first, 2)
-    assert told["why"] == f"nightly moves to {third[:7]}, 2 commits on"
+    branch_state = await place.branch_state()
+    assert (branch_state["sha"], branch_state["previous_sha"], branch_state["commits"]) == (third, first, 2)
+    assert branch_state["why"] == f"nightly moves to {third[:7]}, 2 commits on"
     assert place.writes() == ["POST 201", "PATCH 200"]
     assert place.issues == []
 
 
-async def test_a_night_with_nothing_new_writes_nothing(place: NightTown) -> None:
+async def test_a_night_with_nothing_new_writes_nothing(place: NightlyTown) -> None:
     first = place.push()
-    await place.night()
-    before = await place.told()
+    await place.nightly_run()
+    before = await place.branch_state()
     written = len(place.town.github.requests.writes)
-    await place.night()
+    await place.nightly_run()
     assert len(place.town.github.requests.writes) == written
-    told = await place.told()
-    assert {**told, "looked_at": "", "why": "", "why_not_newer": []} == {
+    branch_state = await place.branch_state()
+    assert {**branch_state, "scanned_at": "", "why": "", "why_not_newer": []} == {
         **before,
-        "looked_at": "",
+        "scanned_at": "",
         "why": "",
         "why_not_newer": [],
     }
-    assert (place.head, told["why"]) == (first, "nothing new: nightly is at the head of main")
+    assert (place.head, branch_state["why"]) == (first, "nothing new: nightly is at the head of main")
 
 
-async def test_the_newest_commit_that_is_fit_is_taken_and_each_newer_one_has_its_reason(strict: NightTown) -> None:
+async def test_the_newest_commit_that_is_fit_is_taken_and_each_newer_one_has_its_reason(strict: NightlyTown) -> None:
     repo = strict.town.repo
     fit, red, pending, missing = (strict.push(title) for title in ("fit", "red", "pending", "missing"))
     green(strict, fit)
@@ -92,7 +97,7 @@ async def test_the_newest_commit_that_is_fit_is_taken_and_each_newer_one_has_its
     green(strict, pending)
     repo.add_workflow_run(pending, "Again", None, {"gpu/branch": None}, by="hubot")
     repo.set_status("hubot", missing, "cpu/branch", "success")
-    await strict.night()
+    await strict.nightly_run()
     assert strict.head == fit
     assert await strict.verdicts() == [
         ("missing", "missing", ["lint missing"]),
@@ -100,39 +105,41 @@ async def test_the_newest_commit_that_is_fit_is_taken_and_each_newer_one_has_its
         ("red", "red", ["gpu/branch red"]),
         ("fit", "chosen", []),
     ]
-    told = await strict.told()
-    assert told["why"] == (f"nightly is created at {fit[:7]}. Skipped newer commits: {missing[:7]}: lint is missing")
+    branch_state = await strict.branch_state()
+    assert branch_state["why"] == (
+        f"nightly is created at {fit[:7]}. Skipped newer commits: {missing[:7]}: lint is missing"
+    )
 
 
-async def test_a_branch_waits_where_it_is_until_something_newer_is_fit(strict: NightTown) -> None:
+async def test_a_branch_waits_where_it_is_until_something_newer_is_fit(strict: NightlyTown) -> None:
     first = strict.push("first")
     green(strict, first)
-    await strict.night()
+    await strict.nightly_run()
     second = strict.push("second")
-    await strict.night()
+    await strict.nightly_run()
     assert strict.head == first
-    told = await strict.told()
-    assert (told["sha"], told["trouble"]) == (first, "")
-    assert told["why"] == (
+    branch_state = await strict.branch_state()
+    assert (branch_state["sha"], branch_state["trouble"]) == (first, "")
+    assert branch_state["why"] == (
         f"the only new commit of main is not green: {second[:7]}: */branch is missing, lint is missing"
     )
     green(strict, second)
-    await strict.night()
+    await strict.nightly_run()
     assert strict.head == second
     assert strict.issues == []
 
 
-async def test_what_was_run_again_and_is_green_now_counts_as_it_is_now(strict: NightTown) -> None:
+async def test_what_was_run_again_and_is_green_now_counts_as_it_is_now(strict: NightlyTown) -> None:
     repo = strict.town.repo
     sha = strict.push()
     repo.set_status("hubot", sha, "cpu/branch", "failure")
     repo.add_workflow_run(sha, "CI", "failure", {"lint": "failure"}, by="hubot")
     green(strict, sha)
-    await strict.night()
+    await strict.nightly_run()
     assert strict.head == sha
 
 
-async def test_statuses_and_checks_are_read_to_their_last_page(strict: NightTown) -> None:
+async def test_statuses_and_checks_are_read_to_their_last_page(strict: NightlyTown) -> None:
     repo = strict.town.repo
     sha = strict.push()
     repo.set_status("hubot", sha, "first/branch", "failure")
@@ -141,61 +148,61 @@ async def test_statuses_and_checks_are_read_to_their_last_page(strict: NightTown
     repo.add_workflow_run(
         sha, "CI", "success", {"lint": "success", **{f"job {n}": "success" for n in range(130)}}, by="hubot"
     )
-    await strict.night()
+    await strict.nightly_run()
     assert strict.head is None
     assert (await strict.verdicts())[0] == ("Improve it", "red", ["first/branch red"])
 
 
-async def test_what_a_merge_brought_in_is_never_taken_by_itself(strict: NightTown) -> None:
+async def test_what_a_merge_brought_in_is_never_taken_by_itself(strict: NightlyTown) -> None:
     repo, git = strict.town.repo, strict.town.repo.git
     first = strict.push("first")
     green(strict, first)
-    await strict.night()
+    await strict.nightly_run()
     side = repo.push("side", by="hubot", onto=first)
     green(strict, side.sha)
     tip = strict.push("on main")
     merge = git.commit((tip, side.sha), {}, "Merge", strict.town.github.user("hubot"), strict.town.github.clock.now())
     repo.move("refs/heads/main", merge.sha, "hubot")
-    await strict.night()
+    await strict.nightly_run()
     assert strict.head == first
     assert [title for title, _, _ in await strict.verdicts()] == ["Merge", "on main"]
 
 
-async def test_a_branch_that_has_diverged_is_left_alone_and_told_of_once(place: NightTown) -> None:
+async def test_a_branch_that_has_diverged_is_left_alone_and_told_of_once(place: NightlyTown) -> None:
     place.push()
-    await place.night()
+    await place.nightly_run()
     stray = place.town.repo.push("nightly", by="hubot", message="A stray commit").sha
     tip = place.push()
-    await place.night()
+    await place.nightly_run()
     assert place.head == stray
     (issue,) = place.issues
     assert (issue.title, issue.state) == ("The branch nightly cannot be moved", "open")
     assert "it has commits that" in (issue.body or "")
-    assert "it has commits that" in (await place.told())["trouble"]
+    assert "it has commits that" in (await place.branch_state())["trouble"]
     (failed, *_) = await place.runs()
     assert failed.state == "failed"
     await place.hour()
-    await place.night()
+    await place.nightly_run()
     assert len(place.issues) == 1
     # Somebody deletes the branch, as the issue says.
     place.town.repo.move("refs/heads/nightly", None, "octocat")
     await place.hour()
     assert place.head == tip
     assert [issue.state for issue in place.issues] == ["closed"]
-    assert (await place.told())["trouble"] == ""
+    assert (await place.branch_state())["trouble"] == ""
 
 
 @pytest.mark.parametrize("made", [False, True])
 async def test_a_night_across_a_change_of_workflows_names_the_permission_that_it_needs(
-    place: NightTown, made: bool
+    place: NightlyTown, made: bool
 ) -> None:
     """GitHub says "Resource not accessible by integration", which names nothing."""
     first = None
     if made:
         first = place.push()
-        await place.night()
+        await place.nightly_run()
     sha = place.town.repo.push("main", {".github/workflows/ci.yml": "on: push"}, by="hubot").sha
-    await place.night()
+    await place.nightly_run()
     assert place.head == first
     (issue,) = place.issues
     needed = (
@@ -203,7 +210,7 @@ async def test_a_night_across_a_change_of_workflows_names_the_permission_that_it
         "App needs *Contents: write* and *Workflows: write*."
     ).casefold()
     assert needed in (issue.body or "").casefold()
-    assert "*Workflows: write*" in (await place.told())["trouble"]
+    assert "*Workflows: write*" in (await place.branch_state())["trouble"]
     assert "*Workflows: write*" in (await place.runs())[0].reason
     place.town.app.permissions["workflows"] = "write"
     place.town.github.tokens.expire_all()
@@ -211,45 +218,47 @@ async def test_a_night_across_a_change_of_workflows_names_the_permission_that_it
     assert (place.head, issue.state) == (sha, "closed")
 
 
-async def test_an_issue_that_a_person_closes_stays_closed_until_the_trouble_is_over_and_back(place: NightTown) -> None:
+async def test_an_issue_that_a_person_closes_stays_closed_until_the_trouble_is_over_and_back(
+    place: NightlyTown,
+) -> None:
     place.push()
-    await place.night()
+    await place.nightly_run()
     repo = place.town.repo
     fork_point = place.head
     assert fork_point is not None
     repo.push("nightly", by="hubot", message="A stray commit")
     place.push()
-    await place.night()
+    await place.nightly_run()
     place.issues[0].close("octocat")
-    await place.night()
+    await place.nightly_run()
     assert [issue.state for issue in place.issues] == ["closed"]
     repo.move("refs/heads/nightly", fork_point, "octocat")
-    await place.night()
+    await place.nightly_run()
     repo.push("nightly", by="hubot", message="Another stray commit")
     place.push()
-    await place.night()
+    await place.nightly_run()
     assert [issue.state for issue in place.issues] == ["closed", "open"]
 
 
 @pytest.mark.parametrize(
-    ("status", "message", "told"),
+    ("status", "message", "branch_state"),
     [
         (422, "Cannot update this protected ref.", "GitHub refused this: `Cannot update this protected ref.`"),
         (403, "Resource not accessible by integration", "GitHub denied this: the App needs"),
     ],
 )
 async def test_a_protected_branch_is_told_of_in_an_issue_that_closes_by_itself(
-    place: NightTown, status: int, message: str, told: str
+    place: NightlyTown, status: int, message: str, branch_state: str
 ) -> None:
     first = place.push()
-    await place.night()
+    await place.nightly_run()
     tip = place.push()
     fault = place.town.github.faults.add(*MOVE, status=status, message=message, times=None)
-    await place.night()
+    await place.nightly_run()
     assert place.head == first
     (issue,) = place.issues
     assert issue.state == "open"
-    assert told in (issue.body or "")
+    assert branch_state in (issue.body or "")
     assert place.town.repo.status(tip, "nightly") is None
     fault.times = fault.hits
     await place.hour()
@@ -258,16 +267,16 @@ async def test_a_protected_branch_is_told_of_in_an_issue_that_closes_by_itself(
 
 
 async def test_an_app_that_may_not_write_is_told_which_permission_it_lacks(url: str) -> None:
-    async with night_town(url, permissions={**PERMISSIONS, "contents": "read"}) as place:
+    async with nightly_town(url, permissions={**PERMISSIONS, "contents": "read"}) as place:
         place.push()
-        await place.night()
+        await place.nightly_run()
         assert place.head is None
         assert "*Contents: write*" in (place.issues[0].body or "")
 
 
-async def test_a_push_to_the_branch_between_look_and_move_is_not_overwritten(place: NightTown) -> None:
+async def test_a_push_to_the_branch_between_look_and_move_is_not_overwritten(place: NightlyTown) -> None:
     place.push()
-    await place.night()
+    await place.nightly_run()
     place.push()
     pause = place.town.github.faults.pause(*MOVE, when="before")
     await place.come_to_the_moment()
@@ -279,9 +288,9 @@ async def test_a_push_to_the_branch_between_look_and_move_is_not_overwritten(pla
     assert "it has commits that" in (place.issues[0].body or "")
 
 
-async def test_a_branch_that_somebody_moves_on_between_look_and_move_is_fine(place: NightTown) -> None:
+async def test_a_branch_that_somebody_moves_on_between_look_and_move_is_fine(place: NightlyTown) -> None:
     place.push()
-    await place.night()
+    await place.nightly_run()
     chosen = place.push()
     pause = place.town.github.faults.pause(*MOVE, when="before")
     await place.come_to_the_moment()
@@ -292,11 +301,11 @@ async def test_a_branch_that_somebody_moves_on_between_look_and_move_is_fine(pla
     await place.town.quiet()
     assert place.head == newer
     assert place.issues == []
-    assert (await place.told())["sha"] == newer
+    assert (await place.branch_state())["sha"] == newer
     assert place.town.repo.status(chosen, "nightly") is None
 
 
-async def test_a_push_to_main_between_look_and_move_waits_for_the_next_night(place: NightTown) -> None:
+async def test_a_push_to_main_between_look_and_move_waits_for_the_next_night(place: NightlyTown) -> None:
     chosen = place.push()
     pause = place.town.github.faults.pause(*MAKE, when="before")
     await place.come_to_the_moment()
@@ -305,36 +314,36 @@ async def test_a_push_to_main_between_look_and_move_waits_for_the_next_night(pla
     pause.resume()
     await place.town.quiet()
     assert place.head == chosen
-    await place.night()
+    await place.nightly_run()
     assert place.head == newer
 
 
-async def test_a_source_that_does_not_exist_is_named(place: NightTown) -> None:
+async def test_a_source_that_does_not_exist_is_named(place: NightlyTown) -> None:
     place.town.repo.move("refs/heads/main", None, "octocat")
-    await place.night()
+    await place.nightly_run()
     assert (await place.town.failures())[0].startswith("there is no branch main; set `from`")
 
 
 async def test_a_branch_in_a_folder_is_a_branch_like_any_other(url: str) -> None:
-    async with night_town(url, branch="labs/nightly") as place:
+    async with nightly_town(url, branch="labs/nightly") as place:
         place.push()
-        await place.night()
+        await place.nightly_run()
         second = place.push()
-        await place.night()
+        await place.nightly_run()
         assert place.head == second
 
 
-async def test_a_week_of_absence_is_caught_up_by_one_run(place: NightTown) -> None:
+async def test_a_week_of_absence_is_caught_up_by_one_run(place: NightlyTown) -> None:
     sha = place.push()
     place.time.ahead += 6 * 86400
-    await place.night()
+    await place.nightly_run()
     assert place.head == sha
     assert len(await place.runs()) == 1
 
 
-async def test_any_number_of_looks_announce_a_moment_once(place: NightTown) -> None:
+async def test_any_number_of_looks_announce_a_moment_once(place: NightlyTown) -> None:
     place.push()
-    await place.night()
+    await place.nightly_run()
     for _ in range(3):
         place.time.ahead += 60
         await place.town.bot.timers.tick()
@@ -343,11 +352,11 @@ async def test_any_number_of_looks_announce_a_moment_once(place: NightTown) -> N
 
 
 async def test_two_replicas_on_one_postgresql_tick_once(postgres_url: str) -> None:
-    async with night_town(postgres_url) as place, replica_of(place) as other:
+    async with nightly_town(postgres_url) as place, replica_of(place) as other:
         shas = []
         for _ in range(3):
             shas.append(place.push())
-            place.time.come_to(SCHEDULE.next_due(place.time()) + 1)
+            place.time.come_to(SCHEDULE.next_time(place.time()) + 1)
             await asyncio.gather(place.town.bot.timers.tick(), other.timers.tick(), other.timers.tick())
             await place.town.quiet()
         assert place.head == shas[-1]
@@ -357,11 +366,11 @@ async def test_two_replicas_on_one_postgresql_tick_once(postgres_url: str) -> No
         assert [names.count("nightly") for names in contexts] == [1, 1, 1]
 
 
-async def test_the_api_and_the_metrics_tell_of_the_timer(place: NightTown) -> None:
+async def test_the_api_and_the_metrics_tell_of_the_timer(place: NightlyTown) -> None:
     sha = place.push()
     status, _, before = await place.town.ask(f"{API}/timers")
     assert (status, before["timers"][0]["outcome"], before["timers"][0]["last_run"]) == (200, "never", None)
-    await place.night()
+    await place.nightly_run()
     _, _, after = await place.town.ask(f"{API}/timers")
     (timer,) = after["timers"]
     assert (timer["name"], timer["schedule"]) == ("nightly", str(SCHEDULE))
@@ -380,7 +389,7 @@ def number_in(measured: str, name: str) -> float:
     return next(float(line.split()[-1]) for line in measured.splitlines() if line.startswith(name))
 
 
-async def test_two_runs_that_are_asked_for_in_one_second_both_tell_labs_what_to_test(place: NightTown) -> None:
+async def test_two_runs_that_are_asked_for_in_one_second_both_tell_labs_what_to_test(place: NightlyTown) -> None:
     moment = int(place.time()) + 10
     for title in ("one", "two"):
         sha = place.push(title)

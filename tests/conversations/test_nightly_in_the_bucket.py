@@ -12,7 +12,7 @@ import pytest
 from tests.bucket import World, point_to
 from tests.conversations.branches import API
 from tests.conversations.lab import CHECK, LabTown, junit
-from tests.conversations.nights import NightTown, night_town
+from tests.conversations.nightly_runs import NightlyTown, nightly_town
 from tests.conversations.town import REPOSITORY
 from tests.robustness.gate import Gate, gate
 
@@ -23,7 +23,7 @@ KEY = f"results/{REPOSITORY}/nightly.json"
 class Bench:
     """A town whose nightly branch a lab tests, and the way from the bot to the lab's bucket."""
 
-    place: NightTown
+    place: NightlyTown
     bucket: World
     gate: Gate
 
@@ -47,28 +47,28 @@ class Bench:
 async def bench(sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     async with gate(aws_world.server) as opened:
         point_to(opened.url, monkeypatch)
-        async with night_town(sqlite_url, bucket=aws_world) as place:
+        async with nightly_town(sqlite_url, bucket=aws_world) as place:
             yield Bench(place, aws_world, opened)
 
 
 async def test_a_lab_reads_in_its_bucket_what_the_api_tells(bench: Bench) -> None:
     place = bench.place
     first = place.push("The first")
-    await place.night()
+    await place.nightly_run()
     assert (bench.read()["sha"], bench.read()["previous_sha"]) == (first, None)
     place.push("The second")
     third = place.push("The third")
-    await place.night()
-    told = await place.told()
+    await place.nightly_run()
+    branch_state = await place.branch_state()
     assert bench.read() == {
         "repository": REPOSITORY,
         "branch": "nightly",
         "sha": third,
         "previous_sha": first,
-        "moved_at": told["moved_at"],
+        "moved_at": branch_state["moved_at"],
         "commits": 2,
     }
-    assert {name: told[name] for name in bench.read() if name != "repository"} == {
+    assert {name: branch_state[name] for name in bench.read() if name != "repository"} == {
         name: value for name, value in bench.read().items() if name != "repository"
     }
     assert await place.town.failures() == []
@@ -76,23 +76,23 @@ async def test_a_lab_reads_in_its_bucket_what_the_api_tells(bench: Bench) -> Non
 
 async def test_the_file_is_read_once_a_night_and_written_where_the_branch_has_moved(bench: Bench) -> None:
     bench.place.push()
-    await bench.place.night()
+    await bench.place.nightly_run()
     assert bench.asked == ["GET", "PUT"]
-    await bench.place.night()
+    await bench.place.nightly_run()
     assert bench.asked == ["GET", "PUT", "GET"]
     bench.place.push()
-    await bench.place.night()
+    await bench.place.nightly_run()
     assert bench.asked == ["GET", "PUT", "GET", "GET", "PUT"]
 
 
 async def test_a_file_that_somebody_removes_or_changes_is_right_again_after_the_next_night(bench: Bench) -> None:
     sha = bench.place.push()
-    await bench.place.night()
+    await bench.place.nightly_run()
     bench.bucket.s3.delete_object(Bucket=bench.bucket.name, Key=KEY)
-    await bench.place.night()
+    await bench.place.nightly_run()
     assert bench.read()["sha"] == sha
     bench.bucket.put(KEY, b'{"sha": "of somebody else"}')
-    await bench.place.night()
+    await bench.place.nightly_run()
     assert bench.read()["sha"] == sha
 
 
@@ -100,7 +100,7 @@ async def test_a_lab_tests_the_commit_that_it_reads_and_the_file_is_taken_for_no
     place = bench.place
     lab = LabTown(place.town, bench.bucket, place.time)
     place.push()
-    await place.night()
+    await place.nightly_run()
     await lab.settle()
     lab.upload(bench.read()["sha"], {"ops.xml": junit(test_add="passed")})
     await lab.settle()
@@ -115,15 +115,15 @@ async def test_a_bucket_that_refuses_keeps_nothing_else_from_being_done_and_is_t
     place, server = bench.place, bench.bucket.server
     server.forbid(bench.bucket.name, "s3:PutObject")
     sha = place.push()
-    await place.night()
-    assert (place.head, (await place.told())["sha"]) == (sha, sha)
+    await place.nightly_run()
+    assert (place.head, (await place.branch_state())["sha"]) == (sha, sha)
     assert place.town.repo.status(sha, "nightly") is not None
     denied = "s3:PutObject is denied, by the bucket's policy or because no policy allows it to these credentials"
     assert f"bucket {bench.bucket.name}: {denied}" in await bench.reason()
     # Neither is an issue: it is opened and closed as ever.
     place.town.repo.push("nightly", by="hubot", message="A stray commit")
     place.push()
-    await place.night()
+    await place.nightly_run()
     assert [issue.state for issue in place.issues] == ["open"]
     server.forbid(bench.bucket.name)
     place.town.repo.move("refs/heads/nightly", None, "octocat")
@@ -135,26 +135,26 @@ async def test_a_bucket_that_refuses_keeps_nothing_else_from_being_done_and_is_t
 async def test_where_the_branch_cannot_be_moved_the_file_says_where_it_is(bench: Bench) -> None:
     place = bench.place
     place.push()
-    await place.night()
+    await place.nightly_run()
     stray = place.town.repo.push("nightly", by="hubot", message="A stray commit").sha
     place.push()
-    await place.night()
+    await place.nightly_run()
     assert bench.read()["sha"] == stray
 
 
 async def test_a_bucket_that_is_away_gets_the_file_when_it_is_back(bench: Bench) -> None:
     away = bench.gate.faults.add("PUT", f"/{bench.bucket.name}/{KEY}", status=503, message="SlowDown", times=3)
     sha = bench.place.push()
-    await bench.place.night()
+    await bench.place.nightly_run()
     assert away.hits == 3
     assert bench.read()["sha"] == sha
     assert await bench.place.town.failures() == []
 
 
 async def test_without_labs_there_is_nothing_to_write(sqlite_url: str) -> None:
-    async with night_town(sqlite_url) as place:
+    async with nightly_town(sqlite_url) as place:
         place.push()
-        await place.night()
+        await place.nightly_run()
         (run,) = await place.runs()
         kinds = [effect.kind for plan in run.plans for effect in plan.effects]
         assert kinds == ["MoveBranch", "StoreRecord", "StoreRecord", "MarkNightly"]

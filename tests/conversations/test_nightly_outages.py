@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bot.engine.retry import MAX_TRIES
-from tests.conversations.nights import NightTown, night_town
+from tests.conversations.nightly_runs import NightlyTown, nightly_town
 from tests.waiting import until
 
 MOVE = "PATCH", "/repos/{owner}/{repo}/git/refs/{ref}"
@@ -19,12 +19,12 @@ UNKNOWN = "DELETE FROM nightjar_records WHERE key = 'repository:octocat/compiler
 
 
 @pytest.fixture
-async def place(sqlite_url: str) -> AsyncIterator[NightTown]:
-    async with night_town(sqlite_url) as here:
+async def place(sqlite_url: str) -> AsyncIterator[NightlyTown]:
+    async with nightly_town(sqlite_url) as here:
         yield here
 
 
-async def all_tries(place: NightTown) -> None:
+async def all_tries(place: NightlyTown) -> None:
     """Wait until the last run of the timer has had all its tries, without the pauses between them."""
     engine = place.town.bot.engine
 
@@ -35,7 +35,7 @@ async def all_tries(place: NightTown) -> None:
     await until(over)
 
 
-async def many_tries(place: NightTown) -> None:
+async def many_tries(place: NightlyTown) -> None:
     """Wait until the last run of the timer was tried more often than what GitHub answers is tried at all."""
     engine = place.town.bot.engine
 
@@ -46,12 +46,12 @@ async def many_tries(place: NightTown) -> None:
     await until(over)
 
 
-async def test_a_github_that_is_down_at_the_moment_gets_the_move_when_it_is_back(place: NightTown) -> None:
+async def test_a_github_that_is_down_at_the_moment_gets_the_move_when_it_is_back(place: NightlyTown) -> None:
     place.push()
-    await place.night()
+    await place.nightly_run()
     sha = place.push()
     down = place.town.github.faults.add("*", "*", status=502, times=5)
-    await place.night()
+    await place.nightly_run()
     assert down.hits == 5
     assert place.head == sha
     assert place.issues == []
@@ -59,10 +59,10 @@ async def test_a_github_that_is_down_at_the_moment_gets_the_move_when_it_is_back
 
 
 async def test_a_github_that_is_down_for_long_uses_up_no_tries_and_gets_the_move_when_it_is_back(
-    place: NightTown,
+    place: NightlyTown,
 ) -> None:
     place.push()
-    await place.night()
+    await place.nightly_run()
     sha = place.push()
     await place.town.quiet()
     down = place.town.github.faults.add("*", "*", drop="before", times=None)
@@ -78,11 +78,11 @@ async def test_a_github_that_is_down_for_long_uses_up_no_tries_and_gets_the_move
     assert place.issues == []  # there was nothing that people could do
 
 
-async def test_a_github_that_is_down_at_the_very_first_moment_is_asked_again_a_minute_later(place: NightTown) -> None:
+async def test_a_github_that_is_down_at_the_very_first_moment_is_asked_again_a_minute_later(place: NightlyTown) -> None:
     # As if GitHub had not said which id the repository has when the bot started, either.
     await place.town.bot.engine.database.connector.execute_query_async(UNKNOWN)
     down = place.town.github.faults.add("GET", "/repos/{owner}/{repo}", status=502, times=None)
-    await place.night()
+    await place.nightly_run()
     assert await place.runs() == []
     down.times = down.hits
     place.time.ahead += 60
@@ -91,29 +91,29 @@ async def test_a_github_that_is_down_at_the_very_first_moment_is_asked_again_a_m
     assert place.head == place.town.repo.branch("main")
 
 
-async def test_an_answer_that_was_lost_is_not_taken_for_trouble(place: NightTown) -> None:
+async def test_an_answer_that_was_lost_is_not_taken_for_trouble(place: NightlyTown) -> None:
     first = place.push()
     place.town.github.faults.add(*MAKE, drop="after")
-    await place.night()
+    await place.nightly_run()
     second = place.push()
     place.town.github.faults.add(*MOVE, drop="after")
-    await place.night()
+    await place.nightly_run()
     assert place.head == second
-    told = await place.told()
-    assert (told["sha"], told["previous_sha"], told["commits"]) == (second, first, 1)
+    branch_state = await place.branch_state()
+    assert (branch_state["sha"], branch_state["previous_sha"], branch_state["commits"]) == (second, first, 1)
     assert place.issues == []
     assert await place.town.failures() == []
 
 
-async def test_a_commit_that_takes_no_status_has_it_within_the_hour_that_it_does(place: NightTown) -> None:
+async def test_a_commit_that_takes_no_status_has_it_within_the_hour_that_it_does(place: NightlyTown) -> None:
     sha = place.push()
     await place.town.quiet()
     refused = place.town.github.faults.add(*MARK, status=403, message="Not accessible", times=2)
-    for passed in (place.night, place.hour):
+    for passed in (place.nightly_run, place.hour):
         await passed()
         assert place.town.repo.status(sha, "nightly") is None
         assert (await place.runs())[0].state == "failed"
-    before = await place.told()
+    before = await place.branch_state()
     for _ in range(3):
         await place.hour()
     assert refused.hits == 2
@@ -121,13 +121,13 @@ async def test_a_commit_that_takes_no_status_has_it_within_the_hour_that_it_does
     assert status is not None
     assert (status.description or "").startswith("the branch nightly moved here on 20")
     assert [one.context for one in place.town.repo.all_statuses(sha)].count("nightly") == 1
-    assert (await place.told())["moved_at"] == before["moved_at"]
+    assert (await place.branch_state())["moved_at"] == before["moved_at"]
     assert [run.state for run in await place.runs()] == ["done", "failed", "failed"]
 
 
-async def test_a_move_says_where_the_branch_is_so_nothing_is_asked_after_it(place: NightTown) -> None:
+async def test_a_move_says_where_the_branch_is_so_nothing_is_asked_after_it(place: NightlyTown) -> None:
     first = place.push()
-    await place.night()
+    await place.nightly_run()
     place.push()
     second = place.push()
     pause = place.town.github.faults.pause(*MOVE, when="after")
@@ -137,26 +137,26 @@ async def test_a_move_says_where_the_branch_is_so_nothing_is_asked_after_it(plac
     pause.resume()
     await place.town.quiet()
     assert (await place.runs())[0].state == "done"
-    told = await place.told()
-    assert (told["sha"], told["previous_sha"], told["commits"]) == (second, first, 2)
+    branch_state = await place.branch_state()
+    assert (branch_state["sha"], branch_state["previous_sha"], branch_state["commits"]) == (second, first, 2)
 
 
-async def test_a_branch_that_somebody_else_has_moved_is_not_said_to_be_moved_by_us(place: NightTown) -> None:
+async def test_a_branch_that_somebody_else_has_moved_is_not_said_to_be_moved_by_us(place: NightlyTown) -> None:
     place.push()
-    await place.night()
+    await place.nightly_run()
     theirs = place.push()
     place.town.repo.move("refs/heads/nightly", theirs, "octocat")
-    await place.night()
-    told = await place.told()
-    assert (told["sha"], told["moved_at"]) == (theirs, None)
+    await place.nightly_run()
+    branch_state = await place.branch_state()
+    assert (branch_state["sha"], branch_state["moved_at"]) == (theirs, None)
     assert place.town.repo.status(theirs, "nightly") is None
 
 
-async def test_an_issue_of_which_the_answer_was_lost_is_not_opened_twice(place: NightTown) -> None:
+async def test_an_issue_of_which_the_answer_was_lost_is_not_opened_twice(place: NightlyTown) -> None:
     place.push()
-    await place.night()
+    await place.nightly_run()
     place.town.repo.push("nightly", by="hubot", message="A stray commit")
     place.push()
     place.town.github.faults.add("POST", "/repos/{owner}/{repo}/issues", drop="after")
-    await place.night()
+    await place.nightly_run()
     assert [issue.state for issue in place.issues] == ["open"]

@@ -30,8 +30,8 @@ def labels(pull: PullRequest) -> list[str]:
 
 def deeds(here: Town) -> Counter[str]:
     """Return how often the bot put labels on and took them off."""
-    told = [d for d in here.github.webhooks.deliveries if d.event == "pull_request" and "label" in d.body]
-    return Counter(str(d.action) for d in told if d.body["sender"]["login"] == BOT)
+    message = [d for d in here.github.webhooks.deliveries if d.event == "pull_request" and "label" in d.body]
+    return Counter(str(d.action) for d in message if d.body["sender"]["login"] == BOT)
 
 
 async def test_it_comes_when_everything_is_there_and_goes_with_a_push(here: Town) -> None:
@@ -129,11 +129,11 @@ async def test_a_burst_of_checks_is_looked_at_once_more(here: Town) -> None:
     report(here, pull)
     await here.github.delivered()
 
-    async def hints_are_taken() -> bool:
-        told = await here.bot.engine.journal.recent(limit=500)
-        return all(one.settled for one in told if one.event == "status")
+    async def triggers_are_ingested() -> bool:
+        message = await here.bot.engine.journal.recent(limit=500)
+        return all(one.settled for one in message if one.event == "status")
 
-    await until(hints_are_taken)
+    await until(triggers_are_ingested)
     held.resume()
     await here.quiet()
     assert labels(pull) == [LABEL]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bot.results.deliveries import CHECK_DUE
+from bot.results.deliveries import CHECK_EVENT
 from bot.results.model import TargetKey
 from bot.results.service import RESULTS
 from sandbox.model.issues import Issue
@@ -24,7 +24,7 @@ MANY = 30
 
 
 @dataclass
-class Nights:
+class NightlyRuns:
     """A lab in a town, and the places where the bot tells what it broke."""
 
     place: LabTown
@@ -36,9 +36,9 @@ class Nights:
         verdicts = {name: "AssertionError: 3 != 4" if name in failed else "passed" for name in names}
         self.place.upload(sha, {"ops.xml": junit(**verdicts)}, suite=suite, **values)
 
-    async def night(self, *failed: str, relax: Sequence[str] | None = None, tests: int = 4) -> str:
+    async def nightly_run(self, *failed: str, relax: Sequence[str] | None = None, tests: int = 4) -> str:
         """Let a lab test a new commit of the nightly branch, one suite or two, and wait for what comes of it."""
-        sha = self.place.night()
+        sha = self.place.nightly_run()
         self.upload(sha, *failed, tests=tests)
         if relax is not None:
             self.upload(sha, *relax, suite="relax")
@@ -46,7 +46,7 @@ class Nights:
         return sha
 
     @property
-    def told(self) -> list[str]:
+    def reply_text(self) -> list[str]:
         """Return the first lines of all messages in the channel."""
         return [said.splitlines()[0] for said in self.channels.discord.said]
 
@@ -63,7 +63,7 @@ class Nights:
 
 
 @pytest.fixture
-async def nights(tmp_path: Path, aws_world: World) -> AsyncIterator[Nights]:
+async def nightly_runs(tmp_path: Path, aws_world: World) -> AsyncIterator[NightlyRuns]:
     async with (
         channels() as opened,
         lab_town(
@@ -74,15 +74,15 @@ async def nights(tmp_path: Path, aws_world: World) -> AsyncIterator[Nights]:
             environment=opened.environment,
         ) as place,
     ):
-        yield Nights(place, opened)
+        yield NightlyRuns(place, opened)
 
 
-async def test_a_regression_is_told_when_it_is_confirmed_and_when_it_ends(nights: Nights) -> None:
-    first = await nights.night(relax=[])
-    second = await nights.night("test_a", "test_b", relax=["test_a"])
-    assert nights.told == []
-    third = await nights.night("test_a", "test_b", relax=["test_a"])
-    (said,) = nights.channels.discord.said
+async def test_a_regression_is_told_when_it_is_confirmed_and_when_it_ends(nightly_runs: NightlyRuns) -> None:
+    first = await nightly_runs.nightly_run(relax=[])
+    second = await nightly_runs.nightly_run("test_a", "test_b", relax=["test_a"])
+    assert nightly_runs.reply_text == []
+    third = await nightly_runs.nightly_run("test_a", "test_b", relax=["test_a"])
+    (said,) = nightly_runs.channels.discord.said
     since = f"since {second[:7]}; it passed at {first[:7]} (details)"
     assert said.splitlines() == [
         f"❌ 3 tests began to fail on {WHERE} at nightly commit {third[:7]} (details)",
@@ -92,148 +92,162 @@ async def test_a_regression_is_told_when_it_is_confirmed_and_when_it_ends(nights
         "New failures are confirmed: they failed in two runs in a row, after a run in which they passed.",
         "Questions about this lab: @example-lab-ci (not notified).",
     ]
-    page = f"{nights.place.town.github.url}/{REPOSITORY}"
-    (message,) = nights.channels.discord.messages
+    page = f"{nightly_runs.place.town.github.url}/{REPOSITORY}"
+    (message,) = nightly_runs.channels.discord.messages
     assert f"<{page}/commit/{third}/checks>" in message["content"]
     assert f"<{page}/compare/{first}...{second}>" in message["embeds"][0]["description"]
-    issue = nights.issue
+    issue = nightly_runs.issue
     assert (issue.title, issue.state, issue.comments) == (f"Regressions on {WHERE}", "open", [])
     assert f"- `operators`: 2 tests, since `{second[:7]}`" in (issue.body or "")
     assert "`@example-lab-ci`" in (issue.body or "")
 
-    await nights.night("test_a", "test_b", relax=["test_a"])
-    assert len(nights.told) == 1
-    fifth = await nights.night("test_b", relax=[])
-    assert nights.told[1:] == [f"❌ 2 tests recovered on {WHERE} at nightly commit {fifth[:7]} (details)"]
-    assert "1 test fails still, as reported before." in nights.channels.discord.said[1]
+    await nightly_runs.nightly_run("test_a", "test_b", relax=["test_a"])
+    assert len(nightly_runs.reply_text) == 1
+    fifth = await nightly_runs.nightly_run("test_b", relax=[])
+    assert nightly_runs.reply_text[1:] == [f"❌ 2 tests recovered on {WHERE} at nightly commit {fifth[:7]} (details)"]
+    assert "1 test fails still, as reported before." in nightly_runs.channels.discord.said[1]
     assert (issue.state, len(issue.comments)) == ("open", 1)
     assert "test_a" not in (issue.body or "")
-    sixth = await nights.night(relax=[])
-    assert nights.told[2:] == [f"✅ 1 test recovered on {WHERE} at nightly commit {sixth[:7]} (details)"]
+    sixth = await nightly_runs.nightly_run(relax=[])
+    assert nightly_runs.reply_text[2:] == [f"✅ 1 test recovered on {WHERE} at nightly commit {sixth[:7]} (details)"]
     assert (issue.state, len(issue.comments)) == ("closed", 2)
-    assert await nights.place.town.failures() == []
+    assert await nightly_runs.place.town.failures() == []
 
 
-async def test_many_failures_at_once_are_told_as_one(nights: Nights) -> None:
+async def test_many_failures_at_once_are_told_as_one(nightly_runs: NightlyRuns) -> None:
     many = [f"test_{n}" for n in range(MANY)]
-    first = await nights.night(tests=100)
-    second = await nights.night(*many, tests=100)
-    await nights.night(*many, tests=100)
-    (said,) = nights.channels.discord.said
+    first = await nightly_runs.nightly_run(tests=100)
+    second = await nightly_runs.nightly_run(*many, tests=100)
+    await nightly_runs.nightly_run(*many, tests=100)
+    (said,) = nightly_runs.channels.discord.said
     assert said.splitlines() == [
         f"❌ 30 tests fail at once on {WHERE} at nightly commit {second[:7]} (details)",
         f"- operators: 30 tests fail at once, since {second[:7]}; probably one cause, so none of them is "
         "confirmed (details)",
         "Questions about this lab: @example-lab-ci (not notified).",
     ]
-    assert "confirmed" not in (nights.issue.body or "")
-    assert f"/compare/{first}...{second}" in (nights.issue.body or "")
-    last = await nights.night(tests=100)
-    assert nights.told[1:] == [f"✅ 30 tests recovered on {WHERE} at nightly commit {last[:7]} (details)"]
-    assert nights.issue.state == "closed"
+    assert "confirmed" not in (nightly_runs.issue.body or "")
+    assert f"/compare/{first}...{second}" in (nightly_runs.issue.body or "")
+    last = await nightly_runs.nightly_run(tests=100)
+    assert nightly_runs.reply_text[1:] == [f"✅ 30 tests recovered on {WHERE} at nightly commit {last[:7]} (details)"]
+    assert nightly_runs.issue.state == "closed"
 
 
-async def test_of_a_lab_that_is_broken_people_are_not_told(nights: Nights) -> None:
+async def test_of_a_lab_that_is_broken_people_are_not_told(nightly_runs: NightlyRuns) -> None:
     everything = [f"test_{chr(97 + n)}" for n in range(20)]
-    await nights.night(tests=20)
+    await nightly_runs.nightly_run(tests=20)
     for _ in range(2):
-        sha = await nights.night(*everything, tests=20)
-    assert "Lab setup problem" in str(nights.place.check(sha).title)
-    assert (nights.told, nights.issues) == ([], [])
+        sha = await nightly_runs.nightly_run(*everything, tests=20)
+    assert "Lab setup problem" in str(nightly_runs.place.check(sha).title)
+    assert (nightly_runs.reply_text, nightly_runs.issues) == ([], [])
 
 
-async def test_each_target_of_each_lab_has_a_message_of_its_own(nights: Nights) -> None:
+async def test_each_target_of_each_lab_has_a_message_of_its_own(nightly_runs: NightlyRuns) -> None:
     places = ((LAB, TARGET), (LAB, "adreno"), ("example-lab-2", "adreno"))
     for failed in ([], ["test_a"], ["test_a"]):
-        sha = nights.place.night()
+        sha = nightly_runs.place.nightly_run()
         for lab, target in places:
-            nights.upload(sha, *failed, lab=lab, target=target)
-        await nights.place.settle()
-    assert sorted(nights.told) == sorted(
+            nightly_runs.upload(sha, *failed, lab=lab, target=target)
+        await nightly_runs.place.settle()
+    assert sorted(nightly_runs.reply_text) == sorted(
         f"❌ 1 test began to fail on {lab}/{target} at nightly commit {sha[:7]} (details)" for lab, target in places
     )
-    assert sorted(issue.title for issue in nights.issues) == sorted(f"Regressions on {'/'.join(at)}" for at in places)
+    assert sorted(issue.title for issue in nightly_runs.issues) == sorted(
+        f"Regressions on {'/'.join(at)}" for at in places
+    )
 
 
-async def test_what_fails_in_a_pull_request_is_nothing_of_the_nightly_branch(nights: Nights) -> None:
-    night = await nights.night()
-    nights.place.town.repo.push("main", onto=night, by="octocat")
-    pull = nights.place.town.repo.open_pull_request("octocat")
+async def test_what_fails_in_a_pull_request_is_nothing_of_the_nightly_branch(nightly_runs: NightlyRuns) -> None:
+    nightly_run = await nightly_runs.nightly_run()
+    nightly_runs.place.town.repo.push("main", onto=nightly_run, by="octocat")
+    pull = nightly_runs.place.town.repo.open_pull_request("octocat")
     for _ in range(2):
-        nights.upload(pull.head_sha, "test_a", pull_request=pull.number)
-        await nights.place.settle()
-        assert str(nights.place.check(pull.head_sha).title).startswith("1 new failure")
+        nightly_runs.upload(pull.head_sha, "test_a", pull_request=pull.number)
+        await nightly_runs.place.settle()
+        assert str(nightly_runs.place.check(pull.head_sha).title).startswith("1 new failure")
         pull.push()
-        await nights.place.town.quiet()
-    assert (nights.told, nights.issues) == ([], [])
+        await nightly_runs.place.town.quiet()
+    assert (nightly_runs.reply_text, nightly_runs.issues) == ([], [])
 
 
-async def test_nothing_is_told_twice_whatever_is_looked_at_again(nights: Nights) -> None:
-    shas = [await nights.night(), await nights.night("test_a"), await nights.night("test_a")]
-    assert len(nights.told) == 1
-    written = len(nights.place.town.github.requests.writes)
-    nights.place.check(shas[-1]).press("hubot", "re-check")
-    await nights.place.town.quiet()
-    engine = nights.place.town.bot.engine
+async def test_nothing_is_told_twice_whatever_is_looked_at_again(nightly_runs: NightlyRuns) -> None:
+    shas = [
+        await nightly_runs.nightly_run(),
+        await nightly_runs.nightly_run("test_a"),
+        await nightly_runs.nightly_run("test_a"),
+    ]
+    assert len(nightly_runs.reply_text) == 1
+    written = len(nightly_runs.place.town.github.requests.writes)
+    nightly_runs.place.check(shas[-1]).press("hubot", "re-check")
+    await nightly_runs.place.town.quiet()
+    engine = nightly_runs.place.town.bot.engine
     for record in await engine.journal.recent(limit=500):
-        if record.event == CHECK_DUE.name:
+        if record.event == CHECK_EVENT.name:
             await engine.replay(record.guid)
     for sha in shas:
-        nights.place.town.bot.services.part(RESULTS).store.touch(TargetKey(REPOSITORY, LAB, TARGET), sha)
-    await nights.place.settle()
+        nightly_runs.place.town.bot.services.part(RESULTS).store.touch(TargetKey(REPOSITORY, LAB, TARGET), sha)
+    await nightly_runs.place.settle()
     for sha in shas:
-        nights.upload(sha, *([] if sha == shas[0] else ["test_a"]), attempt=2)
-    await nights.place.settle()
-    assert len(nights.told) == 1
-    issues = [str(write) for write in nights.place.town.github.requests.writes[written:] if "/issues" in str(write)]
+        nightly_runs.upload(sha, *([] if sha == shas[0] else ["test_a"]), attempt=2)
+    await nightly_runs.place.settle()
+    assert len(nightly_runs.reply_text) == 1
+    issues = [
+        str(write) for write in nightly_runs.place.town.github.requests.writes[written:] if "/issues" in str(write)
+    ]
     assert issues == []
-    assert await nights.place.town.failures() == []
+    assert await nightly_runs.place.town.failures() == []
 
 
-async def test_an_issue_that_could_not_be_written_is_made_good_by_the_next_night(nights: Nights) -> None:
-    faults = nights.place.town.github.faults
-    await nights.night()
-    await nights.night("test_a")
+async def test_an_issue_that_could_not_be_written_is_made_good_by_the_next_night(nightly_runs: NightlyRuns) -> None:
+    faults = nightly_runs.place.town.github.faults
+    await nightly_runs.nightly_run()
+    await nightly_runs.nightly_run("test_a")
     faults.add("POST", "/repos/{owner}/{repo}/issues", status=403, message="Not accessible")
-    await nights.night("test_a")
-    assert (len(nights.told), nights.issues) == (1, [])
-    await nights.night("test_a")
-    assert "1 test" in (nights.issue.body or "")
+    await nightly_runs.nightly_run("test_a")
+    assert (len(nightly_runs.reply_text), nightly_runs.issues) == (1, [])
+    await nightly_runs.nightly_run("test_a")
+    assert "1 test" in (nightly_runs.issue.body or "")
     faults.add("PATCH", "/repos/{owner}/{repo}/issues/{issue_number}", status=403, message="Not accessible")
-    await nights.night()
-    assert (len(nights.told), nights.issue.state) == (2, "open")
-    await nights.night()
-    assert nights.issue.state == "closed"
-    written = len(nights.place.town.github.requests.writes)
-    await nights.night()
-    assert not [str(write) for write in nights.place.town.github.requests.writes[written:] if "/issues" in str(write)]
-    assert len(nights.told) == 2
+    await nightly_runs.nightly_run()
+    assert (len(nightly_runs.reply_text), nightly_runs.issue.state) == (2, "open")
+    await nightly_runs.nightly_run()
+    assert nightly_runs.issue.state == "closed"
+    written = len(nightly_runs.place.town.github.requests.writes)
+    await nightly_runs.nightly_run()
+    assert not [
+        str(write) for write in nightly_runs.place.town.github.requests.writes[written:] if "/issues" in str(write)
+    ]
+    assert len(nightly_runs.reply_text) == 2
 
 
-async def test_what_comes_once_a_night_was_told_is_told_with_the_next_one(nights: Nights) -> None:
-    await nights.night(relax=[])
-    bad = await nights.night("test_a", relax=["test_b"])
-    third = nights.place.night()
-    nights.upload(third, "test_a")
-    await nights.place.settle()
-    assert nights.told == []  # the second suite is still waited for
-    await nights.place.look(later=7 * 3600)
-    assert nights.told == [f"❌ 1 test began to fail on {WHERE} at nightly commit {third[:7]} (details)"]
-    nights.upload(third, "test_b", suite="relax")
-    await nights.place.settle()
-    assert len(nights.told) == 1
-    fourth = await nights.night("test_a", relax=["test_b"])
-    assert nights.told[1:] == [f"❌ 1 test began to fail on {WHERE} at nightly commit {fourth[:7]} (details)"]
-    assert f"relax, since {bad[:7]}" in nights.channels.discord.said[1]
+async def test_what_comes_once_a_night_was_told_is_told_with_the_next_one(nightly_runs: NightlyRuns) -> None:
+    await nightly_runs.nightly_run(relax=[])
+    bad = await nightly_runs.nightly_run("test_a", relax=["test_b"])
+    third = nightly_runs.place.nightly_run()
+    nightly_runs.upload(third, "test_a")
+    await nightly_runs.place.settle()
+    assert nightly_runs.reply_text == []  # the second suite is still waited for
+    await nightly_runs.place.scan(later=7 * 3600)
+    assert nightly_runs.reply_text == [f"❌ 1 test began to fail on {WHERE} at nightly commit {third[:7]} (details)"]
+    nightly_runs.upload(third, "test_b", suite="relax")
+    await nightly_runs.place.settle()
+    assert len(nightly_runs.reply_text) == 1
+    fourth = await nightly_runs.nightly_run("test_a", relax=["test_b"])
+    assert nightly_runs.reply_text[1:] == [
+        f"❌ 1 test began to fail on {WHERE} at nightly commit {fourth[:7]} (details)"
+    ]
+    assert f"relax, since {bad[:7]}" in nightly_runs.channels.discord.said[1]
 
 
-async def test_a_night_that_comes_late_is_told_with_the_newest_and_never_as_if_it_were_today(nights: Nights) -> None:
-    first, second, third, fourth = (nights.place.night() for _ in range(4))
+async def test_a_night_that_comes_late_is_told_with_the_newest_and_never_as_if_it_were_today(
+    nightly_runs: NightlyRuns,
+) -> None:
+    first, second, third, fourth = (nightly_runs.place.nightly_run() for _ in range(4))
     for sha, failed in ((first, []), (fourth, ["test_b"]), (third, ["test_a", "test_b"])):
-        nights.upload(sha, *failed)
-        await nights.place.settle()
-    assert nights.told == [f"❌ 1 test began to fail on {WHERE} at nightly commit {fourth[:7]} (details)"]
-    nights.upload(second, "test_a")
-    await nights.place.settle()
-    assert "1 failure confirmed" in str(nights.place.checks(third, CHECK)[-1].title)
-    assert len(nights.told) == 1
+        nightly_runs.upload(sha, *failed)
+        await nightly_runs.place.settle()
+    assert nightly_runs.reply_text == [f"❌ 1 test began to fail on {WHERE} at nightly commit {fourth[:7]} (details)"]
+    nightly_runs.upload(second, "test_a")
+    await nightly_runs.place.settle()
+    assert "1 failure confirmed" in str(nightly_runs.place.checks(third, CHECK)[-1].title)
+    assert len(nightly_runs.reply_text) == 1

@@ -10,7 +10,7 @@ import pytest
 
 from sandbox import PullRequest
 from sandbox.model.checks import CheckRun
-from tests.conversations.nights import night_town
+from tests.conversations.nightly_runs import nightly_town
 from tests.conversations.town import Town, town
 
 FILE = ".github/nightjar.yaml"
@@ -44,8 +44,8 @@ async def faults(here: Town) -> float:
     """Return what the metrics tell of the repository's file."""
     async with aiohttp.ClientSession() as session, session.get(f"{here.url}/metrics") as response:
         lines = (await response.text()).splitlines()
-    (told,) = [line for line in lines if line.startswith("nightjar_repository_file_faults{")]
-    return float(told.rpartition(" ")[2])
+    (reply_text,) = [line for line in lines if line.startswith("nightjar_repository_file_faults{")]
+    return float(reply_text.rpartition(" ")[2])
 
 
 async def test_what_is_on_the_default_branch_holds_until_it_is_removed(here: Town) -> None:
@@ -192,15 +192,15 @@ async def test_a_repository_whose_file_the_operator_refuses_is_left_alone(tmp_pa
 
 async def test_what_the_nightly_branch_requires_may_be_said_there(tmp_path: Path) -> None:
     files = {FILE: 'nightly: {require: ["gpu"]}\n'}
-    async with night_town(f"sqlite:///{tmp_path}/nightjar.db", files=files) as place:
+    async with nightly_town(f"sqlite:///{tmp_path}/nightjar.db", files=files) as place:
         await place.town.started()
         sha = place.push()
-        await place.night()
+        await place.nightly_run()
         assert place.head is None
         assert await place.verdicts() == [
             ("Improve it", "missing", ["gpu missing"]),
             ("Begin", "missing", ["gpu missing"]),
         ]
         place.town.repo.set_status("hubot", sha, "gpu", "success")
-        await place.night()
+        await place.nightly_run()
         assert place.head == sha

@@ -25,7 +25,7 @@ REVIEWS = f"GET {REPO}/pulls/{{pull_number}}/reviews"
 SETTINGS = f"GET {REPO}/contents/{{path}}"
 REQUESTED, REQUEST = (f"{method} {REPO}/pulls/{{pull_number}}/requested_reviewers" for method in ("GET", "POST"))
 
-LOOK_AT_CI = {RUNS: 1, CHECKS: 1, STATUSES: 1}
+SCAN_CI = {RUNS: 1, CHECKS: 1, STATUSES: 1}
 DONE = {PULL: 1, ROLE: 1, REACT: 2}
 """The reaction and the status say it all."""
 ANSWERED = {**DONE, COMMENTS: 1, COMMENT: 1}
@@ -65,28 +65,28 @@ TABLE: dict[str, tuple[Step, Step, dict[str, int]]] = {
     "run slow tests before CI began": (
         nothing,
         says("@ci run slow tests"),
-        DONE | LOOK_AT_CI | {STATUSES: 2, STATUS: 1},
+        DONE | SCAN_CI | {STATUSES: 2, STATUS: 1},
     ),
     "run slow tests after two workflows ended": (
         ended_well,
         says("@ci run slow tests"),
-        ANSWERED | LOOK_AT_CI | {STATUSES: 2, STATUS: 1, RUN: 2, RERUN: 2},
+        ANSWERED | SCAN_CI | {STATUSES: 2, STATUS: 1, RUN: 2, RERUN: 2},
     ),
     "skip slow tests": (
         lambda site, pull: pull.comment("hubot", "@ci run slow tests"),
         says("@ci skip slow tests"),
         {PULL: 1, REACT: 2, STATUSES: 1, STATUS: 1},
     ),
-    "rerun where nothing ran": (nothing, says("@ci rerun"), ANSWERED | LOOK_AT_CI),
+    "rerun where nothing ran": (nothing, says("@ci rerun"), ANSWERED | SCAN_CI),
     "rerun of three workflows with nine failed jobs each, and a Jenkins job": (
         many_failed,
         says("@ci rerun"),
-        ANSWERED | LOOK_AT_CI | {RUN: 3, RERUN_FAILED: 3},
+        ANSWERED | SCAN_CI | {RUN: 3, RERUN_FAILED: 3},
     ),
     "a switch and two reruns in one comment": (
         many_failed,
         says("@ci run slow tests\n@ci rerun ci\n@ci rerun docs"),
-        ANSWERED | LOOK_AT_CI | {STATUSES: 2, STATUS: 1, RUN: 3, RERUN: 3},
+        ANSWERED | SCAN_CI | {STATUSES: 2, STATUS: 1, RUN: 3, RERUN: 3},
     ),
     "cc of three people": (
         nothing,
@@ -128,9 +128,9 @@ async def test_opening_a_pull_request_looks_twice_and_writes_once(here: Town) ->
     opened = await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster"))
     here.github.requests.clear()
     # The very first event has the bot look up its own account, once in its life.
-    looks = {STATUSES: 1, STATUS: 1, SETTINGS: 1}
-    assert opened == looks | {"GET /users/{username}": 1}
-    assert await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster")) == looks
+    scans = {STATUSES: 1, STATUS: 1, SETTINGS: 1}
+    assert opened == scans | {"GET /users/{username}": 1}
+    assert await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster")) == scans
 
 
 async def test_a_description_that_asks_for_slow_tests_writes_one_status(here: Town) -> None:
@@ -138,7 +138,7 @@ async def test_a_description_that_asks_for_slow_tests_writes_one_status(here: To
     pulls = f"POST {REPO}/issues/{{issue_number}}/reactions"
     here.repo.open_pull_request("hubot", "First")
     opened = await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster", "@ci run slow tests"))
-    expected = {PULL: 1, ROLE: 1, pulls: 2, **LOOK_AT_CI, STATUSES: 3, STATUS: 1, SETTINGS: 1}
+    expected = {PULL: 1, ROLE: 1, pulls: 2, **SCAN_CI, STATUSES: 3, STATUS: 1, SETTINGS: 1}
     assert opened == expected
 
 

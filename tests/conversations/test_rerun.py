@@ -84,7 +84,7 @@ async def test_a_connection_that_breaks_after_the_rerun_runs_nothing_twice(place
     assert len(here.answers(pull)) == 1
 
 
-MISSED = """
+UNSCANNED = """
 repositories:
   octocat/compiler:
     rerun: {jenkins: [{url: "%s", jobs: [cpu, gpu]}]}
@@ -92,13 +92,13 @@ repositories:
 
 
 @pytest.fixture
-async def missed(tmp_path: Path) -> AsyncIterator[Place]:
+async def unscanned(tmp_path: Path) -> AsyncIterator[Place]:
     """A town whose Jenkins has jobs for every pull request, and misses pushes."""
     jenkins = JenkinsSandbox()
     async with jenkins.serve() as url:
         environment = {"JENKINS_USER": jenkins.user, "JENKINS_TOKEN": jenkins.token}
         database = f"sqlite:///{tmp_path}/nightjar.db"
-        async with town(database, config=MISSED % url, environment=environment) as here:
+        async with town(database, config=UNSCANNED % url, environment=environment) as here:
             yield Place(here, jenkins)
 
 
@@ -106,10 +106,10 @@ def waiting_job(place: Place, pull: PullRequest, name: str) -> JenkinsJob:
     return place.jenkins.add_job(f"{name}/PR-{pull.number}", pull=pull, context=f"{name}/pr-head")
 
 
-async def test_where_jenkins_missed_the_push_the_jobs_of_app_yaml_are_started(missed: Place) -> None:
-    here = missed.town
+async def test_where_jenkins_missed_the_push_the_jobs_of_app_yaml_are_started(unscanned: Place) -> None:
+    here = unscanned.town
     pull = here.repo.open_pull_request("hubot", "Faster")
-    cpu, gpu = waiting_job(missed, pull, "cpu"), waiting_job(missed, pull, "gpu")
+    cpu, gpu = waiting_job(unscanned, pull, "cpu"), waiting_job(unscanned, pull, "gpu")
     here.repo.set_status("octocat", pull.head_sha, "cla", "success")
     comment = pull.comment("hubot", "@ci rerun")
     await here.quiet()
@@ -119,10 +119,10 @@ async def test_where_jenkins_missed_the_push_the_jobs_of_app_yaml_are_started(mi
     assert f"- [`cpu`]({cpu.url}) (Jenkins: not started on this commit)" in answer
 
 
-async def test_a_job_without_a_status_is_found_by_its_name_and_otherwise_left_alone(missed: Place) -> None:
-    here = missed.town
+async def test_a_job_without_a_status_is_found_by_its_name_and_otherwise_left_alone(unscanned: Place) -> None:
+    here = unscanned.town
     pull = here.repo.open_pull_request("hubot", "Faster")
-    cpu, gpu = missed.job(pull, "cpu", "SUCCESS"), waiting_job(missed, pull, "gpu")
+    cpu, gpu = unscanned.job(pull, "cpu", "SUCCESS"), waiting_job(unscanned, pull, "gpu")
     pull.comment("hubot", "@ci rerun")
     pull.comment("hubot", "@ci run slow tests")
     await here.quiet()
@@ -133,19 +133,19 @@ async def test_a_job_without_a_status_is_found_by_its_name_and_otherwise_left_al
     assert (len(cpu.builds), len(gpu.builds)) == (2, 1)
 
 
-async def test_slow_tests_start_no_job_that_has_not_begun_yet(missed: Place) -> None:
-    here = missed.town
+async def test_slow_tests_start_no_job_that_has_not_begun_yet(unscanned: Place) -> None:
+    here = unscanned.town
     pull = here.repo.open_pull_request("hubot", "Faster", "@ci run slow tests")
-    cpu = waiting_job(missed, pull, "cpu")
+    cpu = waiting_job(unscanned, pull, "cpu")
     await here.quiet()
     assert len(cpu.builds) == 0
     assert here.answers(pull) == []
 
 
-async def test_a_job_of_app_yaml_is_named_where_it_is_left_alone_and_started_by_all(missed: Place) -> None:
-    here = missed.town
+async def test_a_job_of_app_yaml_is_named_where_it_is_left_alone_and_started_by_all(unscanned: Place) -> None:
+    here = unscanned.town
     pull = here.repo.open_pull_request("hubot", "Faster")
-    cpu, gpu = missed.job(pull, "cpu", "SUCCESS"), waiting_job(missed, pull, "gpu")
+    cpu, gpu = unscanned.job(pull, "cpu", "SUCCESS"), waiting_job(unscanned, pull, "gpu")
     pull.comment("hubot", "@ci rerun")
     await here.quiet()
     sha = pull.head_sha[:7]
@@ -161,10 +161,10 @@ async def test_a_job_of_app_yaml_is_named_where_it_is_left_alone_and_started_by_
     assert (len(cpu.builds), len(gpu.builds)) == (2, 2)
 
 
-async def test_a_push_is_built_where_the_build_of_an_older_head_still_runs(missed: Place) -> None:
-    here = missed.town
+async def test_a_push_is_built_where_the_build_of_an_older_head_still_runs(unscanned: Place) -> None:
+    here = unscanned.town
     pull = here.repo.open_pull_request("hubot", "Faster")
-    cpu, gpu = waiting_job(missed, pull, "cpu"), waiting_job(missed, pull, "gpu")
+    cpu, gpu = waiting_job(unscanned, pull, "cpu"), waiting_job(unscanned, pull, "gpu")
     for job in (cpu, gpu):
         job.trigger()
         job.builds[-1].timestamp -= 3600
@@ -175,10 +175,10 @@ async def test_a_push_is_built_where_the_build_of_an_older_head_still_runs(misse
     assert (len(cpu.builds), len(gpu.builds)) == (2, 2)
 
 
-async def test_a_pull_request_that_jenkins_never_scanned_is_answered_with_what_to_do(missed: Place) -> None:
-    here = missed.town
+async def test_a_pull_request_that_jenkins_never_scanned_is_answered_with_what_to_do(unscanned: Place) -> None:
+    here = unscanned.town
     pull = here.repo.open_pull_request("hubot", "Faster")
-    missed.jenkins.add_job(f"gpu/PR-{pull.number}-merge", pull=pull, context="gpu/pr-merge")
+    unscanned.jenkins.add_job(f"gpu/PR-{pull.number}-merge", pull=pull, context="gpu/pr-merge")
     comment = pull.comment("hubot", "@ci rerun")
     await here.quiet()
     assert pull.reactions(comment) == ["eyes", "confused"]
@@ -188,10 +188,10 @@ async def test_a_pull_request_that_jenkins_never_scanned_is_answered_with_what_t
     assert "no job for this pull request in `gpu`" not in answer
 
 
-async def test_an_aborted_build_whose_status_is_pending_runs_again(missed: Place) -> None:
-    here = missed.town
+async def test_an_aborted_build_whose_status_is_pending_runs_again(unscanned: Place) -> None:
+    here = unscanned.town
     pull = here.repo.open_pull_request("hubot", "Faster")
-    cpu, gpu = waiting_job(missed, pull, "cpu"), missed.job(pull, "gpu", "SUCCESS")
+    cpu, gpu = waiting_job(unscanned, pull, "cpu"), unscanned.job(pull, "gpu", "SUCCESS")
     cpu.trigger()
     cpu.builds[-1].finish_silently("ABORTED")
     pull.comment("hubot", "@ci rerun")

@@ -23,7 +23,7 @@ async def place(tmp_path: Path, aws_world: World) -> AsyncIterator[LabTown]:
         yield place
 
 
-def by_hand(place: LabTown) -> ResultsAdmin:
+def admin_command(place: LabTown) -> ResultsAdmin:
     return ResultsAdmin(place.town.bot.services)
 
 
@@ -33,7 +33,7 @@ def from_bucket(place: LabTown, prefix: str = "results/") -> AsyncIterator[Found
 
 
 async def ingested(place: LabTown, found: AsyncIterator[FoundRun]) -> list[IngestOutcome]:
-    return [await by_hand(place).ingest(one) async for one in found]
+    return [await admin_command(place).ingest(one) async for one in found]
 
 
 def copied(place: LabTown, into: Path, *, without: str = "") -> Path:
@@ -46,8 +46,8 @@ def copied(place: LabTown, into: Path, *, without: str = "") -> Path:
 
 
 async def test_runs_of_a_bucket_are_stored_once(place: LabTown) -> None:
-    nights = [place.night(), place.night()]
-    for sha in nights:
+    nightly_runs = [place.nightly_run(), place.nightly_run()]
+    for sha in nightly_runs:
         place.upload(sha, {"ops.xml": junit(**GOOD)})
     assert [one.state for one in await ingested(place, from_bucket(place))] == ["stored", "stored"]
     assert [one.state for one in await ingested(place, from_bucket(place))] == ["known", "known"]
@@ -57,7 +57,7 @@ async def test_runs_of_a_bucket_are_stored_once(place: LabTown) -> None:
 async def test_a_folder_laid_out_as_the_bucket_is_read_wherever_it_begins(
     place: LabTown, tmp_path: Path, without: str
 ) -> None:
-    place.upload(place.night(), {"ops.xml": junit(**GOOD)})
+    place.upload(place.nightly_run(), {"ops.xml": junit(**GOOD)})
     root = tmp_path / "octocat" if without.endswith("octocat/") else tmp_path / "copy"
     folder = copied(place, root, without=without)
     [outcome] = await ingested(place, in_folder(folder, place.town.bot.config))
@@ -67,15 +67,15 @@ async def test_a_folder_laid_out_as_the_bucket_is_read_wherever_it_begins(
 
 
 async def test_a_single_runs_folder_or_manifest_is_read_alone(place: LabTown, tmp_path: Path) -> None:
-    first = place.upload(place.night(), {"ops.xml": junit(**GOOD)})
-    second = place.upload(place.night(), {"ops.xml": junit(**GOOD)})
+    first = place.upload(place.nightly_run(), {"ops.xml": junit(**GOOD)})
+    second = place.upload(place.nightly_run(), {"ops.xml": junit(**GOOD)})
     copied(place, tmp_path / "copy")
     for path in (tmp_path / "copy" / first, tmp_path / "copy" / second / "manifest.json"):
         assert [one.state for one in await ingested(place, in_folder(path, place.town.bot.config))] == ["stored"]
 
 
 async def test_what_is_not_taken_is_told_with_its_reason(place: LabTown) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     place.upload(sha, {"ops.xml": junit(**GOOD)}, target="unknown")
     place.upload("f" * 40, {"ops.xml": junit(**GOOD)})
     place.upload(sha, {"ops.xml": junit(**GOOD)}, without=("ops.xml",))
@@ -83,8 +83,8 @@ async def test_what_is_not_taken_is_told_with_its_reason(place: LabTown) -> None
     place.bucket.put("results/elsewhere/manifest.json")
     place.bucket.put(f"results/octocat/other/{LAB}/{TARGET}/{sha}/1/manifest.json")
     outcomes = await ingested(place, from_bucket(place))
-    told = sorted((one.state, one.reason[:26]) for one in outcomes)
-    assert told == [
+    message = sorted((one.state, one.reason[:26]) for one in outcomes)
+    assert message == [
         ("incomplete", "ops.xml: the file ends in "),
         ("refused", "app.yaml has no results fo"),
         ("refused", "app.yaml has no target unk"),
@@ -104,9 +104,9 @@ async def test_a_run_that_was_refused_is_looked_at_again(place: LabTown) -> None
 
 
 async def test_the_check_runs_are_written_without_waiting_for_more(place: LabTown) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     place.upload(sha, {"ops.xml": junit(**GOOD)})
-    hand = by_hand(place)
+    hand = admin_command(place)
     outcomes = await ingested(place, from_bucket(place))
     keys = [one.key for one in outcomes if one.key]
     await hand.announce(keys)
@@ -115,34 +115,34 @@ async def test_the_check_runs_are_written_without_waiting_for_more(place: LabTow
 
 
 async def test_a_rebuild_leaves_everything_as_it_was(place: LabTown) -> None:
-    nights = [place.night() for _ in range(3)]
-    for number, sha in enumerate(nights):
+    nightly_runs = [place.nightly_run() for _ in range(3)]
+    for number, sha in enumerate(nightly_runs):
         mul = "AssertionError: 3 != 4" if number == 1 else "passed"
         place.upload(sha, {"ops.xml": junit(test_add="passed", test_mul=mul)})
-    place.upload(nights[0], {"ops.xml": junit(**GOOD)}, target="unknown")
+    place.upload(nightly_runs[0], {"ops.xml": junit(**GOOD)}, target="unknown")
     await ingested(place, from_bucket(place))
     store = place.town.bot.services.part(RESULTS).store
     before = json.dumps(store.snapshot("octocat/compiler"), default=str, sort_keys=True)
-    hand = by_hand(place)
+    hand = admin_command(place)
     states = [(await hand.rebuild(one)).state async for one in from_bucket(place)]
     assert sorted(states) == ["refused", "stored", "stored", "stored"]
     assert json.dumps(store.snapshot("octocat/compiler"), default=str, sort_keys=True) == before
 
 
 async def test_what_is_not_in_the_bucket_any_more_stays_stored(place: LabTown) -> None:
-    sha = place.night()
-    kept = place.upload(sha, {"ops.xml": junit(**GOOD)})
+    sha = place.nightly_run()
+    remaining = place.upload(sha, {"ops.xml": junit(**GOOD)})
     broken = place.upload(sha, {"more.xml": junit(**GOOD)}, suite="more")
     await ingested(place, from_bucket(place))
-    place.bucket.s3.delete_object(Bucket=place.bucket.name, Key=f"{kept}manifest.json")
+    place.bucket.s3.delete_object(Bucket=place.bucket.name, Key=f"{remaining}manifest.json")
     place.bucket.s3.delete_object(Bucket=place.bucket.name, Key=f"{broken}more.xml")
-    hand = by_hand(place)
+    hand = admin_command(place)
     [outcome] = [await hand.rebuild(one) async for one in from_bucket(place)]
     assert (outcome.state, outcome.good) == ("known", False)
     assert "more.xml has not arrived" in outcome.reason
     assert outcome.key is not None
     assert [key.folder for key in await hand.missing("octocat/compiler", {outcome.key})] == [
-        kept.removeprefix("results/")
+        remaining.removeprefix("results/")
     ]
     assert len(place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")) == 2
 

@@ -29,8 +29,8 @@ async def test_switched_on_they_stay_on_and_ci_hears_of_it(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     assert shown(here, pull) == OFF
-    told = await decision(here, pull)
-    assert (told["sha"], told["run_slow_tests"]) == (pull.head_sha, {"value": False, "reason": OFF})
+    message = await decision(here, pull)
+    assert (message["sha"], message["run_slow_tests"]) == (pull.head_sha, {"value": False, "reason": OFF})
     run = here.repo.add_workflow_run(pull.head_sha, "CI", "success")
     comment = pull.comment("hubot", "@ci run slow tests")
     await here.quiet()
@@ -41,8 +41,8 @@ async def test_switched_on_they_stay_on_and_ci_hears_of_it(here: Town) -> None:
     pull.push()
     await here.quiet()
     assert shown(here, pull) == ON
-    told = await decision(here, pull)
-    assert (told["sha"], told["run_slow_tests"]) == (pull.head_sha, {"value": True, "reason": ON})
+    message = await decision(here, pull)
+    assert (message["sha"], message["run_slow_tests"]) == (pull.head_sha, {"value": True, "reason": ON})
 
 
 async def test_asked_for_in_the_description_they_are_on_from_the_first_commit(here: Town) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.app.registration import PERMISSIONS
-from bot.timers.timers import TIMER_DUE
+from bot.timers.timers import TIMER_EVENT
 from sandbox import PullRequest
 from tests.conversations.stale import StaleTown, stale_town
 
@@ -37,24 +37,24 @@ def bot(place: StaleTown, login: str = "dependabot[bot]") -> str:
 
 async def reason(place: StaleTown) -> tuple[str, str]:
     """Return how the last run ended, and why."""
-    runs = [one for one in await place.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_DUE.name]
+    runs = [one for one in await place.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_EVENT.name]
     return runs[0].state, runs[0].reason
 
 
 async def test_reviewers_are_reminded_once_in_each_week_in_which_nobody_does_anything(place: StaleTown) -> None:
     pull = place.opened(6.9, "hubot", "triager")
-    await place.look()
+    await place.scan()
     assert place.reminders(pull) == []
-    await place.look(days=0.2)
+    await place.scan(days=0.2)
     (first,) = place.reminders(pull)
     assert first.startswith(
         "There has been no activity for 7 days. @hubot and @triager: please review this, or say what is "
         "missing. @octocat: if you are still working on it, please [convert it to a draft](https://docs.github.com/"
     )
     for days in (0, 3, 3.5):
-        await place.look(days)
+        await place.scan(days)
     assert place.reminders(pull) == [first]
-    await place.look(days=1)
+    await place.scan(days=1)
     assert [text.partition(".")[0] for text in place.reminders(pull)] == [
         "There has been no activity for 7 days",
         "There has been no activity for 14 days",
@@ -89,7 +89,7 @@ async def test_whatever_a_person_does_puts_the_reminder_off(place: StaleTown) ->
         pulls["reopened"].reopen("octocat")
     await place.town.quiet()
     assert len(repo.pulls) == 12
-    await place.look()
+    await place.scan()
     assert [what for what, pull in pulls.items() if place.reminders(pull)] == ["nothing"]
 
 
@@ -105,7 +105,7 @@ async def test_what_bots_do_is_no_activity(place: StaleTown) -> None:
         pull.push(by=dependabot)
         pull.edit(dependabot, body="A bot's table")
     await place.town.quiet()
-    await place.look()
+    await place.scan()
     said = place.reminders(pull)[-1]
     assert said.startswith("There has been no activity for 9 days. @hubot and @triager: ")
 
@@ -121,7 +121,7 @@ async def test_a_commit_that_is_older_than_its_push_is_a_push_all_the_same(place
     with place.days_ago(1):
         place.town.repo.move(f"refs/heads/{pull.head_ref}", old.sha, "octocat")
     await place.town.quiet()
-    await place.look()
+    await place.scan()
     assert place.reminders(pull) == []
 
 
@@ -131,7 +131,7 @@ async def test_nobody_is_reminded_where_there_is_nobody_to_be_reminded(place: St
     with place.days_ago(29):
         own.review("OctoCat", "I would say so.")
         own.review(bot(place), "Well done.")
-    await place.look()
+    await place.scan()
     assert [place.reminders(pull) for pull in (alone, own, drafted)] == [[], [], []]
     assert await reason(place) == ("done", "none of 3 open pull requests needs a reminder")
 
@@ -144,7 +144,7 @@ async def test_deleted_accounts_keep_nobody_from_being_reminded(place: StaleTown
     place.town.github.user("reader").deleted = True
     place.town.github.user("stranger").deleted = True
     other = place.opened(10, "hubot")
-    await place.look()
+    await place.scan()
     assert place.reminders(theirs) == [
         "There has been no activity for 8 days. @hubot: please review this, or say what is missing."
     ]
@@ -156,19 +156,19 @@ async def test_of_many_the_ones_that_have_waited_longest_come_first_and_the_othe
 ) -> None:
     """TVM #10807: of all pages the first was scanned, the newest pull requests."""
     pulls = [place.opened(10 + number, "hubot") for number in range(60)]
-    told: list[int] = []
+    message: list[int] = []
     for _ in range(3):
-        await place.look()
-        new = [number for number in range(60) if place.reminders(pulls[number]) and number not in told]
-        told += sorted(new, reverse=True)
-    assert told == list(range(59, 44, -1))
+        await place.scan()
+        new = [number for number in range(60) if place.reminders(pulls[number]) and number not in message]
+        message += sorted(new, reverse=True)
+    assert message == list(range(59, 44, -1))
 
 
 async def test_a_team_is_reminded_where_no_person_was_asked(url: str) -> None:
     teams = {"gpu": ["hubot"]}
     async with stale_town(url, teams=teams) as place:
         pull = place.opened(9, "octocat/gpu", by="reader")
-        await place.look()
+        await place.scan()
         assert "for 9 days. @octocat/gpu: please review this" in place.reminders(pull)[0]
 
 
@@ -176,7 +176,7 @@ async def test_a_team_that_may_not_be_seen_keeps_nobody_from_being_reminded(url:
     permissions = {name: access for name, access in PERMISSIONS.items() if name != "members"}
     async with stale_town(url, teams={"gpu": ["hubot"]}, permissions=permissions) as place:
         hidden, pull = place.opened(9, "octocat/gpu", by="reader"), place.opened(9, "hubot", by="reader")
-        await place.look()
+        await place.scan()
         assert [len(place.reminders(one)) for one in (hidden, pull)] == [0, 1]
 
 
@@ -185,7 +185,7 @@ async def test_a_run_that_fails_is_seen(url: str) -> None:
     permissions = {**PERMISSIONS, "issues": "read", "pull_requests": "read"}
     async with stale_town(url, permissions=permissions) as place:
         pull = place.opened(9, "hubot")
-        await place.look()
+        await place.scan()
         assert place.reminders(pull) == []
         state, why = await reason(place)
         assert state == "failed"
@@ -197,18 +197,18 @@ async def test_a_run_that_fails_is_seen(url: str) -> None:
 async def test_a_look_costs_a_request_for_25_pull_requests_and_a_reminder_three(place: StaleTown) -> None:
     for _ in range(60):
         place.opened(1, "hubot")
-    due = place.opened(9, "hubot")
+    pending = place.opened(9, "hubot")
     await place.town.quiet()
-    await place.look()
-    assert len(place.reminders(due)) == 1
+    await place.scan()
+    assert len(place.reminders(pending)) == 1
     place.town.github.requests.clear()
-    await place.look()
+    await place.scan()
     again = {one.route for one in place.town.github.requests.records if one.token == "installation"}
     assert again == {"/graphql"}
     second = place.opened(9, "hubot")
     await place.town.quiet()
     place.town.github.requests.clear()
-    await place.look()
+    await place.scan()
     assert len(place.reminders(second)) == 1
     asked = place.town.github.requests.counts()
     assert {name: asked[name] for name in (LIST, PULL, COMMENTS, COMMENT)} == {
@@ -221,13 +221,13 @@ async def test_a_look_costs_a_request_for_25_pull_requests_and_a_reminder_three(
 
 async def test_who_writes_after_a_reminder_is_left_in_peace_for_a_whole_period(place: StaleTown) -> None:
     pull = place.opened(8, "hubot")
-    await place.look()
-    await place.look(days=3)
+    await place.scan()
+    await place.scan(days=3)
     with place.days_ago(0):
         pull.comment("hubot", "Tomorrow.")
     await place.town.quiet()
-    await place.look(days=6.9)
+    await place.scan(days=6.9)
     assert len(place.reminders(pull)) == 1
-    await place.look(days=0.2)
+    await place.scan(days=0.2)
     assert len(place.reminders(pull)) == 2
     assert "for 7 days" in place.reminders(pull)[1]

@@ -11,7 +11,7 @@ COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
 ONE = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
 
 
-def told_of(*names: str) -> str:
+def messages_of(*names: str) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
@@ -31,7 +31,7 @@ async def test_it_is_edited_in_place(here: Town) -> None:
     await here.quiet()
     (second,) = pull.comments_by(BOT)
     assert second is first
-    assert told_of("passer-by", "stranger") in second.body
+    assert messages_of("passer-by", "stranger") in second.body
     assert here.github.requests.count("POST", COMMENTS) == 1
     assert here.github.requests.count("PATCH", ONE) == 1
 
@@ -47,13 +47,13 @@ async def test_the_sections_of_others_stay_as_they_are(here: Town) -> None:
     """Sections are owned by handlers."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     docs = sticky.render({"docs": "Built docs: `abc`.", "runtime": "12 min"})
-    kept = pull.comment(BOT, docs)
+    remaining = pull.comment(BOT, docs)
     pull.edit("hubot", body="cc @stranger")
     await here.quiet()
-    assert sticky.sections_of(kept.body).keys() == {"docs", "runtime", "cc-reviewers"}
+    assert sticky.sections_of(remaining.body).keys() == {"docs", "runtime", "cc-reviewers"}
     pull.edit("hubot", body="Never mind.")
     await here.quiet()
-    assert kept.body == docs
+    assert remaining.body == docs
 
 
 async def test_a_marker_that_somebody_else_wrote_is_left_alone(here: Town) -> None:
@@ -148,7 +148,7 @@ async def test_a_sticky_comment_that_was_deleted_at_this_very_moment_is_written_
     edit.resume()
     await here.quiet()
     (anew,) = here.answers(pull)
-    assert told_of("passer-by", "stranger") in anew
+    assert messages_of("passer-by", "stranger") in anew
 
 
 async def test_a_twin_that_somebody_deletes_first_is_no_failure(here: Town) -> None:

@@ -274,8 +274,8 @@ async def test_the_text_of_an_issue_that_somebody_without_access_opened_lists_no
         pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
         await here.quiet()
         assert said(pull) == "**Teams:** cc @triager, for `hexagon`."
-        told = "the author of issue 1 has no triage role, so its text does not count"
-        assert told in await reasons(here)
+        message = "the author of issue 1 has no triage role, so its text does not count"
+        assert message in await reasons(here)
 
 
 @pytest.mark.parametrize(

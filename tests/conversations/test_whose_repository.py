@@ -34,12 +34,12 @@ async def repositories(here: Town) -> Finding:
     return {one.check: one for one in await here.bot.watch.doctor.examine()}[Check.REPOSITORIES]
 
 
-@pytest.mark.parametrize("told", [True, False])
-async def test_a_renamed_repository_is_served_under_its_new_name(nightly: Town, told: bool) -> None:
+@pytest.mark.parametrize("message", [True, False])
+async def test_a_renamed_repository_is_served_under_its_new_name(nightly: Town, message: bool) -> None:
     here = nightly
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
-    if not told:
+    if not message:
         here.github.webhooks.lose("repository")
     here.repo.rename("octocat", "compiler-next")
     await here.quiet()
@@ -73,13 +73,15 @@ async def test_a_transferred_repository_is_served_under_its_new_owner(nightly: T
     assert await here.failures() == []
 
 
-@pytest.mark.parametrize("told", [True, False])
-async def test_another_repository_that_gets_the_old_name_is_not_taken_for_the_first(nightly: Town, told: bool) -> None:
+@pytest.mark.parametrize("message", [True, False])
+async def test_another_repository_that_gets_the_old_name_is_not_taken_for_the_first(
+    nightly: Town, message: bool
+) -> None:
     """What is set in app.yaml is for the repository that had the name: the other one may be anybody's."""
     here = nightly
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
-    if not told:
+    if not message:
         here.github.webhooks.lose("repository")
     here.repo.rename("octocat", "compiler-next")
     other = here.github.create_repository(REPOSITORY, people={"hubot": "write"})
@@ -96,12 +98,12 @@ async def test_another_repository_that_gets_the_old_name_is_not_taken_for_the_fi
     assert ("refs/heads/nightly" in here.repo.refs, "refs/heads/nightly" in other.refs) == (True, False)
 
 
-@pytest.mark.parametrize("told", [True, False])
-async def test_a_repository_that_was_deleted_and_made_anew_is_served(nightly: Town, told: bool) -> None:
+@pytest.mark.parametrize("message", [True, False])
+async def test_a_repository_that_was_deleted_and_made_anew_is_served(nightly: Town, message: bool) -> None:
     here = nightly
     here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
-    if not told:
+    if not message:
         here.github.webhooks.lose("repository")
     here.repo.delete("octocat")
     next(iter(here.app.installations.values())).repositories.remove(here.repo)

@@ -29,7 +29,7 @@ repositories:
   octocat/compiler:
 """
 BOT = "nightjar[bot]"
-LOOKED: LiteralString = (
+LAST_SCANS: LiteralString = (
     "SELECT id FROM procrastinate_jobs WHERE lock = 'timer:repository-files' AND status = 'succeeded'"
 )
 """Whether all repositories' own settings were looked at."""
@@ -37,7 +37,7 @@ UNHURRIED = Allowance(
     writes_per_minute=10_000, writes_per_hour=100_000, rest_points_per_minute=1_000_000, write_spacing=0
 )
 """A second between two writes is right for github.com, and nothing that these conversations are about."""
-SOON = Pace(look_after=0.3)
+SOON = Pace(check_after=0.3)
 """Until a write is looked for of which nobody knows what became of it: nobody here waits for 12 seconds."""
 
 
@@ -63,10 +63,10 @@ class Town:
     async def started(self) -> None:
         """Wait until the bot has done what it does when it starts: timers that then run ask GitHub for something."""
 
-        async def looked() -> bool:
-            return bool(await self.bot.engine.database.connector.execute_query_all_async(LOOKED))
+        async def scanned() -> bool:
+            return bool(await self.bot.engine.database.connector.execute_query_all_async(LAST_SCANS))
 
-        await until(looked)
+        await until(scanned)
         await self.bot.watch.checked.wait()
 
     async def _settled(self) -> bool:

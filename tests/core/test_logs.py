@@ -99,7 +99,7 @@ SHAPES = [
     *SECRETS,
     repr(PEM),
 ]
-TELLING = [
+WITH_SECRETS = [
     "16C7e42F",
     "eyJpc3M",
     "abcdefgh",
@@ -129,8 +129,8 @@ def test_a_secret_is_nowhere_in_a_line(stream: Stream, secret: str) -> None:
     with structlog.contextvars.bound_contextvars(delivery=secret):
         log.warning("in the context")
     assert len(stream.lines()) == 6
-    for telling in TELLING:
-        assert telling not in stream.getvalue()
+    for with_secret in WITH_SECRETS:
+        assert with_secret not in stream.getvalue()
     assert stream.getvalue().count("[redacted]") >= 10
 
 

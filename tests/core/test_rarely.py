@@ -8,15 +8,15 @@ from bot.core.rarely import SECONDS, Rarely
 def test_the_first_line_is_written_and_the_next_one_after_a_second_with_what_was_held_back() -> None:
     clock = [5.0]
     rarely = Rarely(lambda: clock[0])
-    assert rarely.due() == 0
+    assert rarely.ready() == 0
     clock[0] += SECONDS - 0.25
-    assert [rarely.due(), rarely.due()] == [None, None]
+    assert [rarely.ready(), rarely.ready()] == [None, None]
     clock[0] += 0.25
-    assert rarely.due() == 2
+    assert rarely.ready() == 2
     clock[0] += SECONDS
-    assert rarely.due() == 0
+    assert rarely.ready() == 0
 
 
 def test_one_kind_does_not_hold_back_another() -> None:
     rarely = Rarely(lambda: 5.0)
-    assert [rarely.due(401), rarely.due(400), rarely.due(401)] == [0, 0, None]
+    assert [rarely.ready(401), rarely.ready(400), rarely.ready(401)] == [0, 0, None]

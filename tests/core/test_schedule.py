@@ -19,15 +19,15 @@ def utc(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
-def told(moment: float) -> str:
+def message(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def walk(schedule: Schedule, start: str, count: int) -> list[str]:
     moment, found = utc(start), []
     for _ in range(count):
-        moment = schedule.next_due(moment)
-        found.append(told(moment))
+        moment = schedule.next_time(moment)
+        found.append(message(moment))
     return found
 
 
@@ -63,7 +63,7 @@ def test_a_time_of_day_is_right_over_changes_of_the_clocks(at: str, zone: str, s
 def test_each_day_of_two_years_has_one_moment(zone: str, at: str) -> None:
     moment, days = utc("2026-01-01 12:00"), []
     while moment < utc("2028-01-01"):
-        moment = Daily(at, zone).next_due(moment)
+        moment = Daily(at, zone).next_time(moment)
         days.append(datetime.fromtimestamp(moment, ZoneInfo(zone)).date())
     assert days == [days[0] + timedelta(days=n) for n in range(len(days))]
 
@@ -71,18 +71,18 @@ def test_each_day_of_two_years_has_one_moment(zone: str, at: str) -> None:
 def test_after_a_week_of_absence_the_latest_moment_alone_is_due() -> None:
     schedule, before = Daily("21:00", LOS_ANGELES), utc("2026-03-05 06:00")
     back = before + 7 * 86400
-    assert told(schedule.last_due(before)) == "2026-03-05 05:00"
-    assert told(schedule.last_due(back)) == "2026-03-12 04:00"
-    assert told(schedule.next_due(back)) == "2026-03-13 04:00"
+    assert message(schedule.last_time(before)) == "2026-03-05 05:00"
+    assert message(schedule.last_time(back)) == "2026-03-12 04:00"
+    assert message(schedule.next_time(back)) == "2026-03-13 04:00"
 
 
 def test_a_moment_itself_is_the_last_one_and_not_the_next() -> None:
     moment = utc("2026-11-02 05:00")
     for schedule in (Daily("21:00", LOS_ANGELES), Every(900)):
-        assert schedule.last_due(moment) == moment
-        assert schedule.next_due(moment) > moment
-        assert schedule.last_due(moment - 1) < moment
-        assert schedule.next_due(moment - 1) == moment
+        assert schedule.last_time(moment) == moment
+        assert schedule.next_time(moment) > moment
+        assert schedule.last_time(moment - 1) < moment
+        assert schedule.next_time(moment - 1) == moment
 
 
 def test_an_interval_is_counted_the_same_by_everybody() -> None:
@@ -97,11 +97,11 @@ SCHEDULES = st.one_of(st.builds(Daily, TIMES, ZONES), st.builds(Every, st.intege
 @settings(deadline=None, max_examples=150)
 @given(SCHEDULES, st.integers(int(utc("2005-01-01")), int(utc("2035-01-01"))))
 def test_between_the_last_and_the_next_moment_there_is_none(schedule: Schedule, now: int) -> None:
-    last, following = schedule.last_due(now), schedule.next_due(now)
-    assert last <= now < following
-    assert schedule.next_due(last) == following
-    assert schedule.last_due(following) == following
-    assert schedule.last_due(following - 1) == last
+    last, upcoming = schedule.last_time(now), schedule.next_time(now)
+    assert last <= now < upcoming
+    assert schedule.next_time(last) == upcoming
+    assert schedule.last_time(upcoming) == upcoming
+    assert schedule.last_time(upcoming - 1) == last
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.handlers.driver import World, a_world
 NAME = "hardware/example-lab/hexagon-v73"
 CREATE = "/repos/{owner}/{repo}/check-runs"
 UPDATE = "/repos/{owner}/{repo}/check-runs/{check_run_id}"
-LOOK = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs"
+SCAN = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs"
 ANNOTATIONS = "GET /repos/{owner}/{repo}/check-runs/{check_run_id}/annotations"
 FIRST, SECOND, THIRD = (
     Annotation("tests/test_tile.py", line, "New failure", f"test_{line}\nfailed", "text") for line in (1, 2, 3)
@@ -71,7 +71,7 @@ async def test_the_first_time_one_look_and_one_write_make_it(world: World) -> No
         }
     ]
     assert run.actions == [{"label": "Re-check", "description": "Again", "identifier": "re-check"}]
-    assert asked(world) == {LOOK: 1, f"POST {CREATE}": 1}
+    assert asked(world) == {SCAN: 1, f"POST {CREATE}": 1}
     assert applied.text == f"{NAME} on {head(world)[:7]}: 1 new failure"
 
 

@@ -38,7 +38,7 @@ def well(number: int) -> EnsureIssue:
     return EnsureIssue("alarm:main", news="All is well", news_key=f"alarm:{number}")
 
 
-async def told(world: World, effect: EnsureIssue) -> str:
+async def applied_text(world: World, effect: EnsureIssue) -> str:
     """Apply an effect; return what the audit record says of it."""
     return (await world.apply_alone(effect)).text
 
@@ -58,53 +58,53 @@ def shown(markdown: str) -> str:
 
 
 async def test_a_trouble_from_beginning_to_end(world: World) -> None:
-    assert await told(world, broken("gpu", 1)) == "opened an issue"
+    assert await applied_text(world, broken("gpu", 1)) == "opened an issue"
     (issue,) = issues(world)
     assert (issue.title, *seen(issue)) == (TITLE, "These fail: gpu.", [], "open")
-    assert await told(world, broken("gpu, cpu", 2)) == f"the issue #{issue.number} says so now"
+    assert await applied_text(world, broken("gpu, cpu", 2)) == f"the issue #{issue.number} says so now"
     assert seen(issue) == ("These fail: gpu, cpu.", ["gpu, cpu fails"], "open")
-    assert await told(world, well(3)) == f"closed the issue #{issue.number}"
+    assert await applied_text(world, well(3)) == f"closed the issue #{issue.number}"
     assert seen(issue) == ("These fail: gpu, cpu.", ["gpu, cpu fails", "All is well"], "closed")
-    assert await told(world, broken("gpu", 4)) == "opened an issue"
+    assert await applied_text(world, broken("gpu", 4)) == "opened an issue"
     assert [one.state for one in issues(world)] == ["closed", "open"]
 
 
 async def test_where_lists_know_no_apps_the_recorded_number_is_what_closes_the_issue(world: World) -> None:
     """A filter by `creator=` may find nothing of an App: the issue stayed open for ever, and was opened once more."""
     world.github.finds_apps_as_creators = False
-    await told(world, broken("gpu", 1))
+    await applied_text(world, broken("gpu", 1))
     (issue,) = issues(world)
-    assert await told(world, broken("gpu, cpu", 2)) == f"the issue #{issue.number} says so now"
+    assert await applied_text(world, broken("gpu, cpu", 2)) == f"the issue #{issue.number} says so now"
     world.github.faults.add("PATCH", ISSUE, status=403, message="No")
     with pytest.raises(BadRequest):
-        await told(world, well(3))
+        await applied_text(world, well(3))
     assert issue.state == "open"
-    assert await told(world, well(3)) == f"closed the issue #{issue.number}"
+    assert await applied_text(world, well(3)) == f"closed the issue #{issue.number}"
     assert [one.state for one in issues(world)] == ["closed"]
 
 
 async def test_there_an_issue_whose_number_was_not_noted_is_found_among_the_newest(world: World) -> None:
     world.github.finds_apps_as_creators = False
-    await told(world, broken("gpu", 1))
+    await applied_text(world, broken("gpu", 1))
     await world.records.remove(OPEN_ISSUE.of(world.repository.id, "alarm:main"))
-    await told(world, broken("gpu, cpu", 2))
+    await applied_text(world, broken("gpu, cpu", 2))
     assert [seen(one)[0] for one in issues(world)] == ["These fail: gpu, cpu."]
 
 
 async def test_a_recorded_issue_that_was_deleted_is_missed_by_nobody(world: World) -> None:
-    await told(world, broken("gpu", 1))
+    await applied_text(world, broken("gpu", 1))
     (issue,) = issues(world)
     del world.repository.issues[issue.number]
-    assert await told(world, well(2)) == "there was no issue to be closed"
-    assert await told(world, broken("gpu", 3)) == "opened an issue"
+    assert await applied_text(world, well(2)) == "there was no issue to be closed"
+    assert await applied_text(world, broken("gpu", 3)) == "opened an issue"
 
 
 async def test_what_was_told_is_not_told_again_nor_undone_by_an_old_effect(world: World) -> None:
     effects = [broken("gpu", 1), broken("cpu", 2), well(3)]
     for effect in effects:
-        await told(world, effect)
+        await applied_text(world, effect)
     written = len(world.github.requests.writes)
-    assert [await told(world, effect) for effect in effects] == ["told in an issue already"] * 3
+    assert [await applied_text(world, effect) for effect in effects] == ["told in an issue already"] * 3
     assert len(world.github.requests.writes) == written
 
 
@@ -115,46 +115,48 @@ async def test_a_lost_answer_doubles_nothing(world: World, route: tuple[str, str
         world.github.faults.clear()
         fault = world.github.faults.add(*route, status=502, when="after")
         try:
-            await told(world, effect)
+            await applied_text(world, effect)
         except Exception:
             assert fault.hits == 1
-            await told(world, effect)
+            await applied_text(world, effect)
     (issue,) = issues(world)
     assert seen(issue) == ("These fail: gpu, cpu.", ["gpu, cpu fails", "All is well"], "closed")
 
 
 async def test_the_news_that_opened_an_issue_is_no_comment_even_after_others(world: World) -> None:
     """A process was killed when the issue was opened; another one goes on, and the effect is applied again later."""
-    await told(world, broken("gpu", 1))
-    await told(world, broken("cpu", 2))
+    await applied_text(world, broken("gpu", 1))
+    await applied_text(world, broken("cpu", 2))
     await world.records.remove(NEWS_STATE.of(world.repository.id, "issue", "alarm:1"))
     (issue,) = issues(world)
     assert (issue.body or "").count("<!--") == 2
-    await told(world, EnsureIssue("alarm:main", TITLE, "These fail: cpu.", news="gpu fails", news_key="alarm:1"))
+    await applied_text(
+        world, EnsureIssue("alarm:main", TITLE, "These fail: cpu.", news="gpu fails", news_key="alarm:1")
+    )
     assert seen(issue) == ("These fail: cpu.", ["cpu fails"], "open")
 
 
 async def test_news_of_an_issue_that_a_person_closed_is_not_told_in_it(world: World) -> None:
-    await told(world, broken("gpu", 1))
+    await applied_text(world, broken("gpu", 1))
     (issue,) = issues(world)
     issue.close("octocat")
     left = f"somebody closed the issue #{issue.number}, so it was left alone"
-    assert await told(world, broken("cpu", 2)) == left
-    assert await told(world, well(3)) == "there was no issue to be closed"
+    assert await applied_text(world, broken("cpu", 2)) == left
+    assert await applied_text(world, well(3)) == "there was no issue to be closed"
     assert seen(issue) == ("These fail: gpu.", [], "closed")
-    assert await told(world, broken("gpu", 4)) == "opened an issue"
+    assert await applied_text(world, broken("gpu", 4)) == "opened an issue"
     assert seen(issues(world)[-1]) == ("These fail: gpu.", [], "open")
 
 
 async def test_what_begins_once_a_person_closed_the_issue_has_another_one(world: World) -> None:
-    await told(world, broken("gpu", 1))
+    await applied_text(world, broken("gpu", 1))
     (first,) = issues(world)
     first.close("octocat")
     begins = replace(broken("gpu, cpu", 2), begins=True)
-    assert await told(world, begins) == "opened an issue"
+    assert await applied_text(world, begins) == "opened an issue"
     await world.records.remove(NEWS_STATE.of(world.repository.id, "issue", "alarm:2"))  # killed before it was noted
-    assert (await told(world, begins)).endswith("says so already")
-    assert await told(world, well(3)) == f"closed the issue #{issues(world)[-1].number}"
+    assert (await applied_text(world, begins)).endswith("says so already")
+    assert await applied_text(world, well(3)) == f"closed the issue #{issues(world)[-1].number}"
     assert [seen(issue) for issue in issues(world)] == [
         ("These fail: gpu.", [], "closed"),
         ("These fail: gpu, cpu.", ["All is well"], "closed"),
@@ -162,42 +164,42 @@ async def test_what_begins_once_a_person_closed_the_issue_has_another_one(world:
 
 
 async def test_good_news_without_an_issue_is_told_nowhere(world: World) -> None:
-    assert await told(world, well(1)) == "there was no issue to be closed"
+    assert await applied_text(world, well(1)) == "there was no issue to be closed"
     assert issues(world) == []
 
 
 async def test_what_others_write_is_neither_our_issue_nor_our_news(world: World) -> None:
     marker = "<!-- nightjar:issue:alarm:main -->"
     theirs = world.repository.open_issue("hubot", "Look", f"{marker}\nmine")
-    await told(world, broken("gpu", 1))
+    await applied_text(world, broken("gpu", 1))
     (issue,) = issues(world)
-    await told(world, broken("cpu", 2))
+    await applied_text(world, broken("cpu", 2))
     digest = hashlib.sha256(b"alarm:3").hexdigest()[:24]
     issue.comment("hubot", f"{NEWS_MARKER.format(digest=digest)}\nmine")
-    await told(world, well(3))
+    await applied_text(world, well(3))
     assert seen(issue)[1:] == (["cpu fails", "All is well"], "closed")
     assert theirs.state == "open"
 
 
 async def test_each_trouble_has_an_issue_of_its_own(world: World) -> None:
     for key in ("alarm:main", "alarm:v1->v2 -->"):
-        await told(world, EnsureIssue(key, f"{key}: @octocat", "Broken.", news="broken", news_key=key))
+        await applied_text(world, EnsureIssue(key, f"{key}: @octocat", "Broken.", news="broken", news_key=key))
     first, second = issues(world)
     assert second.title == "alarm:v1->v2 -->: @\u200boctocat"
     assert seen(second) == ("Broken.", [], "open")
-    await told(world, EnsureIssue("alarm:v1->v2 -->", news="well", news_key="well"))
+    await applied_text(world, EnsureIssue("alarm:v1->v2 -->", news="well", news_key="well"))
     assert (first.state, second.state) == ("open", "closed")
 
 
 async def test_an_issue_without_news_is_kept_as_it_is_told(world: World) -> None:
-    assert await told(world, EnsureIssue("nightly:nightly", "Stuck", "Why")) == "opened an issue"
+    assert await applied_text(world, EnsureIssue("nightly:nightly", "Stuck", "Why")) == "opened an issue"
     (issue,) = issues(world)
     assert issue.body == "<!-- nightjar:issue:nightly:nightly -->\nWhy"
     assert (
-        await told(world, EnsureIssue("nightly:nightly", "Stuck", "Why"))
+        await applied_text(world, EnsureIssue("nightly:nightly", "Stuck", "Why"))
         == f"the issue #{issue.number} says so already"
     )
-    assert await told(world, EnsureIssue("nightly:nightly")) == f"closed the issue #{issue.number}"
+    assert await applied_text(world, EnsureIssue("nightly:nightly")) == f"closed the issue #{issue.number}"
     assert seen(issue) == ("Why", [], "closed")
 
 
@@ -208,21 +210,21 @@ async def test_what_is_older_than_what_was_told_last_is_left_undone(world: World
         for effect, at in ((broken("gpu", 1), 60.0), (broken("cpu", 2), 120.0), (well(3), 180.0))
     )
     left = "something newer was told in the issue of alarm:main already"
-    assert await told(world, over) == "there was no issue to be closed"
-    assert await told(world, began) == left
+    assert await applied_text(world, over) == "there was no issue to be closed"
+    assert await applied_text(world, began) == left
     assert issues(world) == []
-    assert await told(world, replace(worse, as_of=180.0)) == "opened an issue"
+    assert await applied_text(world, replace(worse, as_of=180.0)) == "opened an issue"
     (issue,) = issues(world)
-    assert await told(world, began) == left
+    assert await applied_text(world, began) == left
     assert seen(issue) == ("These fail: cpu.", [], "open")
-    assert await told(world, replace(began, as_of=0.0)) == f"the issue #{issue.number} says so now"
+    assert await applied_text(world, replace(began, as_of=0.0)) == f"the issue #{issue.number} says so now"
 
 
 async def test_news_takes_few_requests(world: World) -> None:
     counts = []
     for effect in (broken("gpu", 1), broken("cpu", 2), well(3), well(3)):
         before = len(world.github.requests.records)
-        await told(world, effect)
+        await applied_text(world, effect)
         counts.append(len([r for r in world.github.requests.records[before:] if "/issues" in r.path]))
     # Look twice and open; look, change, look, comment; look, look, comment, close; nothing.
     assert counts == [3, 4, 4, 0]

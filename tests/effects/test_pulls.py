@@ -29,7 +29,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield world
 
 
-def keep(world: World, content: str = NEW, at: str = "2026-11-20T00:00:00Z") -> EnsurePull:
+def ensured(world: World, content: str = NEW, at: str = "2026-11-20T00:00:00Z") -> EnsurePull:
     base = world.repository.branch("main")
     body = f"Have `{content[-5:]}`."
     return EnsurePull(
@@ -41,7 +41,7 @@ def ended(at: str = "2026-11-21T00:00:00Z") -> EnsurePull:
     return EnsurePull(BRANCH, "main", at)
 
 
-async def told(world: World, effect: EnsurePull) -> str:
+async def applied_text(world: World, effect: EnsurePull) -> str:
     return (await world.apply_alone(effect)).text
 
 
@@ -62,31 +62,31 @@ def only(world: World) -> PullRequest:
 
 async def test_a_pull_request_from_its_beginning_to_its_end(world: World) -> None:
     repository = world.repository
-    assert await told(world, keep(world)) == "opened #1"
+    assert await applied_text(world, ensured(world)) == "opened #1"
     assert pulls(world) == [("open", "Have `2-2-b`.", NEW)]
     assert (only(world).title, only(world).user.login, only(world).base_ref) == ("Update images", BOT, "main")
     repository.push("main", {"README.md": "More"}, by="octocat")
-    assert await told(world, keep(world, NEWER)) == "updated #1"
+    assert await applied_text(world, ensured(world, NEWER)) == "updated #1"
     assert pulls(world) == [("open", "Have `3-3-c`.", NEWER)]
     assert [commit.message for commit in only(world).commits] == ["Update images"], "one commit on the newest base"
     repository.push("main", {FILE: NEWER}, by="octocat")
-    assert await told(world, ended()) == f"closed #1; deleted the branch {BRANCH}"
+    assert await applied_text(world, ended()) == f"closed #1; deleted the branch {BRANCH}"
     assert pulls(world) == [
         ("closed", "`main` has all of this by now, so it is not needed any more.\n\nHave `3-3-c`.", NEWER)
     ]
     assert REF not in repository.refs
-    assert await told(world, ended()) == "there is nothing to be done"
+    assert await applied_text(world, ended()) == "there is nothing to be done"
 
 
 async def test_nothing_is_written_where_nothing_is_new(world: World) -> None:
     """TVM: without a change `git commit` failed, and a pull request that was there already was an error."""
-    assert await told(world, ended()) == "there is nothing to be done"
+    assert await applied_text(world, ended()) == "there is nothing to be done"
     assert world.github.requests.writes == []
-    await told(world, keep(world))
+    await applied_text(world, ensured(world))
     only(world).edit("octocat", title="Images", body=f"{only(world).body}\n\nI shall look at it.")
     world.repository.push("main", {"README.md": "More"}, by="octocat")
     written = len(world.github.requests.writes)
-    assert await told(world, keep(world)) == "#1 shows it already"
+    assert await applied_text(world, ensured(world)) == "#1 shows it already"
     assert len(world.github.requests.writes) == written, "what people added stays"
 
 
@@ -105,23 +105,23 @@ async def test_nothing_is_written_where_nothing_is_new(world: World) -> None:
 )
 async def test_a_lost_answer_doubles_and_loses_nothing(world: World, method: str, route: str, when: str) -> None:
     fault = world.github.faults.add(method, route, status=502, when=when, times=None)  # type: ignore[arg-type]
-    for effect in (keep(world), keep(world, NEWER), ended()):
+    for effect in (ensured(world), ensured(world, NEWER), ended()):
         try:
-            await told(world, effect)
+            await applied_text(world, effect)
         except TryAgain:
             fault.times = fault.hits
-            await told(world, effect)
+            await applied_text(world, effect)
     assert fault.hits
     (pull,) = pulls(world)
     assert (pull[0], pull[2], REF in world.repository.refs) == ("closed", NEWER, False)
 
 
 async def test_a_branch_to_which_somebody_pushed_is_left_to_them(world: World) -> None:
-    await told(world, keep(world))
+    await applied_text(world, ensured(world))
     theirs = only(world).push({FILE: "mine"}, by="octocat")
     left = f"somebody else has pushed to {BRANCH}, so it was left alone"
     for _ in range(2):
-        assert await told(world, keep(world, NEWER)) == left
+        assert await applied_text(world, ensured(world, NEWER)) == left
     assert pulls(world) == [
         (
             "open",
@@ -130,17 +130,17 @@ async def test_a_branch_to_which_somebody_pushed_is_left_to_them(world: World) -
             "mine",
         )
     ]
-    assert await told(world, ended()) == left
+    assert await applied_text(world, ended()) == left
     assert (only(world).head_sha, only(world).state) == (theirs.sha, "open")
     world.repository.move(REF, None, "octocat")
-    assert await told(world, keep(world, NEWER)) == "opened #2"
+    assert await applied_text(world, ensured(world, NEWER)) == "opened #2"
     assert [state for state, _, _ in pulls(world)] == ["closed", "open"]
 
 
 async def test_a_push_between_our_look_and_our_own_is_seen(world: World) -> None:
-    await told(world, keep(world))
+    await applied_text(world, ensured(world))
     pause = world.github.faults.pause("POST", f"{REPO}/git/commits", when="before")
-    task = asyncio.create_task(told(world, keep(world, NEWER)))
+    task = asyncio.create_task(applied_text(world, ensured(world, NEWER)))
     await pause.reached.wait()
     theirs = only(world).push({FILE: "mine"}, by="octocat").sha
     pause.resume()
@@ -152,49 +152,49 @@ async def test_a_push_between_our_look_and_our_own_is_seen(world: World) -> None
 async def test_a_branch_that_was_never_ours_is_not_touched(world: World) -> None:
     theirs = world.repository.push(BRANCH, {"a": "b"}, by="octocat").sha
     with pytest.raises(UserError, match="has commits that I have not made"):
-        await told(world, keep(world))
-    assert await told(world, ended()) == "there is nothing to be done"
+        await applied_text(world, ensured(world))
+    assert await applied_text(world, ended()) == "there is nothing to be done"
     assert (world.repository.refs[REF], world.repository.pulls) == (theirs, [])
 
 
 async def test_what_a_person_closed_stays_closed_until_there_is_something_new(world: World) -> None:
-    await told(world, keep(world))
+    await applied_text(world, ensured(world))
     only(world).close("octocat")
-    assert await told(world, keep(world)) == "somebody closed #1, so something new is waited for"
-    assert await told(world, keep(world, NEWER)) == "opened #2"
+    assert await applied_text(world, ensured(world)) == "somebody closed #1, so something new is waited for"
+    assert await applied_text(world, ensured(world, NEWER)) == "opened #2"
     assert pulls(world) == [("closed", "Have `2-2-b`.", NEW), ("open", "Have `3-3-c`.", NEWER)]
 
 
 async def test_what_was_merged_and_taken_back_is_proposed_again(world: World) -> None:
-    await told(world, keep(world))
+    await applied_text(world, ensured(world))
     only(world).merge("octocat", "squash")
     world.repository.push("main", {FILE: OLD}, by="octocat", message="Revert")
-    assert await told(world, keep(world)) == "opened #2"
+    assert await applied_text(world, ensured(world)) == "opened #2"
     assert [state for state, _, _ in pulls(world)] == ["closed", "open"]
     assert world.repository.pulls[1].mergeable
 
 
 async def test_the_branch_of_what_was_merged_is_deleted(world: World) -> None:
-    await told(world, keep(world))
+    await applied_text(world, ensured(world))
     only(world).merge("octocat")
-    assert await told(world, ended()) == f"deleted the branch {BRANCH}"
+    assert await applied_text(world, ended()) == f"deleted the branch {BRANCH}"
 
 
 async def test_a_pull_request_that_a_person_opened_from_the_branch_keeps_its_text(world: World) -> None:
     """TVM: GitHub's 422, there is one already, was an error."""
     world.github.faults.add("POST", f"{REPO}/pulls", status=502, times=1)
     with pytest.raises(TryAgain):
-        await told(world, keep(world))
+        await applied_text(world, ensured(world))
     world.repository.open_pull_request("octocat", body="Mine", branch=BRANCH)
     theirs = "#1 was opened by somebody else, so its text was left alone"
-    assert await told(world, keep(world)) == theirs
-    assert await told(world, keep(world, NEWER)) == theirs
+    assert await applied_text(world, ensured(world)) == theirs
+    assert await applied_text(world, ensured(world, NEWER)) == theirs
     assert pulls(world) == [("open", "Mine", NEWER)]
 
 
 async def test_one_that_is_opened_at_the_same_moment_is_the_one(world: World) -> None:
     pause = world.github.faults.pause("POST", f"{REPO}/pulls", when="before")
-    task = asyncio.create_task(told(world, keep(world)))
+    task = asyncio.create_task(applied_text(world, ensured(world)))
     await pause.reached.wait()
     world.repository.open_pull_request(BOT, body=f"{MARKER.format(key='keyb')}\nHave it.", branch=BRANCH)
     pause.resume()
@@ -204,30 +204,31 @@ async def test_one_that_is_opened_at_the_same_moment_is_the_one(world: World) ->
 
 async def test_what_was_decided_before_what_was_done_last_changes_nothing(world: World) -> None:
     """A worker that was frozen for a night applies its effect, or an old delivery is replayed."""
-    old = keep(world)
-    await told(world, keep(world, NEWER, at="2026-11-21T00:00:00Z"))
-    assert await told(world, old) == "something newer was decided since"
+    old = ensured(world)
+    await applied_text(world, ensured(world, NEWER, at="2026-11-21T00:00:00Z"))
+    assert await applied_text(world, old) == "something newer was decided since"
     world.repository.push("main", {FILE: NEWER}, by="octocat")
-    await told(world, ended("2026-11-22T00:00:00Z"))
+    await applied_text(world, ended("2026-11-22T00:00:00Z"))
     assert (
-        await told(world, replace(old, content=NEWER, at="2026-11-21T00:00:00Z")) == "something newer was decided since"
+        await applied_text(world, replace(old, content=NEWER, at="2026-11-21T00:00:00Z"))
+        == "something newer was decided since"
     )
     assert [state for state, _, _ in pulls(world)] == ["closed"]
 
 
 async def test_a_lost_memory_of_our_commits_leaves_the_branch_alone(world: World) -> None:
-    await told(world, keep(world))
+    await applied_text(world, ensured(world))
     await world.records.remove(PULL_BRANCH.of(world.repository.id, BRANCH))
-    assert await told(world, keep(world)) == "#1 shows it already"
-    assert (await told(world, keep(world, NEWER))).startswith("somebody else has pushed")
+    assert await applied_text(world, ensured(world)) == "#1 shows it already"
+    assert (await applied_text(world, ensured(world, NEWER))).startswith("somebody else has pushed")
 
 
 async def test_what_it_costs(world: World) -> None:
-    await told(world, ended())  # where the App is installed: asked once
+    await applied_text(world, ended())  # where the App is installed: asked once
     counts = []
-    for effect in (ended(), keep(world), keep(world), keep(world, NEWER), ended()):
+    for effect in (ended(), ensured(world), ensured(world), ensured(world, NEWER), ended()):
         before = len(world.github.requests.records)
-        await told(world, effect)
+        await applied_text(world, effect)
         made = world.github.requests.records[before:]
         counts.append(len([one for one in made if one.path.startswith("/repos/")]))
     # Pulls and branch; those, base, tree, commit, branch, branch, pull; with the file; all of it; close and delete.

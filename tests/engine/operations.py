@@ -36,7 +36,7 @@ WEIGHTS = {
     "to_abort": 2,
     "requeue_stalled": 2,
     "requeue_all": 1,
-    "worker_gone": 1,
+    "worker_stopped": 1,
     "age": 2,
     "remove_old": 1,
     "delete_old": 1,
@@ -288,7 +288,7 @@ class Twins:
         self.doing.clear()
         self.workers.clear()
 
-    async def _worker_gone(self) -> None:
+    async def _worker_stopped(self) -> None:
         worker = self.workers.pop(self.random.randrange(len(self.workers)))
         await self._same(lambda manager, which: manager.unregister_worker(worker[which]))
 

@@ -71,7 +71,7 @@ def attempt(job_id: int, end: Outcome | BaseException, *, guard: Guard | None = 
     job = Job(
         id=job_id, status="doing", queue="q", lock=None, queueing_lock=None, task_name="effect", attempts=attempts
     )
-    seen: dict[str, Any] = {"watch": lambda *_: None, "told": str, "kind_of": kind_of, "labels": {}}
+    seen: dict[str, Any] = {"watch": lambda *_: None, "message": str, "kind_of": kind_of, "labels": {}}
     return Attempt(job=job, work=work, guard=guard or Guard(), **seen)
 
 

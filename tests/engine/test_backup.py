@@ -39,7 +39,7 @@ asyncio.run(main())
 """
 
 
-async def _keep(url: str, name: str, count: int) -> None:
+async def _store(url: str, name: str, count: int) -> None:
     database = Database(url)
     await database.open()
     for number in range(count):
@@ -47,7 +47,7 @@ async def _keep(url: str, name: str, count: int) -> None:
     await database.close()
 
 
-async def _kept(url: str) -> set[str]:
+async def _stored_names(url: str) -> set[str]:
     database = Database(url)
     await database.open()
     found = await database.connector.execute_query_all_async("SELECT key FROM nightjar_records")
@@ -63,12 +63,12 @@ async def _crash(url: str, name: str) -> None:
     assert await process.wait() == -signal.SIGKILL
 
 
-def keep(url: str, name: str, count: int = 1) -> None:
-    asyncio.run(_keep(url, name, count))
+def store_names(url: str, name: str, count: int = 1) -> None:
+    asyncio.run(_store(url, name, count))
 
 
-def kept(url: str) -> set[str]:
-    return asyncio.run(_kept(url))
+def remaining(url: str) -> set[str]:
+    return asyncio.run(_stored_names(url))
 
 
 def crash(url: str, name: str) -> None:
@@ -96,22 +96,22 @@ def folder(saved: Path) -> None:
 
 def test_a_backup_put_over_a_crashed_database_by_hand_is_damaged(sqlite_url: str, path: Path, saved: Path) -> None:
     """Why `restore` exists: SQLite applies the old database's log to the file that was put in its place."""
-    keep(sqlite_url, "before", 300)
+    store_names(sqlite_url, "before", 300)
     back_up(Database(sqlite_url), saved)
     crash(sqlite_url, "after")
     shutil.copy(saved, path)
     with pytest.raises((DatabaseError, ConnectorException, sqlite3.DatabaseError, AssertionError)):
-        assert kept(sqlite_url) == {"before"}
+        assert remaining(sqlite_url) == {"before"}
 
 
 def test_a_backup_restored_over_a_crashed_database_is_what_was_saved(sqlite_url: str, path: Path, saved: Path) -> None:
-    keep(sqlite_url, "before", 300)
+    store_names(sqlite_url, "before", 300)
     back_up(Database(sqlite_url), saved)
     crash(sqlite_url, "after")
     assert companions(path) == ["nightjar.db-wal", "nightjar.db-shm"]
     restore(Database(sqlite_url), saved)
     assert companions(path) == []
-    assert kept(sqlite_url) == {"before"}
+    assert remaining(sqlite_url) == {"before"}
 
 
 def test_a_backup_beside_a_writer_holds_what_was_stored_and_is_one_file(sqlite_url: str, saved: Path) -> None:
@@ -137,22 +137,22 @@ def test_a_backup_beside_a_writer_holds_what_was_stored_and_is_one_file(sqlite_u
 
     assert asyncio.run(back_up_while_somebody_writes())[-1] == saved.stat().st_size
     assert [file.name for file in saved.parent.iterdir()] == ["saved.db"]
-    assert "acknowledged" in kept(f"sqlite:///{saved}")
+    assert "acknowledged" in remaining(f"sqlite:///{saved}")
 
 
 def test_a_backup_is_for_its_owner_alone(sqlite_url: str, saved: Path) -> None:
-    keep(sqlite_url, "before")
+    store_names(sqlite_url, "before")
     back_up(Database(sqlite_url), saved)
     assert stat.S_IMODE(saved.stat().st_mode) == 0o600
 
 
 def test_restore_makes_the_database_where_there_is_none(sqlite_url: str, path: Path, saved: Path) -> None:
-    keep(sqlite_url, "before")
+    store_names(sqlite_url, "before")
     back_up(Database(sqlite_url), saved)
     path.unlink()
     restore(Database(sqlite_url), saved)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert kept(sqlite_url) == {"before"}
+    assert remaining(sqlite_url) == {"before"}
     assert saved.exists()
 
 
@@ -161,16 +161,16 @@ def test_restore_takes_a_copy_that_was_made_with_its_log(sqlite_url: str, path: 
     shutil.copy(path, saved)
     shutil.copy(f"{path}-wal", f"{saved}-wal")
     restore(Database(sqlite_url), saved)
-    assert kept(sqlite_url) == {"logged"}
+    assert remaining(sqlite_url) == {"logged"}
 
 
 def test_restore_refuses_while_a_server_works_on_the_file(sqlite_url: str, saved: Path) -> None:
-    keep(sqlite_url, "before")
+    store_names(sqlite_url, "before")
     back_up(Database(sqlite_url), saved)
-    keep(sqlite_url, "after")
+    store_names(sqlite_url, "after")
     with Database(sqlite_url).sole(), pytest.raises(DatabaseError, match="is in use by another nightjar"):
         restore(Database(sqlite_url), saved)
-    assert kept(sqlite_url) == {"before", "after"}
+    assert remaining(sqlite_url) == {"before", "after"}
 
 
 def damaged(path: Path) -> None:
@@ -219,14 +219,14 @@ def missing(path: Path) -> None:
 def test_restore_refuses_what_cannot_be_used_and_changes_nothing(
     sqlite_url: str, path: Path, saved: Path, spoil: object, words: str
 ) -> None:
-    keep(sqlite_url, "before", 100)
+    store_names(sqlite_url, "before", 100)
     back_up(Database(sqlite_url), saved)
-    keep(sqlite_url, "after")
+    store_names(sqlite_url, "after")
     assert callable(spoil)
     spoil(saved)
     with pytest.raises(DatabaseError, match=words):
         restore(Database(sqlite_url), saved)
-    assert kept(sqlite_url) == {"before", "after"}
+    assert remaining(sqlite_url) == {"before", "after"}
     assert list(path.parent.glob("*.new")) == []
 
 
@@ -246,27 +246,27 @@ def fails_at(monkeypatch: pytest.MonkeyPatch, name: str, call: int) -> None:
 def test_restore_that_fails_halfway_leaves_the_database_with_its_log(
     sqlite_url: str, path: Path, saved: Path, monkeypatch: pytest.MonkeyPatch, name: str, call: int
 ) -> None:
-    keep(sqlite_url, "before")
+    store_names(sqlite_url, "before")
     back_up(Database(sqlite_url), saved)
     crash(sqlite_url, "logged")
     with monkeypatch.context() as broken:
         fails_at(broken, name, call)
         with pytest.raises(DatabaseError, match=r"Input/output error; .*nightjar\.db is as it was"):
             restore(Database(sqlite_url), saved)
-    assert kept(sqlite_url) == {"before", "logged"}
+    assert remaining(sqlite_url) == {"before", "logged"}
 
 
 def test_restore_that_is_done_but_may_not_survive_a_power_cut_says_so(
     sqlite_url: str, path: Path, saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(sqlite_url, "before")
+    store_names(sqlite_url, "before")
     back_up(Database(sqlite_url), saved)
-    keep(sqlite_url, "after")
+    store_names(sqlite_url, "after")
     with monkeypatch.context() as broken:
         fails_at(broken, "fsync", 2)
         with pytest.raises(DatabaseError, match=r"nightjar\.db was replaced .* Input/output error"):
             restore(Database(sqlite_url), saved)
-    assert kept(sqlite_url) == {"before"}
+    assert remaining(sqlite_url) == {"before"}
 
 
 def test_a_backup_is_not_damaged_by_the_log_of_the_file_that_it_replaces(
@@ -275,16 +275,16 @@ def test_a_backup_is_not_damaged_by_the_log_of_the_file_that_it_replaces(
     crash(sqlite_url, "logged")
     for ending in ("", "-wal"):
         shutil.copy(f"{path}{ending}", f"{saved}{ending}")
-    keep(sqlite_url, "later", 300)
+    store_names(sqlite_url, "later", 300)
     back_up(Database(sqlite_url), saved)
     assert companions(saved) == []
-    assert kept(f"sqlite:///{saved}") == {"logged", "later"}
+    assert remaining(f"sqlite:///{saved}") == {"logged", "later"}
 
 
 def test_backup_of_what_is_not_there_or_onto_itself_is_refused(sqlite_url: str, path: Path, saved: Path) -> None:
     with pytest.raises(DatabaseError, match="does not exist"):
         back_up(Database(sqlite_url), saved)
-    keep(sqlite_url, "before")
+    store_names(sqlite_url, "before")
     with pytest.raises(DatabaseError, match="is the database itself"):
         back_up(Database(sqlite_url), path)
     with pytest.raises(DatabaseError, match="is the database itself"):
@@ -294,7 +294,7 @@ def test_backup_of_what_is_not_there_or_onto_itself_is_refused(sqlite_url: str, 
 
 
 def test_a_backup_that_fails_leaves_the_one_before(sqlite_url: str, path: Path, saved: Path) -> None:
-    keep(sqlite_url, "before", 100)
+    store_names(sqlite_url, "before", 100)
     back_up(Database(sqlite_url), saved)
     whole = saved.read_bytes()
     damaged(path)

@@ -86,14 +86,14 @@ async def test_only_the_job_that_ends_processes_is_set_aside_and_those_beside_it
             await command.accept(guid, EVENT, body({"a": innocent}), f"pr:2#{n}")
         lives = [0]
         keepers = [
-            asyncio.create_task(keep_running(database_url, place, lives))
+            asyncio.create_task(run_on(database_url, place, lives))
             for _ in range(1 if command.database.embedded else 2)
         ]
         try:
             records = await settled(command, "g", *guids, deadline=120)
         finally:
-            for keeper in keepers:
-                keeper.cancel()
+            for holder in keepers:
+                holder.cancel()
             await asyncio.gather(*keepers, return_exceptions=True)
         assert [record.state for record in records] == ["failed", *["done"] * INNOCENTS]
         assert texts(records[0])["a poison"] == (
@@ -112,7 +112,7 @@ async def test_only_the_job_that_ends_processes_is_set_aside_and_those_beside_it
     assert again.state == "done", "once its cause is gone, a replay does it"
 
 
-async def keep_running(url: str, place: Path, lives: list[int]) -> None:
+async def run_on(url: str, place: Path, lives: list[int]) -> None:
     """Start a process again whenever it has ended."""
     while True:
         lives[0] += 1

@@ -22,7 +22,7 @@ REPOSITORY = Repository(id=1, full_name="octocat/compiler", installation_id=None
 
 
 def effect_keys(origin: Origin) -> list[str]:
-    planned = PlannedEffects((PlannedEffect("status", {"kind": "SetStatus"}),), conclude_with={})
+    planned = PlannedEffects((PlannedEffect("status", {"kind": "SetStatus"}),), conclusion_basis={})
     return [job.key for job in effect_jobs(origin, 4, REPOSITORY, planned)]
 
 
@@ -47,7 +47,7 @@ def test_what_tells_of_a_failure_is_not_taken_for_the_deed() -> None:
 
 
 def test_fresh_effects_go_before_plans_and_conclusions_after() -> None:
-    planned = PlannedEffects((PlannedEffect("a", {}),), conclude_with={})
+    planned = PlannedEffects((PlannedEffect("a", {}),), conclusion_basis={})
     effect, conclude = effect_jobs(ORIGIN, 4, REPOSITORY, planned)
     assert effect.priority > plan_job(ORIGIN).priority > conclude.priority > 0
 
@@ -57,7 +57,7 @@ def test_each_conclusion_has_effects_of_its_own_and_no_conclusion() -> None:
     first, second = (conclusion_jobs(ORIGIN, 5, number, REPOSITORY, planned)[0].key for number in (1, 2))
     assert len({first, second, *(job.key for job in effect_jobs(ORIGIN, 4, REPOSITORY, planned))}) == 3
     with pytest.raises(ValueError, match="rerun: a conclusion has no conclude stage"):
-        conclusion_jobs(ORIGIN, 5, 1, REPOSITORY, PlannedEffects(conclude_with={}))
+        conclusion_jobs(ORIGIN, 5, 1, REPOSITORY, PlannedEffects(conclusion_basis={}))
 
 
 def test_a_very_long_key_is_shortened_and_still_its_own() -> None:

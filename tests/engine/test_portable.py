@@ -64,21 +64,21 @@ async def test_rows_are_not_asked_of_a_statement_that_has_none(database: Databas
 
 
 async def test_a_jobs_columns_have_one_type_on_both(database: Database) -> None:
-    due = datetime.datetime(2026, 11, 20, 21, 0, 0, 250_000, tzinfo=datetime.UTC)
+    starts_at = datetime.datetime(2026, 11, 20, 21, 0, 0, 250_000, tzinfo=datetime.UTC)
     run = database.connector.execute_query_all_async
     (inserted,) = await run(
         "INSERT INTO procrastinate_jobs (queue_name, task_name, args, scheduled_at)"
-        " VALUES ('q', 't', %(args)s, %(due)s) RETURNING id, args, scheduled_at, abort_requested",
+        " VALUES ('q', 't', %(args)s, %(starts_at)s) RETURNING id, args, scheduled_at, abort_requested",
         args={"guid": "42", "n": [1, None]},
-        due=due,
+        starts_at=starts_at,
     )
-    expected = {"id": inserted["id"], "args": {"guid": "42", "n": [1, None]}, "scheduled_at": due}
+    expected = {"id": inserted["id"], "args": {"guid": "42", "n": [1, None]}, "scheduled_at": starts_at}
     assert inserted == expected | {"abort_requested": False}
     (read,) = await run(
-        "SELECT id, args->>'guid' AS guid, date_part('epoch', scheduled_at) AS due,"
+        "SELECT id, args->>'guid' AS guid, date_part('epoch', scheduled_at) AS starts_at,"
         " date_part('epoch', now()) > 1700000000 AS after FROM procrastinate_jobs"
     )
-    assert (read["guid"], read["due"], bool(read["after"])) == ("42", due.timestamp(), True)
+    assert (read["guid"], read["starts_at"], bool(read["after"])) == ("42", starts_at.timestamp(), True)
 
 
 async def test_any_text_is_stored_unharmed(database: Database) -> None:

@@ -42,11 +42,11 @@ class Listener:
         self.heard += 1
 
     async def ready(self, other: psycopg.AsyncConnection) -> None:
-        async def told() -> bool:
+        async def message() -> bool:
             await other.execute("SELECT pg_notify('procrastinate_any_queue_v1', '{}')")
             return self.heard > 0
 
-        await until(told)
+        await until(message)
 
     async def stop(self) -> None:
         self.task.cancel()

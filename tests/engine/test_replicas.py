@@ -35,12 +35,12 @@ async def test_the_work_of_a_replica_that_is_gone_is_taken_over_within_half_a_mi
     """With the pace of production, and the pull requests that the dead one held are free again."""
     guids = [f"g{n}" for n in range(6)]
     stuck = {"effects": [{"target": "x", "waits_for": "release"}, {"target": "y"}]}
-    async with replica(postgres_url, place, Pace()) as gone:
+    async with replica(postgres_url, place, Pace()) as stopped:
         for n, guid in enumerate(guids):
-            await gone.send(guid, f"pr:1#{n % 3}", body({"a": stuck}))
+            await stopped.send(guid, f"pr:1#{n % 3}", body({"a": stuck}))
         await until(lambda: len(world.moments("effect")) == 3)
         async with replica(postgres_url, place, Pace()):
-            gone.kill()
+            stopped.kill()
             died = time.monotonic()
             world.passed("release")
             async with opened(postgres_url) as outside:

@@ -29,7 +29,7 @@ from bot.engine.retry import (
     Tries,
     next_try,
 )
-from bot.engine.writes import LookAgain
+from bot.engine.writes import CheckAgain
 from bot.github.errors import PARTIAL_PATIENCE, AppRefused, NotInstalled, Unavailable, UnclearAnswer, kind_of
 
 NOW = 1_800_000_000.0
@@ -180,10 +180,10 @@ def test_a_new_outage_is_given_its_own_time() -> None:
 
 
 def test_looks_for_a_late_write_use_up_no_tries_and_end_no_outage() -> None:
-    tries, look = Tries().after(Unavailable("502"), NOW), LookAgain("on its way", retry_in=13)
+    tries, scan = Tries().after(Unavailable("502"), NOW), CheckAgain("on its way", retry_in=13)
     for _ in range(MAX_NAMED_WAITS):
-        assert next_try(look, tries, NOW) == 13
-        tries = tries.after(look, NOW)
+        assert next_try(scan, tries, NOW) == 13
+        tries = tries.after(scan, NOW)
     assert (tries.away_since, tries.named) == (NOW, 0)
 
 

@@ -50,12 +50,12 @@ async def test_the_jobs_of_silent_workers_return_and_those_of_live_ones_stay(dat
     connector = database.connector
     silent = await started(connector, "silent 1", "silent 2")
     await started(connector, "live")
-    gone = await started(connector, "gone")
+    stopped = await started(connector, "stopped")
     await silence(connector, silent, 60)
-    await JobManager(connector).unregister_worker(gone)
+    await JobManager(connector).unregister_worker(stopped)
     requeued = await requeue_stalled(connector, seconds=20)
     assert sorted((r.task, r.status, r.attempts) for r in requeued) == [("t", "todo", 1)] * 3
-    assert await statuses(connector) == {"silent 1": "todo", "silent 2": "todo", "gone": "todo", "live": "doing"}
+    assert await statuses(connector) == {"silent 1": "todo", "silent 2": "todo", "stopped": "todo", "live": "doing"}
     (workers,) = await connector.execute_query_all_async("SELECT count(*) AS n FROM procrastinate_workers")
     assert workers == {"n": 1}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bot.core.errors import UserError
-from bot.engine.writes import LOOK_AFTER, LOOKS, LookAgain, UnclearWrite, Writes
+from bot.engine.writes import CHECK_AFTER, CHECKS_OF_WRITE, CheckAgain, UnclearWrite, Writes
 
 WHAT = "POST /repos/octocat/compiler/issues/1/comments"
 
@@ -30,7 +30,7 @@ async def unclear(writes: Writes, at: float = 1000.0) -> Writes:
 
 async def refused(writes: Writes, at: float) -> tuple[float | None, Writes]:
     """Come to the write at a moment and be refused; return for how long, and what the next try has."""
-    with pytest.raises(LookAgain) as held:
+    with pytest.raises(CheckAgain) as held:
         await send(writes, at)
     return held.value.retry_in, Writes(writes.state)
 
@@ -47,33 +47,35 @@ async def test_a_write_is_noted_before_it_is_sent() -> None:
     assert len(noted) == 1
 
 
-@pytest.mark.parametrize(("elapsed", "counts"), [(LOOK_AFTER - 1, False), (LOOK_AFTER, True), (LOOK_AFTER + 1, True)])
+@pytest.mark.parametrize(
+    ("elapsed", "counts"), [(CHECK_AFTER - 1, False), (CHECK_AFTER, True), (CHECK_AFTER + 1, True)]
+)
 async def test_a_look_counts_only_when_the_write_would_show(elapsed: float, counts: bool) -> None:
     writes = await unclear(Writes())
     _, writes = await refused(writes, 1000.0 + elapsed)
-    assert writes.state["sent"][0]["looks"] == int(counts)
+    assert writes.state["sent"][0]["checks"] == int(counts)
 
 
 async def test_it_is_sent_again_after_two_looks_and_then_looked_for_twice_more() -> None:
     writes, at = await unclear(Writes()), 1000.0
-    for _ in range(LOOKS - 1):
-        at += LOOK_AFTER
+    for _ in range(CHECKS_OF_WRITE - 1):
+        at += CHECK_AFTER
         wait, writes = await refused(writes, at)
         assert wait is not None
-        assert wait > LOOK_AFTER
-    await send(writes, at + LOOK_AFTER)
-    for left in range(LOOKS, 0, -1):
-        assert isinstance(writes.look_for_twins({"outcome": "applied", "text": "done"}), LookAgain)
+        assert wait > CHECK_AFTER
+    await send(writes, at + CHECK_AFTER)
+    for left in range(CHECKS_OF_WRITE, 0, -1):
+        assert isinstance(writes.check_for_twins({"outcome": "applied", "text": "done"}), CheckAgain)
         writes = Writes(writes.state)
-        assert (writes.looks_left, writes.outcome["text"]) == (left, "done")
+        assert (writes.checks_left, writes.outcome["text"]) == (left, "done")
         await refused(writes, at + 1e6)
-    assert writes.look_for_twins({}) is None
+    assert writes.check_for_twins({}) is None
 
 
 async def test_a_clock_that_was_set_back_does_not_stretch_the_wait() -> None:
     wait, _ = await refused(await unclear(Writes()), -1e9)
     assert wait is not None
-    assert wait <= LOOK_AFTER + 1
+    assert wait <= CHECK_AFTER + 1
 
 
 async def test_a_write_that_was_refused_leaves_no_note_and_may_be_sent_at_once() -> None:
@@ -105,4 +107,4 @@ async def test_other_writes_of_the_job_are_free_and_so_is_the_same_one_in_the_sa
 async def test_where_nothing_was_sent_twice_nobody_looks_for_twins() -> None:
     writes = Writes()
     await send(writes, 1000.0)
-    assert writes.look_for_twins({"outcome": "applied", "text": ""}) is None
+    assert writes.check_for_twins({"outcome": "applied", "text": ""}) is None

@@ -19,7 +19,7 @@ from typing import Any
 from bot.core.errors import PayloadError, RefusedToPerson, TryAgain, UnknownHandler, UserError
 from bot.core.events import Delivery
 from bot.engine.processor import ErrorKind
-from bot.engine.service import AppliedEffect, ConcludeJob, EffectJob, PlannedEffect, PlannedEffects, Routing
+from bot.engine.service import AppliedEffect, ConclusionJob, EffectJob, PlannedEffect, PlannedEffects, Routing
 from bot.github.errors import kind_of
 from tests.waiting import until
 
@@ -115,16 +115,16 @@ class Toy:
         await self._go_through(f"plan {delivery.guid} {handler}", script)
         return planned(script)
 
-    async def plan_failure(self, delivery: Delivery, handler: str, intent: str, told: str) -> PlannedEffects:
+    async def plan_failure(self, delivery: Delivery, handler: str, intent: str, message: str) -> PlannedEffects:
         script = delivery.payload.raw["handlers"][handler]
         if "answer" not in script:
             return PlannedEffects()
-        effect = {"kind": "Answer", "text": told, **script["answer"]}
+        effect = {"kind": "Answer", "text": message, **script["answer"]}
         return PlannedEffects((PlannedEffect(f"answer {delivery.guid}", effect),))
 
-    async def conclude(self, delivery: Delivery, job: ConcludeJob) -> PlannedEffects:
+    async def conclude(self, delivery: Delivery, job: ConclusionJob) -> PlannedEffects:
         self.world.happened(f"conclude {delivery.guid} {job.handler}")
-        script = job.conclude_with
+        script = job.conclusion_basis
         await self._go_through(f"conclude {delivery.guid} {job.handler}", script)
         ended = [f"{one.target}={one.state}: {one.text}" for one in job.ended]
         text = " | ".join([*ended, *(["again"] if job.again else [])])
@@ -145,7 +145,7 @@ class Toy:
     def kind_of(self, error: BaseException) -> ErrorKind:
         return kind_of(error)
 
-    def told(self, error: Exception, guid: str) -> str:
+    def message(self, error: Exception, guid: str) -> str:
         return str(error) if isinstance(error, UserError) else SORRY.format(guid=guid)
 
     async def _go_through(self, point: str, script: Mapping[str, Any]) -> None:
@@ -170,7 +170,7 @@ class Toy:
 
 def planned(script: Mapping[str, Any]) -> PlannedEffects:
     effects = [PlannedEffect(e["target"], {"kind": "Write", **e}) for e in script.get("effects", [])]
-    return PlannedEffects(tuple(effects), "as the payload says", conclude_with=script.get("conclude"))
+    return PlannedEffects(tuple(effects), "as the payload says", conclusion_basis=script.get("conclude"))
 
 
 def error_of(name: str) -> Exception:

@@ -171,9 +171,9 @@ async def test_the_id_of_a_repository_comes_with_its_first_token(
 
 async def test_a_renamed_repository_is_found_by_its_old_name(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     scripted.will("GET", "/repos/octocat/old/installation", Say(body={"id": INSTALLATION}))
-    gone = refused(422, "There is at least one repository that does not exist")
+    removed = refused(422, "There is at least one repository that does not exist")
     made = Say(201, {"token": "ghs_1", "expires_at": "2099-01-01T00:00:00Z"})
-    scripted.will("POST", TOKENS, gone, made)
+    scripted.will("POST", TOKENS, removed, made)
     granted = Say(body={"permissions": dict.fromkeys(READ_ALL, "write")})
     scripted.will("GET", f"/app/installations/{INSTALLATION}", granted)
     scripted.will("GET", "/repos/octocat/old", Say(body={"id": 5, "full_name": "octocat/new"}))

@@ -59,15 +59,15 @@ async def test_a_list_is_followed_to_its_next_page_after_a_304(scripted: Scripte
 
 
 def test_a_304_brings_its_quota_and_leaves_the_form_of_the_answer() -> None:
-    kept = Answer(200, {"content-type": "application/json", "etag": "a", "link": "next"}, b"{}")
+    stored = Answer(200, {"content-type": "application/json", "etag": "a", "link": "next"}, b"{}")
     answer = Answer(304, {"Content-Type": "text/html", "ETag": "b", "X-RateLimit-Remaining": "7"}, b"")
-    both = revalidated(kept, answer)
+    both = revalidated(stored, answer)
     assert (both.status, both.body, both.headers["x-ratelimit-remaining"]) == (200, b"{}", "7")
-    assert {name: both.headers[name] for name in kept.headers} == kept.headers
+    assert {name: both.headers[name] for name in stored.headers} == stored.headers
 
 
 @pytest.mark.parametrize(
-    ("answer", "kept"),
+    ("answer", "stored"),
     [
         (Answer(200, {"etag": "a"}, b"x" * 100), True),
         (Answer(200, {}, b"x"), False),
@@ -75,10 +75,10 @@ def test_a_304_brings_its_quota_and_leaves_the_form_of_the_answer() -> None:
         (Answer(200, {"etag": "a"}, b"x" * 100_000), False),
     ],
 )
-def test_only_a_success_with_an_etag_and_of_reasonable_size_is_kept(answer: Answer, kept: bool) -> None:
+def test_only_a_success_with_an_etag_and_of_reasonable_size_is_kept(answer: Answer, stored: bool) -> None:
     cache = AnswerCache(max_bytes=100_000)
     cache.put(("42", "/", "json"), answer)
-    assert (cache.get(("42", "/", "json")) is not None) == kept
+    assert (cache.get(("42", "/", "json")) is not None) == stored
 
 
 def test_the_cache_stays_within_its_bytes_and_forgets_the_least_used() -> None:
@@ -87,7 +87,7 @@ def test_the_cache_stays_within_its_bytes_and_forgets_the_least_used() -> None:
     for key in keys:
         cache.put(key, Answer(200, {"etag": "a"}, b"x" * 10_000))
         cache.get(keys[0])
-    kept = [key for key in keys if cache.get(key) is not None]
-    assert keys[0] in kept
-    assert keys[1] not in kept
-    assert len(kept) <= 9
+    stored = [key for key in keys if cache.get(key) is not None]
+    assert keys[0] in stored
+    assert keys[1] not in stored
+    assert len(stored) <= 9

@@ -274,10 +274,10 @@ async def test_no_secret_is_in_any_log_or_error(
                 await gh.getitem(COMMENT, VARS)
             except Exception as error:
                 traceback.print_exception(error, file=out)
-                told = error
-                while told is not None:
-                    print(repr(told), told.args, vars(told), file=out)
-                    told = told.__cause__ or told.__context__  # type: ignore[assignment]
+                message = error
+                while message is not None:
+                    print(repr(message), message.args, vars(message), file=out)
+                    message = message.__cause__ or message.__context__  # type: ignore[assignment]
             else:
                 pytest.fail(f"{trouble} raised nothing")
     text = out.getvalue() + caplog.text + repr(logged)

@@ -65,8 +65,8 @@ async def test_a_store_that_does_not_give_it_is_asked_again_later(
     scripted.will("GET", STORE, trouble)
     with pytest.raises(Unavailable) as caught:
         await fetched(gh)
-    told = "".join(traceback.format_exception(caught.value))
-    assert SECRET not in told
+    message = "".join(traceback.format_exception(caught.value))
+    assert SECRET not in message
     assert scripted.asked_for("GET", STORE)
 
 

@@ -26,7 +26,7 @@ from bot.github.limits import (
     Quota,
     Window,
     part,
-    quota_told,
+    quota_in,
 )
 from bot.github.ranks import Rank
 from tests.github.support import quota
@@ -132,7 +132,7 @@ def test_a_window_that_nothing_fits_into_says_so() -> None:
 def test_the_first_backoff_is_a_minute_and_doubles_until_an_hour() -> None:
     ledger, now, waits = Ledger(Allowance()), 0.0, []
     for _ in range(9):
-        waits.append(ledger.strike(now, sent_at=now, told=None))
+        waits.append(ledger.strike(now, sent_at=now, retry_after=None))
         now += waits[-1]
     assert waits[:4] == [FIRST_BACKOFF, 120, 240, 480]
     assert waits[-1] == LONGEST_BACKOFF
@@ -140,21 +140,21 @@ def test_the_first_backoff_is_a_minute_and_doubles_until_an_hour() -> None:
 
 def test_answers_to_requests_that_were_under_way_together_are_one_incident() -> None:
     ledger = Ledger(Allowance())
-    assert [ledger.strike(10.0 + n, sent_at=5.0, told=None) for n in range(3)] == [60, 59, 58]
+    assert [ledger.strike(10.0 + n, sent_at=5.0, retry_after=None) for n in range(3)] == [60, 59, 58]
 
 
 def test_a_success_makes_the_backoff_small_again() -> None:
     ledger = Ledger(Allowance())
-    ledger.strike(0.0, sent_at=0.0, told=None)
-    ledger.strike(60.0, sent_at=60.0, told=None)
+    ledger.strike(0.0, sent_at=0.0, retry_after=None)
+    ledger.strike(60.0, sent_at=60.0, retry_after=None)
     ledger.succeed(sent_at=200.0)
-    assert ledger.strike(300.0, sent_at=300.0, told=None) == FIRST_BACKOFF
+    assert ledger.strike(300.0, sent_at=300.0, retry_after=None) == FIRST_BACKOFF
 
 
 def test_a_limited_installation_waits_as_long_as_told_and_a_shorter_word_does_not_shorten_it() -> None:
     ledger = Ledger(Allowance())
-    ledger.strike(0.0, sent_at=0.0, told=100.0)
-    ledger.strike(1.0, sent_at=0.0, told=5.0)
+    ledger.strike(0.0, sent_at=0.0, retry_after=100.0)
+    ledger.strike(1.0, sent_at=0.0, retry_after=5.0)
     assert ledger.earliest(50.0, READ)[0] == 100
     assert ledger.earliest(101.0, READ)[0] == 101
 
@@ -245,8 +245,8 @@ def test_an_answer_that_was_overtaken_does_not_give_quota_back() -> None:
 
 
 def test_the_reset_is_measured_on_githubs_clock() -> None:
-    told = quota_told(answer(200, **quota(10, reset=int(DATE.timestamp()) + 90)), "core", now=5.0)
-    assert told == Quota("core", 5000, 10, int(DATE.timestamp()) + 90, ends=5 + 90 + 1)
+    retry_after = quota_in(answer(200, **quota(10, reset=int(DATE.timestamp()) + 90)), "core", now=5.0)
+    assert retry_after == Quota("core", 5000, 10, int(DATE.timestamp()) + 90, ends=5 + 90 + 1)
 
 
 # One below, at and one above: a limit that is off by one was seen by no test.
@@ -254,9 +254,9 @@ def test_the_reset_is_measured_on_githubs_clock() -> None:
 
 @pytest.mark.parametrize(("reset", "ends"), [(-5, 6), (0, 6), (1, 7), (90, 96)])
 def test_a_reset_that_is_over_counts_as_now(reset: int, ends: float) -> None:
-    told = quota_told(answer(200, **quota(10, reset=int(DATE.timestamp()) + reset)), "core", now=5.0)
-    assert told is not None
-    assert told.ends == ends
+    retry_after = quota_in(answer(200, **quota(10, reset=int(DATE.timestamp()) + reset)), "core", now=5.0)
+    assert retry_after is not None
+    assert retry_after.ends == ends
 
 
 @pytest.mark.parametrize(("now", "at"), [(999.0, 1000.0), (1000.0, 1000.0), (1001.0, 1001.0)])
@@ -279,23 +279,23 @@ def test_an_older_period_is_not_learnt_while_the_newer_one_lasts(reset: int, now
 @pytest.mark.parametrize(("sent_at", "backoff"), [(-1.0, 120), (0.0, 120), (1.0, FIRST_BACKOFF)])
 def test_only_a_success_after_the_last_limit_makes_the_backoff_small(sent_at: float, backoff: float) -> None:
     ledger = Ledger(Allowance())
-    ledger.strike(0.0, sent_at=0.0, told=None)
+    ledger.strike(0.0, sent_at=0.0, retry_after=None)
     ledger.succeed(sent_at)
-    assert ledger.strike(100.0, sent_at=100.0, told=None) == backoff
+    assert ledger.strike(100.0, sent_at=100.0, retry_after=None) == backoff
 
 
 @pytest.mark.parametrize(("sent_at", "backoff"), [(9.0, 60), (10.0, 60), (11.0, 120)])
 def test_what_was_sent_in_the_second_of_a_limit_belongs_to_it(sent_at: float, backoff: float) -> None:
     ledger = Ledger(Allowance())
-    ledger.strike(10.0, sent_at=5.0, told=None)
-    assert ledger.strike(10.0, sent_at, told=None) == backoff
+    ledger.strike(10.0, sent_at=5.0, retry_after=None)
+    assert ledger.strike(10.0, sent_at, retry_after=None) == backoff
 
 
 @pytest.mark.parametrize(("now", "left"), [(69.5, 0.5), (70.0, FIRST_BACKOFF), (71.0, FIRST_BACKOFF)])
 def test_a_limit_of_an_incident_that_is_over_is_a_minute_again(now: float, left: float) -> None:
     ledger = Ledger(Allowance())
-    ledger.strike(10.0, sent_at=5.0, told=None)
-    assert ledger.strike(now, sent_at=5.0, told=None) == left
+    ledger.strike(10.0, sent_at=5.0, retry_after=None)
+    assert ledger.strike(now, sent_at=5.0, retry_after=None) == left
 
 
 @pytest.mark.parametrize(("at", "earliest"), [(59.9, 60.0), (60.0, 60.0), (60.1, 60.1)])

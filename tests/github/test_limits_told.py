@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.github.errors import Answer
-from bot.github.limits import Demand, Limit, Quota, limit_in, quota_told, resource_of
+from bot.github.limits import Demand, Limit, Quota, limit_in, quota_in, resource_of
 from tests.github.support import quota
 from tests.github.test_limits import DATE, READ, answer
 
@@ -13,7 +13,7 @@ from tests.github.test_limits import DATE, READ, answer
 @pytest.mark.parametrize("broken", [{}, {"x-ratelimit-reset": "soon"}, {"date": "yesterday"}])
 def test_headers_without_a_readable_quota_tell_none(broken: dict[str, str]) -> None:
     whole = quota(10) if broken else {}
-    assert quota_told(answer(200, **{**whole, **broken}), "core", now=0.0) is None
+    assert quota_in(answer(200, **{**whole, **broken}), "core", now=0.0) is None
 
 
 SECONDARY = b'{"message": "x", "documentation_url": "https://docs.github.com/rest/overview/rate-limits#about-secondary-rate-limits"}'
@@ -27,8 +27,8 @@ RESET = int(DATE.timestamp()) + 600
     ("given", "limit"),
     [
         (answer(429), Limit()),
-        (answer(429, retry_after="30"), Limit(told=30)),
-        (answer(403, retry_after="30"), Limit(told=30)),
+        (answer(429, retry_after="30"), Limit(retry_after=30)),
+        (answer(403, retry_after="30"), Limit(retry_after=30)),
         (answer(403, **quota(0, reset=RESET)), Limit(ends_in=601)),
         (answer(429, **quota(0, reset=RESET)), Limit(ends_in=601)),
         (answer(403, retry_after="900", **quota(0, reset=RESET)), Limit(ends_in=900)),
@@ -47,7 +47,7 @@ RESET = int(DATE.timestamp()) + 600
     ],
 )
 def test_a_limit_is_told_by_status_headers_and_the_page_it_points_to(given: Answer, limit: Limit | None) -> None:
-    assert limit_in(given, READ, quota_told(given, "core", 0.0), 0.0) == limit
+    assert limit_in(given, READ, quota_in(given, "core", 0.0), 0.0) == limit
 
 
 @pytest.mark.parametrize(
@@ -74,19 +74,19 @@ def test_each_address_has_its_quota(url: str, resource: str) -> None:
 
 def test_the_resource_is_the_one_that_the_answer_names_else_the_one_that_was_asked() -> None:
     named = quota(10, resource="search")
-    told = quota_told(answer(200, **named), "core", now=0.0)
-    assert told is not None
-    assert told.resource == "search"
+    retry_after = quota_in(answer(200, **named), "core", now=0.0)
+    assert retry_after is not None
+    assert retry_after.resource == "search"
     del named["x-ratelimit-resource"]
-    told = quota_told(answer(200, **named), "graphql", now=0.0)
-    assert told is not None
-    assert told.resource == "graphql"
+    retry_after = quota_in(answer(200, **named), "graphql", now=0.0)
+    assert retry_after is not None
+    assert retry_after.resource == "graphql"
 
 
 @pytest.mark.parametrize(("remaining", "limit"), [(-1, Limit(ends_in=601)), (0, Limit(ends_in=601)), (1, None)])
 def test_a_quota_is_used_up_at_nothing(remaining: int, limit: Limit | None) -> None:
     given = answer(403, **quota(remaining, reset=RESET))
-    assert limit_in(given, READ, quota_told(given, "core", 50.0), 50.0) == limit
+    assert limit_in(given, READ, quota_in(given, "core", 50.0), 50.0) == limit
 
 
 def test_a_reset_that_comes_at_once_is_no_longer_wait_than_that() -> None:

@@ -112,8 +112,8 @@ def test_who_was_asked_and_who_has_reviewed() -> None:
     assert found.reviewed == (Person(3, "triager", is_bot=False),)
 
 
-def page(*numbers: int, following: str | None = None) -> dict[str, Any]:
-    info = {"hasNextPage": following is not None, "endCursor": following}
+def page(*numbers: int, cursor: str | None = None) -> dict[str, Any]:
+    info = {"hasNextPage": cursor is not None, "endCursor": cursor}
     nodes = [{**node(), "number": number} for number in numbers]
     return {"repository": {"pullRequests": {"pageInfo": info, "nodes": nodes}}}
 
@@ -121,7 +121,7 @@ def page(*numbers: int, following: str | None = None) -> dict[str, Any]:
 async def test_pages_are_followed_to_the_last(scripted: ScriptedGitHub, make_app: Apps) -> None:
     """TVM #10807: only the first page was ever looked at."""
     github = client_of(make_app(), INSTALLATION)
-    scripted.will("POST", "/graphql", *(Say(body={"data": one}) for one in (page(1, 2, following="a"), page(3))))
+    scripted.will("POST", "/graphql", *(Say(body={"data": one}) for one in (page(1, 2, cursor="a"), page(3))))
     assert [pull.number for pull in await open_pulls(github, "octocat/compiler")] == [1, 2, 3]
     asked = [one.json["variables"] for one in scripted.asked_for("POST", "/graphql")]
     assert asked == [{"owner": "octocat", "name": "compiler", "after": after} for after in (None, "a")]
@@ -129,5 +129,5 @@ async def test_pages_are_followed_to_the_last(scripted: ScriptedGitHub, make_app
 
 async def test_there_is_an_end_to_pages(scripted: ScriptedGitHub, make_app: Apps) -> None:
     github = client_of(make_app(), INSTALLATION)
-    scripted.will("POST", "/graphql", *(Say(body={"data": page(1, following="a")}) for _ in range(MOST_PAGES + 1)))
+    scripted.will("POST", "/graphql", *(Say(body={"data": page(1, cursor="a")}) for _ in range(MOST_PAGES + 1)))
     assert len(await open_pulls(github, "octocat/compiler")) == MOST_PAGES

@@ -34,7 +34,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield world
 
 
-def told(
+def head_after(
     sha: str, at: int, before: str = "", *, action: str = "synchronize", home: int = 7, number: int = 12, **more: Any
 ) -> Delivery:
     """A payload that names a head, `at` seconds after the hour."""
@@ -70,8 +70,8 @@ async def test_before_any_payload_nothing_is_known(records: Records) -> None:
     assert await repository_id_of(records, "octocat/compiler") is None
 
 
-PUSHES = (told(A, 1, action="opened"), told(B, 2, before=A), told(C, 3, before=B))
-IN_ONE_SECOND = (told(A, 1, action="opened"), told(B, 1, before=A))
+PUSHES = (head_after(A, 1, action="opened"), head_after(B, 2, before=A), head_after(C, 3, before=B))
+IN_ONE_SECOND = (head_after(A, 1, action="opened"), head_after(B, 1, before=A))
 
 
 @pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
@@ -86,24 +86,27 @@ async def test_two_payloads_of_one_second_are_told_apart_by_the_push(records: Re
 
 @pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
 async def test_three_pushes_of_one_second_are_told_apart_too(records: Records, order: tuple[int, ...]) -> None:
-    pushes = (told(B, 1, before=A), told(C, 1, before=B), told(D, 1, before=C))
+    pushes = (head_after(B, 1, before=A), head_after(C, 1, before=B), head_after(D, 1, before=C))
     assert await noted(records, *(pushes[index] for index in order)) == D
 
 
 async def test_a_push_that_is_taken_back_within_the_second_is_followed(records: Records) -> None:
-    assert await noted(records, told(A, 1, action="opened"), told(B, 1, before=A), told(A, 1, before=B)) == A
+    assert (
+        await noted(records, head_after(A, 1, action="opened"), head_after(B, 1, before=A), head_after(A, 1, before=B))
+        == A
+    )
 
 
 async def test_an_edit_in_the_second_of_a_push_keeps_its_head(records: Records) -> None:
-    assert await noted(records, told(B, 1, before=A), told(B, 1, action="edited")) == B
+    assert await noted(records, head_after(B, 1, before=A), head_after(B, 1, action="edited")) == B
 
 
 async def test_a_head_that_goes_back_is_followed(records: Records) -> None:
-    assert await noted(records, told(B, 1, before=A), told(A, 2, before=B)) == A
+    assert await noted(records, head_after(B, 1, before=A), head_after(A, 2, before=B)) == A
 
 
 async def test_what_is_kept_beside_the_head(records: Records) -> None:
-    await noted(records, told(A, 1, action="opened"))
+    await noted(records, head_after(A, 1, action="opened"))
     head = await head_of(records, 7, 12)
     assert head is not None
     assert (head.head_ref, head.base_ref, head.author_id, head.is_open) == ("fast", "main", 1, True)
@@ -111,7 +114,7 @@ async def test_what_is_kept_beside_the_head(records: Records) -> None:
 
 
 async def test_a_forks_branch_is_none_of_ours(records: Records) -> None:
-    for delivery in (told(A, 1, home=8), told(A, 2, head={"sha": A, "ref": "main", "repo": None})):
+    for delivery in (head_after(A, 1, home=8), head_after(A, 2, head={"sha": A, "ref": "main", "repo": None})):
         await note_head(records, delivery)
         head = await head_of(records, 7, 12)
         assert head is not None
@@ -119,49 +122,49 @@ async def test_a_forks_branch_is_none_of_ours(records: Records) -> None:
 
 
 async def test_other_events_say_nothing_of_the_head(records: Records) -> None:
-    other = Delivery("guid", "issue_comment", told(A, 1).payload, 0.0)
+    other = Delivery("guid", "issue_comment", head_after(A, 1).payload, 0.0)
     assert await noted(records, other) is None
 
 
 async def test_a_payload_without_a_head_says_what_it_lacks(records: Records) -> None:
     with pytest.raises(PayloadError, match=r"pull_request\.head\.sha"):
-        await note_head(records, told(A, 1, head={}))
+        await note_head(records, head_after(A, 1, head={}))
 
 
 async def test_the_pull_request_of_a_head_is_known_by_its_commit(records: Records) -> None:
     """Commit statuses and workflow runs name a commit, and for a fork's GitHub tells no pull request of it."""
-    await noted(records, told(A, 1, action="opened", home=8))
+    await noted(records, head_after(A, 1, action="opened", home=8))
     assert await pulls_with_head(records, 7, A) == [12]
     assert await pulls_with_head(records, 7, B) == []
     assert await pulls_with_head(records, 8, A) == []
 
 
 async def test_a_commit_that_is_no_head_any_more_has_no_pull_request(records: Records) -> None:
-    await noted(records, told(A, 1, action="opened"), told(B, 2, before=A))
+    await noted(records, head_after(A, 1, action="opened"), head_after(B, 2, before=A))
     assert [await pulls_with_head(records, 7, sha) for sha in (A, B)] == [[], [12]]
-    await noted(records, told(A, 3, before=B))
+    await noted(records, head_after(A, 3, before=B))
     assert [await pulls_with_head(records, 7, sha) for sha in (A, B)] == [[12], []]
 
 
 async def test_one_commit_may_be_the_head_of_several(records: Records) -> None:
-    await noted(records, *(told(A, 1, action="opened", number=number) for number in (12, 3, 12)))
+    await noted(records, *(head_after(A, 1, action="opened", number=number) for number in (12, 3, 12)))
     assert await pulls_with_head(records, 7, A) == [12, 3]
-    await noted(records, *(told(A, 1, action="opened", number=number) for number in range(100, 100 + MOST_PULLS)))
+    await noted(records, *(head_after(A, 1, action="opened", number=number) for number in range(100, 100 + MOST_PULLS)))
     assert await pulls_with_head(records, 7, A) == [*range(100, 100 + MOST_PULLS)]
 
 
 @pytest.mark.parametrize(
     ("deliveries", "expected"),
     [
-        ([told(A, 1)], ""),
-        ([told(A, 1), told(A, 2, action="labeled")], ""),
-        ([told(A, 1), told(B, 2, A)], "02"),
-        ([told(A, 1), told(B, 2, A), told(B, 3, action="labeled")], "02"),
-        ([told(A, 1), told(B, 2, A), told(A, 1, action="labeled")], "02"),
-        ([told(A, 1), told(B, 1, A)], "01"),
-        ([told(B, 1, A), told(A, 1)], "01"),
-        ([told(B, 1, A), told(B, 2, action="labeled")], "01"),
-        ([told(A, 1), told(B, 2, A), told(A, 3, B)], "03"),
+        ([head_after(A, 1)], ""),
+        ([head_after(A, 1), head_after(A, 2, action="labeled")], ""),
+        ([head_after(A, 1), head_after(B, 2, A)], "02"),
+        ([head_after(A, 1), head_after(B, 2, A), head_after(B, 3, action="labeled")], "02"),
+        ([head_after(A, 1), head_after(B, 2, A), head_after(A, 1, action="labeled")], "02"),
+        ([head_after(A, 1), head_after(B, 1, A)], "01"),
+        ([head_after(B, 1, A), head_after(A, 1)], "01"),
+        ([head_after(B, 1, A), head_after(B, 2, action="labeled")], "01"),
+        ([head_after(A, 1), head_after(B, 2, A), head_after(A, 3, B)], "03"),
     ],
 )
 async def test_when_the_head_moved_is_known_as_no_earlier_than_it_did(
@@ -176,13 +179,13 @@ async def test_when_the_head_moved_is_known_as_no_earlier_than_it_did(
 @pytest.mark.parametrize(
     ("deliveries", "since"),
     [
-        ([told(A, 1, action="opened")], ""),
-        ([told(A, 1, action="opened"), told(A, 5, action="labeled")], ""),
-        ([told(A, 1, action="opened"), told(B, 2, A), told(B, 5, action="labeled")], "02"),
-        ([told(B, 4, action="labeled")], "04"),
-        ([told(B, 4, action="labeled"), told(B, 6, action="edited")], "04"),
-        ([told(B, 4, action="labeled"), told(B, 4, action="edited")], "04"),
-        ([told(B, 4, action="labeled"), told(C, 6, B)], "06"),
+        ([head_after(A, 1, action="opened")], ""),
+        ([head_after(A, 1, action="opened"), head_after(A, 5, action="labeled")], ""),
+        ([head_after(A, 1, action="opened"), head_after(B, 2, A), head_after(B, 5, action="labeled")], "02"),
+        ([head_after(B, 4, action="labeled")], "04"),
+        ([head_after(B, 4, action="labeled"), head_after(B, 6, action="edited")], "04"),
+        ([head_after(B, 4, action="labeled"), head_after(B, 4, action="edited")], "04"),
+        ([head_after(B, 4, action="labeled"), head_after(C, 6, B)], "06"),
     ],
 )
 async def test_who_wrote_before_the_first_that_we_were_told_may_have_seen_another_head(

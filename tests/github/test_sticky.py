@@ -29,10 +29,10 @@ def comment(body: str, *, author: int = US, id: int = 1, updated_at: str = "2026
 
 @given(st.dictionaries(NAMES, TEXTS, min_size=1, max_size=5))
 def test_what_is_written_is_read_again(sections: dict[str, str]) -> None:
-    kept: dict[str, str] = {}
+    remaining: dict[str, str] = {}
     for name, text in sections.items():
-        kept = with_section(kept, name, text)
-    assert sections_of(render(kept)) == kept
+        remaining = with_section(remaining, name, text)
+    assert sections_of(render(remaining)) == remaining
 
 
 def test_a_marker_that_somebody_else_wrote_is_not_ours() -> None:
@@ -68,9 +68,9 @@ def test_markers_inside_a_section_do_not_tear_its_neighbours() -> None:
 
 
 def test_of_twins_each_section_is_the_newest() -> None:
-    older = comment(render({"docs": "old", "runtime": "kept"}), id=1, updated_at="2026-11-20T05:10:00Z")
+    older = comment(render({"docs": "old", "runtime": "remaining"}), id=1, updated_at="2026-11-20T05:10:00Z")
     newer = comment(render({"docs": "new"}), id=2, updated_at="2026-11-20T05:10:01Z")
-    assert merged([newer, older]) == {"docs": "new", "runtime": "kept"}
+    assert merged([newer, older]) == {"docs": "new", "runtime": "remaining"}
 
 
 @given(st.integers(1, 4))
@@ -86,23 +86,23 @@ def test_a_comment_never_outgrows_what_github_takes(number: int) -> None:
 def test_what_is_cut_ends_with_a_whole_line() -> None:
     """Half a line of code would let loose the mention that it kept harmless."""
     text = "\n".join(f"- `@octocat {number}`" for number in range(10_000))
-    (kept,) = sections_of(render({"docs": text})).values()
-    assert kept.endswith(f"`{CUT}")
+    (remaining,) = sections_of(render({"docs": text})).values()
+    assert remaining.endswith(f"`{CUT}")
 
 
 def test_what_is_folded_away_ends_where_it_is_cut() -> None:
     """It would take everything behind it along."""
     rows = "\n".join(f"- `</details> {number}`" for number in range(10_000))
     text = f"<details><summary>Skipped</summary>\n\n- `x`\n\n</details>\n\n<details><summary>More</summary>\n\n{rows}"
-    (kept,) = sections_of(render({"skipped-tests": text})).values()
-    assert kept.endswith(f"`\n\n</details>{CUT}")
+    (remaining,) = sections_of(render({"skipped-tests": text})).values()
+    assert remaining.endswith(f"`\n\n</details>{CUT}")
     before = sections_of(render({"skipped-tests": text[: text.index("<details><summary>More")] + rows}))
     assert before["skipped-tests"].endswith(f"`{CUT}")
 
 
 def test_line_ends_of_windows_are_written_as_they_are_read_again() -> None:
-    kept = with_section({}, "docs", "built\r\r\nhere")
-    assert sections_of(render(kept)) == kept == {"docs": "built\nhere"}
+    remaining = with_section({}, "docs", "built\r\r\nhere")
+    assert sections_of(render(remaining)) == remaining == {"docs": "built\nhere"}
 
 
 def test_line_ends_that_a_browser_left_tear_nothing() -> None:

@@ -23,7 +23,7 @@ from bot.config.environment import Settings
 from bot.core.errors import Refusal, TryAgain, UserError
 from bot.core.events import Delivery, Repository, intent_key
 from bot.core.payload import Payload
-from bot.engine.processor import AppliedEffect, ConcludeJob, EffectJob, EffectState, EndedEffect, PlannedEffect
+from bot.engine.processor import AppliedEffect, ConclusionJob, EffectJob, EffectState, EndedEffect, PlannedEffect
 from bot.engine.records import Records
 from bot.engine.replay import planned_by
 from bot.engine.service import Engine
@@ -37,7 +37,7 @@ from sandbox.jenkins import JenkinsSandbox
 from sandbox.model.apps import DEFAULT_PERMISSIONS
 from sandbox.model.pulls import PullRequest
 from sandbox.model.repository import Repository as SandboxRepository
-from sandbox.webhooks import Delivery as Told
+from sandbox.webhooks import Delivery as SentDelivery
 from tests.github.virtual import JumpingTime
 
 FULL_NAME = "octocat/compiler"
@@ -81,22 +81,22 @@ class World:
     async def happen(self, *, event: str = "") -> None:
         """Work off every delivery that waits, oldest first; of one event only, where one is named."""
         waiting = [d for d in self.github.webhooks.held if event in ("", d.event)]
-        for told in waiting:
-            self.github.webhooks.held.remove(told)
-            await self._deliver(_delivery(told))
+        for deliver in waiting:
+            self.github.webhooks.held.remove(deliver)
+            await self._deliver(_delivery(deliver))
 
-    async def told(self, guid: str, event: str, body: str) -> None:
+    async def deliver(self, guid: str, event: str, body: str) -> None:
         """Work off a delivery of the bot's own."""
         await self._deliver(Delivery(guid, event, Payload(json.loads(body)), time.time()))
 
-    async def planned(self, told: Told, handler: str) -> Sequence[PlannedEffect]:
+    async def planned(self, deliver: SentDelivery, handler: str) -> Sequence[PlannedEffect]:
         """Return what one handler decides about a delivery, applying none of it."""
-        delivery = _delivery(told)
+        delivery = _delivery(deliver)
         return (await self.pipeline.plan(delivery, handler, intent_key(delivery))).effects
 
-    async def apply(self, told: Told, handler: str, effect: PlannedEffect) -> None:
+    async def apply(self, deliver: SentDelivery, handler: str, effect: PlannedEffect) -> None:
         """Apply one effect, as a late retry does."""
-        await self._apply(_delivery(told), handler, effect)
+        await self._apply(_delivery(deliver), handler, effect)
 
     async def apply_alone(self, effect: Effect) -> AppliedEffect:
         """Apply an effect that no delivery led to; what goes wrong comes out."""
@@ -130,8 +130,8 @@ class World:
             outcomes: list[EndedEffect] = []
             for effect in planned.effects:
                 outcomes.append(await self._apply(delivery, handler, effect))
-            if planned.conclude_with is not None:
-                job = ConcludeJob(handler, intent_key(delivery), planned.conclude_with, outcomes)
+            if planned.conclusion_basis is not None:
+                job = ConclusionJob(handler, intent_key(delivery), planned.conclusion_basis, outcomes)
                 for effect in (await self.pipeline.conclude(delivery, job)).effects:
                     written.append({"target": effect.target, **effect.effect})
                     await self._apply(delivery, handler, effect)
@@ -148,9 +148,9 @@ class World:
         except TryAgain:
             raise
         except Exception as error:
-            told = self.pipeline.told(error, delivery.guid)
-            self.applied.append(f"failed: {told}")
-            return EndedEffect(effect.target, effect.effect, _state_of(error), told)
+            message = self.pipeline.message(error, delivery.guid)
+            self.applied.append(f"failed: {message}")
+            return EndedEffect(effect.target, effect.effect, _state_of(error), message)
         self.applied.append(applied.text)
         state = EffectState.APPLIED if applied.changed else EffectState.UNCHANGED
         return EndedEffect(effect.target, effect.effect, state, applied.text, applied.value)
@@ -173,8 +173,8 @@ def _state_of(error: Exception) -> EffectState:
     return EffectState.STOPPED if isinstance(error, UserError) else EffectState.FAILED
 
 
-def _delivery(told: Told) -> Delivery:
-    return Delivery(told.guid, told.event, Payload(told.body), told.created_at.timestamp())
+def _delivery(deliver: SentDelivery) -> Delivery:
+    return Delivery(deliver.guid, deliver.event, Payload(deliver.body), deliver.created_at.timestamp())
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from bot.app.features import CODEC
 from bot.config import Config, parse_config
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
-from bot.results.deliveries import CHECK_DUE, CheckDue
+from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from bot.results.model import Case, RunKey, Status
 from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store.collect import collect
@@ -71,11 +71,11 @@ class Labs:
         cases = [Case(t, Status.FAILED if t in failed else Status.PASSED, line=3, message="wrong") for t in tests]
         self.store.put(run, collect(cases, lambda case: (case.name, case.name.partition("::")[0])))
 
-    async def due(self, sha: str) -> None:
+    async def pending(self, sha: str) -> None:
         """Let the check of a commit come due."""
-        due = CheckDue(ABOUT.lab, ABOUT.target, sha, revision=1, over=True)
-        body = CHECK_DUE.body(Repository(self.world.repository.id, FULL_NAME, None), due)
-        delivery = Delivery("check:1", CHECK_DUE.name, Payload(body), AT)
+        pending = CheckEvent(ABOUT.lab, ABOUT.target, sha, revision=1, over=True)
+        body = CHECK_EVENT.body(Repository(self.world.repository.id, FULL_NAME, None), pending)
+        delivery = Delivery("check:1", CHECK_EVENT.name, Payload(body), AT)
         assert (await self.world.pipeline.handlers_for(delivery)).handlers == (NAME,)
         planned = await self.world.pipeline.plan(delivery, NAME, "check:1")
         self.why = planned.why
@@ -85,7 +85,7 @@ class Labs:
     async def checked(self, sha: str, *failed: str, **values: Any) -> CheckRun:
         """Store a run, let its check come due, and return it."""
         self.upload(sha, *failed, **values)
-        await self.due(sha)
+        await self.pending(sha)
         return self.check(sha)
 
     def check(self, sha: str) -> CheckRun:

@@ -15,7 +15,7 @@ from bot.app.features import full_router
 from bot.core.events import Repository
 from bot.engine.internal import announce
 from bot.github.limits import Allowance
-from bot.timers.timers import TIMER_DUE, TimerDue
+from bot.timers.timers import TIMER_EVENT, TimerEvent
 from sandbox import PullRequest
 from tests.handlers.driver import FULL_NAME, World, a_world
 
@@ -71,7 +71,7 @@ async def everything_that_waits(world: World) -> None:
 
 async def timer(world: World, name: str) -> None:
     repository = Repository(world.repository.id, FULL_NAME, None)
-    await announce(world.accept, TIMER_DUE, repository, TimerDue(name, f"asked-{time.time_ns()}", int(time.time())))
+    await announce(world.accept, TIMER_EVENT, repository, TimerEvent(name, f"asked-{time.time_ns()}", int(time.time())))
     await everything_that_waits(world)
 
 
@@ -97,7 +97,7 @@ async def a_pull_request_is_talked_about_and_merged(world: World) -> PullRequest
     return pull
 
 
-async def branches_are_looked_at(world: World) -> None:
+async def branches_are_scanned(world: World) -> None:
     world.repository.push("staging-1", by="octocat")
     head = world.repository.branch("main")
     world.repository.set_status("octocat", head, "lint", "failure")
@@ -113,7 +113,7 @@ async def test_what_a_dry_run_shows_is_what_is_written(tmp_path: Path) -> None:
     async with dry_first(tmp_path / "pulls") as pulls:
         pull = await a_pull_request_is_talked_about_and_merged(pulls)
     async with dry_first(tmp_path / "branches") as branches:
-        await branches_are_looked_at(branches)
+        await branches_are_scanned(branches)
     assert pull.state == "closed"
     planned = [*pulls.planned_to_write, *branches.planned_to_write]
     ran = {handler for handler, _ in planned}

@@ -11,7 +11,7 @@ from bot.core.errors import TryAgain
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.effects.section_handlers import NAME, SHOW_NAME
-from bot.effects.section_state import OUT_OF_DATE, SECTION_TEXT, Told
+from bot.effects.section_state import OUT_OF_DATE, SECTION_TEXT, SectionText
 from bot.effects.sections import MarkOutOfDate, ShowSection
 from bot.github import sticky
 from sandbox import PullRequest
@@ -233,22 +233,24 @@ async def test_a_mark_that_comes_late_names_the_head_of_that_moment(world: World
     """A retry may be overtaken: it goes by what is known when it is applied."""
     await shown(world, of(pull, "Built."))
     pull.push()
-    (told,) = [one for one in world.github.webhooks.held if (one.event, one.action) == ("pull_request", "synchronize")]
-    (late,) = await world.planned(told, NAME)
+    (section_text,) = [
+        one for one in world.github.webhooks.held if (one.event, one.action) == ("pull_request", "synchronize")
+    ]
+    (late,) = await world.planned(section_text, NAME)
     await world.happen()
     await pushed(world, pull)
     before = sections(pull)
     requests(world)
-    await world.apply(told, NAME, late)
+    await world.apply(section_text, NAME, late)
     assert (sections(pull), requests(world)) == (before, [])
     assert f"the head is `{pull.head_sha[:7]}` now" in before[DOCS]
 
 
 async def test_a_text_that_was_handed_over_is_written(world: World, pull: PullRequest) -> None:
-    told = Told(DOCS, pull.number, pull.head_sha, "Built.", 1.0, "asked")
-    wish = SECTION_TEXT.announcement(Repository(world.repository.id, FULL_NAME, None), told)
-    delivery = Delivery(wish.guid, wish.event, Payload(json.loads(wish.body)), 0.0)
+    section_text = SectionText(DOCS, pull.number, pull.head_sha, "Built.", 1.0, "asked")
+    announced = SECTION_TEXT.announcement(Repository(world.repository.id, FULL_NAME, None), section_text)
+    delivery = Delivery(announced.guid, announced.event, Payload(json.loads(announced.body)), 0.0)
     assert (await world.pipeline.handlers_for(delivery)).handlers == (SHOW_NAME,)
-    (effect,) = (await world.pipeline.plan(delivery, SHOW_NAME, wish.guid)).effects
+    (effect,) = (await world.pipeline.plan(delivery, SHOW_NAME, announced.guid)).effects
     await world.apply_alone(CODEC.decode(effect.effect))
     assert sections(pull) == {DOCS: "Built."}

@@ -16,7 +16,7 @@ from bot.core.errors import TryAgain, UserError
 from bot.core.payload import Payload
 from bot.effects.issues import EnsureIssue
 from bot.news.channels import Channel
-from bot.news.effects import MESSAGE_DUE, IssueState, PostMessage, PostNews, message_effects
+from bot.news.effects import MESSAGE_EVENT, IssueState, PostMessage, PostNews, message_effects
 from bot.news.message import News, NewsItem
 from bot.news.texts import MAYBE_POSTED_BEFORE
 from sandbox.channels import ChannelSandbox, DiscordSandbox
@@ -36,14 +36,14 @@ class Teller:
     place: Channel
     channel: ChannelSandbox
 
-    async def tell(self, key: str = "alarm:1", news: News = NEWS) -> str:
+    async def report(self, key: str = "alarm:1", news: News = NEWS) -> str:
         """Tell news; return what the audit record says of it."""
         return (await self.world.apply_alone(PostNews(self.place, key, news))).text
 
     async def fails(self, kind: type[Exception] = TryAgain) -> Exception:
         """Tell news in vain; return the error, in which the address is not seen."""
         with pytest.raises(kind) as raised:
-            await self.tell()
+            await self.report()
         shown = "".join(traceback.format_exception(raised.value)) + repr(raised.value)
         assert self.channel.path not in shown
         assert raised.value.__cause__ is None
@@ -76,8 +76,8 @@ def teller(request: pytest.FixtureRequest, world: World, chats: Channels) -> Tel
 
 
 def test_each_place_gets_what_it_needs_and_none_twice() -> None:
-    standing = IssueState("alarm:main", "main is broken", "`gpu/branch` fails.")
-    discord, issue, slack = message_effects(("discord", "issue", "slack", "discord"), "alarm:1", NEWS, standing)
+    issue_state = IssueState("alarm:main", "main is broken", "`gpu/branch` fails.")
+    discord, issue, slack = message_effects(("discord", "issue", "slack", "discord"), "alarm:1", NEWS, issue_state)
     assert discord == PostMessage("discord", "alarm:1", NEWS)
     assert slack == PostMessage("slack", "alarm:1", NEWS)
     assert isinstance(issue, EnsureIssue)
@@ -96,21 +96,21 @@ async def test_a_channel_has_its_news_one_after_the_other_and_once_each(teller: 
         return guid not in [earlier for earlier, *_ in accepted[:-1]]
 
     teller.world.pipeline = replace(teller.world.pipeline, announce=announce)
-    name, told = teller.place.title(), []
+    name, reply_text = teller.place.title(), []
     for key in ("alarm:1", "alarm:1", "alarm:2"):
-        told.append((await teller.world.apply_alone(PostMessage(teller.place, key, NEWS))).text)
-    assert told == [f"queued for {name}", f"queued for {name} before", f"queued for {name}"]
-    assert {(event, lock) for _, event, _, lock in accepted} == {(MESSAGE_DUE.name, f"news:{teller.place}")}
-    assert MESSAGE_DUE.read(Payload(json.loads(accepted[0][2]))) == PostNews(teller.place, "alarm:1", NEWS)
+        reply_text.append((await teller.world.apply_alone(PostMessage(teller.place, key, NEWS))).text)
+    assert reply_text == [f"queued for {name}", f"queued for {name} before", f"queued for {name}"]
+    assert {(event, lock) for _, event, _, lock in accepted} == {(MESSAGE_EVENT.name, f"news:{teller.place}")}
+    assert MESSAGE_EVENT.read(Payload(json.loads(accepted[0][2]))) == PostNews(teller.place, "alarm:1", NEWS)
     assert teller.channel.messages == []
 
 
 async def test_news_is_told_once_however_often_it_is_asked_for(teller: Teller) -> None:
-    first, *others = [await teller.tell() for _ in range(3)]
+    first, *others = [await teller.report() for _ in range(3)]
     assert first == f"posted in {teller.place.title()}"
     assert others == [f"posted in {teller.place.title()} before"] * 2
     assert teller.channel.said == [SAID]
-    await teller.tell("alarm:2", News("well", good=True))
+    await teller.report("alarm:2", News("well", good=True))
     assert teller.channel.said == [SAID, "✅ well"]
 
 
@@ -124,7 +124,7 @@ async def test_a_pause_that_is_asked_for_is_made_and_then_the_news_is_told(telle
     error = await teller.fails()
     assert isinstance(error, TryAgain)
     assert (str(error), error.retry_in) == (f"{teller.place.title()} accepts no more messages for a while", 7.0)
-    await teller.tell()
+    await teller.report()
     assert teller.channel.said == [SAID]
 
 
@@ -148,15 +148,15 @@ async def test_where_the_service_is_broken_the_next_message_says_that_it_may_be_
 ) -> None:
     teller.channel.faults.add("POST", "*", status=status)
     assert str(await teller.fails()) == f"{teller.place.title()} answered {status}"
-    await teller.tell()
+    await teller.report()
     assert teller.channel.said == [SAID_AGAIN]
 
 
 async def test_news_whose_answer_is_lost_is_told_twice_and_the_second_says_so(teller: Teller) -> None:
     teller.channel.faults.add("POST", "*", drop="after")
     assert "did not answer" in str(await teller.fails())
-    await teller.tell()
-    await teller.tell()
+    await teller.report()
+    await teller.report()
     assert teller.channel.said == [SAID, SAID_AGAIN]
 
 
@@ -167,7 +167,7 @@ async def test_a_service_that_cannot_be_reached_has_nothing_to_repeat(teller: Te
         addresses = {f"{teller.place}_webhook_url": SecretStr(teller.channel.url)}
         parts = teller.world.pipeline.parts
         parts[SETTINGS] = parts[SETTINGS].model_copy(update=addresses)
-        await teller.tell()
+        await teller.report()
         assert teller.channel.said == [SAID]
 
 
@@ -176,7 +176,7 @@ async def test_what_may_have_been_told_stays_so_when_a_later_try_is_refused(tell
     await teller.fails()
     teller.channel.faults.add("POST", "*", status=429)
     await teller.fails()
-    await teller.tell()
+    await teller.report()
     assert teller.channel.said == [SAID, SAID_AGAIN]
 
 
@@ -190,7 +190,7 @@ async def test_a_webhook_that_is_gone_is_told_by_its_variable(teller: Teller, st
         f"The webhook or its channel may have been removed: create a new one, set {variable} to its address, and "
         "restart the bot."
     )
-    await teller.tell()
+    await teller.report()
     assert teller.channel.said == [SAID]
 
 

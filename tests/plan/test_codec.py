@@ -47,7 +47,7 @@ AT = "2026-11-20T05:10:00Z"
 CONTENT = CheckContent(
     "neutral", "Title", "Summary", "Text", (Annotation("a.py", 1, "Title", "Message"),), (Action("Do", "Do it", "do"),)
 )
-WISH = PendingMerge(
+PENDING_MERGE = PendingMerge(
     "a" * 40, "main", Person(2, "hubot", False), "https://github.example/octocat/compiler/pull/1", AT, True
 )
 ORIGIN = PullOrigin(12, 1, "main", 1, "fast")
@@ -56,20 +56,20 @@ EFFECTS: list[Effect] = [
     RequestScan("main", "guid", 1_772_859_600.0, 180.0),
     RequestSection("runtime", 1, "a" * 40, {"over": True, "id": 7}),
     RemoveReaction("issue_comment", 7, "IC_7", "confused"),
-    EndPendingMerge(1, WISH),
+    EndPendingMerge(1, PENDING_MERGE),
     SubmitSection("docs-link", 1, "a" * 40, "**Docs:** built.", 1_795_152_400.0),
     StartJenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
-    CountCommands(1, 2, 1_795_152_400.0, 3, CommandOutcome.REFUSED, told=True),
+    CountCommands(1, 2, 1_795_152_400.0, 3, CommandOutcome.REFUSED, notified=True),
     EnsureIssue("alarm:main", "Main is broken", "`cpu/branch` fails.", news="**It fails**", news_key="alarm:7"),
     EnsureLabel(1, "ready-for-merge", on=True),
     StoreRepositoryFile("b" * 40, "a" * 40, "c" * 40, 1_795_152_400, "help: false\n", 0),
     StoreTeamList(10317, 1_795_152_400.0, {"hexagon": ("octocat", "octo-org/compiler")}),
-    StorePendingMerge(1, WISH),
+    StorePendingMerge(1, PENDING_MERGE),
     LeaveQueue(1),
     UpdateBranch(12, "a" * 40, "main"),
     RequestRefresh(1, "a" * 40, 1_795_152_400.0),
     MentionSubscribers(1, "team-tags", ("octocat",), ("hexagon",)),
-    MergePull(1, WISH, waited=True),
+    MergePull(1, PENDING_MERGE, waited=True),
     MarkNightly("a" * 40, "the branch nightly moved here on 2026-11-19, for labs to test"),
     MarkOutOfDate(1, ("docs-link", "runtime")),
     EnsurePull("update", "main", AT, "a" * 40, "ci/images.ini", "[jenkins]\r\n", "key", "Title", "Body", "Message"),

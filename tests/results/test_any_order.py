@@ -178,12 +178,12 @@ def test_a_run_in_shards_comes_to_the_same_as_the_whole(
 def test_tests_that_were_renamed_are_found_in_any_order_of_the_nights(
     store: ResultsStore, order: Sequence[int]
 ) -> None:
-    nights = [
+    nightly_runs = [
         Upload(number, {f"{file}::test_{name}": "failed" if name == number else "passed" for name in range(12)})
         for number, file in enumerate(("te/a.py", "te/b.py", "ir/b.py"), 1)
     ]
-    stored(store, "octocat/in-order", nights)
-    stored(store, "octocat/shuffled", [nights[place] for place in order])
+    stored(store, "octocat/in-order", nightly_runs)
+    stored(store, "octocat/shuffled", [nightly_runs[place] for place in order])
     inside: Any = store.snapshot("octocat/shuffled")["series"]
     assert inside == store.snapshot("octocat/in-order")["series"]
     assert [len(point["renames"]) for point in inside[SUITE][f"{LAB}/adreno"]] == [0, 12, 12]

@@ -21,15 +21,20 @@ def test_a_check_is_due_once_its_results_have_settled_and_again_when_they_change
     store = ResultsStore(database_url, now=lambda: moment)
     store.open()
     put(store, Upload(1, {ADD: "passed"}))
-    assert store.due(REPOSITORY, 1059.0, 60.0, DAY) == []
-    (due,) = store.due(REPOSITORY, 1060.0, 60.0, DAY)
-    assert (due.about, due.sha, due.revision, due.over) == (ABOUT, sha(1), 1, True)
-    store.announced(due)
-    assert store.due(REPOSITORY, 9999.0, 60.0, DAY) == []
+    assert store.scheduled_checks(REPOSITORY, 1059.0, 60.0, DAY) == []
+    (scheduled_checks,) = store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)
+    assert (scheduled_checks.about, scheduled_checks.sha, scheduled_checks.revision, scheduled_checks.over) == (
+        ABOUT,
+        sha(1),
+        1,
+        True,
+    )
+    store.announced(scheduled_checks)
+    assert store.scheduled_checks(REPOSITORY, 9999.0, 60.0, DAY) == []
     put(store, Upload(1, {MUL: "passed"}, "2", suite="other"))
-    assert [one.revision for one in store.due(REPOSITORY, 1060.0, 60.0, DAY)] == [2]
-    store.announced(due)
-    assert [one.revision for one in store.due(REPOSITORY, 1060.0, 60.0, DAY)] == [2]
+    assert [one.revision for one in store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)] == [2]
+    store.announced(scheduled_checks)
+    assert [one.revision for one in store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)] == [2]
     store.close()
 
 
@@ -38,25 +43,25 @@ def test_an_incomplete_check_is_due_once_and_once_more_at_the_deadline(database_
     store.open()
     first, second = Upload(1, {ADD: "passed", MUL: "passed"}).in_shards(2)
     put(store, first)
-    (due,) = store.due(REPOSITORY, 1060.0, 60.0, DAY)
-    assert not due.over
-    store.announced(due)
-    assert store.due(REPOSITORY, 2000.0, 60.0, DAY) == []
-    (over,) = store.due(REPOSITORY, 1000.0 + DAY, 60.0, DAY)
+    (scheduled_checks,) = store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)
+    assert not scheduled_checks.over
+    store.announced(scheduled_checks)
+    assert store.scheduled_checks(REPOSITORY, 2000.0, 60.0, DAY) == []
+    (over,) = store.scheduled_checks(REPOSITORY, 1000.0 + DAY, 60.0, DAY)
     assert (over.revision, over.over) == (1, True)
     store.announced(over)
-    assert store.due(REPOSITORY, 1000.0 + 2 * DAY, 60.0, DAY) == []
+    assert store.scheduled_checks(REPOSITORY, 1000.0 + 2 * DAY, 60.0, DAY) == []
     put(store, second)
-    assert [(one.revision, one.over) for one in store.due(REPOSITORY, 1060.0, 60.0, DAY)] == [(2, True)]
+    assert [(one.revision, one.over) for one in store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)] == [(2, True)]
     store.close()
 
 
 def test_a_run_that_cannot_be_used_is_told_once_for_nothing_more_of_it_is_waited_for(store: ResultsStore) -> None:
     store.note(Upload(1, {}).without_results(RunState.INCOMPLETE, "te.xml is no XML"))
-    (due,) = store.due(REPOSITORY, 1e12, 0.0, 1e13)
-    assert due.over
-    store.announced(due)
-    assert store.due(REPOSITORY, 1e12, 0.0, DAY) == []
+    (scheduled_checks,) = store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13)
+    assert scheduled_checks.over
+    store.announced(scheduled_checks)
+    assert store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY) == []
 
 
 def test_a_check_that_has_all_suites_of_the_night_before_need_not_wait(store: ResultsStore) -> None:
@@ -73,34 +78,37 @@ def test_a_check_that_has_all_suites_of_the_night_before_need_not_wait(store: Re
 
 
 def test_reading_everything_anew_has_no_check_written_again_unless_something_is_another(store: ResultsStore) -> None:
-    nights = [
+    nightly_runs = [
         Upload(number, {ADD: "failed", f"{MUL}[{number}]": "passed"}, suite=suite, run_id=suite)
         for number in (3, 1, 2)
         for suite in (SUITE, "other")
     ]
-    put(store, *nights)
-    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(due)
+    put(store, *nightly_runs)
+    for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(scheduled_checks)
     before = store.snapshot(REPOSITORY)
-    for night in nights:
-        assert store.put(night.run, night.columns, replace=True)
-    assert store.due(REPOSITORY, 1e12, 0.0, DAY) == []
+    for nightly_run in nightly_runs:
+        assert store.put(nightly_run.run, nightly_run.columns, replace=True)
+    assert store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY) == []
     assert store.snapshot(REPOSITORY) == before
-    assert store.put(nights[-1].run, Upload(2, {ADD: "passed"}).columns, replace=True)
-    assert {due.sha for due in store.due(REPOSITORY, 1e12, 0.0, DAY)} == {sha(2), sha(3)}
+    assert store.put(nightly_runs[-1].run, Upload(2, {ADD: "passed"}).columns, replace=True)
+    assert {scheduled_checks.sha for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)} == {
+        sha(2),
+        sha(3),
+    }
 
 
 def test_a_rule_that_has_changed_has_checks_written_again_when_everything_is_read_anew(database_url: str) -> None:
-    nights = [Upload(number, {ADD: "failed"}) for number in (1, 2)]
+    nightly_runs = [Upload(number, {ADD: "failed"}) for number in (1, 2)]
     rules: list[Infra] = [lambda _: "", lambda _: "it is the lab's trouble"]
     for rule in rules:
         store = ResultsStore(database_url, infra=rule)
         store.open()
-        for night in nights:
-            assert store.put(night.run, night.columns, replace=True)
-        due = store.due(REPOSITORY, 1e12, 0.0, DAY)
-        assert {one.sha for one in due} == {sha(1), sha(2)}
-        for one in due:
+        for nightly_run in nightly_runs:
+            assert store.put(nightly_run.run, nightly_run.columns, replace=True)
+        scheduled_checks = store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)
+        assert {one.sha for one in scheduled_checks} == {sha(1), sha(2)}
+        for one in scheduled_checks:
             store.announced(one)
         store.close()
 
@@ -108,21 +116,27 @@ def test_a_rule_that_has_changed_has_checks_written_again_when_everything_is_rea
 def test_a_commit_that_comes_late_has_the_checks_written_again_whose_baseline_it_may_be(store: ResultsStore) -> None:
     put(store, Upload(2, {ADD: "passed"}), Upload(1, {ADD: "passed"}, mainline=False, pull_request=7))
     put(store, *(Upload(number, {ADD: "passed"}, mainline=False, pull_request=8) for number in (4, 5)))
-    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(due)
+    for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(scheduled_checks)
     put(store, Upload(3, {ADD: "passed"}))
-    assert {due.sha for due in store.due(REPOSITORY, 1e12, 0.0, DAY)} == {sha(3), sha(4), sha(5)}
+    assert {scheduled_checks.sha for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)} == {
+        sha(3),
+        sha(4),
+        sha(5),
+    }
 
 
 def test_a_commit_that_comes_late_is_the_baseline_of_whatever_has_none_nearer(store: ResultsStore) -> None:
     for number in (2, 3, 4, 5):
         put(store, Upload(number, {}))
     put(store, Upload(6, {ADD: "passed"}))
-    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(due)
+    for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(scheduled_checks)
     put(store, Upload(1, {ADD: "passed"}))
     assert [one.sha for one in store.baselines(ABOUT, SUITE, sha(6))] == [sha(1)]
-    assert {due.sha for due in store.due(REPOSITORY, 1e12, 0.0, DAY)} == {sha(number) for number in range(1, 7)}
+    assert {scheduled_checks.sha for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)} == {
+        sha(number) for number in range(1, 7)
+    }
 
 
 def test_a_commit_that_comes_late_has_only_those_checks_written_again_whose_baselines_change(
@@ -135,19 +149,26 @@ def test_a_commit_that_comes_late_has_only_those_checks_written_again_whose_base
         ancestors = numbers[:place][-2:]
         store.learn(REPOSITORY, [Relation(sha(number), sha(one), is_ancestor=True) for one in ancestors])
     store.learn(REPOSITORY, [Relation(sha(20), sha(13), is_ancestor=True)])
-    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(due)
+    for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(scheduled_checks)
     put(store, Upload(3, {ADD: "failed"}))
     # The second of these two has it as the one before its baseline.
-    assert {due.sha for due in store.due(REPOSITORY, 1e12, 0.0, DAY)} == {sha(3), sha(4), sha(5)}
+    assert {scheduled_checks.sha for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)} == {
+        sha(3),
+        sha(4),
+        sha(5),
+    }
 
 
 def test_a_suite_that_comes_late_is_missing_at_the_next_commit_alone(store: ResultsStore) -> None:
     put(store, *(Upload(number, {ADD: "passed"}) for number in (1, 2, 3, 4)))
-    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(due)
+    for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(scheduled_checks)
     put(store, Upload(1, {ADD: "passed"}, "other", suite="other"))
-    assert {due.sha for due in store.due(REPOSITORY, 1e12, 0.0, 1e13)} == {sha(1), sha(2)}
+    assert {scheduled_checks.sha for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13)} == {
+        sha(1),
+        sha(2),
+    }
 
 
 def test_a_suite_that_the_night_before_had_is_missing_until_it_comes_whichever_night_comes_first(
@@ -156,10 +177,14 @@ def test_a_suite_that_the_night_before_had_is_missing_until_it_comes_whichever_n
     second = Upload(2, {ADD: "passed"})
     put(store, second)
     assert store.state(ABOUT, sha(2)).missing_suites == ()
-    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(due)
+    for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(scheduled_checks)
     put(store, Upload(1, {ADD: "passed"}, "other", suite="other"))
-    assert sha(2) in {due.sha for due in store.due(REPOSITORY, 1e12, 0.0, 1e13) if not due.over}
+    assert sha(2) in {
+        scheduled_checks.sha
+        for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13)
+        if not scheduled_checks.over
+    }
     state = store.state(ABOUT, sha(2))
     assert (state.missing_suites, state.complete) == (("other",), False)
     put(store, Upload(2, {ADD: "passed"}, "other", suite="other"))
@@ -177,12 +202,12 @@ def test_what_is_known_already_changes_no_check(store: ResultsStore) -> None:
     waiting = Upload(1, {ADD: "passed"}).without_results(RunState.WAITING)
     assert store.note(waiting)
     assert not store.note(waiting)
-    assert [due.revision for due in store.due(REPOSITORY, 1e12, 0.0, DAY)] == [1]
+    assert [scheduled_checks.revision for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)] == [1]
 
 
 def test_a_check_can_be_asked_for_again(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}))
-    for due in store.due(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(due)
+    for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(scheduled_checks)
     store.touch(ABOUT, sha(1))
-    assert [due.revision for due in store.due(REPOSITORY, 1e12, 0.0, DAY)] == [2]
+    assert [scheduled_checks.revision for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)] == [2]

@@ -143,10 +143,10 @@ def test_a_text_is_kept_once_and_only_its_head_and_tail() -> None:
     text = "a" * MAX_TEXT_HEAD + "b" * 5_000 + "c" * MAX_TEXT_TAIL
     columns = collect([Case(name, FAILED, nodeid=name, text=text) for name in ("one", "two")], resolve)
     assert len(columns.texts) == 1
-    kept = text_of(columns, "two")
-    assert kept.startswith("a" * MAX_TEXT_HEAD + "\n")
-    assert kept.endswith("\n" + "c" * MAX_TEXT_TAIL)
-    assert "5,000 characters left out" in kept
+    remaining = text_of(columns, "two")
+    assert remaining.startswith("a" * MAX_TEXT_HEAD + "\n")
+    assert remaining.endswith("\n" + "c" * MAX_TEXT_TAIL)
+    assert "5,000 characters left out" in remaining
 
 
 def test_a_message_is_cut() -> None:

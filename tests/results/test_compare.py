@@ -9,20 +9,20 @@ from bot.results.model import Seen, Status, Trouble
 A, B = "tests/test_a.py", "tests/test_b.py"
 TEST = f"{A}::test_x[llvm]"
 OTHER = f"{A}::test_other"
-CLASSES = ("new_failures", "still_failing", "fixed", "new", "gone", "precluded", "newly_skipped")
+CLASSES = ("new_failures", "still_failing", "fixed", "new", "removed", "precluded", "newly_skipped")
 
 NEW, NEW_FAILURE, STILL, FIXED = {"new"}, {"new_failures"}, {"still_failing"}, {"fixed"}
-GONE, NEWLY_SKIPPED, NOTHING_TOLD = {"gone"}, {"newly_skipped"}, set[str]()
+REMOVED, NEWLY_SKIPPED, NOTHING = {"removed"}, {"newly_skipped"}, set[str]()
 
 # before: (passed, failed, errored, skipped, xfailed, xpassed, absent now)
 PAIRS = {
-    "passed": (NOTHING_TOLD, NEW_FAILURE, NEW_FAILURE, NEWLY_SKIPPED, NOTHING_TOLD, NOTHING_TOLD, GONE),
-    "failed": (FIXED, STILL, STILL, NEWLY_SKIPPED, FIXED, FIXED, GONE),
-    "errored": (FIXED, STILL, STILL, NEWLY_SKIPPED, FIXED, FIXED, GONE),
-    "skipped": (NOTHING_TOLD, NEW_FAILURE, NEW_FAILURE, NOTHING_TOLD, NOTHING_TOLD, NOTHING_TOLD, GONE),
-    "xfailed": (NOTHING_TOLD, NEW_FAILURE, NEW_FAILURE, NEWLY_SKIPPED, NOTHING_TOLD, NOTHING_TOLD, GONE),
-    "xpassed": (NOTHING_TOLD, NEW_FAILURE, NEW_FAILURE, NEWLY_SKIPPED, NOTHING_TOLD, NOTHING_TOLD, GONE),
-    "absent": (NEW, NEW | NEW_FAILURE, NEW | NEW_FAILURE, NEW, NEW, NEW, NOTHING_TOLD),
+    "passed": (NOTHING, NEW_FAILURE, NEW_FAILURE, NEWLY_SKIPPED, NOTHING, NOTHING, REMOVED),
+    "failed": (FIXED, STILL, STILL, NEWLY_SKIPPED, FIXED, FIXED, REMOVED),
+    "errored": (FIXED, STILL, STILL, NEWLY_SKIPPED, FIXED, FIXED, REMOVED),
+    "skipped": (NOTHING, NEW_FAILURE, NEW_FAILURE, NOTHING, NOTHING, NOTHING, REMOVED),
+    "xfailed": (NOTHING, NEW_FAILURE, NEW_FAILURE, NEWLY_SKIPPED, NOTHING, NOTHING, REMOVED),
+    "xpassed": (NOTHING, NEW_FAILURE, NEW_FAILURE, NEWLY_SKIPPED, NOTHING, NOTHING, REMOVED),
+    "absent": (NEW, NEW | NEW_FAILURE, NEW | NEW_FAILURE, NEW, NEW, NEW, NOTHING),
 }
 STATES = tuple(PAIRS)
 EVERY_PAIR = [(before, now, PAIRS[before][STATES.index(now)]) for before, now in product(STATES, STATES)]
@@ -51,7 +51,7 @@ def crashed(*tests: str) -> dict[str, Seen]:
 INTERNAL = run("pytest::internal", status="errored", trouble=Trouble.INTERNAL)
 
 
-def told(now: dict[str, Seen], before: dict[str, Seen] | None, exit_status: int | None = 1) -> Comparison:
+def compared_runs(now: dict[str, Seen], before: dict[str, Seen] | None, exit_status: int | None = 1) -> Comparison:
     return compare(now, before, exit_status=exit_status)
 
 
@@ -67,7 +67,7 @@ def in_state(state: str, flaky: bool = False) -> dict[str, Seen]:
 @pytest.mark.parametrize(("before", "now", "expected"), EVERY_PAIR)
 @pytest.mark.parametrize("flaky", [False, True])
 def test_every_pair_of_states_is_told_as_one_thing(before: str, now: str, expected: set[str], flaky: bool) -> None:
-    comparison = told(in_state(now, flaky), in_state(before))
+    comparison = compared_runs(in_state(now, flaky), in_state(before))
     assert classes(TEST, comparison) == expected
     assert (TEST in comparison.failing) == (now in ("failed", "errored"))
     assert (TEST in comparison.flaky) == (flaky and now != "absent")
@@ -76,67 +76,67 @@ def test_every_pair_of_states_is_told_as_one_thing(before: str, now: str, expect
 
 
 def test_without_a_baseline_only_what_fails_is_told() -> None:
-    comparison = told(in_state("failed", flaky=True), None)
+    comparison = compared_runs(in_state("failed", flaky=True), None)
     assert comparison == Comparison(Counts(passed=1, failed=1, flaky=1), False, failing=(TEST,), flaky=(TEST,))
 
 
 def test_a_test_is_newly_flaky_where_its_baseline_does_not_call_it_so() -> None:
-    assert told(in_state("passed", flaky=True), in_state("passed")).newly_flaky == (TEST,)
-    assert told(in_state("passed", flaky=True), in_state("absent")).newly_flaky == (TEST,)
-    assert told(in_state("passed", flaky=True), in_state("failed", flaky=True)).newly_flaky == ()
-    assert told(in_state("passed"), in_state("passed", flaky=True)).newly_flaky == ()
+    assert compared_runs(in_state("passed", flaky=True), in_state("passed")).newly_flaky == (TEST,)
+    assert compared_runs(in_state("passed", flaky=True), in_state("absent")).newly_flaky == (TEST,)
+    assert compared_runs(in_state("passed", flaky=True), in_state("failed", flaky=True)).newly_flaky == ()
+    assert compared_runs(in_state("passed"), in_state("passed", flaky=True)).newly_flaky == ()
     here, there = ({f"{f}::{n}": Seen(Status.PASSED, flaky=n == 7) for n in range(20)} for f in (A, "moved/test_a.py"))
-    assert told(there, here).newly_flaky == ()
+    assert compared_runs(there, here).newly_flaky == ()
 
 
 def test_each_list_is_sorted() -> None:
     names = [f"{A}::test_{letter}" for letter in "cab"]
-    comparison = told(run(*names, status="failed"), run(OTHER))
+    comparison = compared_runs(run(*names, status="failed"), run(OTHER))
     assert comparison.new_failures == comparison.new == comparison.failing == tuple(sorted(names))
 
 
 def test_all_statuses_are_counted() -> None:
     now = {f"{A}::test_{status}": Seen(status) for status in Status} | {TEST: Seen(Status.PASSED, flaky=True)}
-    assert told(now, None).counts == Counts(2, 1, 1, 1, 1, 1, 1)
+    assert compared_runs(now, None).counts == Counts(2, 1, 1, 1, 1, 1, 1)
 
 
 # Files that could not be collected
 
 
 def test_the_tests_of_a_file_that_could_not_be_collected_are_precluded_and_the_file_is_a_new_failure() -> None:
-    comparison = told(run(f"{B}::test_y") | unread(A), run(TEST, f"{B}::test_y", f"{B}::test_z"))
+    comparison = compared_runs(run(f"{B}::test_y") | unread(A), run(TEST, f"{B}::test_y", f"{B}::test_z"))
     assert classes(A, comparison) == {"new_failures", "new"}
     assert classes(TEST, comparison) == {"precluded"}
-    assert classes(f"{B}::test_z", comparison) == {"gone"}
+    assert classes(f"{B}::test_z", comparison) == {"removed"}
 
 
 def test_so_are_those_below_a_folder_or_a_dotted_module_that_could_not_be_collected() -> None:
     now = run(f"{B}::test_y") | unread("tests/gpu", "tests.test_c")
-    comparison = told(now, run(f"{B}::test_y", "tests/gpu/test_d.py::test_x", "tests.test_c.TestC::test_x"))
+    comparison = compared_runs(now, run(f"{B}::test_y", "tests/gpu/test_d.py::test_x", "tests.test_c.TestC::test_x"))
     assert comparison.precluded == ("tests.test_c.TestC::test_x", "tests/gpu/test_d.py::test_x")
 
 
 def test_a_file_that_fails_at_collection_again_is_still_failing() -> None:
-    assert classes(A, told(run(OTHER) | unread(A), run(OTHER) | unread(A))) == {"still_failing"}
+    assert classes(A, compared_runs(run(OTHER) | unread(A), run(OTHER) | unread(A))) == {"still_failing"}
 
 
 @pytest.mark.parametrize("now", ["passed", "failed", "skipped"])
 def test_a_file_is_fixed_when_its_tests_are_there_again_however_they_end(now: str) -> None:
-    comparison = told(run(TEST, status=now) | run(f"{B}::test_y"), unread(A) | run(f"{B}::test_y"))
+    comparison = compared_runs(run(TEST, status=now) | run(f"{B}::test_y"), unread(A) | run(f"{B}::test_y"))
     assert classes(A, comparison) == {"fixed"}
     assert "new" in classes(TEST, comparison)
 
 
 def test_a_file_that_could_not_be_collected_and_is_not_there_any_more_is_gone() -> None:
-    assert classes(A, told(run(f"{B}::test_y"), unread(A) | run(f"{B}::test_y"))) == {"gone"}
+    assert classes(A, compared_runs(run(f"{B}::test_y"), unread(A) | run(f"{B}::test_y"))) == {"removed"}
 
 
 def test_the_file_of_a_test_that_crashes_could_be_collected() -> None:
-    assert classes(A, told(crashed(TEST) | run(f"{B}::test_y"), unread(A))) == {"fixed"}
+    assert classes(A, compared_runs(crashed(TEST) | run(f"{B}::test_y"), unread(A))) == {"fixed"}
 
 
 def test_if_only_collection_errors_came_pytest_did_not_go_on_and_nothing_is_gone() -> None:
-    comparison = told(unread(A) | run("tests/test_c.py", status="skipped"), run(TEST, f"{B}::test_y"), None)
+    comparison = compared_runs(unread(A) | run("tests/test_c.py", status="skipped"), run(TEST, f"{B}::test_y"), None)
     assert comparison.precluded == (TEST, f"{B}::test_y")
     assert (comparison.new_failures, comparison.infra) == ((A,), "")
 
@@ -148,38 +148,38 @@ def test_if_only_collection_errors_came_pytest_did_not_go_on_and_nothing_is_gone
 def test_the_tests_of_a_file_that_is_skipped_as_a_whole_are_newly_skipped_not_gone(trouble: Trouble) -> None:
     now = run(A, status="skipped", trouble=trouble) | run(f"{B}::test_y")
     before = run(TEST) | run(OTHER, status="failed") | run(f"{A}::test_s", status="skipped") | run(f"{B}::test_y")
-    comparison = told(now, before)
+    comparison = compared_runs(now, before)
     assert comparison.newly_skipped == (OTHER, TEST)
-    assert (comparison.gone, comparison.precluded, comparison.new) == ((), (), (A,))
+    assert (comparison.removed, comparison.precluded, comparison.new) == ((), (), (A,))
 
 
 def test_a_file_that_was_skipped_and_runs_again_is_neither_gone_nor_fixed() -> None:
-    assert classes(A, told(run(TEST), run(A, status="skipped"))) == set()
+    assert classes(A, compared_runs(run(TEST), run(A, status="skipped"))) == set()
 
 
 # Runs that ended early
 
 
 def test_nobody_knows_of_the_tests_in_a_file_in_which_the_process_died() -> None:
-    comparison = told(crashed(TEST) | run(f"{B}::test_y"), run(TEST, OTHER, f"{B}::test_y", f"{B}::test_z"))
-    assert (comparison.precluded, comparison.gone) == ((OTHER,), (f"{B}::test_z",))
+    comparison = compared_runs(crashed(TEST) | run(f"{B}::test_y"), run(TEST, OTHER, f"{B}::test_y", f"{B}::test_z"))
+    assert (comparison.precluded, comparison.removed) == ((OTHER,), (f"{B}::test_z",))
     assert comparison.new_failures == (TEST,)
 
 
 @pytest.mark.parametrize("exit_status", [-9, 2, 3, 4, 124, 137, 139, 0xC0000005])
 def test_nobody_knows_of_tests_that_are_missing_in_a_run_that_was_ended(exit_status: int) -> None:
-    comparison = told(run(OTHER), run(TEST, OTHER), exit_status)
+    comparison = compared_runs(run(OTHER), run(TEST, OTHER), exit_status)
     assert classes(TEST, comparison) == {"precluded"}
 
 
 @pytest.mark.parametrize("exit_status", [None, 0, 1, 5, 8])
 def test_in_a_run_that_came_to_its_end_they_are_gone(exit_status: int | None) -> None:
-    assert classes(TEST, told(run(OTHER), run(TEST, OTHER), exit_status)) == {"gone"}
+    assert classes(TEST, compared_runs(run(OTHER), run(TEST, OTHER), exit_status)) == {"removed"}
 
 
 def test_an_internal_error_of_the_runner_ends_the_run_and_is_fixed_when_it_does_not_come_again() -> None:
-    assert classes(TEST, told(run(OTHER) | INTERNAL, run(TEST, OTHER))) == {"precluded"}
-    assert classes("pytest::internal", told(run(OTHER), run(OTHER) | INTERNAL)) == {"fixed"}
+    assert classes(TEST, compared_runs(run(OTHER) | INTERNAL, run(TEST, OTHER))) == {"precluded"}
+    assert classes("pytest::internal", compared_runs(run(OTHER), run(OTHER) | INTERNAL)) == {"fixed"}
 
 
 # Renames
@@ -189,18 +189,18 @@ def test_a_renamed_test_is_compared_with_its_old_self() -> None:
     names = "abcdefghijkl"
     before = run(*(f"{A}::test_{name}" for name in names)) | run(f"{A}::test_a", status="failed")
     now = run(*(f"{B}::test_{name}" for name in names)) | run(f"{B}::test_b", status="failed")
-    comparison = told(now | run(f"{B}::test_y"), before)
+    comparison = compared_runs(now | run(f"{B}::test_y"), before)
     assert comparison.renamed == tuple((f"{A}::test_{name}", f"{B}::test_{name}") for name in names)
     assert (comparison.fixed, comparison.new_failures) == ((f"{B}::test_a",), (f"{B}::test_b",))
-    assert (comparison.new, comparison.gone) == ((f"{B}::test_y",), ())
+    assert (comparison.new, comparison.removed) == ((f"{B}::test_y",), ())
 
 
 def test_a_search_for_renamed_tests_that_gives_up_is_told() -> None:
     before, now = (run(*(f"{file}::test_{number}" for number in range(12))) for file in (A, B))
-    assert told(now, before).unsearched is False
+    assert compared_runs(now, before).unsearched is False
     comparison = compare(now, before, exit_status=1, most_steps=10)
     assert comparison.unsearched
-    assert (comparison.renamed, len(comparison.new), len(comparison.gone)) == ((), 12, 12)
+    assert (comparison.renamed, len(comparison.new), len(comparison.removed)) == ((), 12, 12)
 
 
 # Runs that say nothing about the code
@@ -235,7 +235,7 @@ def test_a_run_that_says_nothing_about_the_code_is_told_as_the_labs(
     now: dict[str, Seen], exit_status: int | None, why: str
 ) -> None:
     for before in (BEFORE, None) if why != ALL_SKIPPED.format(skipped=30, good=30) else (BEFORE,):
-        comparison = told(now, before, exit_status)
+        comparison = compared_runs(now, before, exit_status)
         assert comparison.infra == why
         assert "the lab's" in why
         assert not any(getattr(comparison, name) for name in CLASSES)
@@ -257,12 +257,12 @@ def test_a_run_that_says_nothing_about_the_code_is_told_as_the_labs(
     ],
 )
 def test_a_run_that_is_not_quite_as_bad_says_something(now: dict[str, Seen]) -> None:
-    assert told(now, BEFORE).infra == ""
+    assert compared_runs(now, BEFORE).infra == ""
 
 
 @pytest.mark.parametrize("before", [None, many(30, "skipped"), many(2) | many(28, "skipped", start=2)])
 def test_that_all_is_skipped_is_odd_only_if_it_was_not_before(before: dict[str, Seen] | None) -> None:
-    assert told(many(30, "skipped"), before).infra == ""
+    assert compared_runs(many(30, "skipped"), before).infra == ""
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_one_cause_is_one_whatever_numbers_addresses_paths_and_workers_it_names(
         f"{A}::test_{index}": Seen(Status.FAILED, message=message.format(index, "abcdefghijkl"[index]))
         for index in range(12)
     }
-    assert told(now, None).infra == ONE_CAUSE.format(failed=12, ran=12)
+    assert compared_runs(now, None).infra == ONE_CAUSE.format(failed=12, ran=12)
 
 
 # Masses
@@ -297,9 +297,9 @@ def test_one_cause_is_one_whatever_numbers_addresses_paths_and_workers_it_names(
 )
 def test_so_many_new_failures_at_once_are_a_mass(failed: int, passed: int, mass: bool) -> None:
     now = many(failed, "failed") | many(passed, start=failed)
-    comparison = told(now, many(failed + passed))
+    comparison = compared_runs(now, many(failed + passed))
     assert (len(comparison.new_failures), comparison.mass) == (failed, mass)
-    assert not told(now, now).mass
+    assert not compared_runs(now, now).mass
 
 
 # Confirmed failures

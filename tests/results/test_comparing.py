@@ -27,21 +27,21 @@ def test_the_exit_status_is_the_worst_of_the_last_of_each_shard(runs: list[Run],
 
 
 def test_a_failure_is_confirmed_under_its_new_name() -> None:
-    def night(status: Status, folder: str) -> dict[str, Seen]:
+    def nightly_run(status: Status, folder: str) -> dict[str, Seen]:
         return {f"{folder}/test_tile.py::test_{n}": Seen(status if n == 7 else Status.PASSED) for n in range(20)}
 
-    earlier, before = night(Status.PASSED, "tests"), night(Status.FAILED, "tests/moved")
-    suite = a_suite(seen=night(Status.FAILED, "tests/again"))
-    told = with_confirmed(suite, compared_with(suite, BASE, before), before, earlier)
-    assert told.comparison.still_failing == ("tests/again/test_tile.py::test_7",)
-    assert told.confirmed == {"tests/again/test_tile.py::test_7"}
+    earlier, before = nightly_run(Status.PASSED, "tests"), nightly_run(Status.FAILED, "tests/moved")
+    suite = a_suite(seen=nightly_run(Status.FAILED, "tests/again"))
+    stated = with_confirmed(suite, compared_with(suite, BASE, before), before, earlier)
+    assert stated.comparison.still_failing == ("tests/again/test_tile.py::test_7",)
+    assert stated.confirmed == {"tests/again/test_tile.py::test_7"}
 
 
 def test_what_began_in_a_mass_of_failures_is_not_confirmed() -> None:
-    def night(status: Status) -> dict[str, Seen]:
+    def nightly_run(status: Status) -> dict[str, Seen]:
         return {f"a::{n}": Seen(status if n < 30 else Status.PASSED) for n in range(100)}
 
-    earlier, before = night(Status.PASSED), night(Status.FAILED)
+    earlier, before = nightly_run(Status.PASSED), nightly_run(Status.FAILED)
     suite = a_suite(seen=before)
-    told = with_confirmed(suite, compared_with(suite, BASE, before), before, earlier)
-    assert (len(told.comparison.still_failing), told.confirmed) == (30, frozenset())
+    stated = with_confirmed(suite, compared_with(suite, BASE, before), before, earlier)
+    assert (len(stated.comparison.still_failing), stated.confirmed) == (30, frozenset())

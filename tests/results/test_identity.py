@@ -93,10 +93,10 @@ def test_parameters_may_hold_anything(params: str) -> None:
 
 @pytest.mark.parametrize("files", [FILES, None])
 def test_all_formats_agree_on_a_test(files: tuple[str, ...] | None) -> None:
-    told = f"{TAG}::TestTag::test_x[llvm]"
+    stated = f"{TAG}::TestTag::test_x[llvm]"
     xunit1 = case("test_x[llvm]", "tests.python.te.test_te_tag.TestTag", path=TAG)
-    reportlog = case("test_x[llvm]", nodeid=told)
-    assert resolved(xunit1, files) == resolved(reportlog, files) == (told, TAG if files else "")
+    reportlog = case("test_x[llvm]", nodeid=stated)
+    assert resolved(xunit1, files) == resolved(reportlog, files) == (stated, TAG if files else "")
 
 
 def test_a_prefix_of_the_classname_does_not_hide_the_classes_behind_the_path() -> None:

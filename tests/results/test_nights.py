@@ -19,7 +19,7 @@ from bot.results.store.columns import is_flaky, status_of
 
 DATA = Path(__file__).parent.parent / "data" / "results" / "tvm"
 SUITES = ("arith", "ir", "target", "te", "tirx-transform")
-NIGHTS = [("night-1", suite) for suite in SUITES] + [("night-2", suite) for suite in (*SUITES, "relax")]
+NIGHTLY_RUNS = [("night-1", suite) for suite in SUITES] + [("night-2", suite) for suite in (*SUITES, "relax")]
 GOOD = {"passed", "xfailed", "xpassed"}
 
 # passed, failed, errored, skipped, xfailed; as they were counted by hand once
@@ -46,8 +46,8 @@ CHANGES = {
 }
 
 
-def opened(night: str, suite: str) -> BinaryIO:
-    plain = DATA / night / f"{suite}.xml"
+def opened(nightly_run: str, suite: str) -> BinaryIO:
+    plain = DATA / nightly_run / f"{suite}.xml"
     return plain.open("rb") if plain.exists() else cast("BinaryIO", gzip.open(f"{plain}.gz"))
 
 
@@ -55,9 +55,9 @@ def opened(night: str, suite: str) -> BinaryIO:
 
 
 @cache
-def counted(night: str, suite: str) -> dict[str, str]:
+def counted(nightly_run: str, suite: str) -> dict[str, str]:
     """Read a report's tests: ID to status; a test whose process died has the status `crashed`."""
-    with opened(night, suite) as file:
+    with opened(nightly_run, suite) as file:
         cases = list(ElementTree.parse(file).iter("testcase"))
     return {id_of(case): status(case) for case in cases if "name" in case.keys()}  # noqa: SIM118
 
@@ -98,7 +98,7 @@ def changed(before: dict[str, str], now: dict[str, str]) -> dict[str, set[str]]:
         "still_failing": {test for test in now if now[test] in bad and before.get(test) in bad},
         "fixed": {test for test in now if now[test] in GOOD and before.get(test) in bad} | read_again | recovered,
         "new": set(now) - set(before),
-        "gone": missing - read_again - unknown - recovered,
+        "removed": missing - read_again - unknown - recovered,
         "precluded": unknown,
         "newly_skipped": {test for test in now if now[test] == "skipped" and before.get(test, "skipped") != "skipped"},
     }
@@ -109,14 +109,14 @@ def changed(before: dict[str, str], now: dict[str, str]) -> dict[str, set[str]]:
 
 @cache
 def resolver() -> Resolver:
-    files = {file_of(test) for night, suite in NIGHTS for test in counted(night, suite)} - {"pytest"}
+    files = {file_of(test) for nightly_run, suite in NIGHTLY_RUNS for test in counted(nightly_run, suite)} - {"pytest"}
     others = {"python/tvm/te/tag.py", "tests/python/te/__init__.py", "tests/python/conftest.py", "src/ir/module.cc"}
-    return Resolver(files | others | {f"tests/python/{night}/conftest.py" for night, _ in NIGHTS})
+    return Resolver(files | others | {f"tests/python/{nightly_run}/conftest.py" for nightly_run, _ in NIGHTLY_RUNS})
 
 
 @cache
-def read(night: str, suite: str) -> dict[str, Seen]:
-    with opened(night, suite) as file:
+def read(nightly_run: str, suite: str) -> dict[str, Seen]:
+    with opened(nightly_run, suite) as file:
         columns = collect(junit.read(file), resolver().resolve)
     whys, names = list(columns.whys), list(read_names(columns.names))
     tests = dict(zip(names, columns.tests.values(), strict=True))
@@ -133,58 +133,58 @@ def seen_of(tests: dict[str, int], reasons: dict[str, Reason]) -> Iterator[tuple
         yield test, Seen(ended, is_flaky(byte), why.trouble, why.message) if why else Seen(ended, is_flaky(byte))
 
 
-def told(suite: str) -> Comparison:
+def stated(suite: str) -> Comparison:
     return compare(read("night-2", suite), read("night-1", suite), exit_status=None)
 
 
-@pytest.mark.parametrize(("night", "suite"), NIGHTS)
+@pytest.mark.parametrize(("nightly_run", "suite"), NIGHTLY_RUNS)
 def test_each_test_of_a_night_has_the_id_and_the_status_that_the_standard_library_counts(
-    night: str, suite: str
+    nightly_run: str, suite: str
 ) -> None:
-    words = {test: "errored" if word == "crashed" else word for test, word in counted(night, suite).items()}
-    assert {test: seen.status.value for test, seen in read(night, suite).items()} == words
+    words = {test: "errored" if word == "crashed" else word for test, word in counted(nightly_run, suite).items()}
+    assert {test: seen.status.value for test, seen in read(nightly_run, suite).items()} == words
 
 
-@pytest.mark.parametrize(("night", "suite"), NIGHTS)
-def test_a_night_comes_to_the_totals_that_were_counted_by_hand(night: str, suite: str) -> None:
-    counts = compare(read(night, suite), None, exit_status=1).counts
+@pytest.mark.parametrize(("nightly_run", "suite"), NIGHTLY_RUNS)
+def test_a_night_comes_to_the_totals_that_were_counted_by_hand(nightly_run: str, suite: str) -> None:
+    counts = compare(read(nightly_run, suite), None, exit_status=1).counts
     totals = (counts.passed, counts.failed, counts.errored, counts.skipped, counts.xfailed)
-    assert (totals, counts.xpassed, counts.flaky) == (TOTALS[night, suite], 0, 0)
+    assert (totals, counts.xpassed, counts.flaky) == (TOTALS[nightly_run, suite], 0, 0)
 
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_what_changed_between_the_nights_is_what_the_standard_library_counts(suite: str) -> None:
     expected = changed(counted("night-1", suite), counted("night-2", suite))
-    assert {name: set(getattr(told(suite), name)) for name in expected} == expected
+    assert {name: set(getattr(stated(suite), name)) for name in expected} == expected
 
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_what_changed_comes_to_the_numbers_that_were_counted_by_hand(suite: str) -> None:
-    got = told(suite)
-    changes = (got.new_failures, got.still_failing, got.fixed, got.new, got.gone, got.precluded, got.newly_skipped)
+    got = stated(suite)
+    changes = (got.new_failures, got.still_failing, got.fixed, got.new, got.removed, got.precluded, got.newly_skipped)
     assert tuple(len(tests) for tests in changes) == CHANGES[suite]
     assert (got.renamed, got.flaky) == ((), ())
 
 
-@pytest.mark.parametrize(("night", "suite"), NIGHTS)
-def test_no_night_is_the_labs_fault_nor_a_mass_failure(night: str, suite: str) -> None:
-    before = read("night-1", suite) if (night, suite) in NIGHTS[len(SUITES) : -1] else None
-    got = compare(read(night, suite), before, exit_status=1)
+@pytest.mark.parametrize(("nightly_run", "suite"), NIGHTLY_RUNS)
+def test_no_night_is_the_labs_fault_nor_a_mass_failure(nightly_run: str, suite: str) -> None:
+    before = read("night-1", suite) if (nightly_run, suite) in NIGHTLY_RUNS[len(SUITES) : -1] else None
+    got = compare(read(nightly_run, suite), before, exit_status=1)
     assert (got.infra, got.mass) == ("", False)
 
 
 def test_a_file_that_could_be_collected_again_is_fixed_and_one_that_was_renamed_is_gone() -> None:
-    assert told("ir").fixed == ("tests/python/ir/test_roundtrip_runtime_module.py",)
-    assert "tests/python/ir/test_name_supply.py" in told("ir").gone
+    assert stated("ir").fixed == ("tests/python/ir/test_roundtrip_runtime_module.py",)
+    assert "tests/python/ir/test_name_supply.py" in stated("ir").removed
 
 
 def test_nobody_knows_of_the_tests_that_a_crashed_worker_took_with_it() -> None:
-    assert {test.partition("::")[0] for test in told("ir").precluded} == {"tests/python/ir/test_node_reflection.py"}
+    assert {test.partition("::")[0] for test in stated("ir").precluded} == {"tests/python/ir/test_node_reflection.py"}
 
 
 def test_a_run_that_was_killed_says_of_no_missing_test_that_it_is_gone() -> None:
     got = compare(read("night-2", "ir"), read("night-1", "ir"), exit_status=137)
-    assert (len(got.gone), len(got.precluded), got.fixed) == (0, 15, told("ir").fixed)
+    assert (len(got.removed), len(got.precluded), got.fixed) == (0, 15, stated("ir").fixed)
 
 
 @pytest.mark.parametrize(("suite", "files"), [("ir", 10), ("te", 4)])
@@ -194,5 +194,5 @@ def test_the_broken_lab_is_told_as_the_labs_and_has_no_new_failures(suite: str, 
     got = compare(now, read(before, suite) if before else None, exit_status=2)
     assert got.infra == MASS_COLLECTION.format(broken=files, files=files)
     assert "the lab's installation" in got.infra
-    assert (got.new_failures, got.new, got.gone, got.fixed, got.mass) == ((), (), (), (), False)
+    assert (got.new_failures, got.new, got.removed, got.fixed, got.mass) == ((), (), (), (), False)
     assert len(got.failing) == got.counts.errored == len(counted("broken-lab", suite)) == files

@@ -66,19 +66,19 @@ def test_too_few_are_chance(before: list[str], after: list[str]) -> None:
 @pytest.mark.parametrize(("before", "after"), MOVES + REWORDINGS)
 def test_a_rule_that_concerns_many_others_that_are_gone_is_none(before: list[str], after: list[str]) -> None:
     location, _, last = before[0].rpartition("::")
-    gone = [f"{location}::{last.replace('add', f'gone{index}')}" for index in range(4)]
-    assert renames([*before, *gone], after) == {}
+    removed = [f"{location}::{last.replace('add', f'gone{index}')}" for index in range(4)]
+    assert renames([*before, *removed], after) == {}
 
 
 def test_most_is_enough() -> None:
-    gone, new = at(A), at(B)
-    assert renames([*gone, f"{A}::test_gone"], [*new, f"{B}::test_new"]) == dict(zip(gone, new, strict=True))
+    removed, new = at(A), at(B)
+    assert renames([*removed, f"{A}::test_gone"], [*new, f"{B}::test_new"]) == dict(zip(removed, new, strict=True))
 
 
 def test_a_folder_of_small_files_is_found_though_its_files_share_their_tests_names() -> None:
-    gone = [f"tests/old/test_{file}.py::{name}" for file in "abcd" for name in NAMES[:3]]
-    new = [test.replace("/old/", "/new/") for test in gone]
-    assert renames(gone, new) == dict(zip(gone, new, strict=True))
+    removed = [f"tests/old/test_{file}.py::{name}" for file in "abcd" for name in NAMES[:3]]
+    new = [test.replace("/old/", "/new/") for test in removed]
+    assert renames(removed, new) == dict(zip(removed, new, strict=True))
 
 
 def test_a_file_that_became_two_of_the_same_tests_is_no_rename() -> None:
@@ -102,9 +102,9 @@ def test_what_is_on_both_sides_is_not_renamed() -> None:
 
 
 def test_two_rules_at_once_are_both_found() -> None:
-    gone = [*at(A), *each(B + "::{}[llvm]")]
+    removed = [*at(A), *each(B + "::{}[llvm]")]
     new = [*at("tests/python/relax/test_z.py"), *each(B + "::{}[llvm-O3]")]
-    assert renames(gone, new) == dict(zip(gone, new, strict=True))
+    assert renames(removed, new) == dict(zip(removed, new, strict=True))
 
 
 def test_names_are_not_compared_word_by_word_where_there_are_too_many() -> None:
@@ -113,10 +113,10 @@ def test_names_are_not_compared_word_by_word_where_there_are_too_many() -> None:
 
 
 def test_a_search_that_gives_up_is_told_from_one_that_finds_nothing() -> None:
-    gone, new = ({f"{folder}/test_a.py::test_{number}" for number in range(20)} for folder in ("old", "new"))
-    assert search_renames(gone, new, most_steps=10) is None
-    assert renames(gone, new, most_steps=10) == {}
-    assert search_renames(gone, {f"test_other_{number}" for number in range(20)}) == {}
+    removed, new = ({f"{folder}/test_a.py::test_{number}" for number in range(20)} for folder in ("old", "new"))
+    assert search_renames(removed, new, most_steps=10) is None
+    assert renames(removed, new, most_steps=10) == {}
+    assert search_renames(removed, {f"test_other_{number}" for number in range(20)}) == {}
 
 
 def test_nor_are_endless_names_and_files() -> None:
@@ -140,27 +140,27 @@ tests = st.builds(
 
 
 @settings(deadline=None, max_examples=50)
-@given(gone=st.sets(tests, min_size=RENAMED_TOGETHER, max_size=60), prefix=st.lists(words, min_size=1, max_size=3))
-def test_another_prefix_is_found_whole_whatever_the_tests_are_called(gone: set[str], prefix: list[str]) -> None:
-    new = {test: "/".join(["zz", *prefix, test]) for test in gone}
-    assert renames(gone, new.values()) == new
-    assert renames(new.values(), gone) == {after: before for before, after in new.items()}
+@given(removed=st.sets(tests, min_size=RENAMED_TOGETHER, max_size=60), prefix=st.lists(words, min_size=1, max_size=3))
+def test_another_prefix_is_found_whole_whatever_the_tests_are_called(removed: set[str], prefix: list[str]) -> None:
+    new = {test: "/".join(["zz", *prefix, test]) for test in removed}
+    assert renames(removed, new.values()) == new
+    assert renames(new.values(), removed) == {after: before for before, after in new.items()}
 
 
 @settings(deadline=None, max_examples=150)
 @given(data=st.data())
 def test_unrelated_tests_are_never_paired(data: st.DataObject) -> None:
     ours, theirs = st.text("abc", min_size=1, max_size=5), st.text("xyz", min_size=1, max_size=5)
-    gone = data.draw(st.sets(st.builds("tests/test_a.py::test_{}_{}[llvm]".format, ours, ours), max_size=50))
+    removed = data.draw(st.sets(st.builds("tests/test_a.py::test_{}_{}[llvm]".format, ours, ours), max_size=50))
     new = data.draw(st.sets(st.builds("tests/test_a.py::test_{}_{}[llvm]".format, theirs, theirs), max_size=50))
-    assert renames(gone, new) == {}
+    assert renames(removed, new) == {}
 
 
 @settings(deadline=None, max_examples=150)
-@given(gone=st.sets(tests, max_size=60), new=st.sets(tests, max_size=60))
-def test_pairs_are_one_to_one_and_of_tests_that_are_on_one_side_only(gone: set[str], new: set[str]) -> None:
-    pairs = renames(gone, new)
-    assert pairs.keys() <= gone - new
-    assert set(pairs.values()) <= new - gone
+@given(removed=st.sets(tests, max_size=60), new=st.sets(tests, max_size=60))
+def test_pairs_are_one_to_one_and_of_tests_that_are_on_one_side_only(removed: set[str], new: set[str]) -> None:
+    pairs = renames(removed, new)
+    assert pairs.keys() <= removed - new
+    assert set(pairs.values()) <= new - removed
     assert len(set(pairs.values())) == len(pairs)
     assert len(pairs) == 0 or len(pairs) >= RENAMED_TOGETHER

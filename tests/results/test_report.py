@@ -47,8 +47,8 @@ def broken_lab() -> Findings:
 
 
 def one_broken_suite() -> Findings:
-    told = compared(infra=SAYS_NOTHING, counts=Counts(errored=41))
-    return findings((a_suite(BOTH), compared(*BOTH)), (a_suite(name="codegen"), told))
+    stated = compared(infra=SAYS_NOTHING, counts=Counts(errored=41))
+    return findings((a_suite(BOTH), compared(*BOTH)), (a_suite(name="codegen"), stated))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def one_broken_suite() -> Findings:
             "success",
         ),
         (
-            findings((a_suite(), compared(gone=3, newly_skipped=2, new=1200, precluded=7))),
+            findings((a_suite(), compared(removed=3, newly_skipped=2, new=1200, precluded=7))),
             "2 newly skipped, 3 removed, 7 did not run, 1,200 new tests · 576 passed, 1,267 skipped",
             "success",
         ),
@@ -186,7 +186,7 @@ def test_a_text_that_only_repeats_the_message_is_shown_once() -> None:
 
 
 def test_tables_have_ten_rows_and_then_say_how_many_more() -> None:
-    text = report(findings((a_suite(), compared(fixed=24, gone=10)))).text
+    text = report(findings((a_suite(), compared(fixed=24, removed=10)))).text
     assert text.count("tests/test_fixed.py") == 10
     assert "### Fixed: 24" in text
     assert "| and 14 more |" in text
@@ -347,11 +347,11 @@ def test_new_failures_can_be_ignored_where_there_is_a_pull_request(known: Findin
 
 
 def test_what_is_ignored_is_told_among_the_details_and_who_ignored_it_is_named() -> None:
-    told = report(both(ignored=IGNORED, pull_request=42))
-    assert TILE not in told.summary
-    assert "1 new failure is ignored for `#42` by `hubot` at `cccccccccc`" in told.summary
-    assert "### Ignored: 1\n" in told.text
-    assert f"| `{TILE}` |" in told.text
+    stated = report(both(ignored=IGNORED, pull_request=42))
+    assert TILE not in stated.summary
+    assert "1 new failure is ignored for `#42` by `hubot` at `cccccccccc`" in stated.summary
+    assert "### Ignored: 1\n" in stated.text
+    assert f"| `{TILE}` |" in stated.text
 
 
 def test_a_mass_of_failures_is_told_as_one() -> None:
@@ -372,7 +372,7 @@ def test_the_largest_report_stays_within_what_github_takes_and_says_what_was_cut
         name = f"suite-{number}"
         tests = {f"tests/{'|&' * 100}.py::test_{n}": Detail(message="<" * 1000, text="é" * 16_000) for n in range(1250)}
         runs = [a_run(f"{'|' * 90}{n}", name, environment={"k" * 300: "|" * 900}) for n in range(20)]
-        suites.append((a_suite(tests, name=name, runs=runs), compared(*tests, fixed=24, gone=24, flaky=24)))
+        suites.append((a_suite(tests, name=name, runs=runs), compared(*tests, fixed=24, removed=24, flaky=24)))
     known = findings(*suites, reproduce="pytest {test} " * 70, pull_request=1)
     content = report(known)
     assert len(known.new_failures) == 20_000
@@ -385,9 +385,9 @@ def test_the_largest_report_stays_within_what_github_takes_and_says_what_was_cut
 
 
 def test_where_renamed_tests_were_not_searched_for_that_is_said() -> None:
-    told = report(findings((a_suite(), compared(unsearched=True)))).text
+    stated = report(findings((a_suite(), compared(unsearched=True)))).text
     assert (
         "`operators`: the search for renamed tests was skipped because it would take more than 40,000,000 steps."
-        in told
+        in stated
     )
     assert "renamed" not in report(findings((a_suite(), compared()))).text

@@ -88,6 +88,6 @@ def test_there_are_at_most_fifty_and_the_first_tell_most() -> None:
 def test_only_new_failures_that_nobody_ignores_are_annotated() -> None:
     tests = {f"{PATH}::test_{n}": Detail(path=PATH, line=n + 1) for n in range(3)}
     ignored = IgnoredFailures("hubot", "c" * 40, "", frozenset({("operators", f"{PATH}::test_0")}))
-    told = compared(f"{PATH}::test_0", f"{PATH}::test_1", still_failing=(f"{PATH}::test_2",))
-    known = findings((a_suite(tests), told), files={PATH}, ignored=ignored)
+    stated = compared(f"{PATH}::test_0", f"{PATH}::test_1", still_failing=(f"{PATH}::test_2",))
+    known = findings((a_suite(tests), stated), files={PATH}, ignored=ignored)
     assert [found.line for found in annotations_of(known)] == [2]

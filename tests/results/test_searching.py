@@ -22,7 +22,7 @@ OLD, NEW = ({f"te/{file}.py::test_{number}": "passed" for number in range(60)} f
 TEST = "te/test_new.py::test_7"
 
 
-def refuse(gone: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
+def refuse(removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
     raise AssertionError("this process has searched itself")
 
 
@@ -55,12 +55,12 @@ async def test_a_search_that_costs_too_much_finds_nothing_and_the_log_names_the_
     assert (said["repository"], said["removed"], said["added"]) == (REPOSITORY, 60, 60)
 
 
-def found_nothing(gone: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
+def found_nothing(removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
     return {}
 
 
 @pytest.mark.parametrize(
-    ("gone", "new", "at_once"),
+    ("removed", "new", "at_once"),
     [
         ([f"a{number}" for number in range(FEW - 1)], ["b"], True),
         ([f"a{number}" for number in range(FEW)], ["b"], False),
@@ -68,12 +68,12 @@ def found_nothing(gone: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
         (["a" * FEW_CHARACTERS], ["b"], False),
     ],
 )
-def test_only_few_short_names_are_searched_in_a_transaction(gone: list[str], new: list[str], at_once: bool) -> None:
+def test_only_few_short_names_are_searched_in_a_transaction(removed: list[str], new: list[str], at_once: bool) -> None:
     answers = Answers(found_nothing)
     if at_once:
-        assert answers(gone, new) == {}
+        assert answers(removed, new) == {}
         return
     with pytest.raises(SearchNeeded) as needed:
-        answers(gone, new)
+        answers(removed, new)
     answers.add(needed.value.lists, {"a": "b"})
-    assert answers(gone, new) == {"a": "b"}
+    assert answers(removed, new) == {"a": "b"}

@@ -22,7 +22,7 @@ from bot.results.store import names
 from bot.results.store.blobs import Reasons, Stored
 from bot.results.store.collect import Reason
 from bot.results.store.columns import status_byte
-from bot.results.store.combine import evidently_tells
+from bot.results.store.combine import has_evidence
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, TARGET, Upload, sha
 
@@ -156,7 +156,7 @@ def test_a_refused_run_is_kept_with_its_reason_and_is_in_no_state_and_no_check(s
     assert store.note(refused)
     assert store.run(refused.key) == refused
     assert store.state(ABOUT, sha(1)).suites == {}
-    assert store.due(REPOSITORY, 10 * DAY, 0, DAY) == []
+    assert store.scheduled_checks(REPOSITORY, 10 * DAY, 0, DAY) == []
 
 
 # What is asked about runs
@@ -272,11 +272,11 @@ def test_baselines_are_earlier_complete_commits_of_the_nightly_branch_and_no_inf
 
 
 def test_history_follows_a_test_through_its_names(store: ResultsStore) -> None:
-    def night(number: int, file: str, **other: str) -> Upload:
+    def nightly_run(number: int, file: str, **other: str) -> Upload:
         return Upload(number, {f"{file}::test_{name}": other.get(f"t{name}", "passed") for name in range(20)})
 
-    put(store, night(1, "te/a.py"), night(2, "te/a.py", t7="failed"), night(5, "ir/c.py"))
-    put(store, night(3, "te/b.py", t7="failed"), night(4, "te/b.py"))
+    put(store, nightly_run(1, "te/a.py"), nightly_run(2, "te/a.py", t7="failed"), nightly_run(5, "ir/c.py"))
+    put(store, nightly_run(3, "te/b.py", t7="failed"), nightly_run(4, "te/b.py"))
     assert statuses(store, "ir/c.py::test_7") == [
         (sha(1), "passed"),
         (sha(2), "failed"),
@@ -291,7 +291,7 @@ def test_history_follows_a_test_through_its_names(store: ResultsStore) -> None:
 
 
 def test_a_test_that_fails_under_its_new_name_has_failed_since_then(database_url: str) -> None:
-    store = ResultsStore(database_url, renames=lambda gone, new: dict(zip(gone, new, strict=True)))
+    store = ResultsStore(database_url, renames=lambda removed, new: dict(zip(removed, new, strict=True)))
     store.open()
     put(store, Upload(1, {ADD: "passed"}), Upload(2, {MUL: "failed"}))
     assert statuses(store, MUL) == [(sha(1), "passed"), (sha(2), "failed")]
@@ -320,9 +320,9 @@ def test_renames_are_searched_for_while_others_may_write(database_url: str) -> N
     other = ResultsStore(database_url)
     elsewhere = iter([Upload(1, {ADD: "passed"}, target="hexagon"), Upload(2, {ADD: "passed"}, target="hexagon")])
 
-    def search(gone: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
+    def search(removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
         put(other, next(elsewhere))
-        return renames(gone, new)
+        return renames(removed, new)
 
     store = ResultsStore(database_url, renames=search)
     store.open()
@@ -339,10 +339,10 @@ def test_what_changes_while_renames_are_searched_for_counts(database_url: str, t
     other, calm = ResultsStore(database_url), ResultsStore(f"sqlite:///{tmp_path / 'calm.db'}")
     between = uploads[2:]
 
-    def search(gone: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
+    def search(removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
         while between:
             put(other, between.pop())
-        return renames(gone, new)
+        return renames(removed, new)
 
     disturbed = ResultsStore(database_url, renames=search)
     for one in (disturbed, calm):
@@ -379,5 +379,5 @@ def test_what_evidently_tells_something_is_no_infra(seen: list[Seen]) -> None:
     tests = {f"te/test_{number}.py": one for number, one in enumerate(seen)}
     statuses = bytes(status_byte(one.status) for one in seen)
     whys = [Reason(one.trouble, one.message) for one in seen]
-    if evidently_tells([Stored(statuses, Reasons(list(range(len(seen))), list(range(len(seen))), whys))]):
+    if has_evidence([Stored(statuses, Reasons(list(range(len(seen))), list(range(len(seen))), whys))]):
         assert infra(tests, None, exit_status=0) == ""

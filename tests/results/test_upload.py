@@ -32,13 +32,13 @@ def parcel(folder: Path, *names: str, claims: Claims | None = None, key: RunKey 
 
 def sent(parcel: Parcel, world: World) -> dict[str, bool]:
     """Send a run; return what was written now."""
-    told: dict[str, bool] = {}
+    stated: dict[str, bool] = {}
 
     def progress(piece: Piece | None, written: bool) -> None:
-        told[piece.name if piece else "manifest.json"] = written
+        stated[piece.name if piece else "manifest.json"] = written
 
     send(parcel, Bucket(world.aws, world.name), progress)
-    return told
+    return stated
 
 
 def keys(world: World) -> list[str]:
@@ -119,8 +119,8 @@ def test_compressing_is_the_same_every_time_and_never_twice(tmp_path: Path, how:
 
 
 def test_files_come_first_and_the_manifest_last(tmp_path: Path, aws_world: World) -> None:
-    told = sent(parcel(tmp_path, "a.xml", "b.xml"), aws_world)
-    assert list(told.items()) == [("a.xml", True), ("b.xml", True), ("manifest.json", True)]
+    stated = sent(parcel(tmp_path, "a.xml", "b.xml"), aws_world)
+    assert list(stated.items()) == [("a.xml", True), ("b.xml", True), ("manifest.json", True)]
     assert set(keys(aws_world)) == {f"{FOLDER}a.xml", f"{FOLDER}b.xml", f"{FOLDER}manifest.json"}
 
 

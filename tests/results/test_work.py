@@ -59,22 +59,22 @@ def resolve_repeated(size: int) -> Callable[[], object]:
 
 def rename_by_tens(size: int) -> Callable[[], object]:
     """Each ten tests moved to a folder of their own."""
-    gone = [f"old/test_a.py::test_{index}" for index in range(10 * size)]
+    removed = [f"old/test_a.py::test_{index}" for index in range(10 * size)]
     new = [f"new/{index // 10}/test_a.py::test_{index}" for index in range(10 * size)]
-    return lambda: renames(gone, new)
+    return lambda: renames(removed, new)
 
 
 def reword_by_tens(size: int) -> Callable[[], object]:
     """Each ten tests with a word of their own."""
-    gone = [f"test_a.py::test_w{index // 10}_{index}" for index in range(10 * size)]
+    removed = [f"test_a.py::test_w{index // 10}_{index}" for index in range(10 * size)]
     new = [f"test_a.py::test_v{index // 10}_{index}" for index in range(10 * size)]
-    return lambda: renames(gone, new)
+    return lambda: renames(removed, new)
 
 
 def reword_long(size: int) -> Callable[[], object]:
-    gone = [f"test_a.py::test_a_{index}" + "_x" * size for index in range(20)]
+    removed = [f"test_a.py::test_a_{index}" + "_x" * size for index in range(20)]
     new = [f"test_a.py::test_b_{index}" + "_x" * size for index in range(20)]
-    return lambda: renames(gone, new)
+    return lambda: renames(removed, new)
 
 
 def compare_deep(size: int) -> Callable[[], object]:

@@ -13,7 +13,7 @@ from tests.bucket import World
 from tests.once import made_once
 from tests.robustness.conversation import NightlyMoves
 from tests.robustness.crashes import Undisturbed, watch
-from tests.robustness.nights import Nights
+from tests.robustness.nightly_runs import NightlyRuns
 
 AT_ONCE = 3
 """How many of these tests run at once, whatever the number of workers: they mostly wait, but not always."""
@@ -35,7 +35,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
 
 
 @pytest.fixture(scope="session")
-def undisturbed_nights(
+def undisturbed_nightly_runs(
     bucket_server: BucketServer, bucket_aws: Aws, tmp_path_factory: pytest.TempPathFactory
 ) -> Undisturbed:
     """Return how nights go that a lab hears of, and of which it uploads results, where nothing happens."""
@@ -43,6 +43,6 @@ def undisturbed_nights(
     def make() -> Undisturbed:
         world = World(bucket_server, bucket_aws)
         world.create()
-        return asyncio.run(watch(tmp_path_factory.mktemp("nights"), [Nights, NightlyMoves], world))
+        return asyncio.run(watch(tmp_path_factory.mktemp("nightly_runs"), [NightlyRuns, NightlyMoves], world))
 
     return made_once(tmp_path_factory, "undisturbed-nights", make)

@@ -106,8 +106,8 @@ class Conversation:
     def deeds(self) -> Counter[str]:
         """Return how often the bot did what GitHub sends webhooks about."""
         theirs = [d for d in self.place.github.webhooks.deliveries if d.repository_id == self.repository.id]
-        told = {d.guid: d for d in theirs if d.target is self.place.app}
-        return Counter(f"{one.event}.{one.action}" for one in told.values() if one.body["sender"]["login"] == BOT)
+        reply_text = {d.guid: d for d in theirs if d.target is self.place.app}
+        return Counter(f"{one.event}.{one.action}" for one in reply_text.values() if one.body["sender"]["login"] == BOT)
 
 
 class Reviewers(Conversation):
@@ -163,19 +163,19 @@ class NightlyMoves(Conversation):
         await self._moves("first")
         await self._moves("second")
         self.repository.push(BRANCH, by="hubot", message="A stray commit")
-        await self._night("third")
+        await self._nightly_run("third")
         await self.until(lambda: [issue.state for issue in self._issues()] == ["open"])
         self.repository.move(f"refs/heads/{BRANCH}", None, "octocat")
         await self._moves("fourth")
         await self.until(lambda: [issue.state for issue in self._issues()] == ["closed"])
 
-    async def _moves(self, night: str) -> None:
-        sha = await self._night(night)
+    async def _moves(self, nightly_run: str) -> None:
+        sha = await self._nightly_run(nightly_run)
         await self.until(partial(self.repository.status, sha, "nightly"))
 
-    async def _night(self, night: str) -> str:
-        sha = self.repository.push("main", by="hubot", message=f"Before the {night} night").sha
-        await self.place.run_timer(self.repository, "nightly", night)
+    async def _nightly_run(self, nightly_run: str) -> str:
+        sha = self.repository.push("main", by="hubot", message=f"Before the {nightly_run} night").sha
+        await self.place.run_timer(self.repository, "nightly", nightly_run)
         return sha
 
     def seen(self) -> dict[str, Any]:

@@ -144,8 +144,10 @@ class Crash:
             async with asyncio.timeout(PATIENCE):
                 await asyncio.gather(*(pause.reached.wait() for pause in self._pauses))
         except TimeoutError:
-            missed = [str(p) for p, pause in zip(self.points, self._pauses, strict=True) if not pause.reached.is_set()]
-            raise AssertionError(f"never came to {missed}\n{self.here.github.transcript()}") from None
+            untouched = [
+                str(p) for p, pause in zip(self.points, self._pauses, strict=True) if not pause.reached.is_set()
+            ]
+            raise AssertionError(f"never came to {untouched}\n{self.here.github.transcript()}") from None
         await self.here.github.delivered()
 
     def let_go(self) -> None:

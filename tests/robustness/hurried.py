@@ -17,7 +17,7 @@ from bot.core import logs
 from bot.engine.service import Pace
 from bot.github.limits import Allowance
 
-LOOK_AFTER = 0.5
+CHECK_AFTER = 0.5
 """Seconds until a lost write is looked for; the bot's own 12 would be waited for at each of a hundred kills."""
 ALLOWANCE = Allowance(rest_points_per_minute=9000)
 """All limits on writes are GitHub's. Only points are more: a hundred installations begin in the same second, and each
@@ -36,7 +36,7 @@ def main() -> None:
     config, settings = load_config(given.config), Settings.from_environment()
     start_logging(settings)
     address = Address(given.host, given.port) if given.command == "serve" else None
-    asyncio.run(run_until_stopped(config, settings, address, Pace(look_after=LOOK_AFTER), allowance=ALLOWANCE))
+    asyncio.run(run_until_stopped(config, settings, address, Pace(check_after=CHECK_AFTER), allowance=ALLOWANCE))
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ from bot.core import events
 from bot.engine.internal import announce
 from bot.engine.service import Engine
 from bot.github.pull_heads import note_id
-from bot.timers.timers import TIMER_DUE, TimerDue
-from handlers.repository_file.sweep import LOOKED, Looked
+from bot.timers.timers import TIMER_EVENT, TimerEvent
+from handlers.repository_file.sweep import LAST_SCANS, LastScans
 from sandbox import App, GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from sandbox.jenkins import JenkinsSandbox
@@ -38,7 +38,7 @@ RESULTS = {
     "settle": "5s",
     "labs": {LAB: {"targets": [TARGET, "adreno"], "reproduce": "pytest {test}"}},
 }
-UNTIL_TOLD_AGAIN = 3
+UNTIL_REPORTED_AGAIN = 3
 """Seconds after which a queue tells again of what nobody has acknowledged."""
 HURRIED = "tests.robustness.hurried"
 """The bot with two waits shortened: after a write of which nobody knows what became of it, and for the App's points."""
@@ -80,18 +80,18 @@ class Place:
         """Have a timer run, once for each `moment`."""
         async with self.beside() as engine:
             await note_id(engine.records, repository.full_name, repository.id)
-            about, due = (
+            about, pending = (
                 events.Repository(repository.id, repository.full_name, None),
-                TimerDue(name, moment, int(time.time())),
+                TimerEvent(name, moment, int(time.time())),
             )
-            await announce(engine.accept, TIMER_DUE, about, due)
+            await announce(engine.accept, TIMER_EVENT, about, pending)
 
     async def start(self) -> None:
         """Start the bot, and have GitHub send webhooks to it."""
         names = json.loads((self.folder / "app.yaml").read_text())["repositories"]
         async with self.beside() as engine:
-            # Looked at just now, so that the bot's own clock asks GitHub for nothing that would be counted.
-            await engine.records.put(LOOKED.of(), Looked({name.lower(): time.time() for name in names}))
+            # LastScans at just now, so that the bot's own clock asks GitHub for nothing that would be counted.
+            await engine.records.put(LAST_SCANS.of(), LastScans({name.lower(): time.time() for name in names}))
         await self.bot.start()
         self.app.webhook_url = f"{self.bot.url}/webhook"
 
@@ -175,7 +175,7 @@ async def place(
         if bucket is not None:
             opened = await stack.enter_async_context(gate(bucket.server))
             given |= opened.environment
-            results = {**RESULTS, "bucket": bucket.name, "queue": bucket.queue(visibility=UNTIL_TOLD_AGAIN)}
+            results = {**RESULTS, "bucket": bucket.name, "queue": bucket.queue(visibility=UNTIL_REPORTED_AGAIN)}
         bot = BotProcess({**given, **(environment or {})}, config=folder / "app.yaml", module=HURRIED, launch=launch)
         stack.push_async_callback(bot.kill)
         yield Place(folder, github, jenkins, app, bot, opened, bucket, results)

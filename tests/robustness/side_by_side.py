@@ -43,7 +43,7 @@ class SideBySide:
         await self.finish()
         deliveries = await self.here.quiet()
         refused = {talk.REFUSED for talk in self.talks.values() if talk.REFUSED}
-        assert [told for told in failures(deliveries) if not any(words in told for words in refused)] == []
+        assert [message for message in failures(deliveries) if not any(words in message for words in refused)] == []
         assert tracebacks(self.here.bot) == []
         return deliveries
 

@@ -12,27 +12,27 @@ from sandbox import Fault
 from tests.bucket import World
 from tests.conversations.channels import channels
 from tests.conversations.lab import junit
-from tests.robustness.nights import BREAKS, Nights
+from tests.robustness.nightly_runs import BREAKS, NightlyRuns
 from tests.robustness.place import BOT, PATIENCE, Place, failures, place, tracebacks
 from tests.robustness.test_secrets import stored
 
 
-class Regression(Nights):
+class Regression(NightlyRuns):
     """A test ends well in one night, and fails in two."""
 
     async def hold(self) -> None:
         """Upload everything, each commit's when the one before is told of."""
         self.commits = {}
-        for night, verdict, title in (
+        for nightly_run, verdict, title in (
             ("first", "passed", "First run, nothing to compare with · 1 passed"),
             ("second", BREAKS, "1 new failure · 0 passed"),
             ("third", BREAKS, ""),
         ):
-            sha = self._night(night, {"night": night})
-            self.upload(sha, night, {"a.xml": junit(test_add=verdict)})
-            await self.until(partial(self._told, sha, title))
+            sha = self._nightly_run(nightly_run, {"nightly_run": nightly_run})
+            self.upload(sha, nightly_run, {"a.xml": junit(test_add=verdict)})
+            await self.until(partial(self._reported, sha, title))
 
-    def _told(self, sha: str, title: str) -> bool:
+    def _reported(self, sha: str, title: str) -> bool:
         """Whether the check of a commit is there, or else, without a title, the issue."""
         return self._says(sha, title) if title else bool(self.repository.issues)
 
@@ -62,9 +62,9 @@ async def test_a_kill_around_a_message_tells_people_and_says_where_it_may_be_a_r
             here.github.faults.pause("POST", "/repos/{owner}/{repo}/issues", when="after"),
         ]
         await here.start()
-        nights = asyncio.create_task(Regression(here, repository).hold())
+        nightly_runs = asyncio.create_task(Regression(here, repository).hold())
         await kill_at(here, held)
-        await nights
+        await nightly_runs
         deliveries = await here.quiet()
         assert failures(deliveries) == []
         assert tracebacks(here.bot) == []

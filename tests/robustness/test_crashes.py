@@ -45,10 +45,12 @@ AT_ONCE = 40
 """Requests that one kill hits: fewer than jobs run at once, for each job that is held takes the place of another."""
 
 
-def test_the_conversations_take_every_kind_of_effect(undisturbed: Undisturbed, undisturbed_nights: Undisturbed) -> None:
+def test_the_conversations_take_every_kind_of_effect(
+    undisturbed: Undisturbed, undisturbed_nightly_runs: Undisturbed
+) -> None:
     """A new effect has to be brought into a conversation: then kills hit it as well."""
     elsewhere = IN_CHANNELS | IN_ALARMS | IN_MERGES | IN_SECTIONS | IN_TEAMS | IN_TIMERS
-    taken = undisturbed.kinds | undisturbed_nights.kinds | elsewhere
+    taken = undisturbed.kinds | undisturbed_nightly_runs.kinds | elsewhere
     assert taken == CODEC.kinds - NOT_KILLED
 
 

@@ -122,11 +122,11 @@ async def first_wait(here: Place, repository: Repository) -> list[float]:
     """Wait until something of a repository waits for another try; return for how long each such job does."""
     found: list[float] = []
 
-    async def look() -> bool:
+    async def scan() -> bool:
         found[:] = await waiting(here, repository)
         return bool(found)
 
-    await until(look)
+    await until(scan)
     return found
 
 
@@ -183,11 +183,11 @@ async def test_who_is_limited_waits_as_long_as_told_asks_nothing_meanwhile_and_h
         await talks.finish()
         assert talks.differences(undisturbed.seen) == {}
         await here.bot.kill()
-        kept = {repository: await waiting(here, repository) for repository in limited}
+        remaining = {repository: await waiting(here, repository) for repository in limited}
         await here.start()
         talk = SlowTests(here, talks.talks["another installation"].repository)
         await talk.hold()
-        for repository, waits in kept.items():
+        for repository, waits in remaining.items():
             assert len(await waiting(here, repository)) == len(waits)
         assert [asked(here, repository) for repository in limited] == before
         assert tracebacks(here.bot) == []

@@ -40,7 +40,7 @@ def refusals(place: LabTown) -> list[tuple[str, str]]:
 
 
 async def test_a_manifest_of_another_commit_is_refused(place: LabTown) -> None:
-    sha, other = place.night(), place.night()
+    sha, other = place.nightly_run(), place.nightly_run()
     folder = place.upload(sha, GOOD, manifest=False)
     document = {"schema": 1, "sha": other, "suite": "operators", "files": []}
     place.bucket.put(f"{folder}manifest.json", json.dumps(document).encode())
@@ -68,7 +68,7 @@ async def test_commits_of_a_fork_count_only_as_the_head_of_a_pull_request_that_t
 
 
 async def test_one_shard_of_ten_thousand_is_told_in_few_words(place: LabTown) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     place.upload(sha, GOOD, shard={"index": 7, "total": 10_000})
     await place.settle()
     check = place.check(sha)
@@ -81,7 +81,7 @@ async def test_what_a_lab_says_of_itself_is_shown_as_text_whatever_it_is(databas
     test = {"name": f"test_{NASTY}", "status": "failed", "duration": 1, "message": NASTY, "trace": NASTY * 2000}
     report = {"results": {"tool": {"name": NASTY}, "summary": {}, "tests": [test]}}
     async with lab_town(database_url, aws_world) as place:
-        sha = place.night()
+        sha = place.nightly_run()
         claims: dict[str, Any] = {"environment": ENVIRONMENT, "log_url": f"https://example.org/{NASTY[:-1]}"}
         place.upload(sha, {"a.json": json.dumps(report).encode()}, suite="@octocat", exit_status=10**30, **claims)
         place.upload(sha, {"a.json": json.dumps(report).encode()}, exit_status=10**30, **claims)
@@ -111,7 +111,7 @@ BOMBS: Mapping[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("name", BOMBS)
 async def test_a_bomb_is_told_as_the_labs_and_the_bot_answers_meanwhile(place: LabTown, name: str) -> None:
-    sha = place.night()
+    sha = place.nightly_run()
     place.upload(sha, {name: BOMBS[name]()})
     place.upload(sha, GOOD, suite="others")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -45,16 +45,16 @@ async def lab_behind_a_gate(
 async def retried(place: LabTown, *, at_least: int = 1) -> None:
     """Wait until something waits for another try."""
 
-    async def look() -> bool:
+    async def scan() -> bool:
         records = await place.town.bot.engine.journal.recent(limit=500)
         return sum(job.outcome == "retrying" for record in records for job in record.jobs) >= at_least
 
-    await until(look)
+    await until(scan)
 
 
-async def start_of_night(place: LabTown) -> str:
+async def start_of_nightly_run(place: LabTown) -> str:
     """Upload a run of a night and let the bot look, without waiting for what comes of it."""
-    sha = place.night()
+    sha = place.nightly_run()
     place.upload(sha, GOOD)
     place.time.ahead += 60
     await place.town.bot.services.part(WATCH).tick()
@@ -66,9 +66,9 @@ async def test_a_listing_that_fails_is_made_again_at_the_next_look(
 ) -> None:
     async with lab_behind_a_gate(sqlite_url, aws_world, monkeypatch) as (place, s3):
         away = s3.faults.add("GET", LISTING, status=503, message="ServiceUnavailable", times=None)
-        sha = place.night()
+        sha = place.nightly_run()
         place.upload(sha, GOOD)
-        await place.look()
+        await place.scan()
         assert away.hits >= 1
         s3.faults.clear()
         await place.settle()
@@ -84,7 +84,7 @@ async def test_what_cannot_be_read_now_is_tried_again(
     async with lab_behind_a_gate(sqlite_url, aws_world, monkeypatch) as (place, s3):
         drop = "before" if how == "lost" else None
         s3.faults.add("GET", what, status=503, message="SlowDown", drop=drop, times=None)  # type: ignore[arg-type]
-        sha = await start_of_night(place)
+        sha = await start_of_nightly_run(place)
         await retried(place)
         s3.faults.clear()
         await place.town.quiet()
@@ -100,17 +100,17 @@ async def test_a_run_of_which_every_try_failed_is_found_again_by_the_listing_and
         denied = s3.faults.add("GET", MANIFESTS, status=403, message="AccessDenied", times=None)
         # It may begin at any moment of an hour, so it is brought to the start of one.
         place.time.ahead += HOUR - place.time() % HOUR
-        sha = place.night()
+        sha = place.nightly_run()
         place.upload(sha, GOOD)
         for _ in range(10):
-            await place.look(later=120)
+            await place.scan(later=120)
         # At once, and again at the next look, for that is the first in its hour: then no more of it.
         assert denied.hits == 2
-        await place.look(later=HOUR)
+        await place.scan(later=HOUR)
         assert denied.hits == 3
         assert len(await place.town.failures()) == 3
         s3.faults.clear()
-        await place.look(later=HOUR)
+        await place.scan(later=HOUR)
         await place.settle()
         assert place.check(sha).title == FIRST
 
@@ -119,13 +119,13 @@ async def test_a_run_whose_last_look_fails_is_looked_at_again_until_it_is_at_an_
     sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with lab_behind_a_gate(sqlite_url, aws_world, monkeypatch) as (place, s3):
-        sha = place.night()
+        sha = place.nightly_run()
         place.upload(sha, GOOD, without=("ops.xml",))
         await place.settle()
         s3.faults.add("GET", MANIFESTS, status=403, message="AccessDenied", times=None)
-        await place.look(later=7 * HOUR)
+        await place.scan(later=7 * HOUR)
         s3.faults.clear()
-        await place.look(later=HOUR)
+        await place.scan(later=HOUR)
         await place.settle()
         assert "is unusable: " in str(place.check(sha).summary)
 
@@ -135,15 +135,15 @@ async def test_a_queue_that_is_away_is_heard_again_and_the_listing_finds_what_it
 ) -> None:
     queue = aws_world.queue(visibility=1)
     async with lab_behind_a_gate(sqlite_url, aws_world, monkeypatch, queue=queue) as (place, s3):
-        await place.look()  # with a queue, the bucket is listed every ten minutes
+        await place.scan()  # with a queue, the bucket is listed every ten minutes
         away = s3.faults.add("POST", re.compile("."), status=503, message="ServiceUnavailable", times=None)
         aws_world.send(queue, "nothing that anybody reads")  # it ends the poll that is open
         await until(lambda: away.hits)
-        sha = place.night()
+        sha = place.nightly_run()
         place.upload(sha, GOOD)
         await place.settle()
         assert place.checks(sha) == []
-        await place.look(later=601)
+        await place.scan(later=601)
         await place.settle()
         assert place.check(sha).title == FIRST
         s3.faults.clear()
@@ -155,17 +155,17 @@ async def test_a_queue_that_is_away_is_heard_again_and_the_listing_finds_what_it
 async def test_a_check_that_github_refuses_is_written_once_it_no_longer_does(sqlite_url: str, aws_world: World) -> None:
     async with lab_town(sqlite_url, aws_world) as place:
         refused = place.town.github.faults.add("POST", f"{REPO}/check-runs", status=403, times=None)
-        sha = place.night()
+        sha = place.nightly_run()
         place.upload(sha, GOOD)
         for _ in range(10):
-            await place.look()
+            await place.scan()
         assert refused.hits == 1
         place.town.github.faults.clear()
-        await place.look(later=HOUR)
+        await place.scan(later=HOUR)
         await place.settle()
         assert place.check(sha).title == FIRST
         # It is at an end: nothing is written again and again.
-        await place.look(later=HOUR)
+        await place.scan(later=HOUR)
         await place.settle()
         assert len(place.checks(sha)) == 1
 
@@ -185,7 +185,7 @@ async def test_trouble_with_github_at_every_request_of_two_nights_is_overcome(
     trouble: str, sqlite_url: str, aws_world: World
 ) -> None:
     async with lab_town(sqlite_url, aws_world) as place:
-        first, second = place.night(), place.night()
+        first, second = place.nightly_run(), place.nightly_run()
         befallen: list[Fault] = []
         routes = ("git/commits/{commit_sha}", "compare/{basehead}", "git/trees/{tree_sha}", "commits")
         for route in (*routes, "commits/{ref}/check-runs"):
@@ -204,7 +204,7 @@ async def test_trouble_with_github_at_every_request_of_two_nights_is_overcome(
 async def held_before_it_is_stored(place: LabTown) -> AsyncIterator[str]:
     """Upload a run of a night and hold the bot where it is about to store it, while the block begins."""
     listing = place.town.github.faults.pause("GET", TREE, when="before")
-    sha = await start_of_night(place)
+    sha = await start_of_nightly_run(place)
     await listing.reached.wait()
     yield sha
     await place.town.quiet()
@@ -232,7 +232,7 @@ async def test_a_postgresql_that_is_started_anew_while_a_run_is_read_gets_it_all
 
 async def test_a_disk_without_space_for_a_file_is_waited_for(sqlite_url: str, aws_world: World) -> None:
     async with lab_town(sqlite_url, aws_world) as place:
-        sha = place.night()
+        sha = place.nightly_run()
         place.upload(sha, {"ops.xml": junit(test_add="passed") + b" " * (2 * SPACE)})
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (SPACE, hard))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.bucket import World
 from tests.robustness.crashes import Undisturbed
-from tests.robustness.nights import Nights
+from tests.robustness.nightly_runs import NightlyRuns
 from tests.robustness.place import place
 from tests.robustness.side_by_side import SideBySide
 from tests.waiting import until
@@ -19,10 +19,10 @@ TALKS = 3
 
 
 async def test_two_replicas_take_each_run_and_write_each_check_once(
-    undisturbed_nights: Undisturbed, tmp_path: Path, postgres_url: str, aws_world: World
+    undisturbed_nightly_runs: Undisturbed, tmp_path: Path, postgres_url: str, aws_world: World
 ) -> None:
     async with place(tmp_path, postgres_url, bucket=aws_world) as here:
-        talks = SideBySide(here, {str(n): Nights for n in range(TALKS)})
+        talks = SideBySide(here, {str(n): NightlyRuns for n in range(TALKS)})
         other = here.replica()
         await here.start()
         await other.start()
@@ -31,14 +31,14 @@ async def test_two_replicas_take_each_run_and_write_each_check_once(
             deliveries = await talks.end()
         finally:
             await other.kill()
-        assert talks.differences(undisturbed_nights.seen) == {}
+        assert talks.differences(undisturbed_nightly_runs.seen) == {}
         stored = Counter(
             entry["run"] for log in (here.bot.logs, other.logs) for entry in log if entry["event"] == "run stored"
         )
         assert set(stored.values()) == {1}
         assert len(stored) == 8 * TALKS
-        told = Counter(one["guid"] for one in deliveries if one["event"] == "nightjar.run")
-        assert set(told.values()) == {1}
+        message = Counter(one["guid"] for one in deliveries if one["event"] == "nightjar.run")
+        assert set(message.values()) == {1}
         # One for each commit, one that somebody's press of a button changed, and one that was asked for once more.
         writes = Counter(request.path for request in here.github.requests.writes if "/check-runs" in request.path)
         assert set(writes.values()) == {5}

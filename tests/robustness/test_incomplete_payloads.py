@@ -59,8 +59,8 @@ async def test_only_who_needs_what_is_missing_fails_and_says_which_field_it_is(
         await here.start()
         here.github.webhooks.hold()
         pull = repository.open_pull_request("hubot", "Faster", BODY)
-        (told,) = here.github.webhooks.find("pull_request", "opened")
-        without(told, lack.path)
+        (message,) = here.github.webhooks.find("pull_request", "opened")
+        without(message, lack.path)
         here.github.webhooks.release()
         await here.quiet()
 
@@ -69,20 +69,20 @@ async def test_only_who_needs_what_is_missing_fails_and_says_which_field_it_is(
             assert [user.login for user in pull.requested_reviewers] == list(lack.reviewers)
             assert len(repository.all_statuses(pull.head_sha)) == lack.statuses
             (failed,) = await here.deliveries(failed=True)
-            assert failed["guid"] == told.guid
+            assert failed["guid"] == message.guid
             of_plans = {p["handler"]: p["job"]["text"] for p in failed["plans"] if p["job"]["state"] == "failed"}
             assert of_plans.keys() == lack.fails
             assert all(text.startswith(f"{lack.path}: is missing") for text in of_plans.values())
 
         await shows_what_was_possible()
-        logged = [e for e in here.bot.logs if e.get("level") == "error" and e.get("delivery") == told.guid]
+        logged = [e for e in here.bot.logs if e.get("level") == "error" and e.get("delivery") == message.guid]
         assert {(entry["handler"], entry["path"]) for entry in logged} == {(name, lack.path) for name in lack.fails}
         code, out, _ = await here.bot.run("deliveries", "--failed")
         assert code == 0
-        assert told.guid in out
+        assert message.guid in out
         assert f"{lack.path}: is missing" in out
         # Done again, it fails again: the payload is what it is.
-        code, out, _ = await here.bot.run("replay", told.guid, "--config", str(here.bot.config))
+        code, out, _ = await here.bot.run("replay", message.guid, "--config", str(here.bot.config))
         assert code == 1
         assert f"{lack.path}: is missing" in out
         await shows_what_was_possible()

@@ -34,7 +34,7 @@ class Case:
 
     name: str
     route: str
-    look: str
+    scan: str
     cause: Callable[[Works], PullRequest]
     there: Callable[[Works, PullRequest], int]
 
@@ -71,8 +71,8 @@ def config_checks(site: Works, _: PullRequest) -> int:
 
 
 def reviews_asked(site: Works, pull: PullRequest) -> int:
-    told = {d.guid for d in site.town.github.webhooks.find("pull_request", "review_requested")}
-    return len(told)
+    reply_text = {d.guid for d in site.town.github.webhooks.find("pull_request", "review_requested")}
+    return len(reply_text)
 
 
 def answers(site: Works, pull: PullRequest) -> int:
@@ -115,11 +115,11 @@ async def site(tmp_path: Path) -> AsyncIterator[Works]:
         yield place
 
 
-def looks(here: Town, case: Case, fault: Fault) -> int:
+def scans(here: Town, case: Case, fault: Fault) -> int:
     """Count the looks that were made since the write was lost."""
     records = here.github.requests.records
     lost = next(n for n, r in enumerate(records) if r.method == "POST" and r.route == case.route)
-    return sum(r.method == "GET" and r.route == case.look for r in records[lost + 1 :]) if fault.hits else 0
+    return sum(r.method == "GET" and r.route == case.scan for r in records[lost + 1 :]) if fault.hits else 0
 
 
 def sent(here: Town, case: Case) -> int:
@@ -134,7 +134,7 @@ async def test_a_write_that_takes_effect_after_the_first_look_is_found_and_not_s
     here = site.town
     fault = here.github.faults.add("POST", case.route, status=status, late=LATE)
     pull = case.cause(site)
-    await here.github.until(lambda: fault.hits and looks(here, case, fault))
+    await here.github.until(lambda: fault.hits and scans(here, case, fault))
     here.github.clock.advance(seconds=LATE)
     await here.quiet()
     assert (case.there(site, pull), sent(here, case)) == (1, 1)
@@ -147,7 +147,7 @@ async def test_a_write_that_takes_effect_when_it_was_sent_again_is_healed(site: 
     fault = here.github.faults.add("POST", case.route, status=502, late=LATE)
     pull = case.cause(site)
     await here.github.until(lambda: sent(here, case) == 2)
-    assert looks(here, case, fault) >= 2
+    assert scans(here, case, fault) >= 2
     here.github.clock.advance(seconds=LATE)
     assert case.there(site, pull) == 2
     await here.quiet()
@@ -160,7 +160,7 @@ async def test_a_write_that_never_took_effect_is_sent_again_after_two_looks(site
     fault = here.github.faults.add("POST", COMMENTS, status=500)
     pull = answer.cause(site)
     await here.github.until(lambda: sent(here, answer) == 2)
-    assert looks(here, answer, fault) == 2
+    assert scans(here, answer, fault) == 2
     await here.quiet()
     assert answers(site, pull) == 1
 
@@ -171,7 +171,7 @@ async def test_a_request_that_never_left_is_sent_again_without_such_a_wait(site:
     fault = here.github.faults.add("POST", COMMENTS, status=429, headers={"Retry-After": "1"})
     pull = answer.cause(site)
     await here.quiet()
-    assert looks(here, answer, fault) == 0
+    assert scans(here, answer, fault) == 0
     assert answers(site, pull) == 1
 
 
@@ -184,11 +184,11 @@ async def test_a_build_that_begins_late_is_not_started_twice(site: Works) -> Non
     pull.comment("hubot", "@ci rerun gpu/pr-head")
     await site.town.github.until(lambda: pull.reactions(pull.comments[0], by=BOT))
 
-    def looked() -> bool:
+    def scanned() -> bool:
         made = [method for method, path in site.jenkins.requests if not path.startswith("/crumb")]
         return bool(fault.hits) and made[-1] == "GET"
 
-    await until(looked)
+    await until(scanned)
     site.jenkins.clock.advance(seconds=LATE)
     await site.town.quiet()
     assert len(job.builds) == 2

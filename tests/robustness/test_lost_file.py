@@ -12,7 +12,7 @@ import pytest
 
 from tests.robustness.place import place
 
-GONE = "was removed or replaced while the server ran: nothing more is stored"
+REMOVED = "was removed or replaced while the server ran: nothing more is stored"
 
 
 def removed(path: Path) -> None:
@@ -47,7 +47,7 @@ async def test_a_bot_that_lost_its_file_acknowledges_nothing_and_says_why(
         await asyncio.to_thread(lose, tmp_path / "nightjar.db")
         status, reason = await ready(here.bot.url)
         assert status == 503
-        assert GONE in reason
+        assert REMOVED in reason
         pull.comment("hubot", "@ci help")
         await here.github.delivered()
         assert here.github.webhooks.deliveries[-1].status_code == 503

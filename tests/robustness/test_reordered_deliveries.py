@@ -11,7 +11,7 @@ from typing import Any
 from sandbox import Delivery, PullRequest, Repository
 from tests.robustness.place import BOT, Place, failures, place, tracebacks
 
-TOLD = {"pull_request", "issue_comment"}
+REPORTED = {"pull_request", "issue_comment"}
 STATUS = "ci/slow-tests"
 
 
@@ -60,9 +60,9 @@ async def end_of(story: Story, folder: Path, url: str) -> dict[tuple[int, ...], 
 
         def reordered(held: list[Delivery]) -> Iterable[Delivery]:
             for repository, order in zip(repositories, orders, strict=True):
-                told = [d for d in held if d.repository_id == repository.id and d.event in TOLD]
-                assert len(told) == len(order)
-                yield from (told[n] for n in order)
+                message = [d for d in held if d.repository_id == repository.id and d.event in REPORTED]
+                assert len(message) == len(order)
+                yield from (message[n] for n in order)
 
         here.github.webhooks.release(reordered)
         assert failures(await here.quiet()) == []

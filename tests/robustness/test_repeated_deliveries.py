@@ -70,15 +70,15 @@ async def test_one_delivery_many_times_at_once_and_again_later_is_done_once(
         await here.quiet()
         here.github.webhooks.hold()
         comment = pull.comment("hubot", "@ci rerun")
-        (told,) = here.github.webhooks.held
+        (message,) = here.github.webhooks.held
         here.github.webhooks.held.clear()
         here.github.webhooks.release()
-        assert await post(here, told, COPIES) == {202: COPIES}
+        assert await post(here, message, COPIES) == {202: COPIES}
         await here.quiet()
-        assert await post(here, told, COPIES) == {202: COPIES}
-        here.github.webhooks.send_under_new_guid(told)
+        assert await post(here, message, COPIES) == {202: COPIES}
+        here.github.webhooks.send_under_new_guid(message)
         deliveries = await here.quiet()
-        assert sum(one["guid"] == told.guid for one in deliveries) == 1
+        assert sum(one["guid"] == message.guid for one in deliveries) == 1
         assert pull.reactions(comment, by=BOT) == ["eyes", "+1"]
         assert len(pull.comments_by(BOT)) == 1
         assert [run.attempt for run in repository.workflow_runs] == [2]

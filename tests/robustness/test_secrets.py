@@ -18,7 +18,7 @@ from sandbox.webhooks import headers_of
 from tests.bucket import World
 from tests.postgres import PostgresServer
 from tests.robustness.conversation import CONVERSATIONS
-from tests.robustness.nights import Nights
+from tests.robustness.nightly_runs import NightlyRuns
 from tests.robustness.place import SECRET, Place, place
 from tests.robustness.side_by_side import SideBySide
 from tests.robustness.test_incomplete_payloads import without
@@ -72,8 +72,8 @@ def leaks(here: Place, said: Said) -> Iterator[str]:
 async def answers(here: Place) -> Said:
     """Return what the bot answers over HTTP, to good requests and to bad ones."""
     said: Said = {}
-    (told,) = here.github.webhooks.find("pull_request", "opened")[:1]
-    good = headers_of(told)
+    (message,) = here.github.webhooks.find("pull_request", "opened")[:1]
+    good = headers_of(message)
     bad_headers = {
         "no signature": {k: v for k, v in good.items() if "Signature" not in k},
         "wrong signature": good | {"X-Hub-Signature-256": "sha256=" + "0" * 64},
@@ -85,7 +85,7 @@ async def answers(here: Place) -> Said:
     paths += ["/api/v1/repos/example-lab-0/compiler/pulls/1/decision", "/api/v1/repos/octocat/none/pulls/1/decision"]
     async with aiohttp.ClientSession(here.bot.url) as session:
         for name, headers in bad_headers.items():
-            async with session.post("/webhook", data=told.payload, headers=headers) as answer:
+            async with session.post("/webhook", data=message.payload, headers=headers) as answer:
                 assert 400 <= answer.status < 500, name
                 said[name] = f"{answer.headers} {await answer.text()}"
         for path in paths:
@@ -139,7 +139,7 @@ def stored(url: str) -> str:
 async def eventful_run(here: Place) -> str:
     """Let much go wrong while conversations go on, with kills and restarts; return the GUID of a failed delivery."""
     faults = here.github.faults
-    talks = SideBySide(here, {kind.__name__: kind for kind in (*CONVERSATIONS, Nights)})
+    talks = SideBySide(here, {kind.__name__: kind for kind in (*CONVERSATIONS, NightlyRuns)})
     assert here.gate is not None
     for trouble in ({"status": 403, "message": "SignatureDoesNotMatch"}, {"status": 503}, {"drop": "before"}):
         here.gate.faults.add("GET", re.compile("list-type="), **trouble)
@@ -167,18 +167,18 @@ async def eventful_run(here: Place) -> str:
     await rerun.done(rerun.pull.comment("hubot", "@ci rerun"), "confused")
     here.github.webhooks.hold()
     pull = rerun.repository.open_pull_request("hubot", "Faster", "@ci help")
-    told = here.github.webhooks.find("pull_request", "opened")[-1]
-    without(told, "pull_request.id")
+    message = here.github.webhooks.find("pull_request", "opened")[-1]
+    without(message, "pull_request.id")
     here.github.webhooks.release()
     await here.quiet()
     await here.bot.kill()
     await here.start()
     pull.comment("hubot", "@ci help")
     await here.quiet()
-    return told.guid
+    return message.guid
 
 
-async def look_through(here: Place) -> Said:
+async def read_pages(here: Place) -> Said:
     """Have an eventful run, and return all it has said and left behind."""
     guid = await eventful_run(here)
     said = await answers(here) | await commands(here, guid)
@@ -206,7 +206,7 @@ async def test_no_secret_is_seen_anywhere_on_sqlite(
     environment: dict[str, str], tmp_path: Path, sqlite_url: str, aws_world: World
 ) -> None:
     async with place(tmp_path, sqlite_url, environment=environment, bucket=aws_world, launch=launch) as here:
-        said = await look_through(here)
+        said = await read_pages(here)
         assert list(leaks(here, said)) == []
 
 
@@ -219,5 +219,5 @@ async def test_no_secret_is_seen_anywhere_on_postgresql_which_goes_away_meanwhil
         await here.start()
         postgres_server.restart_immediately()
         await here.bot.kill()
-        said = await look_through(here)
+        said = await read_pages(here)
         assert list(leaks(here, said)) == []

@@ -48,5 +48,5 @@ async def test_a_kill_around_any_request_mentions_everybody_once(tmp_path: Path,
         for name, talk in talks.items():
             (comment,) = talk.pull.comments_by(BOT)
             assert SAID in comment.body, name
-            told = Counter({deed: count for deed, count in talk.deeds.items() if deed.startswith("issue_comment")})
-            assert told == {"issue_comment.created": 1, "issue_comment.edited": 1}, name
+            message = Counter({deed: count for deed, count in talk.deeds.items() if deed.startswith("issue_comment")})
+            assert message == {"issue_comment.created": 1, "issue_comment.edited": 1}, name

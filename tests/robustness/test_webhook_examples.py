@@ -14,7 +14,7 @@ from typing import Any
 
 import aiohttp
 
-from handlers.main_failures.effects import SCAN_DUE
+from handlers.main_failures.effects import SCAN_EVENT
 from sandbox import App, Delivery, Repository
 from sandbox.webhooks import headers_of
 from tests.robustness.place import Place, failures, place, tracebacks
@@ -110,11 +110,11 @@ async def test_all_are_accepted_and_what_they_ask_for_is_done(tmp_path: Path, sq
         await here.start()
         assert await post_all(here) == {202: 329}
         deliveries = await here.quiet()
-        looks = [one for one in deliveries if one["event"] == SCAN_DUE.name]
-        assert len(deliveries) == 329 + len(here.github.webhooks.deliveries) + len(looks)
+        scans = [one for one in deliveries if one["event"] == SCAN_EVENT.name]
+        assert len(deliveries) == 329 + len(here.github.webhooks.deliveries) + len(scans)
         assert failures(deliveries) == []
-        told = {"commands", "slow-tests", "slow-tests-branches", "cc-reviewers", "main-failures-look"}
-        assert told <= handlers(deliveries)
+        message = {"commands", "slow-tests", "slow-tests-branches", "cc-reviewers", "main-failures-look"}
+        assert message <= handlers(deliveries)
         assert known["Codertocat/Hello-World"].status(OPENED_HEAD, "ci/slow-tests") is not None
         assert tracebacks(here.bot) == []
         assert await ready(here) == 200

@@ -14,8 +14,8 @@ async def test_a_file_that_moved_is_one_that_was_renamed(
     changed = {"docs/a.md": None, "src/a.md": "one\n", "docs/b.md": None, "src/c.py": "four\n"}
     pull = repo.open_pull_request("hubot", "Move it", files=changed)
     listed = (await client.get(f"pulls/{pull.number}/files")).json
-    told = [(file["filename"], file["status"], file.get("previous_filename")) for file in listed]
-    assert told == [
+    message = [(file["filename"], file["status"], file.get("previous_filename")) for file in listed]
+    assert message == [
         ("docs/b.md", "removed", None),
         ("src/a.md", "renamed", "docs/a.md"),
         ("src/c.py", "modified", None),

@@ -11,10 +11,10 @@ from sandbox.demo.reports import reports
 from sandbox.demo.reports import test_files as files_of
 
 
-@pytest.mark.parametrize("night", ["night-1", "night-2", "broken-lab"])
-def test_the_files_of_a_night_are_python(night: str) -> None:
-    files = files_of(night)
-    assert len(files) > len(reports(night))
+@pytest.mark.parametrize("nightly_run", ["night-1", "night-2", "broken-lab"])
+def test_the_files_of_a_night_are_python(nightly_run: str) -> None:
+    files = files_of(nightly_run)
+    assert len(files) > len(reports(nightly_run))
     for path, text in files.items():
         assert path.startswith("tests/python/")
         ast.parse(text)

@@ -24,10 +24,10 @@ BUTTONS = [
 def run(repo: Repository, app: App) -> CheckRun:
     files = {PATH: "import te\n\ndef test_with():\n    assert te.tag('x') < 1\n"}
     pull = repo.open_pull_request("hubot", "Fuse", branch="fuse", files=files)
-    remark = ANNOTATION | {"title": "New failure", "message": "1 is not less than 1", "raw_details": "E assert 1 < 1"}
+    note = ANNOTATION | {"title": "New failure", "message": "1 is not less than 1", "raw_details": "E assert 1 < 1"}
     return repo.add_check_run(
         app, pull.head_sha, "hardware/lab/target", conclusion="neutral", title="1 new failure", summary="|a|\n|-|\n|b|",
-        text="## Fixed: 3", annotations=[remark], actions=BUTTONS,
+        text="## Fixed: 3", annotations=[note], actions=BUTTONS,
     )  # fmt: skip
 
 
@@ -91,9 +91,9 @@ async def test_a_repository_marks_its_commits_with_their_statuses(
 
 async def test_text_in_a_check_run_is_never_markup(session: aiohttp.ClientSession, run: CheckRun) -> None:
     evil = '"><script>alert(1)</script>'
-    remark = ANNOTATION | {"path": evil, "title": evil, "message": evil, "raw_details": evil}
+    note = ANNOTATION | {"path": evil, "title": evil, "message": evil, "raw_details": evil}
     button = {"label": evil, "description": evil, "identifier": evil}
-    run.change(run.app.bot, title=evil, summary=evil, text=evil, annotations=[remark], actions=[button])
+    run.change(run.app.bot, title=evil, summary=evil, text=evil, annotations=[note], actions=[button])
     run.name = evil
     for page in (page_of(run), "/octocat/compiler", f"/octocat/compiler/commit/{run.head_sha}"):
         assert "<script" not in await read(session, page)

@@ -144,6 +144,6 @@ async def test_lists_come_in_pages_with_links_to_the_others(client: Client, pull
     while url:
         answer = await client.get(url)
         seen += [comment["body"] for comment in answer.json]
-        following = re.search('<([^>]*)>; rel="next"', answer.headers.get("Link", ""))
-        url = following[1] if following else None
+        next_page = re.search('<([^>]*)>; rel="next"', answer.headers.get("Link", ""))
+        url = next_page[1] if next_page else None
     assert seen == [f"comment {number}" for number in range(5)]

@@ -32,8 +32,8 @@ async def test_what_people_do_is_told_in_order_under_guids_of_its_own(
     pull.label("octocat", "hold")
     pull.close("hubot")
     await github.delivered()
-    told = [name for name in heard.names if not name.startswith(("push", "check_suite", "create"))]
-    assert told == [
+    message = [name for name in heard.names if not name.startswith(("push", "check_suite", "create"))]
+    assert message == [
         "pull_request.opened",
         "issue_comment.created",
         "issue_comment.edited",
@@ -62,8 +62,14 @@ async def test_what_the_app_does_comes_back_to_it(github: GitHubSandbox, client:
     await client.post("check-runs", {"name": "lint", "head_sha": pull.head_sha, "conclusion": "neutral"})
     await github.delivered()
     own = [f"{event}.{body.get('action')}" for event, body in heard.received if body["sender"]["type"] == "Bot"]
-    told = ["issue_comment.created", "status.None", "check_run.created", "check_run.completed", "check_suite.completed"]
-    assert own == told
+    message = [
+        "issue_comment.created",
+        "status.None",
+        "check_run.created",
+        "check_run.completed",
+        "check_suite.completed",
+    ]
+    assert own == message
 
 
 async def test_a_fork_s_pull_request_shows_up_in_no_check_run(

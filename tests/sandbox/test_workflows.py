@@ -79,8 +79,8 @@ async def test_artifacts_are_listed_and_downloaded_from_a_store_of_their_own(
     github.clock.advance(seconds=61)
     async with client.session.get(answer.headers["Location"]) as download:
         assert download.status == 403
-    gone = (await client.get(f"actions/artifacts/{run.artifacts[2].id}/zip")).status
-    assert (gone, (await client.get("actions/artifacts/1/zip")).status) == (410, 404)
+    removed = (await client.get(f"actions/artifacts/{run.artifacts[2].id}/zip")).status
+    assert (removed, (await client.get("actions/artifacts/1/zip")).status) == (410, 404)
     assert not github.violations
 
 

@@ -19,7 +19,7 @@ BUDGET = 64
 """MiB of bodies that the server holds unless app.yaml says otherwise."""
 BESIDE = 48
 """MiB that a crowd may cost beside the bodies: buffers of connections, and what the allocator keeps."""
-KEPT = 16
+STORED = 16
 """MiB that the process may keep of it. Where glibc adapts its limits by itself, it keeps over 30."""
 WRONG = "sha256=" + "0" * 64
 
@@ -50,7 +50,7 @@ async def test_a_crowd_of_large_bodies_takes_no_more_than_the_budget_and_gives_i
         statuses = await asyncio.gather(*(send_large(bot.port, head) for _ in range(CROWD)))
         assert set(statuses) == {401, 503}
         assert memory(bot.pid, "VmHWM") < before + BUDGET + BESIDE
-        await until(lambda: memory(bot.pid) < before + KEPT)
+        await until(lambda: memory(bot.pid) < before + STORED)
 
 
 async def test_a_delivery_from_github_gets_through_a_crowd_that_holds_all_there_is(tmp_path: Path) -> None:

@@ -49,8 +49,8 @@ async def test_with_a_port_of_their_own_measurements_are_not_on_the_main_one(tmp
 async def test_without_one_they_are_where_they_were(tmp_path: Path) -> None:
     async with serving(tmp_path, PRIVATE) as bot:
         assert await statuses(bot.port) == {"/metrics": 200, "/healthz": 200, "/api/v1/openapi.json": 200}
-        told = await measurements(bot.port)
-        assert ("nightjar_waiting_jobs" in told, "octocat/secret" in told) == (True, False)
+        message = await measurements(bot.port)
+        assert ("nightjar_waiting_jobs" in message, "octocat/secret" in message) == (True, False)
 
 
 async def test_a_worker_can_be_measured_too(tmp_path: Path) -> None:

@@ -74,11 +74,11 @@ async def test_pages_follow_one_another_to_the_end(site: Site) -> None:
     site.runs += numbered(5)
     found, query = [], "?limit=2"
     while True:
-        told = await page(site, query)
-        found.append([run["run_id"] for run in told["runs"]])
-        if told["next"] is None:
+        message = await page(site, query)
+        found.append([run["run_id"] for run in message["runs"]])
+        if message["next"] is None:
             break
-        query = f"?limit=2&before={told['next']}"
+        query = f"?limit=2&before={message['next']}"
     assert found == [["run-0", "run-1"], ["run-2", "run-3"], ["run-4"]]
 
 

@@ -59,10 +59,10 @@ class Counts:
 class Comparison:
     """One suite's run beside its baseline: sorted test IDs by what happened to them.
 
-    `new` are all tests that the baseline does not have, those that fail (which are new failures too) included. `gone`
-    are all that only the baseline has, but for `precluded`: nobody knows of those, for this time their file could not
-    be collected, the process died in it, or the whole run ended early. `renamed` are pairs of (before, now). Without a
-    baseline (`has_baseline` false) only `counts`, `failing` and `flaky` say anything.
+    `new` are all tests that the baseline does not have, those that fail (which are new failures too) included.
+    `removed` are all that only the baseline has, but for `precluded`: nobody knows of those, for this time their file
+    could not be collected, the process died in it, or the whole run ended early. `renamed` are pairs of (before, now).
+    Without a baseline (`has_baseline` false) only `counts`, `failing` and `flaky` say anything.
     """
 
     counts: Counts
@@ -72,14 +72,14 @@ class Comparison:
     still_failing: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
     precluded: tuple[str, ...] = ()
     newly_skipped: tuple[str, ...] = ()
     flaky: tuple[str, ...] = ()
     newly_flaky: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
     unsearched: bool = False
-    """Renamed tests were not searched for, as so many names changed: they count among `gone` and `new`."""
+    """Renamed tests were not searched for, as so many names changed: they count among `removed` and `new`."""
     infra: str = ""
     """Why this run says nothing about the code, in words for people; then nothing is told as new, gone or fixed."""
     mass: bool = False
@@ -102,10 +102,10 @@ def compare(
     """
     failing = _sorted(test for test, seen in now.items() if seen.status in BAD)
     flaky = _sorted(test for test, seen in now.items() if seen.flaky)
-    told = Comparison(_counts(now), baseline is not None, failing=failing, flaky=flaky)
+    result = Comparison(_counts(now), baseline is not None, failing=failing, flaky=flaky)
     if why := infra(now, baseline, exit_status=exit_status):
-        return replace(told, infra=why)
-    return told if baseline is None else _compared(told, now, baseline, exit_status, most_steps)
+        return replace(result, infra=why)
+    return result if baseline is None else _compared(result, now, baseline, exit_status, most_steps)
 
 
 def infra(now: Mapping[str, Seen], baseline: Mapping[str, Seen] | None, *, exit_status: int | None) -> str:
@@ -145,11 +145,9 @@ def confirmed(runs: Sequence[SeriesRun]) -> frozenset[str]:
     """
     if not runs or runs[-1].infra or runs[-1].mass:
         return frozenset()
-    telling = [run.seen for run in reversed(runs) if not (run.infra or run.mass)]
+    usable = [run.seen for run in reversed(runs) if not (run.infra or run.mass)]
     return frozenset(
-        test
-        for test, seen in telling[0].items()
-        if seen.status in BAD and _confirmed([run.get(test) for run in telling])
+        test for test, seen in usable[0].items() if seen.status in BAD and _confirmed([run.get(test) for run in usable])
     )
 
 
@@ -165,17 +163,17 @@ def _confirmed(history: Sequence[Seen | None]) -> bool:
 
 
 def _compared(
-    told: Comparison,
+    result: Comparison,
     now: Mapping[str, Seen],
     baseline: Mapping[str, Seen],
     exit_status: int | None,
     most_steps: int,
 ) -> Comparison:
-    precluded, skipped, returned, gone = _unseen(now, baseline, exit_status)
-    found = search_renames(gone, now.keys() - baseline.keys(), most_steps=most_steps)
+    precluded, skipped, returned, removed = _unseen(now, baseline, exit_status)
+    found = search_renames(removed, now.keys() - baseline.keys(), most_steps=most_steps)
     renamed = found or {}
     before = {renamed.get(test, test): seen.status for test, seen in baseline.items()}
-    new_failures = _sorted(test for test in told.failing if before.get(test) not in BAD)
+    new_failures = _sorted(test for test in result.failing if before.get(test) not in BAD)
     newly_skipped = [
         test for test, seen in now.items() if seen.status is _SKIPPED and before.get(test, _SKIPPED) is not _SKIPPED
     ]
@@ -183,15 +181,15 @@ def _compared(
     was_flaky = {renamed.get(test, test) for test, seen in baseline.items() if seen.flaky}
     ran = sum(seen.status is not _SKIPPED for seen in now.values())
     return replace(
-        told,
+        result,
         new_failures=new_failures,
-        still_failing=_sorted(test for test in told.failing if before.get(test) in BAD),
+        still_failing=_sorted(test for test in result.failing if before.get(test) in BAD),
         fixed=_sorted([*fixed, *(test for test in returned if before[test] in BAD)]),
         new=_sorted(now.keys() - before.keys()),
-        gone=_sorted(gone - renamed.keys()),
+        removed=_sorted(removed - renamed.keys()),
         precluded=_sorted(precluded),
         newly_skipped=_sorted([*newly_skipped, *(test for test in skipped if before[test] is not _SKIPPED)]),
-        newly_flaky=tuple(test for test in told.flaky if test not in was_flaky),
+        newly_flaky=tuple(test for test in result.flaky if test not in was_flaky),
         renamed=tuple(sorted(renamed.items())),
         unsearched=found is None,
         mass=len(new_failures) >= MASS_TESTS and len(new_failures) > MASS_SHARE * ran,
@@ -202,10 +200,10 @@ def _unseen(
     now: Mapping[str, Seen], baseline: Mapping[str, Seen], exit_status: int | None
 ) -> tuple[set[str], set[str], set[str], set[str]]:
     """Sort the tests that only the baseline has: precluded, skipped with their file, files that run again, and gone."""
-    precluded, skipped, returned, gone = set[str](), set[str](), set[str](), set[str]()
+    precluded, skipped, returned, removed = set[str](), set[str](), set[str](), set[str]()
     unseen = baseline.keys() - now.keys()
     if not unseen:
-        return precluded, skipped, returned, gone
+        return precluded, skipped, returned, removed
     files = {test for test in unseen if "::" not in test}
     inside = Places(_file(test) for test in now if files and "::" in test)
     stopped = Places(place for test, seen in now.items() if (place := _stopped(test, seen)))
@@ -222,8 +220,8 @@ def _unseen(
         elif baseline[test].trouble is Trouble.INTERNAL:
             returned.add(test)
         else:
-            gone.add(test)
-    return precluded, skipped, returned, gone
+            removed.add(test)
+    return precluded, skipped, returned, removed
 
 
 def absent(now: Mapping[str, Seen], tests: Iterable[str], *, exit_status: int | None) -> tuple[set[str], set[str]]:
@@ -231,8 +229,8 @@ def absent(now: Mapping[str, Seen], tests: Iterable[str], *, exit_status: int | 
 
     The first are files that could not be collected. Of all others nobody knows, as in `Comparison`.
     """
-    _, _, returned, gone = _unseen(now, dict.fromkeys(tests, Seen(Status.FAILED)), exit_status)
-    return returned, gone
+    _, _, returned, removed = _unseen(now, dict.fromkeys(tests, Seen(Status.FAILED)), exit_status)
+    return returned, removed
 
 
 def _file(test: str) -> str:

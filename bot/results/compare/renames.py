@@ -48,21 +48,21 @@ class _Steps:
             raise _GaveUpError
 
 
-def renames(gone: Iterable[str], new: Iterable[str], *, most_steps: int = MAX_STEPS) -> dict[str, str]:
+def renames(removed: Iterable[str], new: Iterable[str], *, most_steps: int = MAX_STEPS) -> dict[str, str]:
     """Return what `search_renames` finds; nothing, and a line of the log, where it gives up."""
-    gone, new = set(gone), set(new)
-    found = search_renames(gone, new, most_steps=most_steps)
+    removed, new = set(removed), set(new)
+    found = search_renames(removed, new, most_steps=most_steps)
     if found is None:
         log.warning(
             texts.SEARCH_SKIPPED,
             reason=texts.SEARCH_TOO_LONG.format(most=most_steps),
-            removed=len(gone - new),
-            added=len(new - gone),
+            removed=len(removed - new),
+            added=len(new - removed),
         )
     return found or {}
 
 
-def search_renames(gone: Iterable[str], new: Iterable[str], *, most_steps: int = MAX_STEPS) -> dict[str, str] | None:
+def search_renames(removed: Iterable[str], new: Iterable[str], *, most_steps: int = MAX_STEPS) -> dict[str, str] | None:
     """Pair tests that vanished with those that appeared, where one rule renamed many at once: old ID to new ID.
 
     Two kinds of rule are known. A move: the beginning of the location (folders, file, classes) is another, and the rest
@@ -73,11 +73,11 @@ def search_renames(gone: Iterable[str], new: Iterable[str], *, most_steps: int =
 
     Returns None where the search takes more than `most_steps`.
     """
-    gone, new = set(gone), set(new)
-    if min(len(gone - new), len(new - gone)) < RENAMED_TOGETHER:
+    removed, new = set(removed), set(new)
+    if min(len(removed - new), len(new - removed)) < RENAMED_TOGETHER:
         return {}
-    old = {test: split for test in sorted(gone - new) if (split := _split(test))}
-    fresh = {test: split for test in sorted(new - gone) if (split := _split(test))}
+    old = {test: split for test in sorted(removed - new) if (split := _split(test))}
+    fresh = {test: split for test in sorted(new - removed) if (split := _split(test))}
     steps = _Steps(most_steps)
     try:
         moved = _moved(old, fresh, steps)
@@ -250,6 +250,6 @@ def _without(name: str, start: int, end: int) -> str:
 
 def _one_to_one(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Keep the pairs both of whose tests are in no other pair."""
-    told = set(pairs)
-    olds, news = Counter(old for old, _ in told), Counter(new for _, new in told)
-    return {old: new for old, new in told if olds[old] == 1 and news[new] == 1}
+    renamed_tests = set(pairs)
+    olds, news = Counter(old for old, _ in renamed_tests), Counter(new for _, new in renamed_tests)
+    return {old: new for old, new in renamed_tests if olds[old] == 1 and news[new] == 1}

@@ -54,9 +54,9 @@ class Answers:
         self._few = few
         self._known: dict[_Lists, Mapping[str, str]] = {}
 
-    def __call__(self, gone: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
+    def __call__(self, removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
         """Return what is known. Raises `SearchNeeded` where that is nothing."""
-        lists = tuple(gone), tuple(new)
+        lists = tuple(removed), tuple(new)
         if all(lists) and _are_few([*lists[0], *lists[1]]):
             return self._few(*lists)
         if lists not in self._known:
@@ -84,7 +84,7 @@ def written(write: Callable[[Renames], Written], search: Renames) -> Written:
             return write(answers)
         except SearchNeeded as needed:
             answers.add(needed.lists, search(*needed.lists))
-    raise TryAgain(texts.KEEPS_CHANGING)
+    raise TryAgain(texts.STILL_CHANGING)
 
 
 async def written_apart(write: Callable[[Renames], Written], pool: Pool, owner: Owner) -> Written:
@@ -98,7 +98,7 @@ async def written_apart(write: Callable[[Renames], Written], pool: Pool, owner: 
             return await asyncio.to_thread(write, answers)
         except SearchNeeded as needed:
             answers.add(needed.lists, await _searched(pool, owner, needed.lists))
-    raise TryAgain(texts.KEEPS_CHANGING)
+    raise TryAgain(texts.STILL_CHANGING)
 
 
 async def _searched(pool: Pool, owner: Owner, lists: _Lists) -> Mapping[str, str]:

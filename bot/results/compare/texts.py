@@ -16,4 +16,4 @@ ONE_CAUSE = "{failed:,} of the {ran:,} tests that ran failed with one cause; che
 COMPARISON_COST = "it could not be compared: {why}"
 SEARCH_SKIPPED = "the search for renamed tests is skipped"
 SEARCH_TOO_LONG = "that would take more than {most:,} steps"
-KEEPS_CHANGING = "the results beside this run keep changing while it is stored"
+STILL_CHANGING = "the results beside this run keep changing while it is stored"

@@ -112,11 +112,11 @@ def _status(test: Mapping[str, Any], name: str) -> tuple[Status, Trouble]:
 
 
 def _message(test: Mapping[str, Any], status: Status) -> str:
-    told, word = values.message(test.get("message")), test.get("status")
+    stated, word = values.message(test.get("message")), test.get("status")
     if status is not Status.SKIPPED or word == "skipped":
-        return told
+        return stated
     raw = values.message(test.get("rawStatus"))
-    return values.message(": ".join(part for part in (f"{word} ({raw})" if raw else word, told) if part))
+    return values.message(": ".join(part for part in (f"{word} ({raw})" if raw else word, stated) if part))
 
 
 def _failed_before(test: Mapping[str, Any]) -> bool:

@@ -151,7 +151,7 @@ def worst(rows: Sequence[Row]) -> tuple[Status, Row]:
     return min(statuses, key=lambda one: _WORST_FIRST.index(one[0]))
 
 
-def told(row: Row) -> tuple[str, str]:
+def stated(row: Row) -> tuple[str, str]:
     """Return the message and the text of a row: the stage at which it failed, and the error."""
     detail, error = values.message(row.get(DETAIL)), values.text(row.get(ERROR))
     return values.message(f"{detail}: {error}" if detail and error else detail or error), error
@@ -159,7 +159,7 @@ def told(row: Row) -> tuple[str, str]:
 
 def _case(rows: Sequence[Row], failed_before: bool) -> Case:
     status, row = worst(rows)
-    message, text = ("", "") if status is Status.PASSED else told(row)
+    message, text = ("", "") if status is Status.PASSED else stated(row)
     return Case(
         name=row[TEST],
         status=status,

@@ -9,7 +9,7 @@ HEAD = MAX_TEXT_HEAD - len(CUT) - 10
 """Characters of the head beside the words in the middle, so that all together keep to the limit."""
 SQUEEZE_AT = 8 * (MAX_TEXT_HEAD + MAX_TEXT_TAIL)
 """Characters that may pile up before the middle of a text is thrown away."""
-MESSAGE_LOOKED_AT = 4 * MAX_MESSAGE
+MESSAGE_READ = 4 * MAX_MESSAGE
 
 
 def seconds(value: object) -> float | None:
@@ -25,7 +25,7 @@ def one_line(text: str) -> str:
     """Make one line of a message, white space folded, at most `MAX_MESSAGE` characters long."""
     if len(text) <= MAX_MESSAGE and text.isprintable():
         return text.strip()
-    line = " ".join(text[:MESSAGE_LOOKED_AT].split())
+    line = " ".join(text[:MESSAGE_READ].split())
     return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 1] + "…"
 
 
@@ -41,12 +41,12 @@ def cut(text: str) -> str:
 class Clip:
     """A text that comes in pieces, of which only head and tail are kept, however long it grows."""
 
-    __slots__ = ("_gone", "_pieces", "_size")
+    __slots__ = ("_pieces", "_removed", "_size")
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._size = 0
-        self._gone = 0
+        self._removed = 0
 
     def add(self, piece: str) -> None:
         """Take the next piece."""
@@ -57,14 +57,14 @@ class Clip:
 
     def text(self) -> str:
         """Give what is kept, with a line in place of what is not."""
-        if self._size > MAX_TEXT_HEAD + MAX_TEXT_TAIL or self._gone:
+        if self._size > MAX_TEXT_HEAD + MAX_TEXT_TAIL or self._removed:
             self._squeeze()
             head, tail = self._pieces
-            return head + CUT.format(gone=self._gone) + tail
+            return head + CUT.format(removed=self._removed) + tail
         return "".join(self._pieces)
 
     def _squeeze(self) -> None:
         whole = "".join(self._pieces)
-        self._gone += len(whole) - HEAD - MAX_TEXT_TAIL
+        self._removed += len(whole) - HEAD - MAX_TEXT_TAIL
         self._pieces = [whole[:HEAD], whole[-MAX_TEXT_TAIL:]]
         self._size = HEAD + MAX_TEXT_TAIL

@@ -143,13 +143,13 @@ def _verdict(nodeid: str, outcome: Any, phases: Mapping[str, Phase]) -> Verdict:
 def _phase(phase: Mapping[str, Any]) -> Phase:
     outcome, text = str(phase.get("outcome")), values.text(phase.get("longrepr"))
     if outcome == "passed":
-        told, text = "", ""
+        stated, text = "", ""
     elif outcome == "skipped":
         # Of an expected failure there is what it raised, and not why it was expected.
-        told, text = reason(text), ""
+        stated, text = reason(text), ""
     else:
-        told = values.mapping(phase.get("crash")).get("message") or last_line(text)
-    return Phase(outcome, values.seconds(phase.get("duration")), values.message(told), text)
+        stated = values.mapping(phase.get("crash")).get("message") or last_line(text)
+    return Phase(outcome, values.seconds(phase.get("duration")), values.message(stated), text)
 
 
 def _with_rows(case: Case, rows: list[Mapping[str, Any]]) -> Case:
@@ -160,7 +160,7 @@ def _with_rows(case: Case, rows: list[Mapping[str, Any]]) -> Case:
     status, row = executorch.worst(rows)
     if case.status not in BAD or status not in BAD:
         return case
-    message, text = executorch.told(row)
+    message, text = executorch.stated(row)
     return case._replace(
         trouble=case.trouble if case.trouble is not Trouble.NONE else executorch.trouble_of(row),
         message=message or case.message,

@@ -12,7 +12,7 @@ import ijson  # type: ignore[import-untyped]
 
 from bot.core.refused import Refused, TooMuch
 from bot.results.formats.fields import cut
-from bot.results.limits import MAX_JSON_DEPTH, MAX_KEPT_CHARACTERS, MAX_STRING_BYTES
+from bot.results.limits import MAX_JSON_DEPTH, MAX_RETAINED_CHARACTERS, MAX_STRING_BYTES
 
 CHUNK, MAX_PIECE = 1 << 16, 1 << 21
 """Bytes read at once; and given to the parser at once while a text goes on, for which yajl begins anew at its start."""
@@ -47,15 +47,15 @@ class EndsEarly(Refused):
 class JsonReader:
     """A place in a JSON text; every method takes the value that comes next.
 
-    Values that `value` returns have at most MAX_KEPT_CHARACTERS in all, long texts within them are cut in the middle,
-    and of members with one name the last counts. Floats that are no numbers are None. Raises Refused where the text is
-    no JSON, or not what was asked for; EndsEarly where it is cut off; TooMuch beyond a limit.
+    Values that `value` returns have at most MAX_RETAINED_CHARACTERS in all, long texts within them are cut in the
+    middle, and of members with one name the last counts. Floats that are no numbers are None. Raises Refused where
+    the text is no JSON, or not what was asked for; EndsEarly where it is cut off; TooMuch beyond a limit.
     """
 
     def __init__(self, stream: BinaryIO, what: str) -> None:
         self._what = what
         self._events = self._parsed(stream)
-        self._kept = 0
+        self._retained = 0
         self._byte = 0
 
     def members(self) -> Iterator[str]:
@@ -78,13 +78,13 @@ class JsonReader:
         for event, value in self._events:
             if event == "end_array":
                 return
-            self._kept = 0
+            self._retained = 0
             yield self._built(event, value, shape)
 
     def value(self, shape: Shape) -> Any:
         """Return the next value, as much of it as the shape names."""
         event, value = self._next()
-        self._kept = 0
+        self._retained = 0
         return self._built(event, value, shape)
 
     def skip(self) -> None:
@@ -107,12 +107,12 @@ class JsonReader:
         raise EndsEarly(f"{self._what}: the file ends too early")
 
     def _built(self, event: str, value: Any, shape: Shape) -> Any:
-        self._kept += _VALUE_COST
+        self._retained += _VALUE_COST
         if event == "string":
             value = cut(value)
-            self._kept += len(value)
-        if self._kept > MAX_KEPT_CHARACTERS:
-            raise TooMuch(f"{self._what}: one entry says more than {MAX_KEPT_CHARACTERS} characters {self.place()}")
+            self._retained += len(value)
+        if self._retained > MAX_RETAINED_CHARACTERS:
+            raise TooMuch(f"{self._what}: one entry says more than {MAX_RETAINED_CHARACTERS} characters {self.place()}")
         if event == "start_map":
             return self._object(shape)
         if event == "start_array":
@@ -196,8 +196,10 @@ def _error_of(parse: Callable[..., object], *given: bytes) -> str | None:
     try:
         parse(*given)
     except ijson.JSONError as error:
-        told = error.args[0] if error.args else ""
-        return (told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)).partition("\n")[0].strip()
+        stated = error.args[0] if error.args else ""
+        return (
+            (stated.decode("utf-8", "replace") if isinstance(stated, bytes) else str(stated)).partition("\n")[0].strip()
+        )
     except UnicodeDecodeError:
         return "bytes that are no UTF-8"
     return None

@@ -88,7 +88,7 @@ def skip(part: Part) -> Outcome:
     message = part.attributes.get("message", "")
     if message and len(message) <= MAX_MESSAGE:
         return _skip(message)
-    return Outcome(Status.SKIPPED, message=told(part))
+    return Outcome(Status.SKIPPED, message=stated(part))
 
 
 @lru_cache(maxsize=256)
@@ -97,7 +97,7 @@ def _skip(message: str) -> Outcome:
     return Outcome(Status.SKIPPED, message=one_line(message))
 
 
-def told(part: Part) -> str:
+def stated(part: Part) -> str:
     """Give a part's message on one line, or the first line of its text, or its type."""
     get = part.attributes.get
     return one_line(get("message", "")) or one_line(part.text.strip().partition("\n")[0]) or one_line(get("type", ""))
@@ -124,7 +124,7 @@ def bad(status: Status, parts: Sequence[Part], others: Sequence[Part] = ()) -> O
 
     `others` may hold the test's output.
     """
-    message = told(parts[0])
+    message = stated(parts[0])
     if len(parts) > 1:
         more = MORE.format(count=len(parts) - 1)
         message = message[: MAX_MESSAGE - len(more)] + more

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bot.core.patterns import Pattern
 from bot.results.formats.fields import one_line
-from bot.results.formats.outcomes import PASSED, Outcome, build, of, outcome, place, skip, told
+from bot.results.formats.outcomes import PASSED, Outcome, build, of, outcome, place, skip, stated
 from bot.results.formats.xml import Part, Suite
 from bot.results.model import Case, Status, Trouble
 
@@ -81,7 +81,7 @@ def _ended(attributes: dict[str, str], classname: str, parts: Sequence[Part]) ->
 
 def _last_line(error: Part) -> str:
     """Tell what went wrong where the message only says that something did: by the traceback's last line."""
-    return one_line(_COLOUR.sub("", error.text).strip().rpartition("\n")[2].removeprefix("E ")) or told(error)
+    return one_line(_COLOUR.sub("", error.text).strip().rpartition("\n")[2].removeprefix("E ")) or stated(error)
 
 
 def _trouble(reason: str, phase: Trouble) -> Trouble:

@@ -52,7 +52,7 @@ def case_of(
     nodeid: str, line: int | None, phases: Mapping[str, Phase], verdict: Verdict, *, flaky: bool = False
 ) -> Case:
     """Return a test's case: its duration is the sum of its phases'."""
-    told = [phase.seconds for phase in phases.values() if phase.seconds is not None]
+    stated = [phase.seconds for phase in phases.values() if phase.seconds is not None]
     path, name = split(nodeid)
     return Case(
         name=name,
@@ -60,7 +60,7 @@ def case_of(
         path=path,
         nodeid=nodeid,
         line=line,
-        seconds=sum(told) if told else None,
+        seconds=sum(stated) if stated else None,
         flaky=flaky and verdict.status in GOOD,
         trouble=verdict.trouble,
         message=verdict.phase.message,
@@ -113,11 +113,11 @@ def collected(nodeid: str, outcome: str, longrepr: str) -> Case | None:
         return None
     path = nodeid.partition("::")[0]
     if outcome == "skipped":
-        told = message(reason(longrepr))
-        return Case(path, Status.SKIPPED, path=path, nodeid=path, trouble=Trouble.COLLECTION, message=told)
-    told = last_line(longrepr)
+        stated = message(reason(longrepr))
+        return Case(path, Status.SKIPPED, path=path, nodeid=path, trouble=Trouble.COLLECTION, message=stated)
+    stated = last_line(longrepr)
     return Case(
-        path, Status.ERRORED, path=path, nodeid=path, trouble=Trouble.COLLECTION, message=message(told), text=longrepr
+        path, Status.ERRORED, path=path, nodeid=path, trouble=Trouble.COLLECTION, message=message(stated), text=longrepr
     )
 
 

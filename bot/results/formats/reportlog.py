@@ -99,8 +99,8 @@ def _kind(line: Any, number: int) -> str:
 def _collected(line: Mapping[str, Any]) -> Iterator[Case]:
     longrepr = line.get("longrepr")
     skipped = _skip_reason(longrepr)
-    told = SKIPPED + skipped if skipped else _text(longrepr)
-    case = collected(values.name(line.get("nodeid")), str(line.get("outcome")), told)
+    stated = SKIPPED + skipped if skipped else _text(longrepr)
+    case = collected(values.name(line.get("nodeid")), str(line.get("outcome")), stated)
     if case and case.nodeid:
         yield case
 
@@ -183,13 +183,13 @@ def _case(nodeid: str, test: _Attempts, verdict: Verdict) -> Case:
 def _phase(line: Mapping[str, Any]) -> Phase:
     longrepr, xfail, outcome = line.get("longrepr"), line.get("wasxfail"), str(line.get("outcome"))
     if outcome == "passed":
-        told, text = xfail, ""
+        stated, text = xfail, ""
     elif outcome == "skipped":
-        told, text = xfail or _skip_reason(longrepr), ""
+        stated, text = xfail or _skip_reason(longrepr), ""
     else:
         text = _text(longrepr)
-        told = values.mapping(values.mapping(longrepr).get("reprcrash")).get("message") or last_line(text)
-    return Phase(outcome, values.seconds(line.get("duration")), values.message(told), text, isinstance(xfail, str))
+        stated = values.mapping(values.mapping(longrepr).get("reprcrash")).get("message") or last_line(text)
+    return Phase(outcome, values.seconds(line.get("duration")), values.message(stated), text, isinstance(xfail, str))
 
 
 def _skip_reason(longrepr: Any) -> str:

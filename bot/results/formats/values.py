@@ -41,7 +41,7 @@ def text(value: object) -> str:
 
 def message(value: object) -> str:
     """Return a message likewise, as one line."""
-    return fields.one_line(_readable(value[: fields.MESSAGE_LOOKED_AT])) if isinstance(value, str) else ""
+    return fields.one_line(_readable(value[: fields.MESSAGE_READ])) if isinstance(value, str) else ""
 
 
 def number(value: object) -> float | None:

@@ -89,9 +89,9 @@ class Resolver:
         file = self._file(path)
         head, found = self._class(classname)
         if not found and path.endswith(".py"):
-            classes = _after(classname.split("."), _spelled(path).removesuffix(".py").split("/"))
+            classes = _after(classname.split("."), _canonical(path).removesuffix(".py").split("/"))
             if classes is not None:
-                head = "".join(_visible(part) + "::" for part in (file or _spelled(path), *classes))
+                head = "".join(_visible(part) + "::" for part in (file or _canonical(path), *classes))
         elif not found and file:
             head = _visible(file) + "::" + head
         return head, self._files.get(file, found)
@@ -122,13 +122,13 @@ class Resolver:
     def _head(self, path: str, other: str = "") -> tuple[str, str]:
         """Return a path as IDs begin with it, and the file that lines belong to, of which a case may have another."""
         file = self._file(path)
-        return _visible(file or _spelled(path)), self._files.get(self._file(other) or file, "")
+        return _visible(file or _canonical(path)), self._files.get(self._file(other) or file, "")
 
     def _file(self, path: str) -> str:
         """Return the file of the repository that a lab's path names, in NFC, or ""."""
         if not path or not self._files:
             return ""
-        path = _spelled(path)
+        path = _canonical(path)
         return path if path in self._files else self._ending(path.split("/", MAX_PARTS))[1]
 
     def _module(self, dotted: str) -> tuple[str, list[str]]:
@@ -176,7 +176,7 @@ def _after(dotted: Sequence[str], module: Sequence[str]) -> Sequence[str] | None
     return dotted[max(ends, key=lambda end: _common_end(dotted[:end], module)) :]
 
 
-def _spelled(path: str) -> str:
+def _canonical(path: str) -> str:
     """Return a lab's path with slashes, without `.` and `..` where that can be, in NFC."""
     path = posixpath.normpath(normalized("NFC", path).replace("\\", "/"))
     climbs = 0

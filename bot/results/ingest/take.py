@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
     from bot.results.store.store import ResultsStore
 
-MOST_TOLD = 5
+MOST_NAMED = 5
 """Files of which it is told what is wrong with them; of the others, how many they are."""
 HEADS_AT_ONCE = 16
 
@@ -53,7 +53,7 @@ class Incomplete(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class IngestedRun:
+class IngestRequest:
     """One run that is to be taken: where it lies, whose it is, and whom to ask about its commit.
 
     `repository` is its name as app.yaml has it, which the folder may spell otherwise; `branches` are those that labs
@@ -91,7 +91,7 @@ class RunIngester:
         self._files = files
         self._now = now
 
-    async def take(self, taking: IngestedRun, *, again: bool = False) -> Run:
+    async def take(self, request: IngestRequest, *, again: bool = False) -> Run:
         """Take a run, and return what became of it.
 
         One that is stored is left alone, and so is a refused one whose manifest is the same as then. With `again`, they
@@ -99,40 +99,40 @@ class RunIngester:
 
         Raises `TryAgain` or `UserError` where the bucket or GitHub could not be asked; then nothing has changed.
         """
-        before = await asyncio.to_thread(self._store.run, taking.key)
-        if before is not None and not again and _is_settled(before, taking.arrival.version):
+        before = await asyncio.to_thread(self._store.run, request.key)
+        if before is not None and not again and _is_settled(before, request.arrival.version):
             return before
         since = before.received_at if before is not None else self._now()
-        run = Run(taking.key, taking.arrival.version, RunState.REFUSED, "", since)
+        run = Run(request.key, request.arrival.version, RunState.REFUSED, "", since)
         try:
-            _check_spelling(taking)
+            _check_case(request)
             with _adding(texts.ONCE_NAMED):
-                lab_of(taking.key, taking.config)
-            small = await taking.source.read_small(taking.arrival.key, MAX_MANIFEST_BYTES)
+                lab_of(request.key, request.config)
+            small = await request.source.read_small(request.arrival.key, MAX_MANIFEST_BYTES)
             with _adding(texts.ONCE_CORRECTED):
-                manifest = read_manifest(small.body, taking.key)
+                manifest = read_manifest(small.body, request.key)
             run = replace(run, version=small.version, claims=manifest.claims, bytes=manifest.bytes)
-            run = replace(run, admission=await self._admit(taking, manifest, before, again=again))
+            run = replace(run, admission=await self._admit(request, manifest, before, again=again))
         except NotThere:
             if before is not None and before.state is RunState.WAITING:
                 return await self._wait(
-                    before, texts.MANIFEST_REMOVED.format(key=taking.arrival.key), seconds(taking.config.deadline)
+                    before, texts.MANIFEST_REMOVED.format(key=request.arrival.key), seconds(request.config.deadline)
                 )
-            raise UserError(texts.MANIFEST_REMOVED.format(key=taking.arrival.key)) from None
+            raise UserError(texts.MANIFEST_REMOVED.format(key=request.arrival.key)) from None
         except Refused as error:
             return await self._note(replace(run, reason=str(error)))
         waited = before is not None and before.state is RunState.WAITING
-        return await self._read(taking, run, manifest, again=again, waited=waited)
+        return await self._read(request, run, manifest, again=again, waited=waited)
 
-    async def _admit(self, taking: IngestedRun, manifest: Manifest, before: Run | None, *, again: bool) -> Admission:
+    async def _admit(self, request: IngestRequest, manifest: Manifest, before: Run | None, *, again: bool) -> Admission:
         """Return what is known of the run's commit; what was found out once stands, though branches and heads move.
 
         So a shard that comes when the head has moved on is taken as those before it were.
         """
         if before is not None and before.admission is not None:
             return before.admission
-        key, claimed = taking.key, manifest.claims.pull_request
-        lab = lab_of(key, taking.config)
+        key, claimed = request.key, manifest.claims.pull_request
+        lab = lab_of(key, request.config)
         if not again:  # who reads months of a bucket anew reads them on one day
             today = datetime.fromtimestamp(self._now(), UTC).replace(hour=0, minute=0, second=0, microsecond=0)
             usage = partial(self._store.usage, key.repository, key.lab, today.timestamp())
@@ -140,7 +140,7 @@ class RunIngester:
             check_quota(lab, runs, sent, manifest.bytes)
         try:
             return await self._admissions.admit(
-                taking.github, key, taking.repository_id, taking.branches, claimed, afresh=again
+                request.github, key, request.repository_id, request.branches, claimed, afresh=again
             )
         except Refused:
             known = await asyncio.to_thread(self._store.admission, key.repository, key.sha)
@@ -148,20 +148,20 @@ class RunIngester:
                 raise
             return known
 
-    async def _read(self, taking: IngestedRun, run: Run, manifest: Manifest, *, again: bool, waited: bool) -> Run:
-        owner = _owner_of(taking.key)
+    async def _read(self, request: IngestRequest, run: Run, manifest: Manifest, *, again: bool, waited: bool) -> Run:
+        owner = _owner_of(request.key)
         self._pool.check(owner)  # before anything is fetched for it
         names = [(entry.name, entry.format) for entry in manifest.files]
         try:
             if waited:  # and each look would read all that is there
-                await _check_arrived(taking, manifest.files)
+                await _check_arrived(request, manifest.files)
             with ExitStack() as folder:
-                files = await self._fetch_all(taking, manifest.files, folder)
-                listed = await self._files.of(taking.github, taking.key.repository, taking.key.sha)
+                files = await self._fetch_all(request, manifest.files, folder)
+                listed = await self._files.of(request.github, request.key.repository, request.key.sha)
                 limits = self._pool.limits.run
                 columns, repaired = await self._pool.run(owner, limits, parse_run, names, listed, files=files)
         except Incomplete as error:
-            return await self._wait(run, str(error), seconds(taking.config.deadline))
+            return await self._wait(run, str(error), seconds(request.config.deadline))
         except OverLimit as error:
             reason = texts.READING_COST.format(why=error)
             return await self._note(replace(run, state=RunState.INCOMPLETE, reason=reason))
@@ -176,22 +176,24 @@ class RunIngester:
         log.info("run stored", run=run.key.folder, suite=manifest.claims.suite, tests=len(columns))
         return run
 
-    async def _fetch_all(self, taking: IngestedRun, entries: Sequence[FileEntry], folder: ExitStack) -> list[BinaryIO]:
+    async def _fetch_all(
+        self, request: IngestRequest, entries: Sequence[FileEntry], folder: ExitStack
+    ) -> list[BinaryIO]:
         for entry in entries:
             if entry.bytes > MAX_FILE_BYTES:
                 raise TooMuch(FILE_TOO_LARGE.format(name=entry.name))
         try:
-            return [await self._fetch(taking, entry, folder) for entry in entries]
+            return [await self._fetch(request, entry, folder) for entry in entries]
         except Incomplete:
-            await _check_arrived(taking, entries)  # of what is missing the lab is to know all
+            await _check_arrived(request, entries)  # of what is missing the lab is to know all
             raise
 
-    async def _fetch(self, taking: IngestedRun, entry: FileEntry, folder: ExitStack) -> BinaryIO:
+    async def _fetch(self, request: IngestRequest, entry: FileEntry, folder: ExitStack) -> BinaryIO:
         """Return a file of the run, verified, before any of it is parsed."""
         file = cast("BinaryIO", folder.enter_context(tempfile.TemporaryFile()))  # noqa: SIM115  # the stack closes it
         try:
             # No more than the manifest says, for that is what the day's quota counts.
-            got = await taking.source.download(taking.file_key(entry.name), file, limit=entry.bytes)
+            got = await request.source.download(request.file_key(entry.name), file, limit=entry.bytes)
         except NotThere:
             raise Incomplete(FILE_MISSING.format(name=entry.name)) from None
         except TooMuch:
@@ -228,25 +230,25 @@ def _adding(remedy: str) -> Generator[None]:
         raise Refused(f"{error}; {remedy}") from error
 
 
-def _check_spelling(taking: IngestedRun) -> None:
+def _check_case(request: IngestRequest) -> None:
     # GitHub takes a name in any spelling and folders do not: history would be kept twice, and each half told apart.
-    if taking.key.repository != taking.repository:
-        found, prefix = taking.key.repository, taking.config.prefix
-        raise Refused(texts.OTHER_SPELLING.format(found=found, repository=taking.repository, prefix=prefix))
+    if request.key.repository != request.repository:
+        found, prefix = request.key.repository, request.config.prefix
+        raise Refused(texts.OTHER_CASE.format(found=found, repository=request.repository, prefix=prefix))
 
 
 def _is_settled(run: Run, version: str) -> bool:
     return run.state is RunState.STORED or (run.state is RunState.REFUSED and run.version == version)
 
 
-async def _check_arrived(taking: IngestedRun, entries: Sequence[FileEntry]) -> None:
+async def _check_arrived(request: IngestRequest, entries: Sequence[FileEntry]) -> None:
     """Raise `Incomplete` unless all files are there in the sizes that the manifest gives; nothing is read for that."""
     at_once = asyncio.Semaphore(HEADS_AT_ONCE)
 
     async def fault(entry: FileEntry) -> str:
         try:
             async with at_once:
-                found = (await taking.source.head(taking.file_key(entry.name))).bytes
+                found = (await request.source.head(request.file_key(entry.name))).bytes
         except NotThere:
             return FILE_MISSING.format(name=entry.name)
         same = found == entry.bytes
@@ -254,5 +256,5 @@ async def _check_arrived(taking: IngestedRun, entries: Sequence[FileEntry]) -> N
 
     faults = list(filter(None, await asyncio.gather(*map(fault, entries))))
     if faults:
-        more = f"; and {len(faults) - MOST_TOLD} more files" if len(faults) > MOST_TOLD else ""
-        raise Incomplete("; ".join(faults[:MOST_TOLD]) + more)
+        more = f"; and {len(faults) - MOST_NAMED} more files" if len(faults) > MOST_NAMED else ""
+        raise Incomplete("; ".join(faults[:MOST_NAMED]) + more)

@@ -68,7 +68,7 @@ NOT_LAID_OUT = (
     "which commit was tested"
 )
 FILE_UNREADABLE = "{name}: {why}"
-OTHER_SPELLING = (
+OTHER_CASE = (
     "the folder is for {found}, but app.yaml names the repository {repository}; upload the run to the folder "
     "{prefix}{repository}/"
 )

@@ -49,8 +49,8 @@ class Piece:
     @property
     def entry(self) -> dict[str, Any]:
         """What the manifest says of it."""
-        told = {"name": self.name, "format": self.format, "bytes": self.bytes, "sha256": self.sha256}
-        return {key: value for key, value in told.items() if value is not None}
+        fields = {"name": self.name, "format": self.format, "bytes": self.bytes, "sha256": self.sha256}
+        return {key: value for key, value in fields.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +148,9 @@ def _put(bucket: Bucket, key: str, file: Any, sha256: str) -> bool:
 def _document(key: RunKey, files: Sequence[Piece], claims: Claims) -> Mapping[str, Any]:
     said = asdict(claims)
     shard = {"index": said.pop("shard_index"), "total": said.pop("shard_total")}
-    told = {name: value for name, value in said.items() if value not in (None, "", {})}
+    fields = {name: value for name, value in said.items() if value not in (None, "", {})}
     whole = {"shard": shard} if shard["total"] > 1 else {}
-    return {"schema": SCHEMA, "sha": key.sha, **told, **whole, "files": [piece.entry for piece in files]}
+    return {"schema": SCHEMA, "sha": key.sha, **fields, **whole, "files": [piece.entry for piece in files]}
 
 
 def _is_compressed(path: Path) -> bool:

@@ -12,7 +12,7 @@ from bot.results.report.sentences import happened
 MESSAGE_BYTES = 2_000
 DETAILS_CHARACTERS = 6_000
 """Of the end of a failure's text: at most 24 kB for one annotation, and 1.3 MB in one request with fifty of them."""
-MOST_LOOKED_AT = 500
+MOST_READ = 500
 """New failures; reading the text of one may take a query, and those after so many would not be missed."""
 LAST_LINE = 1_000_000
 """No file has more; GitHub refuses the whole check run for a line that it cannot store."""
@@ -26,7 +26,7 @@ def annotations_of(findings: Findings) -> tuple[Annotation, ...]:
     about = findings.state.about
     title = shortened(plain(texts.ANNOTATION_TITLE.format(lab=about.lab, target=about.target)), TITLE_LIMIT)
     found = []
-    for failure in findings.new_failures[:MOST_LOOKED_AT]:
+    for failure in findings.new_failures[:MOST_READ]:
         # None where the path does not exist at the commit: no annotation is better than a wrong one.
         if failure.path in (findings.files or ()):
             line = line_of(failure)
@@ -38,9 +38,9 @@ def annotations_of(findings: Findings) -> tuple[Annotation, ...]:
 
 def line_of(failure: NewFailure) -> int | None:
     """Return the line that the format told, or the last one in the file that the traceback names; None: neither."""
-    told = failure.detail.line
-    if told is not None and 1 <= told <= LAST_LINE:
-        return told
+    comparison_ = failure.detail.line
+    if comparison_ is not None and 1 <= comparison_ <= LAST_LINE:
+        return comparison_
     return _last_frame(failure.detail.text, failure.path)
 
 

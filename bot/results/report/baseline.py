@@ -61,12 +61,12 @@ async def _compared(
         if not ancestors:
             return await apart(compared_with, None, None)
         before = await seen(ancestors[0])
-        told = await apart(compared_with, ancestors[0], before)
+        comparison_ = await apart(compared_with, ancestors[0], before)
         # What fails at a pull request's head and on the nightly branch before it is no news of the pull request.
-        if len(ancestors) == 1 or not (state.mainline and told.comparison.still_failing):
-            return told
-        told = replace(told, good=ancestors[1])
-        return await apart(with_confirmed, told, before, await seen(ancestors[1]))
+        if len(ancestors) == 1 or not (state.mainline and comparison_.comparison.still_failing):
+            return comparison_
+        comparison_ = replace(comparison_, good=ancestors[1])
+        return await apart(with_confirmed, comparison_, before, await seen(ancestors[1]))
     except OverLimit as error:
         return ComparedSuite(Comparison(Counts(), bool(ancestors), infra=texts.COMPARISON_COST.format(why=error)))
 

@@ -67,12 +67,12 @@ def _text(findings: Findings) -> Iterator[Block]:
 
 
 def _compared(findings: Findings) -> str:
-    baselines = {told.baseline for _, told in findings.telling if told.baseline}
+    baselines = {comparison_.baseline for _, comparison_ in findings.reported if comparison_.baseline}
     if len(baselines) > 1:
         return texts.COMPARED_EACH
     if not baselines:
-        return texts.COMPARED_NONE if findings.telling else ""
-    alone = [code(suite.suite) for suite, told in findings.telling if not told.baseline]
+        return texts.COMPARED_NONE if findings.reported else ""
+    alone = [code(suite.suite) for suite, comparison_ in findings.reported if not comparison_.baseline]
     compared = texts.COMPARED.format(commit=tables.commit_link(baselines.pop()))
     return (
         f"{compared} {texts.COMPARED_BUT.format(suites=texts.listed(alone, sentences.MOST_LINES))}"
@@ -96,7 +96,7 @@ def _contacts(findings: Findings) -> str:
 
 
 def _mass(findings: Findings) -> str:
-    names = [code(suite.suite) for suite, told in findings.telling if told.comparison.mass]
+    names = [code(suite.suite) for suite, comparison_ in findings.reported if comparison_.comparison.mass]
     return texts.MASS.format(suites=texts.listed(names, sentences.MOST_LINES)) if names else ""
 
 

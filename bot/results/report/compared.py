@@ -15,22 +15,22 @@ def compared_with(suite: SuiteState, baseline: Baseline | None, before: Mapping[
     """Compare a suite with its baseline. Of what may still come, nothing is told as gone."""
     comparison = compare(suite.seen, before, exit_status=exit_status(suite))
     if not suite.complete:
-        comparison = replace(comparison, gone=())
+        comparison = replace(comparison, removed=())
     return ComparedSuite(comparison, baseline)
 
 
 def with_confirmed(
-    suite: SuiteState, told: ComparedSuite, before: Mapping[str, Seen], earlier: Mapping[str, Seen]
+    suite: SuiteState, comparison_: ComparedSuite, before: Mapping[str, Seen], earlier: Mapping[str, Seen]
 ) -> ComparedSuite:
     """Add which failures are confirmed by this run, its baseline (`before`) and the baseline's own (`earlier`)."""
     first = compare(before, earlier, exit_status=None)
-    now = dict(told.comparison.renamed)
+    now = dict(comparison_.comparison.renamed)
     runs = (
         SeriesRun(_renamed(_renamed(earlier, dict(first.renamed)), now)),
         SeriesRun(_renamed(before, now), mass=first.mass),
-        SeriesRun(suite.seen, mass=told.comparison.mass),
+        SeriesRun(suite.seen, mass=comparison_.comparison.mass),
     )
-    return replace(told, confirmed=confirmed(runs))
+    return replace(comparison_, confirmed=confirmed(runs))
 
 
 def _renamed(seen: Mapping[str, Seen], names: Mapping[str, str]) -> Mapping[str, Seen]:
@@ -43,5 +43,5 @@ def exit_status(suite: SuiteState) -> int | None:
     A negative one is a signal's, and worse than any other.
     """
     last = {run.claims.shard_index: run.claims.exit_status for run in suite.runs if run.claims is not None}
-    told = [status for status in last.values() if status is not None]
-    return max(told, key=lambda status: (status < 0, status), default=None)
+    comparison_ = [status for status in last.values() if status is not None]
+    return max(comparison_, key=lambda status: (status < 0, status), default=None)

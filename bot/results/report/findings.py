@@ -111,12 +111,12 @@ class Findings:
     @cached_property
     def _come(self) -> tuple[tuple[SuiteState, ComparedSuite], ...]:
         """The suites of which something has come, if perhaps no test; of others there is nothing to say yet."""
-        return tuple((suite, told) for suite, told in self.suites if suite.seen or suite.complete)
+        return tuple((suite, comparison_) for suite, comparison_ in self.suites if suite.seen or suite.complete)
 
     @cached_property
-    def telling(self) -> tuple[tuple[SuiteState, ComparedSuite], ...]:
+    def reported(self) -> tuple[tuple[SuiteState, ComparedSuite], ...]:
         """The suites whose results say something about the code."""
-        return tuple((suite, told) for suite, told in self._come if not told.comparison.infra)
+        return tuple((suite, comparison_) for suite, comparison_ in self._come if not comparison_.comparison.infra)
 
     @cached_property
     def infra(self) -> tuple[tuple[str, str], ...]:
@@ -126,13 +126,17 @@ class Findings:
     @cached_property
     def untested(self) -> int:
         """How many tests there are where every suite that has come skipped all of its own; 0 where any test ran."""
-        skipped = bool(self.telling) and all(untested(suite.seen) for suite, _ in self.telling)
-        return sum(len(suite.seen) for suite, _ in self.telling) if skipped else 0
+        skipped = bool(self.reported) and all(untested(suite.seen) for suite, _ in self.reported)
+        return sum(len(suite.seen) for suite, _ in self.reported) if skipped else 0
 
     @cached_property
     def all_new_failures(self) -> tuple[NewFailure, ...]:
         """All new failures, ignored ones too, those that tell most about the code first."""
-        found = [_failure(suite, test) for suite, told in self.telling for test in told.comparison.new_failures]
+        found = [
+            _failure(suite, test)
+            for suite, comparison_ in self.reported
+            for test in comparison_.comparison.new_failures
+        ]
         return tuple(sorted(found, key=_evidence))
 
     @cached_property
@@ -149,7 +153,7 @@ class Findings:
     @cached_property
     def unjudged(self) -> int:
         """How many tests fail in suites that there is nothing to compare with: nobody knows whether that is new."""
-        alone = [told.comparison for _, told in self.telling if not told.comparison.has_baseline]
+        alone = [comparison_.comparison for _, comparison_ in self.reported if not comparison_.comparison.has_baseline]
         return sum(len(comparison.failing) for comparison in alone)
 
     @cached_property

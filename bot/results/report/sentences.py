@@ -28,7 +28,7 @@ def happened(failure: NewFailure) -> str:
 def title(findings: Findings) -> str:
     """Say in one line of plain text what changed, and how many tests passed and were skipped."""
     parts = [texts.TITLE_INCOMPLETE.format(what=_incomplete(findings))] if not findings.state.complete else []
-    if findings.telling:
+    if findings.reported:
         parts.append(_changes(findings))
         parts += [texts.TITLE_SUITE_UNUSABLE.format(suite=plain(suite)) for suite, _ in findings.infra[:1]]
         parts.append(_totals(findings))
@@ -41,7 +41,7 @@ def title(findings: Findings) -> str:
 def _changes(findings: Findings) -> str:
     if findings.untested:
         return texts.TITLE_UNTESTED.format(skipped=findings.untested)
-    compared = [told.comparison for _, told in findings.telling if told.comparison.has_baseline]
+    compared = [comparison_.comparison for _, comparison_ in findings.reported if comparison_.comparison.has_baseline]
     if not compared:
         failing = f", {findings.unjudged:,} failing" if findings.unjudged else ""
         return texts.TITLE_FIRST + failing
@@ -50,13 +50,13 @@ def _changes(findings: Findings) -> str:
     if ignored and findings.ignored:
         failures = counted(ignored, "new failure")
         changes.append(texts.TITLE_IGNORED.format(failures=failures, login=plain(findings.ignored.by)))
-    if confirmed := sum(len(told.confirmed) for _, told in findings.telling):
+    if confirmed := sum(len(comparison_.confirmed) for _, comparison_ in findings.reported):
         changes.append(texts.TITLE_CONFIRMED.format(failures=counted(confirmed, "failure")))
     kinds = {
         "fixed": sum(len(c.fixed) for c in compared),
         "newly skipped": sum(len(c.newly_skipped) for c in compared),
         "newly flaky": sum(len(c.newly_flaky) for c in compared),
-        "removed": sum(len(c.gone) for c in compared),
+        "removed": sum(len(c.removed) for c in compared),
         "did not run": sum(len(c.precluded) for c in compared),
     }
     changes += [f"{number:,} {kind}" for kind, number in kinds.items() if number]
@@ -67,7 +67,7 @@ def _changes(findings: Findings) -> str:
 
 
 def _totals(findings: Findings) -> str:
-    counts = [told.comparison.counts for _, told in findings.suites]
+    counts = [comparison_.comparison.counts for _, comparison_ in findings.suites]
     passed, skipped = sum(c.passed for c in counts), sum(c.skipped for c in counts)
     if findings.untested:
         return ""
@@ -98,7 +98,7 @@ def conclusion(findings: Findings) -> tuple[str, str]:
     """Return the conclusion, and why it is that in one sentence of Markdown."""
     if reasons := list(_reasons(findings)):
         return NEUTRAL, texts.NEUTRAL_BECAUSE.format(reasons="; ".join(reasons))
-    compared = [told.comparison for _, told in findings.telling]
+    compared = [comparison_.comparison for _, comparison_ in findings.reported]
     if findings.ignored_failures and findings.ignored:
         failures = counted(findings.ignored_failures, "new failure was", "new failures were")
         login, pull = code(findings.ignored.by), pull_request(findings)

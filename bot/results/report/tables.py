@@ -42,17 +42,17 @@ def commit_link(baseline: Baseline) -> str:
 
 def counts(findings: Findings) -> str:
     """Return how the tests of each suite ended, beside what that was compared with; columns of zeros are left out."""
-    suites = [(suite, told, _numbers(told)) for suite, told in findings.suites]
+    suites = [(suite, comparison_, _numbers(comparison_)) for suite, comparison_ in findings.suites]
     kinds = [kind for kind in COUNTED if kind == PASSED or any(numbers[kind] for _, _, numbers in suites)]
     rows = [
-        (code(suite.suite), *(_number(suite, numbers[kind]) for kind in kinds), _beside(suite, told))
-        for suite, told, numbers in suites
+        (code(suite.suite), *(_number(suite, numbers[kind]) for kind in kinds), _beside(suite, comparison_))
+        for suite, comparison_, numbers in suites
     ]
     return table(("suite", *kinds, "compared with"), rows) if rows else ""
 
 
-def _numbers(told: ComparedSuite) -> dict[str, int]:
-    comparison = told.comparison
+def _numbers(comparison_: ComparedSuite) -> dict[str, int]:
+    comparison = comparison_.comparison
     known = comparison.has_baseline and not comparison.infra
     return asdict(comparison.counts) | {STILL: len(comparison.still_failing) if known else 0}
 
@@ -61,12 +61,12 @@ def _number(suite: SuiteState, number: int) -> str:
     return f"{number:,}" if suite.seen else ""
 
 
-def _beside(suite: SuiteState, told: ComparedSuite) -> str:
+def _beside(suite: SuiteState, comparison_: ComparedSuite) -> str:
     if not (suite.seen or suite.complete):
         return texts.NOT_USABLE if suite.broken else texts.NOT_ARRIVED
-    if told.comparison.infra:
+    if comparison_.comparison.infra:
         return texts.NOT_USABLE
-    return commit_link(told.baseline) if told.baseline else texts.FIRST_RUN
+    return commit_link(comparison_.baseline) if comparison_.baseline else texts.FIRST_RUN
 
 
 def new_failures(findings: Findings) -> str:
@@ -88,14 +88,18 @@ def _failures(findings: Findings, name: str, failures: Sequence[NewFailure]) -> 
 
 def unjudged(findings: Findings) -> str:
     """Return the failing tests of suites that there is nothing to compare with."""
-    alone = [(suite, told) for suite, told in findings.telling if not told.comparison.has_baseline]
-    tests = [(suite, test) for suite, told in alone for test in told.comparison.failing]
+    alone = [
+        (suite, comparison_) for suite, comparison_ in findings.reported if not comparison_.comparison.has_baseline
+    ]
+    tests = [(suite, test) for suite, comparison_ in alone for test in comparison_.comparison.failing]
     return _tests(findings, texts.FAILING, tests, message=True)
 
 
 def changed(findings: Findings, name: str, attribute: str, *, message: bool = False) -> str:
     """Return the tests of one attribute of the comparisons, perhaps with what each said."""
-    tests = [(suite, test) for suite, told in findings.telling for test in getattr(told.comparison, attribute)]
+    tests = [
+        (suite, test) for suite, comparison_ in findings.reported for test in getattr(comparison_.comparison, attribute)
+    ]
     return _tests(findings, name, tests, message=message)
 
 
@@ -114,21 +118,25 @@ def _said(suite: SuiteState, test: str) -> str:
 
 def still_failing(findings: Findings) -> str:
     """Return the tests that failed before already, those first that are confirmed by this run."""
-    tests = [(told, suite, test) for suite, told in findings.telling for test in told.comparison.still_failing]
-    if not any(told.confirmed for told, _, _ in tests):
+    tests = [
+        (comparison_, suite, test)
+        for suite, comparison_ in findings.reported
+        for test in comparison_.comparison.still_failing
+    ]
+    if not any(comparison_.confirmed for comparison_, _, _ in tests):
         return changed(findings, texts.STILL_FAILING, "still_failing", message=True)
     tests.sort(key=lambda known: known[2] not in known[0].confirmed)
     rows = (
-        _row(findings, suite.suite, test, texts.CONFIRMED if test in told.confirmed else "", _said(suite, test))
-        for told, suite, test in tests[:MOST_ROWS]
+        _row(findings, suite.suite, test, texts.CONFIRMED if test in comparison_.confirmed else "", _said(suite, test))
+        for comparison_, suite, test in tests[:MOST_ROWS]
     )
     return f"{_titled(findings, texts.STILL_FAILING, ('confirmed', 'message'), rows, len(tests))}\n\n{texts.CONFIRM}"
 
 
 def renamed(findings: Findings) -> str:
     """Say how many tests are taken for renamed, with the first of them, and where none could be."""
-    pairs = [pair for _, told in findings.telling for pair in told.comparison.renamed]
-    unsearched = [code(suite.suite) for suite, told in findings.telling if told.comparison.unsearched]
+    pairs = [pair for _, comparison_ in findings.reported for pair in comparison_.comparison.renamed]
+    unsearched = [code(suite.suite) for suite, comparison_ in findings.reported if comparison_.comparison.unsearched]
     lines = []
     if pairs:
         before, now = (_code(name, SHOWN_ID) for name in pairs[0])
@@ -141,10 +149,10 @@ def renamed(findings: Findings) -> str:
 
 def runs(findings: Findings) -> str:
     """Return the runs that the check is made of, with what their lab claims."""
-    told = [run for suite, _ in findings.suites for run in suite.runs]
+    comparison_ = [run for suite, _ in findings.suites for run in suite.runs]
     header = ("run", "suite", "attempt", "shard", "from", "to", "environment", "log")
-    rows: _Rows = (_run_row(run) for run in told[:MOST_ROWS])
-    return f"{texts.CLAIMS}\n\n{table(header, _with_more(header, rows, len(told)))}" if told else ""
+    rows: _Rows = (_run_row(run) for run in comparison_[:MOST_ROWS])
+    return f"{texts.CLAIMS}\n\n{table(header, _with_more(header, rows, len(comparison_)))}" if comparison_ else ""
 
 
 def _run_row(run: Run) -> Sequence[str]:

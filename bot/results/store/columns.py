@@ -114,8 +114,8 @@ def merged(columns: Sequence[bytes]) -> bytes:
         return columns[0]
     last = flaky = good = bad = 0
     for column in columns:
-        keep = _number(column.translate(_PRESENT_MASK))
-        last = (last & ~keep) | _number(column)
+        mask = _number(column.translate(_PRESENT_MASK))
+        last = (last & ~mask) | _number(column)
         flaky |= _number(column.translate(_FLAKY_BIT))
         good |= _number(column.translate(_GOOD_BIT))
         bad |= _number(column.translate(_BAD_BIT))

@@ -42,7 +42,7 @@ class Details(Mapping[str, Detail]):
         return len(self._reasons)
 
 
-def evidently_tells(runs: Sequence[Stored]) -> bool:
+def has_evidence(runs: Sequence[Stored]) -> bool:
     """Tell whether runs so plainly tell something about the code that nobody need look closer.
 
     Most of the tests that ran ended well, and nothing befell the test runner.

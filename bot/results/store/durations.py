@@ -22,7 +22,7 @@ def of_suite(connection: sa.Connection, known: Known, about: TargetKey, suite: s
     target = runs.target_id(connection, about)
     if found is None or target is None:
         return {}
-    numbers = runs.stored(runs.told(connection, target, sha, suite))
+    numbers = runs.stored(runs.reported(connection, target, sha, suite))
     table = schema.columns
     statement = sa.select(table.c.run_id, table.c.durations).where(table.c.run_id.in_(numbers))
     stored = {row.run_id: raw(row.durations) for row in connection.execute(statement)}

@@ -64,8 +64,8 @@ def changed(
     if found is None or target is None:
         return {}
     places = [(target, sha) for sha in shas]
-    told = runs.told_at(connection, places, suite)
-    before, after = runs.statuses(connection, [runs.stored(told.get(place, [])) for place in places])
+    reported = runs.reported_runs_at(connection, places, suite)
+    before, after = runs.statuses(connection, [runs.stored(reported.get(place, [])) for place in places])
     name_of = known.every(connection, found)
     return {
         name_of[ordinal]: (_status(at(before, ordinal)), _status(at(after, ordinal)))

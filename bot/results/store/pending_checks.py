@@ -9,14 +9,14 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.results.model import TargetKey
-from bot.results.state import Due, Run
+from bot.results.state import PendingCheck, Run
 from bot.results.store import runs, schema
 
 
 @dataclass(frozen=True, slots=True)
 class _Check:
     target_id: int
-    due: Due
+    scheduled_checks: PendingCheck
     changed_at: float
     announced: int
 
@@ -33,21 +33,29 @@ def touch(connection: sa.Connection, target: int, shas: Iterable[str], at: float
         connection.execute(statement, rows)  # at once: a commit that comes late touches all later ones
 
 
-def announced(connection: sa.Connection, target: int, due: Due) -> None:
+def announced(connection: sa.Connection, target: int, scheduled_checks: PendingCheck) -> None:
     """Note that a check run is being written for a revision."""
     table = schema.checks
     connection.execute(
         table.update()
-        .filter_by(target_id=target, sha=due.sha)
-        .where(table.c.announced <= due.revision)
+        .filter_by(target_id=target, sha=scheduled_checks.sha)
+        .where(table.c.announced <= scheduled_checks.revision)
         .values(
-            announced=due.revision,
-            over=sa.case((table.c.revision == due.revision, sa.or_(table.c.over, sa.literal(due.over))), else_=False),
+            announced=scheduled_checks.revision,
+            over=sa.case(
+                (
+                    table.c.revision == scheduled_checks.revision,
+                    sa.or_(table.c.over, sa.literal(scheduled_checks.over)),
+                ),
+                else_=False,
+            ),
         )
     )
 
 
-def due(connection: sa.Connection, repository: str, now: float, settle: float, deadline: float) -> list[Due]:
+def scheduled_checks(
+    connection: sa.Connection, repository: str, now: float, settle: float, deadline: float
+) -> list[PendingCheck]:
     """Return the check runs of a repository that are to be written at a moment.
 
     That is so once nothing has changed for `settle` seconds, and again when everything has arrived or nothing has
@@ -56,13 +64,17 @@ def due(connection: sa.Connection, repository: str, now: float, settle: float, d
     found = []
     for check in _select(connection, schema.targets.c.repository == repository, schema.OPEN):
         quiet = now - check.changed_at
-        over = quiet >= deadline or nothing_awaited(connection, check.target_id, check.due.sha)
-        if quiet >= settle and (over or check.announced < check.due.revision):
-            found.append(Due(check.due.about, check.due.sha, check.due.revision, over))
+        over = quiet >= deadline or nothing_awaited(connection, check.target_id, check.scheduled_checks.sha)
+        if quiet >= settle and (over or check.announced < check.scheduled_checks.revision):
+            found.append(
+                PendingCheck(
+                    check.scheduled_checks.about, check.scheduled_checks.sha, check.scheduled_checks.revision, over
+                )
+            )
     return found
 
 
-def whole(connection: sa.Connection, target: int, sha: str) -> Due | None:
+def whole(connection: sa.Connection, target: int, sha: str) -> PendingCheck | None:
     """Return a check run that need not wait for more, if it is still to be written.
 
     All of its suites are complete, and it has every suite that the newest earlier commit on the nightly branch had.
@@ -73,35 +85,35 @@ def whole(connection: sa.Connection, target: int, sha: str) -> Due | None:
     for check in _select(connection, *conditions):
         if check.announced:
             continue
-        told = [run for _, run in runs.told(connection, target, sha)]
-        there = {run.claims.suite for run in told if run.claims}
+        reported = [run for _, run in runs.reported(connection, target, sha)]
+        there = {run.claims.suite for run in reported if run.claims}
         expected = _suites_before(connection, target, sha)
-        if expected and expected <= there and _all_here(told):
-            return Due(check.due.about, sha, check.due.revision, over=True)
+        if expected and expected <= there and _all_here(reported):
+            return PendingCheck(check.scheduled_checks.about, sha, check.scheduled_checks.revision, over=True)
     return None
 
 
 def nothing_awaited(connection: sa.Connection, target: int, sha: str) -> bool:
     """Tell whether no suite, shard or file of a commit is missing; runs that cannot be used are not waited for."""
-    told = [run for _, run in runs.told(connection, target, sha)]
-    return _all_here(told) and not missing_suites(connection, target, sha, told)
+    reported = [run for _, run in runs.reported(connection, target, sha)]
+    return _all_here(reported) and not missing_suites(connection, target, sha, reported)
 
 
-def _all_here(told: Iterable[Run]) -> bool:
+def _all_here(reported: Iterable[Run]) -> bool:
     """Tell whether no shard or file is missing of the suites of these runs."""
     by_suite: dict[str, list[Run]] = {}
-    for run in told:
+    for run in reported:
         if run.claims:
             by_suite.setdefault(run.claims.suite, []).append(run)
     return not any(those.missing or those.waiting for those in map(runs.shards, by_suite.values()))
 
 
-def missing_suites(connection: sa.Connection, target: int, sha: str, told: Iterable[Run]) -> tuple[str, ...]:
+def missing_suites(connection: sa.Connection, target: int, sha: str, reported: Iterable[Run]) -> tuple[str, ...]:
     """Return the suites that the newest earlier commit on the nightly branch had, and this one lacks.
 
-    `told` are its runs. Of a pull request's head a lab may test as little as it likes.
+    `reported` are its runs. Of a pull request's head a lab may test as little as it likes.
     """
-    known = list(told)
+    known = list(reported)
     admission = runs.admission(known)
     if admission is None or not admission.mainline:
         return ()
@@ -142,7 +154,7 @@ def _select(connection: sa.Connection, *conditions: sa.ColumnElement[bool] | sa.
     return [
         _Check(
             row.target_id,
-            Due(TargetKey(row.repository, row.lab, row.target), row.sha, row.revision, row.over),
+            PendingCheck(TargetKey(row.repository, row.lab, row.target), row.sha, row.revision, row.over),
             row.changed_at,
             row.announced,
         )

@@ -32,7 +32,7 @@ def page(
     statement = runs.select().where(*(column == value for column, value in wanted.items() if value is not None))
     place = (table.c.received_at, table.c.id)
     if before is not None:
-        last = runs.find(connection, before, any_spelling=True)
+        last = runs.find(connection, before, any_case=True)
         if last is None:
             raise LookupError(before.folder)
         statement = statement.where(sa.tuple_(*place) < sa.tuple_(last[1].received_at, last[0]))
@@ -67,7 +67,7 @@ def targets(connection: sa.Connection, repository: str, sha: str) -> list[Target
         sa.select(known.c.lab, known.c.target)
         .select_from(table.join(known))
         .where(known.c.repository == repository, table.c.sha == sha)
-        .where(table.c.state.in_([state.value for state in runs.TOLD]))
+        .where(table.c.state.in_([state.value for state in runs.REPORTED]))
         .distinct()
     )
     return sorted(TargetKey(repository, row.lab, row.target) for row in connection.execute(statement))

@@ -15,7 +15,7 @@ from bot.results.store import schema
 from bot.results.store.blobs import Stored, raw, read_reasons
 from bot.results.store.columns import merged
 
-TOLD = (RunState.STORED, RunState.WAITING, RunState.INCOMPLETE)
+REPORTED = (RunState.STORED, RunState.WAITING, RunState.INCOMPLETE)
 """The states of runs that tell of their suite; refused ones do not."""
 
 
@@ -148,12 +148,12 @@ def read(row: sa.RowMapping) -> Run:
     )
 
 
-def find(connection: sa.Connection, key: RunKey, *, any_spelling: bool = False) -> tuple[int, Run] | None:
+def find(connection: sa.Connection, key: RunKey, *, any_case: bool = False) -> tuple[int, Run] | None:
     """Return a run and its number, if it is known; at need in any spelling of the repository."""
     repository = schema.targets.c.repository
     found = connection.execute(
         select().where(
-            sa.func.lower(repository) == key.repository.lower() if any_spelling else repository == key.repository,
+            sa.func.lower(repository) == key.repository.lower() if any_case else repository == key.repository,
             schema.targets.c.lab == key.lab,
             schema.targets.c.target == key.target,
             schema.runs.c.sha == key.sha,
@@ -184,18 +184,18 @@ def known(connection: sa.Connection, versions: Mapping[RunKey, str]) -> set[RunK
     return found
 
 
-def told(connection: sa.Connection, target: int, sha: str, suite: str | None = None) -> list[Numbered]:
+def reported(connection: sa.Connection, target: int, sha: str, suite: str | None = None) -> list[Numbered]:
     """Return the runs that tell of a commit, or of one suite at it, with their numbers and in their order."""
-    return told_at(connection, [(target, sha)], suite).get((target, sha), [])
+    return reported_runs_at(connection, [(target, sha)], suite).get((target, sha), [])
 
 
-def told_at(
+def reported_runs_at(
     connection: sa.Connection, places: Collection[tuple[int, str]], suite: str | None = None
 ) -> dict[tuple[int, str], list[Numbered]]:
     """Return the runs that tell of each of some commits on targets, likewise."""
     statement = select().where(
         sa.tuple_(schema.runs.c.target_id, schema.runs.c.sha).in_(places),
-        schema.runs.c.state.in_([state.value for state in TOLD]),
+        schema.runs.c.state.in_([state.value for state in REPORTED]),
         schema.runs.c.suite.is_not(None),
         schema.runs.c.committed_at.is_not(None),
     )

@@ -57,8 +57,8 @@ def find(connection: sa.Connection, suite: Suite, suite_name: str, target: int) 
 
 def statuses(connection: sa.Connection, series: Series, sha: str) -> bytes:
     """Return the merged status column of a commit."""
-    told = runs.told(connection, series.target_id, sha, series.suite_name)
-    return runs.statuses(connection, [runs.stored(told)])[0]
+    reported = runs.reported(connection, series.target_id, sha, series.suite_name)
+    return runs.statuses(connection, [runs.stored(reported)])[0]
 
 
 def place(connection: sa.Connection, series: Series, facts: Facts, find_renames: Renames) -> bool:
@@ -131,12 +131,12 @@ def _compare(
     then, now = (statuses(connection, series, row["sha"]) for row in (before, after))
     changed = list(differences(then, now))
     renamed = _renamed(connection, series, then, now, changed, find_renames)
-    gone = set(renamed.values())
+    removed = set(renamed.values())
     key = {"series_id": series.id, "point_id": after["id"]}
     rows = []
     for ordinal in changed:
         was = at(then, renamed.get(ordinal, ordinal))
-        if ordinal not in gone and was != at(now, ordinal):
+        if ordinal not in removed and was != at(now, ordinal):
             rows.append(key | {"ordinal": ordinal, "before": was, "after": at(now, ordinal)})
     if rows:
         connection.execute(schema.changes.insert(), rows)
@@ -149,12 +149,12 @@ def _renamed(
     connection: sa.Connection, series: Series, then: bytes, now: bytes, changed: list[int], find_renames: Renames
 ) -> dict[int, int]:
     """Return the tests that came under a new name, and what they were before."""
-    gone = [ordinal for ordinal in changed if at(now, ordinal) == ABSENT]
+    removed = [ordinal for ordinal in changed if at(now, ordinal) == ABSENT]
     new = [ordinal for ordinal in changed if at(then, ordinal) == ABSENT]
-    if not (gone and new):
+    if not (removed and new):
         return {}
     name_of = names.every(connection, series.suite)
-    place_of = {name_of[ordinal]: ordinal for ordinal in (*gone, *new)}
+    place_of = {name_of[ordinal]: ordinal for ordinal in (*removed, *new)}
     # Sorted, so that the numbers that names have here decide nothing.
-    pairs = find_renames(sorted(name_of[one] for one in gone), sorted(name_of[one] for one in new))
+    pairs = find_renames(sorted(name_of[one] for one in removed), sorted(name_of[one] for one in new))
     return {place_of[now_called]: place_of[called] for called, now_called in pairs.items()}

@@ -17,7 +17,7 @@ from bot.results.compare.ancestors import Candidate, Relation
 from bot.results.compare.renames import renames as find_renames
 from bot.results.compare.searching import Renames, written
 from bot.results.model import RunKey, Seen, TargetKey
-from bot.results.state import Admission, Due, Run, RunState, SuiteState, TargetState
+from bot.results.state import Admission, PendingCheck, Run, RunState, SuiteState, TargetState
 from bot.results.store import (
     affected,
     ancestry,
@@ -139,7 +139,7 @@ class ResultsStore:
         statement = runs.select().where(
             schema.targets.c.repository == repository,
             schema.runs.c.sha == sha,
-            schema.runs.c.state.in_([state.value for state in runs.TOLD]),
+            schema.runs.c.state.in_([state.value for state in runs.REPORTED]),
         )
         with self._database.reading() as connection:
             return runs.admission(runs.read(row) for row in connection.execute(statement).mappings())
@@ -224,8 +224,8 @@ class ResultsStore:
         Without `news` the same was read once more, and no check changes unless a rule has that points go by.
         """
         touched = set()
-        told = {one.claims.suite for one in (before, run) if one and one.claims and one.state in runs.TOLD}
-        for suite_name in sorted(told):
+        reported = {one.claims.suite for one in (before, run) if one and one.claims and one.state in runs.REPORTED}
+        for suite_name in sorted(reported):
             if news:
                 touched.add(run.key.sha)
             suite = names.find(connection, run.key.repository, suite_name, make=True)
@@ -237,15 +237,15 @@ class ResultsStore:
         checks.touch(connection, target, touched, self._now())
 
     def _facts(self, connection: sa.Connection, of: series.Series, sha: str) -> Facts | None:
-        told = runs.told(connection, of.target_id, sha, of.suite_name)
-        admission = runs.admission(run for _, run in told)
+        reported = runs.reported(connection, of.target_id, sha, of.suite_name)
+        admission = runs.admission(run for _, run in reported)
         if admission is None:
             return None
-        complete = runs.shards(run for _, run in told).complete
-        stored = [(number, run) for number, run in told if run.state is RunState.STORED]
+        complete = runs.shards(run for _, run in reported).complete
+        stored = [(number, run) for number, run in reported if run.state is RunState.STORED]
         infra = ""
         columns = runs.columns(connection, [number for number, _ in stored])
-        if complete and stored and not merge.evidently_tells(columns):
+        if complete and stored and not merge.has_evidence(columns):
             seen, _ = merge.verdicts(names.every(connection, of.suite), columns)
             infra = self._infra(seen)
         return Facts(
@@ -260,11 +260,11 @@ class ResultsStore:
         admission = None
         with self._database.reading() as connection:
             target = runs.target_id(connection, about)
-            told = [] if target is None else runs.told(connection, target, sha)
-            admission = runs.admission(run for _, run in told)
-            missing = checks.missing_suites(connection, target, sha, [run for _, run in told]) if target else ()
-            for suite_name in sorted({run.claims.suite for _, run in told if run.claims}):
-                of_suite = [(number, run) for number, run in told if run.claims and run.claims.suite == suite_name]
+            reported = [] if target is None else runs.reported(connection, target, sha)
+            admission = runs.admission(run for _, run in reported)
+            missing = checks.missing_suites(connection, target, sha, [run for _, run in reported]) if target else ()
+            for suite_name in sorted({run.claims.suite for _, run in reported if run.claims}):
+                of_suite = [(number, run) for number, run in reported if run.claims and run.claims.suite == suite_name]
                 suites[suite_name] = self._suite_state(connection, about.repository, suite_name, of_suite)
         return TargetState(
             about,
@@ -276,15 +276,15 @@ class ResultsStore:
         )
 
     def _suite_state(
-        self, connection: sa.Connection, repository: str, suite_name: str, told: list[tuple[int, Run]]
+        self, connection: sa.Connection, repository: str, suite_name: str, reported: list[tuple[int, Run]]
     ) -> SuiteState:
-        shards = runs.shards(run for _, run in told)
-        stored = [(number, run) for number, run in told if run.state is RunState.STORED]
+        shards = runs.shards(run for _, run in reported)
+        stored = [(number, run) for number, run in reported if run.state is RunState.STORED]
         suite = names.find(connection, repository, suite_name)
         seen, reasons = self._verdicts(connection, suite, stored) if suite and stored else ({}, {})
         return SuiteState(
             suite_name,
-            tuple(run for _, run in told),
+            tuple(run for _, run in reported),
             seen,
             merge.Details(reasons, self._text),
             shards.total,
@@ -300,8 +300,8 @@ class ResultsStore:
             found = names.find(connection, about.repository, suite)
             if target is None or found is None:
                 return {}
-            told = runs.told(connection, target, sha, suite)
-            return self._verdicts(connection, found, [one for one in told if one[1].state is RunState.STORED])[0]
+            reported = runs.reported(connection, target, sha, suite)
+            return self._verdicts(connection, found, [one for one in reported if one[1].state is RunState.STORED])[0]
 
     def durations(self, about: TargetKey, suite: str, sha: str) -> dict[str, float]:
         """Return how many seconds each test of a suite took at a commit, as far as its runs told it."""
@@ -341,27 +341,27 @@ class ResultsStore:
 
     # Check runs
 
-    def due(self, repository: str, now: float, settle: float, deadline: float) -> list[Due]:
+    def scheduled_checks(self, repository: str, now: float, settle: float, deadline: float) -> list[PendingCheck]:
         """Return the check runs of a repository that are to be written at a moment.
 
         That is so once nothing has changed for `settle` seconds, and again when everything has arrived or nothing has
         changed for `deadline` seconds.
         """
         with self._database.reading() as connection:
-            return checks.due(connection, repository, now, settle, deadline)
+            return checks.scheduled_checks(connection, repository, now, settle, deadline)
 
-    def whole(self, about: TargetKey, sha: str) -> Due | None:
+    def whole(self, about: TargetKey, sha: str) -> PendingCheck | None:
         """Return the check run of a commit if it need not wait for more, and is still to be written."""
         with self._database.reading() as connection:
             target = runs.target_id(connection, about)
             return None if target is None else checks.whole(connection, target, sha)
 
-    def announced(self, due: Due) -> None:
+    def announced(self, scheduled_checks: PendingCheck) -> None:
         """Note that a check run is being written."""
         with self._database.writing() as connection:
-            target = runs.target_id(connection, due.about)
+            target = runs.target_id(connection, scheduled_checks.about)
             if target is not None:
-                checks.announced(connection, target, due)
+                checks.announced(connection, target, scheduled_checks)
 
     def touch(self, about: TargetKey, sha: str) -> None:
         """Have the check run of a commit written again, though its results are the same."""

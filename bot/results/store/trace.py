@@ -164,8 +164,8 @@ def _starts(connection: sa.Connection, lines: Mapping[int, _Line], suite: str) -
         else:
             starts[number] = before
     places = {number: (line.target_id, line.first[1]) for number, line in unknown.items()}
-    told = runs.told_at(connection, list(places.values()), suite)
-    columns = runs.statuses(connection, [runs.stored(told[place]) for place in places.values()])
+    reported = runs.reported_runs_at(connection, list(places.values()), suite)
+    columns = runs.statuses(connection, [runs.stored(reported[place]) for place in places.values()])
     starts |= {number: at(column, unknown[number].oldest) for number, column in zip(places, columns, strict=True)}
     return starts
 

@@ -93,8 +93,8 @@ async def test_where_all_is_well_every_check_has_a_line(clinic: Clinic) -> None:
     done = await clinic.doctor()
     assert done.status == 0, done.out + done.err
     assert [line.split()[:2] for line in done.out.splitlines()] == [["ok", name] for name in ALL]
-    told = json.loads((await clinic.doctor("--json")).out)
-    assert [(one["check"], one["ok"], one["remedy"]) for one in told] == [(name, True, "") for name in ALL]
+    message = json.loads((await clinic.doctor("--json")).out)
+    assert [(one["check"], one["ok"], one["remedy"]) for one in message] == [(name, True, "") for name in ALL]
 
 
 async def test_a_fault_is_told_to_programs_as_well(clinic: Clinic) -> None:

@@ -57,7 +57,7 @@ async def test_files_without_a_name_are_given_by_their_descriptors(pool: Pool) -
 
 
 @pytest.mark.parametrize(
-    ("function", "limits", "told"),
+    ("function", "limits", "message"),
     [
         (hostile.backtrack, LITTLE_CPU, "reading one artifact may take 1 seconds of CPU time, and this took more"),
         (hostile.backtrack, SHORT, "reading one artifact may take 0.2 seconds, and this took longer"),
@@ -73,11 +73,11 @@ async def test_files_without_a_name_are_given_by_their_descriptors(pool: Pool) -
     ],
 )
 async def test_what_goes_beyond_a_limit_is_ended_and_the_error_names_the_limit(
-    pool: Pool, function: Callable[[], object], limits: Limits, told: str
+    pool: Pool, function: Callable[[], object], limits: Limits, message: str
 ) -> None:
     with pytest.raises(OverLimit) as raised:
         await pool.run(ME, limits, function)
-    assert str(raised.value) == told
+    assert str(raised.value) == message
     assert await pool.run(ME, ENOUGH, hostile.add, 1, 1) == 2, "the next one has a process again"
 
 

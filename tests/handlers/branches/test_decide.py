@@ -9,7 +9,15 @@ import pytest
 from bot.config.nightly import Nightly
 from bot.github.refs import Commit
 from bot.github.required import Signal, State
-from handlers.branches.decide import ALWAYS_ASKED, MOST_ASKED, MOST_STORED, ScannedCommit, TrackingScan, due, step_of
+from handlers.branches.decide import (
+    ALWAYS_ASKED,
+    MOST_ASKED,
+    MOST_STORED,
+    ScannedCommit,
+    TrackingScan,
+    step_of,
+    to_scan,
+)
 
 AT = 1_772_859_600.0
 """21:00 on 6 March 2026 in Los Angeles, on the next day in UTC."""
@@ -24,7 +32,7 @@ def scanned(commit: Commit, *blockers: Signal, at: str = LATER, more: int = 0) -
 
 
 @pytest.mark.parametrize(
-    ("look", "moved_to", "fine", "why"),
+    ("scan_result", "moved_to", "fine", "why"),
     [
         (TrackingScan(None, "ahead", (scanned(A),)), A, True, "nightly is created at aaaaaaa"),
         (TrackingScan("c" * 40, "ahead", (scanned(A),), 1), A, True, "nightly moves to aaaaaaa, one commit on"),
@@ -53,15 +61,15 @@ def scanned(commit: Commit, *blockers: Signal, at: str = LATER, more: int = 0) -
     ],
 )
 def test_the_newest_commit_that_is_fit_is_taken(
-    look: TrackingScan, moved_to: Commit | None, fine: bool, why: str
+    scan_result: TrackingScan, moved_to: Commit | None, fine: bool, why: str
 ) -> None:
-    step = step_of(look, Nightly(), AT)
+    step = step_of(scan_result, Nightly(), AT)
     assert (step.chosen, step.fine, step.why) == (moved_to.sha if moved_to else "", fine, why)
-    assert (step.at, len(step.why_not_newer)) == ("2026-03-07T05:00:00Z", len(look.scanned))
+    assert (step.at, len(step.why_not_newer)) == ("2026-03-07T05:00:00Z", len(scan_result.scanned))
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "told"),
+    ("verdicts", "message"),
     [
         (
             [scanned(A, MISSING), scanned(B, RED[0], MISSING)],
@@ -78,17 +86,17 @@ def test_the_newest_commit_that_is_fit_is_taken(
         ([scanned(A, MISSING), scanned(B, *RED, more=3)], ""),
     ],
 )
-def test_a_name_that_exists_no_more_is_told(verdicts: list[ScannedCommit], told: str) -> None:
+def test_a_name_that_exists_no_more_is_told(verdicts: list[ScannedCommit], message: str) -> None:
     why = step_of(TrackingScan("d" * 40, "ahead", tuple(verdicts)), Nightly(), AT).why
-    assert told in why
-    assert ("check the names" in why) is bool(told)
+    assert message in why
+    assert ("check the names" in why) is bool(message)
 
 
 def asked(known: dict[int, str], count: int = 100) -> list[int]:
     """Return which of so many commits, of which 0 is the newest, are asked about, with verdicts of these moments."""
     commits = [Commit(f"{n:040}", "", EARLIER) for n in range(count)]
     verdicts = {commits[n].sha: scanned(commits[n], RED[0], at=at) for n, at in known.items()}
-    found = due(commits, verdicts)
+    found = to_scan(commits, verdicts)
     return [n for n, commit in enumerate(commits) if commit.sha in found]
 
 
@@ -113,8 +121,8 @@ def test_the_newest_commits_are_asked_about_each_time_and_the_others_in_turn(
 
 def test_each_commits_turn_comes() -> None:
     verdicts = dict.fromkeys(range(100), "")
-    for look in range(5):
-        verdicts |= dict.fromkeys(asked(verdicts), f"2026-03-06T2{look}:00:00Z")
+    for scan_result in range(5):
+        verdicts |= dict.fromkeys(asked(verdicts), f"2026-03-06T2{scan_result}:00:00Z")
     assert "" not in verdicts.values()
 
 
@@ -124,8 +132,12 @@ def test_a_verdict_is_the_same_after_it_was_kept(one: ScannedCommit) -> None:
 
 
 def test_of_many_blockers_the_first_are_kept_and_the_others_counted() -> None:
-    kept = scanned(A, *(Signal(f"job {n}", State.RED) for n in range(200))).as_json()
-    assert (len(kept["blockers"]), kept["more"], kept["verdict"]) == (MOST_STORED, 200 - MOST_STORED, "red")
+    remaining = scanned(A, *(Signal(f"job {n}", State.RED) for n in range(200))).as_json()
+    assert (len(remaining["blockers"]), remaining["more"], remaining["verdict"]) == (
+        MOST_STORED,
+        200 - MOST_STORED,
+        "red",
+    )
 
 
 def test_a_step_says_what_was_seen_in_plain_values() -> None:

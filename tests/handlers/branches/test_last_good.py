@@ -18,7 +18,7 @@ RULES = LastGood(require=("*/branch",))
 
 
 @pytest.mark.parametrize(
-    ("look", "moved_to", "lag", "lag_after"),
+    ("scan_result", "moved_to", "lag", "lag_after"),
     [
         (TrackingScan(None, "ahead", (RED, GOOD), lag_after=Lag(1, NOON)), B, None, Lag(1, NOON)),
         (
@@ -32,10 +32,10 @@ RULES = LastGood(require=("*/branch",))
     ],
 )
 def test_the_plan_says_how_far_behind_the_branch_is_with_the_move_and_without_it(
-    look: TrackingScan, moved_to: Commit | None, lag: Lag | None, lag_after: Lag | None
+    scan_result: TrackingScan, moved_to: Commit | None, lag: Lag | None, lag_after: Lag | None
 ) -> None:
-    plan = decide(look, RULES, AT)
+    plan = decide(scan_result, RULES, AT)
     assert plan.effects == ((MoveBranch("last-successful", moved_to.sha),) if moved_to else ())
-    taken = plan.conclude_with
+    taken = plan.conclusion_basis
     assert isinstance(taken, LastGoodStep)
     assert (taken.lag, taken.lag_after, taken.require) == (lag, lag_after, ("*/branch",))

@@ -22,15 +22,15 @@ COMMIT = Commit("a" * 40, "a", "2026-03-06T20:00:00Z")
 def test_a_night_is_named_after_the_day_where_it_begins() -> None:
     plan = decide(TrackingScan(None, "ahead", (ScannedCommit(COMMIT, (), ""),)), Nightly(), AT)
     assert plan.effects == (MoveBranch("nightly", COMMIT.sha),)
-    assert isinstance(plan.conclude_with, NightlyStep)
-    assert (plan.conclude_with.step.at, plan.conclude_with.day) == ("2026-03-07T05:00:00Z", "2026-03-06")
+    assert isinstance(plan.conclusion_basis, NightlyStep)
+    assert (plan.conclusion_basis.step.at, plan.conclusion_basis.day) == ("2026-03-07T05:00:00Z", "2026-03-06")
 
 
 def test_a_night_on_which_nothing_is_fit_moves_nothing_and_is_kept() -> None:
     red = ScannedCommit(COMMIT, (Signal("cpu", State.RED),), "")
     plan = decide(TrackingScan("b" * 40, "ahead", (red,)), Nightly(), AT)
     assert plan.effects == ()
-    assert plan.conclude_with is not None
+    assert plan.conclusion_basis is not None
 
 
 def stored_in(plan: Plan, record: Record[Any]) -> dict[str, Any]:
@@ -41,8 +41,8 @@ def stored_in(plan: Plan, record: Record[Any]) -> dict[str, Any]:
 
 
 def test_a_branch_that_nobody_could_look_at_once_it_had_moved_is_found_to_be_moved_by_us() -> None:
-    moved = decide(TrackingScan("b" * 40, "ahead", (ScannedCommit(COMMIT, (), ""),), 2), Nightly(), AT).conclude_with
-    later = decide(TrackingScan(COMMIT.sha, "identical", ()), Nightly(), AT + 3600).conclude_with
+    moved = decide(TrackingScan("b" * 40, "ahead", (ScannedCommit(COMMIT, (), ""),), 2), Nightly(), AT).conclusion_basis
+    later = decide(TrackingScan(COMMIT.sha, "identical", ()), Nightly(), AT + 3600).conclusion_basis
     assert isinstance(moved, NightlyStep)
     assert isinstance(later, NightlyStep)
     lost = decide_nightly_conclusion(StoredState({}, {}, False), moved, None, 1, labs=True)

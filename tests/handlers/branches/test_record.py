@@ -16,7 +16,7 @@ NOON, HOUR = 1_772_884_800.0, 3600.0
 """12:00 UTC on 7 March 2026."""
 
 
-def looked(*blockers: tuple[str, State], sha: str = "a", more: int = 0) -> ScannedCommit:
+def scanned(*blockers: tuple[str, State], sha: str = "a", more: int = 0) -> ScannedCommit:
     found = tuple(Signal(name, state) for name, state in blockers)
     return ScannedCommit(Commit(sha * 40, sha, "2026-03-07T10:00:00Z"), found, "2026-03-07T11:45:00Z", more)
 
@@ -25,15 +25,15 @@ def looked(*blockers: tuple[str, State], sha: str = "a", more: int = 0) -> Scann
     ("verdicts", "expected"),
     [
         ([], {}),
-        ([looked()], {}),
-        ([looked(("gpu", RED))], {"gpu": 1}),
-        ([looked(("cortexm/*", MISSING))], {"cortexm/*": 1}),
-        ([looked(("gpu", PENDING))], {}),
-        ([looked(("gpu", RED), ("cpu", RED))], {}),
-        ([looked(("gpu", RED), ("cpu", PENDING))], {}),
-        ([looked(("gpu", RED), more=1)], {}),
-        ([looked(("gpu", RED)), looked(("cpu", RED)), looked(("cpu", RED)), looked()], {"cpu": 2, "gpu": 1}),
-        ([looked((f"job {n:02}", RED)) for n in range(20, 0, -1)], {f"job {n:02}": 1 for n in range(1, 11)}),
+        ([scanned()], {}),
+        ([scanned(("gpu", RED))], {"gpu": 1}),
+        ([scanned(("cortexm/*", MISSING))], {"cortexm/*": 1}),
+        ([scanned(("gpu", PENDING))], {}),
+        ([scanned(("gpu", RED), ("cpu", RED))], {}),
+        ([scanned(("gpu", RED), ("cpu", PENDING))], {}),
+        ([scanned(("gpu", RED), more=1)], {}),
+        ([scanned(("gpu", RED)), scanned(("cpu", RED)), scanned(("cpu", RED)), scanned()], {"cpu": 2, "gpu": 1}),
+        ([scanned((f"job {n:02}", RED)) for n in range(20, 0, -1)], {f"job {n:02}": 1 for n in range(1, 11)}),
     ],
 )
 def test_a_sole_blocker_is_red_or_missing_where_all_else_is_green(
@@ -53,7 +53,7 @@ def test_a_sole_blocker_is_red_or_missing_where_all_else_is_green(
     ],
 )
 def test_a_branch_falls_behind_as_time_passes(lag: dict[str, Any], commits: int, seconds: float | None) -> None:
-    record = {"lag": lag, "why_not_newer": [looked(("gpu", RED)).as_json()]}
+    record = {"lag": lag, "why_not_newer": [scanned(("gpu", RED)).as_json()]}
     behind = behind_of("octocat/compiler", record, NOON)
     assert behind is not None
     assert (behind.commits, behind.seconds, behind.blockers) == (commits, seconds, {"gpu": 1})
@@ -69,7 +69,7 @@ def test_where_there_is_no_branch_nobody_can_say_how_far_it_is_behind() -> None:
 def test_a_verdict_holds_for_its_own_requirements_and_what_was_fit_is_asked_about_again(
     require: list[str], expected: set[str]
 ) -> None:
-    listed = [looked(("gpu/branch", RED)).as_json(), looked(sha="b").as_json()]
+    listed = [scanned(("gpu/branch", RED)).as_json(), scanned(sha="b").as_json()]
     assert known_of({"require": ["*/branch"], "why_not_newer": listed}, require).keys() == expected
 
 

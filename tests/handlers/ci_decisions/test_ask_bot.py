@@ -28,12 +28,12 @@ class Script:
 
     async def answer(self, request: web.Request) -> web.Response:
         self.asked.append(request.path_qs)
-        told = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if told is None:
+        failure = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if failure is None:
             assert request.transport is not None
             request.transport.close()
             return web.Response()
-        return web.Response(status=told[0], text=told[1])
+        return web.Response(status=failure[0], text=failure[1])
 
     async def ask(self, sha: str = "") -> CiDecision:
         return await ask_bot(self.url, pull_request_path("octocat/compiler", 42, sha), pauses=(0, 0))
@@ -70,7 +70,7 @@ async def test_what_another_try_may_cure_is_tried_again(server: Script) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "why", "tries"),
+    ("failure", "why", "tries"),
     [
         ((404, PROBLEM), "the bot answered 404: There is no such pull request", 1),
         ((403, "<html>Log in</html>"), "the bot answered 403: no reason given", 1),
@@ -82,9 +82,9 @@ async def test_what_another_try_may_cure_is_tried_again(server: Script) -> None:
     ],
 )
 async def test_why_there_is_no_answer_is_told(
-    server: Script, told: tuple[int, str] | None, why: str, tries: int
+    server: Script, failure: tuple[int, str] | None, why: str, tries: int
 ) -> None:
-    server.answers = [told]
+    server.answers = [failure]
     with pytest.raises(CannotAsk) as caught:
         await server.ask()
     assert str(caught.value) == why

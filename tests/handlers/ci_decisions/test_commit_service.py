@@ -44,12 +44,12 @@ async def test_a_forced_push_to_a_commit_that_was_asked_about_is_noticed_after_t
     clock = [0.0]
     decide = decisions(world, lambda: clock[0])
     old = world.repository.push("main", {"docs/a.rst": "x"}, by="octocat")
-    told = await decide(FULL_NAME, old.sha, "main")
-    assert told["skip_ci"] == {"value": True, "reason": "CI is skipped: only documentation changed (1 file)."}
+    answer_ = await decide(FULL_NAME, old.sha, "main")
+    assert answer_["skip_ci"] == {"value": True, "reason": "CI is skipped: only documentation changed (1 file)."}
     newer = world.repository.push("main", {"docs/b.rst": "x"}, by="octocat")
     world.repository.move("refs/heads/main", old.sha, "octocat")
     clock[0] = 9.5
-    assert await decide(FULL_NAME, old.sha, "main") == told
+    assert await decide(FULL_NAME, old.sha, "main") == answer_
     clock[0] = 10.0
-    told = await decide(FULL_NAME, old.sha, "main")
-    assert f"the branch was at {newer.sha[:7]} before the push of {old.sha[:7]}" in str(told["skip_ci"])
+    answer_ = await decide(FULL_NAME, old.sha, "main")
+    assert f"the branch was at {newer.sha[:7]} before the push of {old.sha[:7]}" in str(answer_["skip_ci"])

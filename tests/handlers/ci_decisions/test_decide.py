@@ -255,8 +255,8 @@ def test_names_of_files_can_do_nothing_but_be_read() -> None:
 
 
 def test_the_message_of_a_commit_is_no_title() -> None:
-    told = skip_ci(SkipCi(globs=(), docs=()), None, files("docs/x.rst"))
-    assert told == CiVerdict(False, "CI runs: skip_ci names no files, and the title tag does not apply to commits.")
+    answer_ = skip_ci(SkipCi(globs=(), docs=()), None, files("docs/x.rst"))
+    assert answer_ == CiVerdict(False, "CI runs: skip_ci names no files, and the title tag does not apply to commits.")
     assert skip_ci(BY_DOCS, None, files("docs/x.rst")).value
 
 

@@ -135,9 +135,9 @@ async def test_a_database_that_is_away_runs_everything(world: World, tmp_path: P
     closed = Database(f"sqlite:///{tmp_path / 'closed.db'}")
     await closed.open()
     await closed.close()
-    told = await decisions(world, Records(closed.connector))(FULL_NAME, pull.number)
-    assert told["sha"] == pull.head_sha
-    assert told["run_slow_tests"] == {
+    answer_ = await decisions(world, Records(closed.connector))(FULL_NAME, pull.number)
+    assert answer_["sha"] == pull.head_sha
+    assert answer_["run_slow_tests"] == {
         "value": True,
         "reason": "Fallback: the repository's settings could not be read, so the slow tests run.",
     }
@@ -147,8 +147,8 @@ async def test_where_the_feature_is_off_everything_runs(tmp_path: Path) -> None:
     async with a_world(tmp_path, features={"slow_tests": False}) as world:
         pull = world.open()
         await world.happen()
-        told = await decisions(world)(FULL_NAME, pull.number)
-        assert told["run_slow_tests"] == {
+        answer_ = await decisions(world)(FULL_NAME, pull.number)
+        assert answer_["run_slow_tests"] == {
             "value": True,
             "reason": "On: slow tests cannot be turned off in this repository (slow_tests is off).",
         }

@@ -37,12 +37,12 @@ class Asker:
         return await self._decisions(FULL_NAME, number, sha)
 
     async def skips(self, number: int, sha: str = "") -> tuple[bool, str]:
-        told = (await self.ask(number, sha))["skip_ci"]
-        return told["value"], told["reason"]
+        answer_ = (await self.ask(number, sha))["skip_ci"]
+        return answer_["value"], answer_["reason"]
 
     async def builds(self, number: int, sha: str = "") -> tuple[bool, str]:
-        told = (await self.ask(number, sha))["rebuild_docker"]
-        return told["value"], told["reason"]
+        answer_ = (await self.ask(number, sha))["rebuild_docker"]
+        return answer_["value"], answer_["reason"]
 
     def requests(self) -> list[str]:
         """Return what was asked of GitHub since the last time."""
@@ -68,8 +68,8 @@ async def test_title_and_files_decide(asker: Asker) -> None:
     assert await asker.skips(docs.number) == (True, "CI is skipped: no file that CI needs changed (2 files).")
     assert await asker.builds(docs.number) == (False, nothing)
     assert await asker.skips(code.number) == (False, "CI runs because src/codegen.cc changed.")
-    told = "CI is skipped: the title had [skip ci] when CI started."
-    assert await asker.skips(image.number) == (True, told)
+    answer_ = "CI is skipped: the title had [skip ci] when CI started."
+    assert await asker.skips(image.number) == (True, answer_)
     assert await asker.builds(image.number) == (True, "The images are built because docker/Dockerfile changed.")
     assert await asker.skips(text.number) == (False, "CI runs because tests/docker/x.py changed.")
     assert await asker.builds(text.number) == (False, nothing)
@@ -174,8 +174,8 @@ async def test_the_answer_is_about_the_newest_head(asker: Asker) -> None:
     asker.world.github.clock.advance(seconds=5)
     pull.push({"src/x.cc": "x"})
     await asker.world.happen()
-    told = await asker.ask(pull.number)
-    assert (told["sha"], told["skip_ci"]["value"]) == (pull.head_sha, False)
+    answer_ = await asker.ask(pull.number)
+    assert (answer_["sha"], answer_["skip_ci"]["value"]) == (pull.head_sha, False)
 
 
 async def test_who_builds_another_commit_than_the_head_skips_nothing(asker: Asker) -> None:
@@ -186,13 +186,13 @@ async def test_who_builds_another_commit_than_the_head_skips_nothing(asker: Aske
     pull.push({"docs/x.rst": "y"})
     await asker.world.happen()
     for other in (old, ELSEWHERE):
-        told = await asker.ask(pull.number, other)
+        answer_ = await asker.ask(pull.number, other)
         why = f"Fallback: {other[:7]} is not the head, which is {pull.head_sha[:7]}, so {{}}."
-        assert told["sha"] == pull.head_sha
-        assert told["skip_ci"] == {"value": False, "reason": why.format("CI runs")}
-        assert told["rebuild_docker"] == {"value": True, "reason": why.format("the images are built")}
+        assert answer_["sha"] == pull.head_sha
+        assert answer_["skip_ci"] == {"value": False, "reason": why.format("CI runs")}
+        assert answer_["rebuild_docker"] == {"value": True, "reason": why.format("the images are built")}
         # That belongs to the pull request, whichever of its commits is built.
-        assert told["run_slow_tests"]["value"] is False
+        assert answer_["run_slow_tests"]["value"] is False
     assert (await asker.skips(pull.number, pull.head_sha))[0] is True
 
 
@@ -219,8 +219,8 @@ async def test_a_push_that_no_webhook_has_told_of_yet_is_found_by_the_commit_tha
     if asked_before:
         await asker.ask(pull.number)
     pull.push({"src/x.cc": "x"})
-    told = await asker.ask(pull.number, pull.head_sha)
-    assert (told["sha"], told["skip_ci"]["reason"]) == (pull.head_sha, "CI runs because src/x.cc changed.")
+    answer_ = await asker.ask(pull.number, pull.head_sha)
+    assert (answer_["sha"], answer_["skip_ci"]["reason"]) == (pull.head_sha, "CI runs because src/x.cc changed.")
 
 
 async def test_a_github_that_lags_behind_its_own_webhooks_skips_nothing(asker: Asker) -> None:
@@ -233,10 +233,10 @@ async def test_a_github_that_lags_behind_its_own_webhooks_skips_nothing(asker: A
     pull.push({"docs/x.rst": "y"})
     await world.happen()
     newest, pull.head_sha, pull.updated_at = pull.head_sha, before, world.repository.created_at
-    told = await asker.ask(pull.number, newest)
-    assert told["sha"] == newest
+    answer_ = await asker.ask(pull.number, newest)
+    assert answer_["sha"] == newest
     behind = "Fallback: GitHub does not show the newest push yet, so CI runs."
-    assert told["skip_ci"] == {"value": False, "reason": behind}
+    assert answer_["skip_ci"] == {"value": False, "reason": behind}
     pull.head_sha = newest
     assert await asker.skips(pull.number, newest) == (True, "CI is skipped: only documentation changed (1 file).")
 
@@ -249,9 +249,9 @@ async def test_a_push_while_the_files_are_listed_skips_nothing(asker: Asker) -> 
     await held.reached.wait()
     pull.push({"docs/x.rst": "x"}, force=True)
     held.resume()
-    told = (await asking)["skip_ci"]
+    answer_ = (await asking)["skip_ci"]
     why = "Fallback: somebody pushed while the changed files were read, so CI runs."
-    assert told == {"value": False, "reason": why}
+    assert answer_ == {"value": False, "reason": why}
 
 
 async def test_where_github_is_away_everything_runs_and_the_reason_says_so(asker: Asker) -> None:
@@ -260,11 +260,11 @@ async def test_where_github_is_away_everything_runs_and_the_reason_says_so(asker
     pull = world.open(title="[skip ci] Revert it", files={"docs/x.rst": "x"})
     await world.happen()
     world.github.faults.add("GET", PULL, status=502, times=None)
-    told = await asker.ask(pull.number)
-    assert told["sha"] == pull.head_sha
-    assert told["skip_ci"] == {"value": False, "reason": NOT_ASKED.format("CI runs")}
-    assert told["rebuild_docker"] == {"value": True, "reason": NOT_ASKED.format("the images are built")}
-    assert told["run_slow_tests"]["value"] is False  # that is in our own records
+    answer_ = await asker.ask(pull.number)
+    assert answer_["sha"] == pull.head_sha
+    assert answer_["skip_ci"] == {"value": False, "reason": NOT_ASKED.format("CI runs")}
+    assert answer_["rebuild_docker"] == {"value": True, "reason": NOT_ASKED.format("the images are built")}
+    assert answer_["run_slow_tests"]["value"] is False  # that is in our own records
     asker.requests()
     await asker.ask(pull.number)
     assert asker.requests() == []  # an outage is not asked about for each step
@@ -289,10 +289,10 @@ async def test_who_says_which_commit_it_builds_gets_an_answer_even_about_an_unkn
     pull = world.open(files={"docs/x.rst": "x"})
     world.github.webhooks.held.clear()
     world.github.faults.add("GET", PULL, status=502, times=None)
-    told = await asker.ask(pull.number, pull.head_sha)
-    assert told["sha"] == pull.head_sha
-    values = {name: told[name]["value"] for name in ("run_slow_tests", "skip_ci", "rebuild_docker")}
+    answer_ = await asker.ask(pull.number, pull.head_sha)
+    assert answer_["sha"] == pull.head_sha
+    values = {name: answer_[name]["value"] for name in ("run_slow_tests", "skip_ci", "rebuild_docker")}
     assert values == {"run_slow_tests": True, "skip_ci": False, "rebuild_docker": True}
-    assert all(told[name]["reason"].startswith("Fallback: ") for name in values)
+    assert all(answer_[name]["reason"].startswith("Fallback: ") for name in values)
     with pytest.raises(TryAgain):
         await asker.ask(pull.number)

@@ -90,7 +90,7 @@ def test_what_is_said_fits_into_a_status_with_the_advice_at_its_end() -> None:
 
 async def test_a_retry_that_comes_late_does_not_undo_what_a_later_edit_shows(world: World) -> None:
     pull = world.open(files={"src/codegen.cc": "x"})
-    (opened,) = [told for told in world.github.webhooks.held if told.event == "pull_request"]
+    (opened,) = [answer_ for answer_ in world.github.webhooks.held if answer_.event == "pull_request"]
     _, status = await world.planned(opened, NAME)
     pull.edit("octocat", title="[skip ci] Fix")
     await world.happen()
@@ -104,7 +104,7 @@ async def test_webhooks_in_the_wrong_order_show_the_title_as_it_is_now(world: Wo
     pull = world.open(files={"src/codegen.cc": "x"})
     world.github.clock.advance(seconds=5)
     pull.edit("octocat", title="[skip ci] Fix")
-    pulls = [told for told in world.github.webhooks.held if told.event == "pull_request"]
+    pulls = [answer_ for answer_ in world.github.webhooks.held if answer_.event == "pull_request"]
     world.github.webhooks.held[:] = pulls[::-1]
     await world.happen()
     assert shown(world, pull)[0].removesuffix(RUN_AGAIN) == TAGGED
@@ -117,7 +117,7 @@ async def test_a_push_that_has_been_overtaken_shows_nothing_on_its_commit(world:
     first = pull.push({"src/codegen.cc": "y"})
     world.github.clock.advance(seconds=5)
     pull.push({"docs/x.rst": "y"}, force=True)
-    pulls = [told for told in world.github.webhooks.held if told.event == "pull_request"]
+    pulls = [answer_ for answer_ in world.github.webhooks.held if answer_.event == "pull_request"]
     world.github.webhooks.held[:] = pulls[::-1]
     await world.happen()
     assert shown(world, pull) == ["CI is skipped: only documentation changed (1 file)."]

@@ -21,8 +21,8 @@ def suite(*, complete: bool = True, **tests: str) -> SuiteOutcomes:
 def suite_of(tests: Mapping[str, str], *, complete: bool = True) -> SuiteOutcomes:
     """Return a suite likewise, of any number of tests."""
     seen, seconds = {}, {}
-    for name, told in tests.items():
-        status, _, took = told.partition(" ")
+    for name, message in tests.items():
+        status, _, took = message.partition(" ")
         seen[id_of(name)] = Seen(Status(status))
         if took:
             seconds[id_of(name)] = float(took)

@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_read_keeps_no_other_from_counting() -> None:
 def test_of_many_files_that_cannot_be_read_a_few_are_told() -> None:
     """Anybody may open a pull request whose CI makes two thousand of them."""
     suite, wrong = parsed(archive(**{f"torn_{number:02}": "<" for number in range(12)}), frozenset())
-    assert [told.split(".xml")[0] for told in wrong] == [
+    assert [reply_text.split(".xml")[0] for reply_text in wrong] == [
         *(f"torn_{number:02}" for number in range(3)),
         "and 9 more of its files cannot be read",
     ]
@@ -171,10 +171,10 @@ async def test_one_that_cannot_be_read_is_told_and_the_others_count(world: World
     reports = await read(world, run)
     assert list(reports.suites) == ["`@hubot`", "good"]
     assert reports.unread == {"bad", "empty", "large"}
-    told = "\n".join(reports.troubles)
-    assert "The artifact `bad` cannot be read: `it is not a whole zip archive`." in told
-    assert "The artifact `large` cannot be read: `it has more than 64 MiB`." in told
-    assert "The artifact `` `@hubot` `` cannot be read: `a.xml" in told
+    reply_text = "\n".join(reports.troubles)
+    assert "The artifact `bad` cannot be read: `it is not a whole zip archive`." in reply_text
+    assert "The artifact `large` cannot be read: `it has more than 64 MiB`." in reply_text
+    assert "The artifact `` `@hubot` `` cannot be read: `a.xml" in reply_text
 
 
 async def test_one_that_has_just_expired_is_told(world: World) -> None:
@@ -212,8 +212,8 @@ async def test_all_artifacts_of_a_run_have_one_limit_together(world: World) -> N
     reports = await read(world, run, reader=Artifacts(FileLists(), world.pipeline.parts[POOL], most=2 * len(text)))
     assert list(reports.suites) == ["tests-0", "tests-1"]
     assert reports.unread == {"tests-2", "tests-3"}
-    told = f"`the files of all artifacts together have more than {2 * len(text):,} bytes"
-    assert [told in trouble for trouble in reports.troubles] == [True, True]
+    reply_text = f"`the files of all artifacts together have more than {2 * len(text):,} bytes"
+    assert [reply_text in trouble for trouble in reports.troubles] == [True, True]
     assert world.github.requests.count("GET", ZIP) == 3, "beyond the limit nothing more is fetched"
 
 

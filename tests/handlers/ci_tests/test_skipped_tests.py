@@ -171,7 +171,7 @@ def test_a_base_without_a_page_is_named_without_a_link() -> None:
 def test_a_run_of_another_workflow_gets_no_job(feature: Any, name: str, expected: bool) -> None:
     keys = f"{feature.KEY}: {{workflow: CI, artifacts: ['*']}}"
     found = parse_config(f"repositories: {{octocat/compiler: {{{keys}}}}}".encode(), "app.yaml")
-    told = Delivery("guid", "workflow_run", Payload({"workflow_run": {"name": name}}), 0.0)
+    message = Delivery("guid", "workflow_run", Payload({"workflow_run": {"name": name}}), 0.0)
     handler = next(each for each in feature.router.handlers if each.name == f"{feature.NAME}-run")
-    assert handler.accepts(told, found.repositories["octocat/compiler"]) is expected
-    assert handler.accepts(told, RepositoryConfig()) is False
+    assert handler.accepts(message, found.repositories["octocat/compiler"]) is expected
+    assert handler.accepts(message, RepositoryConfig()) is False

@@ -46,7 +46,7 @@ SKIPS: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, Skips]] = {
     "tests that are gone are not skipped": (
         suite(add="passed"),
         suite(add="passed", mul="passed", div="failed", skipped="skipped"),
-        Skips(gone=2),
+        Skips(removed=2),
     ),
     "what may still come is not gone": (
         suite(add="passed", complete=False),
@@ -56,7 +56,7 @@ SKIPS: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, Skips]] = {
     "a file that could not be collected": (
         of(suite(), FILE, "errored"),
         suite(add="passed", mul="passed"),
-        Skips(gone=2),
+        Skips(removed=2),
     ),
     "a suite that the base tested nothing of": (suite(add="skipped"), suite(), Skips()),
     "a suite of which everything is skipped": (
@@ -87,7 +87,7 @@ def test_what_ran_at_the_base_and_is_skipped_here(what: str) -> None:
 
 def test_nothing_differs_is_false() -> None:
     assert not Skips()
-    assert all((Skips(newly=(ADD,)), Skips(again=(ADD,)), Skips(gone=1)))
+    assert all((Skips(newly=(ADD,)), Skips(again=(ADD,)), Skips(removed=1)))
 
 
 def test_tests_that_were_renamed_together_are_not_gone() -> None:
@@ -174,7 +174,7 @@ def test_a_search_for_renamed_tests_that_gives_up_is_told() -> None:
     tests = [{f"{FILE}::test_{name}_{number}": Seen(Status.PASSED) for number in range(12)} for name in ("old", "new")]
     base, here = map(SuiteOutcomes, tests)
     assert skips(here, base) == Skips()
-    assert skips(here, base, most_steps=10) == Skips(gone=12, unsearched=True)
+    assert skips(here, base, most_steps=10) == Skips(removed=12, unsearched=True)
     tested = Outcomes("a" * 40, 0.0, {"ops": here}, {"ops": BaseSuite("b" * 40, "", base)})
     text = describe_skips(tested, Required(), "", "main", most_steps=10)
     assert "`ops`: the search for renamed tests was skipped because " in text

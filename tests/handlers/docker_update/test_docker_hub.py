@@ -66,7 +66,7 @@ async def test_a_lost_connection_is_no_answer(hub: RegistrySandbox, registry: Re
 
 
 @pytest.mark.parametrize(
-    ("status", "headers", "told"),
+    ("status", "headers", "message"),
     [
         (401, {}, "answered 401 to GET /v2/repositories/tlcpack/ci-cpu/tags/"),
         (403, {}, "answered 403"),
@@ -74,10 +74,10 @@ async def test_a_lost_connection_is_no_answer(hub: RegistrySandbox, registry: Re
     ],
 )
 async def test_a_refusal_is_no_answer_and_no_redirection_is_followed(
-    hub: RegistrySandbox, registry: Registry, status: int, headers: dict[str, str], told: str
+    hub: RegistrySandbox, registry: Registry, status: int, headers: dict[str, str], message: str
 ) -> None:
     hub.faults.add("GET", "*", status=status, headers=headers)
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=message):
         await registry.has(IMAGE, TAG)
     assert len(hub.requests) == 1
 

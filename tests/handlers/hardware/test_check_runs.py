@@ -67,7 +67,7 @@ def remembered(effects: list[Effect]) -> Mapping[str, Any] | None:
 
 
 @pytest.mark.parametrize(
-    ("known", "button", "may", "title", "conclusion", "kept"),
+    ("known", "button", "may", "title", "conclusion", "remaining"),
     [
         (found(TILE), None, False, "1 new failure", "neutral", None),
         (found(TILE), "", False, "1 new failure", "neutral", None),
@@ -96,14 +96,14 @@ def remembered(effects: list[Effect]) -> Mapping[str, Any] | None:
     ],
 )
 def test_what_is_written_and_what_is_remembered(
-    known: Findings, button: str | None, may: bool, title: str, conclusion: str, kept: list[str] | None
+    known: Findings, button: str | None, may: bool, title: str, conclusion: str, remaining: list[str] | None
 ) -> None:
     effects = decided(known, button, may=may)
     check = check_of(effects)
     assert (check.name, check.sha, check.external_id) == (CHECK, SHA, "night-2")
     assert (check.content.title.partition(" · ")[0], check.content.conclusion) == (title, conclusion)
     record = remembered(effects)
-    assert (record["tests"] if record else None) == ([["operators", test] for test in kept] if kept else None)
+    assert (record["tests"] if record else None) == ([["operators", test] for test in remaining] if remaining else None)
 
 
 def test_a_check_that_was_asked_for_again_is_written_again() -> None:

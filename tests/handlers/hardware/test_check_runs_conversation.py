@@ -86,11 +86,11 @@ async def test_a_failure_is_confirmed_whatever_number_of_commits_lies_between_th
 
 async def test_a_branch_that_was_reset_is_compared_with_what_it_still_contains(labs: Labs) -> None:
     """The removed commits cost one request, as the check runs of their time stored which of them contains which."""
-    kept = labs.commit()
-    await labs.checked(kept)
+    remaining = labs.commit()
+    await labs.checked(remaining)
     for _ in range(12):
         await labs.checked(labs.commit(), TILE, MATMUL)
-    reset = labs.commit(onto=kept)
+    reset = labs.commit(onto=remaining)
     labs.world.github.requests.clear()
     assert (await labs.checked(reset, TILE)).title == "1 new failure · 2 passed"
     assert labs.world.github.requests.count("GET", COMPARE) == 1
@@ -98,12 +98,12 @@ async def test_a_branch_that_was_reset_is_compared_with_what_it_still_contains(l
 
 @pytest.mark.parametrize("removed", [3, 30])
 async def test_what_a_commit_does_not_contain_takes_so_many_requests_at_most(labs: Labs, removed: int) -> None:
-    older, kept = labs.commit(), labs.commit()
+    older, remaining = labs.commit(), labs.commit()
     labs.upload(older)
-    labs.upload(kept)
+    labs.upload(remaining)
     for _ in range(removed):
         labs.upload(labs.commit(), TILE, MATMUL)
-    reset = labs.commit(onto=kept)
+    reset = labs.commit(onto=remaining)
     labs.world.github.requests.clear()
     assert (await labs.checked(reset, TILE)).title == "1 new failure · 2 passed"
     assert labs.world.github.requests.count("GET", COMPARE) <= MOST_ASKED
@@ -163,18 +163,20 @@ async def test_a_check_takes_three_reads_and_one_write(labs: Labs) -> None:
 
 async def test_results_that_nobody_knows_make_no_check(labs: Labs) -> None:
     sha = labs.commit()
-    await labs.due(sha)
+    await labs.pending(sha)
     assert labs.world.repository.check_runs(sha, CHECK) == []
 
 
-@pytest.mark.parametrize("kept", [{"other-lab": {"targets": [ABOUT.target]}}, {ABOUT.lab: {"targets": ["adreno"]}}])
+@pytest.mark.parametrize(
+    "remaining", [{"other-lab": {"targets": [ABOUT.target]}}, {ABOUT.lab: {"targets": ["adreno"]}}]
+)
 async def test_the_check_of_a_target_that_app_yaml_has_no_more_is_left_as_it_is(
-    labs: Labs, kept: dict[str, Any]
+    labs: Labs, remaining: dict[str, Any]
 ) -> None:
     sha = labs.commit()
     labs.upload(sha, TILE)
-    labs.world.pipeline = replace(labs.world.pipeline, config=configured(kept))
-    await labs.due(sha)
+    labs.world.pipeline = replace(labs.world.pipeline, config=configured(remaining))
+    await labs.pending(sha)
     assert labs.world.repository.check_runs(sha, CHECK) == []
     assert labs.why == ("app.yaml no longer has target hexagon-v73 of lab example-lab; its check run stays as it is")
 
@@ -220,8 +222,8 @@ async def test_all_checks_of_our_own_suite_are_asked_for_again_each_by_itself(
     (ours,) = github.apps.values()
     await labs.world.happen()
     repository.check_suite(ours if app == "ours" else github.actions_app, sha).rerequest("hubot")
-    waiting = [told for told in github.webhooks.held if told.body.get("action") == "rerequested"]
-    effects = [effect for told in waiting for effect in await labs.world.planned(told, ALL_NAME)]
+    waiting = [message for message in github.webhooks.held if message.body.get("action") == "rerequested"]
+    effects = [effect for message in waiting for effect in await labs.world.planned(message, ALL_NAME)]
     assert [CODEC.decode(effect.effect) for effect in effects] == [
         RequestCheckRun(ABOUT.lab, target, sha) for target in sorted(asked)
     ]

@@ -27,64 +27,64 @@ Story = Mapping[str, str]
 """For each test how it ended night after night."""
 
 
-def sha(night: int) -> str:
-    return f"{night:040x}"
+def sha(nightly_sha: int) -> str:
+    return f"{nightly_sha:040x}"
 
 
-def commit(night: int) -> Baseline:
-    return Baseline(sha(night), f"{REPOSITORY}/commit/{sha(night)}")
+def commit(nightly_sha: int) -> Baseline:
+    return Baseline(sha(nightly_sha), f"{REPOSITORY}/commit/{sha(nightly_sha)}")
 
 
-def seen_in(story: Story, night: int) -> dict[str, Seen]:
-    letters = {test: nights[night - 1] for test, nights in story.items()}
+def seen_in(story: Story, nightly_sha: int) -> dict[str, Seen]:
+    letters = {test: nightly_runs[nightly_sha - 1] for test, nightly_runs in story.items()}
     return {test: Seen(ENDED[letter]) for test, letter in letters.items() if letter in ENDED}
 
 
-def findings_of(story: Story, night: int, **values: bool) -> Findings:
+def findings_of(story: Story, nightly_sha: int, **values: bool) -> Findings:
     """Return what is found in a night, counted from 1: compared with the nights before it of which something tells."""
-    marks = {nights[night - 1] for nights in story.values()}
-    before = [one for one in range(night - 1, 0, -1) if seen_in(story, one)]
+    marks = {nightly_runs[nightly_sha - 1] for nightly_runs in story.values()}
+    before = [one for one in range(nightly_sha - 1, 0, -1) if seen_in(story, one)]
     suites, compared = dict[str, SuiteState](), dict[str, ComparedSuite]()
     if marks != {NOT_SENT}:
-        suite = a_suite(seen=seen_in(story, night), missing_shards=() if values.get("complete", True) else (2,))
+        suite = a_suite(seen=seen_in(story, nightly_sha), missing_shards=() if values.get("complete", True) else (2,))
         suites["operators"] = suite
         if marks == {INFRA}:
-            told = ComparedSuite(replace(compared_with(suite, None, None).comparison, infra="broken"))
+            reported = ComparedSuite(replace(compared_with(suite, None, None).comparison, infra="broken"))
         elif not before:
-            told = compared_with(suite, None, None)
+            reported = compared_with(suite, None, None)
         else:
-            told = compared_with(suite, commit(before[0]), seen_in(story, before[0]))
+            reported = compared_with(suite, commit(before[0]), seen_in(story, before[0]))
             if len(before) > 1:
-                told = replace(told, good=commit(before[1]))
-                told = with_confirmed(suite, told, seen_in(story, before[0]), seen_in(story, before[1]))
-        compared["operators"] = told
-    missing = () if suites or not seen_in(story, night - 1) else ("operators",)
-    state = TargetState(ABOUT, sha(night), suites, mainline=True, missing_suites=missing)
+                reported = replace(reported, good=commit(before[1]))
+                reported = with_confirmed(suite, reported, seen_in(story, before[0]), seen_in(story, before[1]))
+        compared["operators"] = reported
+    missing = () if suites or not seen_in(story, nightly_sha - 1) else ("operators",)
+    state = TargetState(ABOUT, sha(nightly_sha), suites, mainline=True, missing_suites=missing)
     return Findings(state, compared)
 
 
 def shown(changes: RegressionChanges) -> str:
     """Return news in short: `+` began, `✓` well again, `?` gone; many at once as a number."""
-    marks = (("+", changes.began), ("✓", changes.well), ("?", changes.gone))
-    told = [
+    marks = (("+", changes.began), ("✓", changes.well), ("?", changes.removed))
+    reported = [
         f"{mark}{len(one.tests)} at once" if one.mass else " ".join(f"{mark}{test}" for test in one.tests)
         for mark, regressions in marks
         for one in regressions
     ]
-    return " ".join(told)
+    return " ".join(reported)
 
 
-def told_of(story: Story, nights: Collection[int] = ()) -> list[str]:
+def messages_of(story: Story, nightly_runs: Collection[int] = ()) -> list[str]:
     """Return the news of each night, all of them judged in order, or those named in theirs."""
-    known, told = KnownRegressions(), []
-    for night in nights or range(1, len(next(iter(story.values()))) + 1):
-        known, changes = judge(findings_of(story, night), known, float(night))
-        told.append(shown(changes))
-    return told
+    known, reported = KnownRegressions(), []
+    for nightly_sha in nightly_runs or range(1, len(next(iter(story.values()))) + 1):
+        known, changes = judge(findings_of(story, nightly_sha), known, float(nightly_sha))
+        reported.append(shown(changes))
+    return reported
 
 
 @pytest.mark.parametrize(
-    ("story", "told"),
+    ("story", "reported"),
     [
         pytest.param({"a": "PPPP", "b": "FFFF"}, ["", "", "", ""], id="nothing changes"),
         pytest.param({"a": "PFPP", "b": "PPFP"}, ["", "", "", ""], id="a single failure is no news"),
@@ -102,29 +102,29 @@ def told_of(story: Story, nights: Collection[int] = ()) -> list[str]:
         pytest.param({"a": "FFFP", "b": "PPPP"}, ["", "", "", ""], id="what always failed is no news, nor its end"),
     ],
 )
-def test_people_are_told_once_of_what_began_and_once_of_how_it_ended(story: Story, told: list[str]) -> None:
-    assert told_of(story) == told
+def test_people_are_told_once_of_what_began_and_once_of_how_it_ended(story: Story, reported: list[str]) -> None:
+    assert messages_of(story) == reported
 
 
 def masses(good: int = 70, **stories: str) -> dict[str, str]:
     """Return a story of 30 tests each, beside some that are always well."""
-    nights = len(next(iter(stories.values())))
+    nightly_runs = len(next(iter(stories.values())))
     many = {f"{name}::{n}": story for name, story in stories.items() for n in range(30)}
-    return many | {f"ok::{n}": "P" * nights for n in range(good)}
+    return many | {f"ok::{n}": "P" * nightly_runs for n in range(good)}
 
 
 def test_a_mass_of_failures_is_told_at_once_and_as_one() -> None:
-    assert told_of(masses(a="PFFP")) == ["", "+30 at once", "", "✓30 at once"]
+    assert messages_of(masses(a="PFFP")) == ["", "+30 at once", "", "✓30 at once"]
 
 
 def test_beside_a_mass_of_one_suite_nothing_of_it_is_called_confirmed() -> None:
     story = masses(a="PPFFF") | {"single": "PFFFF"}
-    assert told_of(story) == ["", "", "+30 at once", "", ""]
+    assert messages_of(story) == ["", "", "+30 at once", "", ""]
 
 
 def test_what_is_left_of_a_mass_are_tests_like_others() -> None:
     story = masses(a="PFPP") | {f"left::{n}": "PFFP" for n in range(2)}
-    assert told_of(story) == ["", "+32 at once", "✓30 at once", "✓left::0 ✓left::1"]
+    assert messages_of(story) == ["", "+32 at once", "✓30 at once", "✓left::0 ✓left::1"]
 
 
 def test_a_test_that_was_renamed_is_still_the_same() -> None:
@@ -132,12 +132,14 @@ def test_a_test_that_was_renamed_is_still_the_same() -> None:
     story = dict.fromkeys(bad, "PFF--") | dict.fromkeys(good, "PPP--")
     story |= {test.replace("tests/", "tests/moved/"): "---FP" if test in bad else "---PP" for test in story}
     moved = "✓tests/moved/a.py::test ✓tests/moved/b.py::test"
-    assert told_of(story) == ["", "", "+tests/a.py::test +tests/b.py::test", "", moved]
+    assert messages_of(story) == ["", "", "+tests/a.py::test +tests/b.py::test", "", moved]
 
 
 def test_a_file_that_is_collected_again_is_well_again() -> None:
     story = {"a.py": "-EE-", "a.py::test": "P--P", "b.py::test": "PPPP"}
-    known = KnownRegressions(sha(3), 3.0, told=True, failing=(Regression("operators", sha(2), sha(1), "", ("a.py",)),))
+    known = KnownRegressions(
+        sha(3), 3.0, reported=True, failing=(Regression("operators", sha(2), sha(1), "", ("a.py",)),)
+    )
     _, changes = judge(findings_of(story, 4), known, 4.0)
     assert shown(changes) == "✓a.py"
 
@@ -160,7 +162,7 @@ def test_since_when_and_what_changed_meanwhile_is_kept() -> None:
 
 
 def test_a_night_that_is_judged_again_says_nothing_twice() -> None:
-    assert told_of({"a": "PFFP", "b": "PPPP"}, [1, 2, 3, 3, 3, 4, 4]) == ["", "", "+a", "", "", "✓a", ""]
+    assert messages_of({"a": "PFFP", "b": "PPPP"}, [1, 2, 3, 3, 3, 4, 4]) == ["", "", "+a", "", "", "✓a", ""]
 
 
 def test_what_comes_late_waits_for_the_next_night_if_people_had_their_message_and_not_otherwise() -> None:

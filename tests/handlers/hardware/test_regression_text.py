@@ -54,13 +54,13 @@ def test_a_mass_is_one_line_and_nothing_of_it_is_called_confirmed() -> None:
     mass = (many(120, mass=True),)
     news = news_of(found(), RegressionChanges(began=mass), mass)
     assert news.title == f"120 tests fail at once on example-lab/hexagon-v73 at nightly commit {SHA[:7]}"
-    told = "120 tests fail at once, since bbbbbbb; probably one cause, so none of them is confirmed"
-    assert news.items == (NewsItem("operators", told, RANGE),)
+    reply_text = "120 tests fail at once, since bbbbbbb; probably one cause, so none of them is confirmed"
+    assert news.items == (NewsItem("operators", reply_text, RANGE),)
     assert (news.more, news.notes) == (0, ())
 
 
 def test_what_ended_is_told_with_what_is_left() -> None:
-    changes = RegressionChanges(well=(some("a.py::a"), many(30)), gone=(some("a.py::c"),))
+    changes = RegressionChanges(well=(some("a.py::a"), many(30)), removed=(some("a.py::c"),))
     news = news_of(found(), changes, (some("a.py::b"),))
     where = f"on example-lab/hexagon-v73 at nightly commit {SHA[:7]}"
     assert news.title == f"31 tests recovered, 1 failing test was removed {where}"

@@ -18,7 +18,7 @@ from bot.effects.remember import StoreRecord
 from bot.engine.processor import PlannedEffects
 from bot.news.effects import PostMessage
 from bot.plan.effect import Effect
-from bot.results.deliveries import CHECK_DUE, CheckDue
+from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from bot.results.model import Detail, Seen, Status
 from handlers.hardware import regressions
 from handlers.hardware.regression_state import KnownRegressions, Regression
@@ -48,9 +48,9 @@ async def labs(tmp_path: Path) -> AsyncIterator[Labs]:
 
 async def planned(labs: Labs, sha: str, *, later: float = 0.0, **values: Any) -> PlannedEffects:
     """Return what is planned when the check of a commit comes due, so many seconds later."""
-    due = replace(CheckDue(ABOUT.lab, ABOUT.target, sha, revision=1, over=True), **values)
-    body = CHECK_DUE.body(Repository(labs.world.repository.id, FULL_NAME, None), due)
-    delivery = Delivery("check:1", CHECK_DUE.name, Payload(body), AT + later)
+    pending = replace(CheckEvent(ABOUT.lab, ABOUT.target, sha, revision=1, over=True), **values)
+    body = CHECK_EVENT.body(Repository(labs.world.repository.id, FULL_NAME, None), pending)
+    delivery = Delivery("check:1", CHECK_EVENT.name, Payload(body), AT + later)
     return await labs.world.pipeline.plan(delivery, NAME, "check:1")
 
 
@@ -91,8 +91,8 @@ async def test_where_nothing_fails_and_nothing_failed_nobody_is_asked(labs: Labs
     plan = await planned(labs, sha)
     assert ([effect.effect["kind"] for effect in plan.effects], plan.why) == (["StoreRecord"], NOTHING_FAILS)
     assert asked(labs) == []
-    # Looked at again, it is still the night about which people had a message.
-    known = KnownRegressions(sha, AT, told=True)
+    # LastScans at again, it is still the night about which people had a message.
+    known = KnownRegressions(sha, AT, reported=True)
     await labs.world.records.put(REGRESSIONS.of(labs.world.repository.id, ABOUT.lab, ABOUT.target), known)
     assert (await planned(labs, sha)).effects == ()
 
@@ -128,19 +128,19 @@ async def test_a_target_that_app_yaml_has_no_more_is_not_judged(labs: Labs) -> N
 
 
 @pytest.mark.parametrize(
-    ("known", "kept", "why"),
+    ("known", "remaining", "why"),
     [
-        (KnownRegressions(SHA, AT, told=True, failing=BROKEN), (), ALREADY_REPORTED),
+        (KnownRegressions(SHA, AT, reported=True, failing=BROKEN), (), ALREADY_REPORTED),
         (KnownRegressions(SHA, AT, failing=BROKEN), (), NO_NEWS),
         (KnownRegressions("0" * 40, AT, failing=BROKEN), (StoreRecord,), NO_NEWS),
     ],
 )
-def test_what_people_know_is_no_news(known: KnownRegressions, kept: tuple[type[Effect], ...], why: str) -> None:
+def test_what_people_know_is_no_news(known: KnownRegressions, remaining: tuple[type[Effect], ...], why: str) -> None:
     suite = a_suite({TILE: Detail()})
     plan = decide_regressions(
         findings((suite, replace(compared(confirmed=[TILE]), good=BASE))), known, AT, ("slack",), KEY
     )
-    assert (tuple(map(type, plan.effects)), plan.why) == (kept, why)
+    assert (tuple(map(type, plan.effects)), plan.why) == (remaining, why)
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_what_people_know_is_no_news(known: KnownRegressions, kept: tuple[type[E
 def test_only_what_begins_is_told_where_a_person_closed_the_issue(known: KnownRegressions, begins: bool) -> None:
     suite = a_suite({TILE: Detail()}) if begins else a_suite(seen={TILE: Seen(Status.PASSED)})
     found = findings((suite, replace(compared(confirmed=[TILE] if begins else []), good=BASE)))
-    _, keep = decide_regressions(found, known, AT, ("issue",), KEY).effects
-    assert isinstance(keep, EnsureIssue)
-    assert (keep.begins, keep.as_of) == (begins, AT)
+    _, ensure = decide_regressions(found, known, AT, ("issue",), KEY).effects
+    assert isinstance(ensure, EnsureIssue)
+    assert (ensure.begins, ensure.as_of) == (begins, AT)
 
 
 def test_a_night_is_remembered_before_it_is_told() -> None:
@@ -163,6 +163,6 @@ def test_a_night_is_remembered_before_it_is_told() -> None:
     assert isinstance(slack, PostMessage)
     assert remember.stored is not None
     known = REGRESSIONS.load(remember.key, remember.stored.value, remember.stored.version)
-    assert (remember.key, known.night, known.told) == (KEY.name, SHA, True)
+    assert (remember.key, known.nightly_sha, known.reported) == (KEY.name, SHA, True)
     assert (discord.place, slack.place, discord.key) == ("discord", "slack", slack.key)
     assert decide_regressions(found, known, AT, ("discord", "slack"), KEY).effects == ()

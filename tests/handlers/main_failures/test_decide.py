@@ -159,12 +159,12 @@ HISTORIES: dict[str, list[Step]] = {
 def test_each_change_is_news_once(history: str) -> None:
     known: Known | None = None
     for number, (seen, news) in enumerate(HISTORIES[history]):
-        change = decide(known, look(seen, number * HOUR), ["*pu", "lint", "nightly", "ci/*", "hardware/*"])
-        assert told(change) == news, (number, seen)
+        change = decide(known, scan(seen, number * HOUR), ["*pu", "lint", "nightly", "ci/*", "hardware/*"])
+        assert message(change) == news, (number, seen)
         known = change.known
 
 
-def look(seen: str, at: float) -> BranchScan:
+def scan(seen: str, at: float) -> BranchScan:
     """Return the look that a line describes."""
     rows = [row.split() for row in seen.split(" | ")] if seen else []
     signals = [[Signal(word[:-1], State.MISSING, RESULTS[word[-1]]) for word in words] for _, *words in rows]
@@ -175,28 +175,28 @@ def commit(letter: str) -> Commit:
     return Commit(letter * 40, f"The commit {letter}", "")
 
 
-def told(change: Change) -> str:
+def message(change: Change) -> str:
     """Return the news of a change in a few words."""
     lines = [f"{one.name} broke at {one.sha[0]}" for one in change.began]
     for one in change.recovered:
         after = f", {one.commits} after {one.failure.sha[0]}" if one.commits is not None else ""
         lines.append(f"{one.failure.name} well at {one.commit.sha[0]}{after}")
-    return ", ".join([*lines, *(f"{one.name} gone" for one in change.gone)])
+    return ", ".join([*lines, *(f"{one.name} gone" for one in change.removed)])
 
 
 def test_what_is_no_longer_reported_is_told_a_day_later_and_then_forgotten() -> None:
     """A job that was removed would keep an issue open for ever; one that is late must not be taken for it."""
-    known = decide(Known(), look("B cpu- | A cpu+", 0), ["*"]).known
-    pending = decide(known, look("D | C cpu~", REMOVED_AFTER - HOUR), ["*"])
-    missing = decide(pending.known, look("F lint+ | E lint+", 5 * REMOVED_AFTER), ["*"])
-    back = decide(missing.known, look("G cpu~ | F lint+", 5 * REMOVED_AFTER + HOUR), ["*"])
-    again = decide(back.known, look("F lint+ | E lint+", 7 * REMOVED_AFTER), ["*"])
-    still = decide(again.known, look("F lint+ | E lint+", 8 * REMOVED_AFTER - 1), ["*"])
-    gone = decide(still.known, look("F lint+ | E lint+", 8 * REMOVED_AFTER), ["*"])
-    after = decide(gone.known, look("G lint+ | F lint+", 9 * REMOVED_AFTER), ["*"])
-    changes = (pending, missing, back, again, still, gone, after)
-    assert [told(change) for change in changes] == ["", "", "", "", "", "cpu gone", ""]
-    assert gone.known.failing == {}
+    known = decide(Known(), scan("B cpu- | A cpu+", 0), ["*"]).known
+    pending = decide(known, scan("D | C cpu~", REMOVED_AFTER - HOUR), ["*"])
+    missing = decide(pending.known, scan("F lint+ | E lint+", 5 * REMOVED_AFTER), ["*"])
+    back = decide(missing.known, scan("G cpu~ | F lint+", 5 * REMOVED_AFTER + HOUR), ["*"])
+    again = decide(back.known, scan("F lint+ | E lint+", 7 * REMOVED_AFTER), ["*"])
+    still = decide(again.known, scan("F lint+ | E lint+", 8 * REMOVED_AFTER - 1), ["*"])
+    removed = decide(still.known, scan("F lint+ | E lint+", 8 * REMOVED_AFTER), ["*"])
+    after = decide(removed.known, scan("G lint+ | F lint+", 9 * REMOVED_AFTER), ["*"])
+    changes = (pending, missing, back, again, still, removed, after)
+    assert [message(change) for change in changes] == ["", "", "", "", "", "cpu gone", ""]
+    assert removed.known.failing == {}
 
 
 def test_what_is_known_is_bounded_by_the_commits_of_a_look() -> None:
@@ -204,7 +204,7 @@ def test_what_is_known_is_bounded_by_the_commits_of_a_look() -> None:
     for number in range(26):
         letters = [chr(ord("A") + n) for n in range(number, max(-1, number - 10), -1)]
         seen = " | ".join(f"{letter} cpu{'-' if ord(letter) % 2 else '+'}" for letter in letters)
-        known = decide(known, look(seen, number * HOUR), ["*"]).known
+        known = decide(known, scan(seen, number * HOUR), ["*"]).known
     assert known is not None
     assert len(known.seen) == 5
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bot.engine.processor import Announce
-from handlers.main_failures.effects import NEXT_SCAN, SCAN_DUE, NextScan, RequestScan
+from handlers.main_failures.effects import NEXT_SCAN, SCAN_EVENT, NextScan, RequestScan
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 AT, WAIT = 1_772_859_600.0, 180.0
@@ -61,7 +61,7 @@ async def test_a_look_is_a_delivery_of_our_own_that_waits_and_runs_beside_no_oth
         "scan": {"branch": "release/1.0", "at": int(AT + WAIT), "asked": "first"},
     }
     lock = f"alarms:{number}:release/1.0"
-    assert came(world) == [(f"scan:{number}:release/1.0:first", SCAN_DUE.name, body, lock, AT + WAIT)]
+    assert came(world) == [(f"scan:{number}:release/1.0:first", SCAN_EVENT.name, body, lock, AT + WAIT)]
 
 
 async def test_who_asks_while_one_waits_has_asked_for_that_one(world: World) -> None:

@@ -19,9 +19,9 @@ from bot.effects.issues import EnsureIssue
 from bot.effects.remember import StoreRecord
 from bot.github.refs import Commit
 from bot.news.effects import PostMessage
-from bot.timers.timers import TIMER_DUE, TimerDue
+from bot.timers.timers import TIMER_EVENT, TimerEvent
 from handlers.main_failures.decide import Change, Failure, Known, Recovery
-from handlers.main_failures.effects import SCAN_DUE, NextScan, RequestScan, ScanDue, is_scan_pending
+from handlers.main_failures.effects import SCAN_EVENT, NextScan, RequestScan, ScanEvent, is_scan_pending
 from handlers.main_failures.handler import (
     FAILURES,
     NAME,
@@ -118,12 +118,16 @@ async def test_what_is_no_hint_ends_when_it_is_routed_and_what_cannot_be_read_fa
             await world.pipeline.handlers_for(delivery("status", body, world.repository.id))
             for body in (status("failure", "main", context="lint"), status("failure", "main"), {"state": "failure"})
         ]
-    hints = ("main-failures-triggers",)
-    assert [(routing.handlers, routing.reason) for routing in routed] == [(hints, ""), ((), NOT_ACCEPTED), (hints, "")]
+    triggers = ("main-failures-triggers",)
+    assert [(routing.handlers, routing.reason) for routing in routed] == [
+        (triggers, ""),
+        ((), NOT_ACCEPTED),
+        (triggers, ""),
+    ]
 
 
 @pytest.mark.parametrize(
-    ("record", "at", "due"),
+    ("record", "at", "scan_at"),
     [
         (None, 100.0, False),
         (NextScan(99.0), 100.0, False),
@@ -133,8 +137,8 @@ async def test_what_is_no_hint_ends_when_it_is_routed_and_what_cannot_be_read_fa
         (NextScan(161.0), 100.0, False),
     ],
 )
-def test_a_look_that_is_still_to_come_will_see_it(record: NextScan | None, at: float, due: bool) -> None:
-    assert is_scan_pending(record, at, wait=60.0) is due
+def test_a_look_that_is_still_to_come_will_see_it(record: NextScan | None, at: float, scan_at: bool) -> None:
+    assert is_scan_pending(record, at, wait=60.0) is scan_at
 
 
 BROKEN = Failure("lint", "a" * 40, "Break it", "failure", "", 0.0)
@@ -147,11 +151,11 @@ EVERYWHERE = MainFailures(to=("discord", "slack", "issue"))
 
 def test_news_is_remembered_before_it_is_told() -> None:
     found = plan(Change((BROKEN,), (), (), FAILING), "main", KEY, EVERYWHERE, None, AT)
-    remember, *told = found.effects
-    assert [type(effect) for effect in told] == [PostMessage, PostMessage, EnsureIssue]
-    assert isinstance(told[-1], EnsureIssue)
-    assert told[-1].as_of == AT
-    assert remember == StoreRecord.of(KEY, replace(FAILING, news=told[-1].news_key, told_at=AT))
+    remember, *reply_text = found.effects
+    assert [type(effect) for effect in reply_text] == [PostMessage, PostMessage, EnsureIssue]
+    assert isinstance(reply_text[-1], EnsureIssue)
+    assert reply_text[-1].as_of == AT
+    assert remember == StoreRecord.of(KEY, replace(FAILING, news=reply_text[-1].news_key, reported_at=AT))
     assert found.why == "1 check began to fail on main at aaaaaaa"
 
 
@@ -171,8 +175,10 @@ def test_without_news_nobody_is_told() -> None:
 
 
 def test_news_is_in_order_even_where_a_clock_was_put_back() -> None:
-    told = replace(FAILING, told_at=AT + 100)
-    *_, issue = plan(Change((), (WELL,), (), replace(told, failing={})), "main", KEY, EVERYWHERE, told, AT).effects
+    reply_text = replace(FAILING, reported_at=AT + 100)
+    *_, issue = plan(
+        Change((), (WELL,), (), replace(reply_text, failing={})), "main", KEY, EVERYWHERE, reply_text, AT
+    ).effects
     assert isinstance(issue, EnsureIssue)
     assert issue.as_of > AT + 100
 
@@ -191,19 +197,19 @@ def test_the_same_news_has_one_name_whenever_it_is_found() -> None:
     assert not set(first) & set(targets(Change((), (), (BROKEN,), FAILING)))
 
 
-async def sweep_and_look(world: World, guid: str) -> list[str]:
+async def sweep_and_scan(world: World, guid: str) -> list[str]:
     """Let a sweep ask for looks and make those that are no longer watched for; return which branches they are of."""
-    body = TIMER_DUE.body(Repository(world.repository.id, FULL_NAME, None), TimerDue(NAME, guid, 7200))
-    swept = Delivery(guid, TIMER_DUE.name, Payload(body), 7200.0)
+    body = TIMER_EVENT.body(Repository(world.repository.id, FULL_NAME, None), TimerEvent(NAME, guid, 7200))
+    swept = Delivery(guid, TIMER_EVENT.name, Payload(body), 7200.0)
     effects = [CODEC.decode(planned.effect) for planned in (await world.pipeline.plan(swept, NAME, guid)).effects]
     asked = [effect.branch for effect in effects if isinstance(effect, RequestScan)]
     for effect in effects:
         if isinstance(effect, StoreRecord):
             await world.apply_alone(effect)
     for branch in asked[1:]:
-        body = SCAN_DUE.body(Repository(world.repository.id, FULL_NAME, None), ScanDue(branch, 7200))
-        look = Delivery(f"{guid}:{branch}", SCAN_DUE.name, Payload(body), 7200.0)
-        for planned in (await world.pipeline.plan(look, f"{NAME}-look", look.guid)).effects:
+        body = SCAN_EVENT.body(Repository(world.repository.id, FULL_NAME, None), ScanEvent(branch, 7200))
+        scan = Delivery(f"{guid}:{branch}", SCAN_EVENT.name, Payload(body), 7200.0)
+        for planned in (await world.pipeline.plan(scan, f"{NAME}-look", scan.guid)).effects:
             await world.apply_alone(CODEC.decode(planned.effect))
     return asked
 
@@ -219,11 +225,11 @@ async def test_a_branch_that_is_not_watched_any_more_has_its_issue_closed_and_is
             "PATCH", "/repos/{owner}/{repo}/issues/{issue_number}", status=403, message="Not accessible"
         )
         with pytest.raises(BadRequest):
-            await sweep_and_look(world, "first")
+            await sweep_and_scan(world, "first")
         assert (refused.hits, issue.state) == (1, "open")
-        assert await sweep_and_look(world, "second") == ["main", "release"]
+        assert await sweep_and_scan(world, "second") == ["main", "release"]
         assert issue.state == "closed"
         assert issue.comments[-1].body.endswith("`release` is not watched any more")
         assert await world.records.get(FAILURES.of(number, "release")) is None
-        assert await sweep_and_look(world, "third") == ["main"]
+        assert await sweep_and_scan(world, "third") == ["main"]
         assert await world.records.get(WATCHED_BRANCHES.of(number)) == WatchedBranches(("main",))

@@ -24,10 +24,10 @@ def failure(name: str, sha: str = A, title: str = "Break it", says: str = "3 tes
 def change(
     began: tuple[Failure, ...] = (),
     recovered: tuple[Recovery, ...] = (),
-    gone: tuple[Failure, ...] = (),
+    removed: tuple[Failure, ...] = (),
     still: tuple[Failure, ...] = (),
 ) -> Change:
-    return Change(began, recovered, gone, Known({one.name: one for one in (*began, *still)}))
+    return Change(began, recovered, removed, Known({one.name: one for one in (*began, *still)}))
 
 
 def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
@@ -76,7 +76,7 @@ def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
             False,
         ),
         (
-            change(gone=(failure("cpu"),)),
+            change(removed=(failure("cpu"),)),
             "1 check on main: failed, and no longer reported",
             [NewsItem("cpu", "not reported on the newest commits; it was first seen failing at abc1234 Break it")],
             [],

@@ -179,13 +179,13 @@ async def test_of_two_that_begin_to_wait_in_the_same_instant_the_timer_looks_at_
 
 async def test_a_worker_that_was_frozen_brings_back_no_merge_that_was_called_off(world: World) -> None:
     pull = ready(world)
-    keep, cancel = (
+    store, cancel = (
         StorePendingMerge(pull.number, pending(pull)),
         StorePendingMerge(pull.number, said_at="2026-11-20T05:00:01Z"),
     )
-    assert await applied(world, keep) == f"the merge of {pull.head_sha[:7]} waits"
+    assert await applied(world, store) == f"the merge of {pull.head_sha[:7]} waits"
     assert await applied(world, cancel) == "no merge waits"
-    assert await applied(world, keep) == "what was said later stands"
+    assert await applied(world, store) == "what was said later stands"
     assert await waiting(world.records, world.repository.id) == []
     again = StorePendingMerge(pull.number, pending(pull, asked_at="2026-11-20T05:00:02Z"))
     assert await applied(world, again) == f"the merge of {pull.head_sha[:7]} waits"
@@ -197,7 +197,7 @@ PENDING = MergeRequest(PendingMerge("a" * 40, "main", Person(2, "hubot", False),
 
 
 @pytest.mark.parametrize(
-    ("kept", "wished", "moment", "stands"),
+    ("remaining", "wanted", "moment", "stands"),
     [
         (None, True, "05", True),
         (PENDING, True, "05", True),
@@ -209,11 +209,11 @@ PENDING = MergeRequest(PendingMerge("a" * 40, "main", Person(2, "hubot", False),
         (PENDING, False, "", True),
     ],
 )
-def test_what_was_said_last_stands(kept: MergeRequest | None, wished: bool, moment: str, stands: bool) -> None:
+def test_what_was_said_last_stands(remaining: MergeRequest | None, wanted: bool, moment: str, stands: bool) -> None:
     asked = (
-        PendingMerge("a" * 40, "main", Person(2, "hubot", False), "https://github.example", moment) if wished else None
+        PendingMerge("a" * 40, "main", Person(2, "hubot", False), "https://github.example", moment) if wanted else None
     )
-    assert (request_after(kept, asked, moment) is not None) is stands
+    assert (request_after(remaining, asked, moment) is not None) is stands
 
 
 def test_what_is_in_the_queue_is_known_to_be_there_also_after_it_was_called_off() -> None:
@@ -248,9 +248,9 @@ async def test_a_label_that_somebody_takes_off_at_the_same_moment_is_off(world: 
     pull = world.open()
     pull.label("hubot", "ready")
     held = world.github.faults.pause("DELETE", ONE_LABEL, when="before")
-    taking = asyncio.create_task(applied(world, EnsureLabel(pull.number, "ready", on=False)))
+    applying = asyncio.create_task(applied(world, EnsureLabel(pull.number, "ready", on=False)))
     await held.reached.wait()
     pull.unlabel("hubot", "ready")
     held.resume()
-    assert await taking == "took the label ready off"
+    assert await applying == "took the label ready off"
     assert pull.labels == []

@@ -12,10 +12,10 @@ from bot.core.events import Delivery, Person, Repository
 from bot.core.payload import Payload
 from bot.engine.database import Database
 from bot.engine.records import Records
-from handlers.merge.pending import REFRESH_DUE, PendingMerge, RefreshDue, next_refresh, note_refresh
+from handlers.merge.pending import REFRESH_EVENT, PendingMerge, RefreshEvent, next_refresh, note_refresh
 
 REPOSITORY = Repository(7, "octocat/compiler", 5)
-WISH = PendingMerge(
+PENDING_MERGE = PendingMerge(
     "a" * 40, "main", Person(2, "hubot", False), "https://github.example/octocat/compiler/pull/1", "2026-11-20"
 )
 
@@ -30,45 +30,45 @@ async def records(tmp_path: Path) -> AsyncIterator[Records]:
 
 async def begin(records: Records, *, number: int = 1) -> str:
     """Let the next look begin, and return its GUID."""
-    due = await next_refresh(records, REPOSITORY, number)
-    return await note(records, due)
+    pending = await next_refresh(records, REPOSITORY, number)
+    return await note(records, pending)
 
 
-async def note(records: Records, due: RefreshDue) -> str:
+async def note(records: Records, pending: RefreshEvent) -> str:
     """Note that a refresh begins, and return its GUID."""
-    guid = REFRESH_DUE.guid(REPOSITORY.id, due)
-    body = Payload(REFRESH_DUE.body(REPOSITORY, due))
-    await note_refresh(records, Delivery(guid, REFRESH_DUE.name, body, 0.0))
+    guid = REFRESH_EVENT.guid(REPOSITORY.id, pending)
+    body = Payload(REFRESH_EVENT.body(REPOSITORY, pending))
+    await note_refresh(records, Delivery(guid, REFRESH_EVENT.name, body, 0.0))
     return guid
 
 
-async def following(records: Records, number: int = 1) -> str:
+async def next_refresh_of(records: Records, number: int = 1) -> str:
     """Return the GUID of the next refresh that has not begun."""
-    return REFRESH_DUE.guid(REPOSITORY.id, await next_refresh(records, REPOSITORY, number))
+    return REFRESH_EVENT.guid(REPOSITORY.id, await next_refresh(records, REPOSITORY, number))
 
 
 async def test_a_look_is_handled_in_order_with_its_pull_request_and_as_its_installation(records: Records) -> None:
-    guid, event, body, lock = REFRESH_DUE.announcement(REPOSITORY, await next_refresh(records, REPOSITORY, 1))
+    guid, event, body, lock = REFRESH_EVENT.announcement(REPOSITORY, await next_refresh(records, REPOSITORY, 1))
     assert (guid, event, lock) == ("merge:7#1:0", "nightjar.merge", "pr:7#1")
     assert Repository.of(Payload(json.loads(body))) == REPOSITORY
 
 
 async def test_whoever_asks_before_a_look_begins_asks_for_the_same_and_later_for_the_next(records: Records) -> None:
-    asked = [await following(records) for _ in range(3)]
+    asked = [await next_refresh_of(records) for _ in range(3)]
     assert asked == ["merge:7#1:0"] * 3
     assert await begin(records) == "merge:7#1:0"
-    assert await following(records) == "merge:7#1:1"
-    assert await following(records, 2) == "merge:7#2:0", "each pull request counts for itself"
+    assert await next_refresh_of(records) == "merge:7#1:1"
+    assert await next_refresh_of(records, 2) == "merge:7#2:0", "each pull request counts for itself"
 
 
 async def test_a_look_that_is_replayed_takes_no_number_back(records: Records) -> None:
-    due = await next_refresh(records, REPOSITORY, 1)
+    pending = await next_refresh(records, REPOSITORY, 1)
     for _ in range(3):
         await begin(records)
-    await note(records, due)
-    assert await following(records) == "merge:7#1:3"
+    await note(records, pending)
+    assert await next_refresh_of(records) == "merge:7#1:3"
 
 
 async def test_other_deliveries_are_passed_over(records: Records) -> None:
     await note_refresh(records, Delivery("guid", "status", Payload({}), 0.0))
-    assert await following(records) == "merge:7#1:0"
+    assert await next_refresh_of(records) == "merge:7#1:0"

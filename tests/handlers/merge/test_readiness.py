@@ -104,8 +104,8 @@ def test_every_reason_is_told_at_once_and_what_only_a_person_can_cure_comes_firs
         signals=(Signal("cpu/pr-head", State.RED),),
         reviews=(review(state=CHANGES_REQUESTED),),
     )
-    told = kinds(merge_state, required=("*/pr-head",), hold_labels=("hold", "wip"))
-    assert told == ["method", "draft", "conflicts", "held", "held", "objection", "check", "check", "approval"]
+    message = kinds(merge_state, required=("*/pr-head",), hold_labels=("hold", "wip"))
+    assert message == ["method", "draft", "conflicts", "held", "held", "objection", "check", "check", "approval"]
 
 
 def test_of_a_closed_one_nothing_else_is_told() -> None:
@@ -232,9 +232,9 @@ def test_what_is_required_has_to_be_green_and_nothing_else_matters(
     TVM #18780, #14618: lists of jobs in the code went stale. Since December 2022 a job that nobody ran any more was
     expected, so that nothing could be merged.
     """
-    told = why(replace(READY, rules=BranchRules(required=required), signals=tuple(signals)), required=patterns)
-    assert len(told) == len(expected), told
-    assert all(text.startswith(start) for text, start in zip(told, expected, strict=True)), told
+    message = why(replace(READY, rules=BranchRules(required=required), signals=tuple(signals)), required=patterns)
+    assert len(message) == len(expected), message
+    assert all(text.startswith(start) for text, start in zip(message, expected, strict=True)), message
 
 
 def test_a_check_that_never_comes_is_told_with_who_requires_it() -> None:
@@ -275,9 +275,9 @@ def test_where_nothing_that_ci_reports_is_required_all_of_it_is_and_there_must_b
         signals=tuple(signals),
         own_contexts=frozenset({"ci/skip"}),
     )
-    told = why(merge_state)
-    assert len(told) == len(expected), told
-    assert all(text.startswith(start) for text, start in zip(told, expected, strict=True)), told
+    message = why(merge_state)
+    assert len(message) == len(expected), message
+    assert all(text.startswith(start) for text, start in zip(message, expected, strict=True)), message
 
 
 @pytest.mark.parametrize(
@@ -291,9 +291,9 @@ def test_where_nothing_that_ci_reports_is_required_all_of_it_is_and_there_must_b
 )
 def test_a_pattern_needs_every_name_that_it_stands_for(signals: list[Signal], expected: list[str]) -> None:
     before = (Expected("*/pr-head", (CPU, "gpu/pr-head"), OLD),)
-    told = why(replace(READY, signals=tuple(signals), expected=before), required=("*/pr-head",))
-    assert len(told) == len(expected), told
-    assert all(text.startswith(start) for text, start in zip(told, expected, strict=True)), told
+    message = why(replace(READY, signals=tuple(signals), expected=before), required=("*/pr-head",))
+    assert len(message) == len(expected), message
+    assert all(text.startswith(start) for text, start in zip(message, expected, strict=True)), message
 
 
 def test_a_failure_is_linked_and_how_to_run_it_again_is_told_where_that_can_be_asked_for() -> None:
@@ -306,8 +306,8 @@ def test_a_failure_is_linked_and_how_to_run_it_again_is_told_where_that_can_be_a
 def test_what_comes_from_outside_is_shown_as_code_and_links_nowhere_else() -> None:
     hostile = Signal("x](https://evil.example) @octocat `", RED, url="javascript:alert(1)")
     merge_state = replace(READY, labels=("@octocat",), signals=(hostile,))
-    told = why(merge_state, required=("*",), hold_labels=("@octocat",))
-    assert told == [
+    message = why(merge_state, required=("*",), hold_labels=("@octocat",))
+    assert message == [
         "It has the label `@octocat`. Remove the label first.",
         "`` x](https://evil.example) @octocat ` `` failed on `aaaaaaa`. I can't restart it: it comes from a CI that "
         "I don't control.",

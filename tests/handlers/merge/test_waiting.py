@@ -13,14 +13,16 @@ from bot.core.events import Delivery, Person, PullRequest
 from bot.core.payload import Payload
 from handlers.merge.pending import PendingMerge
 from handlers.merge.readiness import BlockerKind, MergeBlocker, MergeState
-from handlers.merge.waiting import PendingMergeVerdict, decide_pending_merge, is_a_hint, may_matter
+from handlers.merge.waiting import PendingMergeVerdict, decide_pending_merge, is_trigger, may_matter
 
 HEAD, OTHER = "a" * 40, "b" * 40
 HUBOT = Person(2, "hubot", False)
 PULL = PullRequest(
     number=12, head_sha=HEAD, base_ref="main", author=HUBOT, title="", body="", draft=False, is_open=True, updated_at=""
 )
-WISH = PendingMerge(HEAD, "main", HUBOT, "https://github.example/octocat/compiler/pull/12", "2026-11-20T05:00:00Z")
+PENDING_MERGE = PendingMerge(
+    HEAD, "main", HUBOT, "https://github.example/octocat/compiler/pull/12", "2026-11-20T05:00:00Z"
+)
 CHECK, APPROVAL = MergeBlocker(BlockerKind.CHECK, "a check"), MergeBlocker(BlockerKind.APPROVAL, "an approval")
 DRAFT, CLOSED = MergeBlocker(BlockerKind.DRAFT, "a draft"), MergeBlocker(BlockerKind.CLOSED, "closed")
 
@@ -49,7 +51,7 @@ def test_what_becomes_of_a_merge_that_waits(
     pull: dict[str, Any], found: list[MergeBlocker], verdict: PendingMergeVerdict, words: str
 ) -> None:
     merge_state = MergeState(replace(PULL, **pull), merged=False, mergeable=True)
-    decision = decide_pending_merge(WISH, merge_state, found)
+    decision = decide_pending_merge(PENDING_MERGE, merge_state, found)
     assert decision.verdict is verdict
     assert words in decision.why
     assert bool(decision.why) is bool(words)
@@ -76,7 +78,7 @@ GREEN, PENDING, RED = {"state": "success"}, {"state": "pending"}, {"state": "fai
 def test_what_makes_nothing_green_is_no_hint_unless_a_label_may_have_to_go(
     event: str, payload: dict[str, Any], keys: str, expected: bool
 ) -> None:
-    assert is_a_hint(Delivery("guid", event, Payload(payload), 0.0), config(keys)) is expected
+    assert is_trigger(Delivery("guid", event, Payload(payload), 0.0), config(keys)) is expected
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from bot.core.events import Delivery
 from bot.core.payload import Payload
 from bot.engine.records import Records, StoredValue
 from bot.github.contents import Found
-from bot.github.in_force import REPOSITORY_FILE, kept_of, read_found
+from bot.github.in_force import REPOSITORY_FILE, read_found, stored_file_of
 from handlers.repository_file.handler import may_touch, pushed_at
 from sandbox.model.pulls import PullRequest
 from tests.handlers.driver import FULL_NAME, World, a_world
@@ -26,7 +26,7 @@ FILE = ".github/nightjar.yaml"
 OTHER = {"added": [], "modified": ["README.md"], "removed": []}
 CONTENTS, COMPARE = "GET /repos/{owner}/{repo}/contents/{path}", "GET /repos/{owner}/{repo}/compare/{basehead}"
 GIT_COMMIT = "GET /repos/{owner}/{repo}/git/commits/{commit_sha}"
-LOOK, CREATE = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs", "POST /repos/{owner}/{repo}/check-runs"
+SCAN, CREATE = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs", "POST /repos/{owner}/{repo}/check-runs"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def push(world: World, text: str | None, **more: str) -> str:
 
 async def in_force(world: World) -> tuple[str, str]:
     """Return the text that is in force, and the commit that it was read at."""
-    good = (await kept_of(world.records, FULL_NAME)).good
+    good = (await stored_file_of(world.records, FULL_NAME)).good
     return good.text, good.commit
 
 
@@ -129,7 +129,7 @@ async def test_a_push_that_does_not_touch_the_file_costs_nothing_and_one_that_do
     assert await cost(world, lambda: world.repository.push("main", {"a.txt": "a"}, by="octocat")) == {}
     assert await cost(world, lambda: world.repository.push("dev", {FILE: "help: true"}, by="octocat")) == {}
     assert await cost(world, lambda: push(world, "help: true")) == {CONTENTS: 1}
-    assert await cost(world, lambda: push(world, "help: 1")) == {CONTENTS: 1, LOOK: 1, CREATE: 1}
+    assert await cost(world, lambda: push(world, "help: 1")) == {CONTENTS: 1, SCAN: 1, CREATE: 1}
     # That it is gone is believed of a commit alone that GitHub shows.
     assert await cost(world, lambda: push(world, None)) == {CONTENTS: 1, GIT_COMMIT: 1}
 
@@ -153,7 +153,7 @@ async def test_a_pull_request_that_is_only_behind_touches_nothing_and_costs_thre
     assert await cost(world, pull.push) == {CONTENTS: 2, COMPARE: 1}
     assert checks(world, pull.head_sha) == []
     edits = lambda: pull.push({FILE: "help: true # or not\n"})  # noqa: E731
-    assert await cost(world, edits) == {CONTENTS: 2, COMPARE: 1, LOOK: 1, CREATE: 1}
+    assert await cost(world, edits) == {CONTENTS: 2, COMPARE: 1, SCAN: 1, CREATE: 1}
     assert checks(world, pull.head_sha) == ["Valid; 1 setting changes"]
 
 
@@ -176,10 +176,12 @@ async def test_pushes_that_are_told_in_any_order_end_the_same(world: World, orde
     """The first two are of one second: GitHub's times are no finer."""
     await world.happen()
     last = [push(world, f"help: true # {n}\n") for n in range(3)][-1]
-    held = [told for told in world.github.webhooks.held if told.event == "push"]
-    for number, told in enumerate(held):
+    held = [reply_text for reply_text in world.github.webhooks.held if reply_text.event == "push"]
+    for number, reply_text in enumerate(held):
         at = f"2026-11-20T05:00:{number // 2:02}Z"
-        told.payload = told.payload.replace(told.body["repository"]["pushed_at"].encode(), at.encode())
+        reply_text.payload = reply_text.payload.replace(
+            reply_text.body["repository"]["pushed_at"].encode(), at.encode()
+        )
     world.github.webhooks.held[:] = [held[n] for n in order]
     await world.happen()
     assert await in_force(world) == ("help: true # 2\n", last)
@@ -189,13 +191,13 @@ async def test_a_file_that_github_does_not_show_yet_is_not_taken_for_removed(wor
     sha = push(world, "help: true\n")
     await world.happen()
     push(world, "help: false\n")
-    (told,) = [told for told in world.github.webhooks.held if told.event == "push"]
+    (reply_text,) = [reply_text for reply_text in world.github.webhooks.held if reply_text.event == "push"]
     for route in ("/repos/{owner}/{repo}/contents/{path}", "/repos/{owner}/{repo}/git/commits/{commit_sha}"):
         world.github.faults.add("GET", route, status=404)
     with pytest.raises(TryAgain, match="does not show the pushed commit yet"):
-        await world.planned(told, "repository-file")
+        await world.planned(reply_text, "repository-file")
     assert await in_force(world) == ("help: true\n", sha)
-    assert [effect.kind for effect in await world.planned(told, "repository-file")] == ["StoreRepositoryFile"]
+    assert [effect.kind for effect in await world.planned(reply_text, "repository-file")] == ["StoreRepositoryFile"]
 
 
 @pytest.mark.parametrize(
@@ -221,11 +223,11 @@ async def test_what_is_switched_off_after_it_was_routed_is_not_done(world: World
     push(world, "slow_tests: true\n")
     await world.happen()
     pull = world.open()
-    (told,) = [told for told in world.github.webhooks.held if told.event == "pull_request"]
-    assert [effect.kind for effect in await world.planned(told, "slow-tests")] == ["SetStatus"]
+    (reply_text,) = [reply_text for reply_text in world.github.webhooks.held if reply_text.event == "pull_request"]
+    assert [effect.kind for effect in await world.planned(reply_text, "slow-tests")] == ["SetStatus"]
     push(world, None)
     await world.happen(event="push")
-    assert await world.planned(told, "slow-tests") == ()
+    assert await world.planned(reply_text, "slow-tests") == ()
     assert world.slow_status(pull.head_sha) == ""
 
 

@@ -12,7 +12,7 @@ import pytest
 from bot.config import parse_config
 from bot.core.errors import TryAgain
 from bot.github.client import GitHub
-from bot.github.in_force import kept_of
+from bot.github.in_force import stored_file_of
 from handlers.repository_file.sweep import PAUSE, RepositoryFileSweep
 from tests.handlers.driver import FULL_NAME, World, a_world
 
@@ -46,7 +46,7 @@ class Desk:
     async def accept(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
         assert lock == f"ref:{self.world.repository.id}:refs/heads/main"
         self.guids.append(guid)
-        await self.world.told(guid, event, body)
+        await self.world.deliver(guid, event, body)
         return True
 
     async def github(self, repository: str) -> GitHub:
@@ -63,7 +63,7 @@ class Desk:
         )
 
     async def in_force(self) -> str:
-        return (await kept_of(self.world.records, FULL_NAME)).good.text
+        return (await stored_file_of(self.world.records, FULL_NAME)).good.text
 
 
 @pytest.fixture
@@ -121,9 +121,9 @@ async def test_what_app_yaml_makes_a_fault_is_none_as_soon_as_that_has_changed(d
     assert await desk.in_force() == ""
     await desk.sweep("nightly: {}")
     assert await desk.in_force() == "nightly: {require: [gpu]}\n"
-    assert (await kept_of(desk.world.records, FULL_NAME)).faults == 0
+    assert (await stored_file_of(desk.world.records, FULL_NAME)).faults == 0
     desk.now += PAUSE
     await desk.sweep()
     # What was good is in force as far as it can be, and its faults are told.
     assert await desk.in_force() == "nightly: {require: [gpu]}\n"
-    assert (await kept_of(desk.world.records, FULL_NAME)).faults == 1
+    assert (await stored_file_of(desk.world.records, FULL_NAME)).faults == 1

@@ -63,11 +63,11 @@ async def test_somebody_elses_rerun_just_before_is_as_good(world: World) -> None
     run = world.repository.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure"})
     await world.happen()
     comment = pull.comment("octocat", "@ci rerun")
-    (told,) = [d for d in world.github.webhooks.held if d.event == "issue_comment"]
-    effects = await world.planned(told, "commands")
+    (message,) = [d for d in world.github.webhooks.held if d.event == "issue_comment"]
+    effects = await world.planned(message, "commands")
     run.rerun(world.github.user("hubot"))
     for effect in effects:
-        await world.apply(told, "commands", effect)
+        await world.apply(message, "commands", effect)
     assert "CI was run again already: attempt 2" in world.applied
     assert run.attempt == 2
     assert pull.reactions(comment) == ["eyes"]
@@ -299,11 +299,11 @@ async def test_a_connection_lost_around_the_rerun_runs_it_once(world: World, whe
     pull.comment("octocat", "@ci rerun")
     route = "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
     world.github.faults.add("POST", route, drop="before" if when == "before" else "after")
-    told = [d for d in world.github.webhooks.held if d.event == "issue_comment"]
+    message = [d for d in world.github.webhooks.held if d.event == "issue_comment"]
     with pytest.raises(TryAgain):
         await world.happen()
     assert run.attempt == (1 if when == "before" else 2)
-    world.github.webhooks.held[:0] = told
+    world.github.webhooks.held[:0] = message
     await world.happen()
     assert run.attempt == 2
     (answer,) = pull.comments_by("nightjar[bot]")

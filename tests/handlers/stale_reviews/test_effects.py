@@ -43,7 +43,7 @@ def reminder(world: World, pull: PullRequest, days: float = 7) -> Remind:
     return Remind(pull.number, "@hubot: please review it.", iso(world.github.clock.now() - days * DAY))
 
 
-async def told(world: World, effect: Remind) -> str:
+async def applied_text(world: World, effect: Remind) -> str:
     return (await world.apply_alone(effect)).text
 
 
@@ -54,7 +54,7 @@ def said(pull: PullRequest) -> list[str]:
 async def test_people_are_reminded_by_a_comment_of_its_own(world: World) -> None:
     pull = waiting(world)
     effect = reminder(world, pull)
-    assert await told(world, effect) == f"reminded people of #{pull.number}"
+    assert await applied_text(world, effect) == f"reminded people of #{pull.number}"
     assert said(pull) == [f"{MARKER}\n@hubot: please review it."]
     (comment,) = pull.comments_by(BOT)
     assert await world.records.get(REMINDED_AT.of(world.repository.id, pull.number)) == Reminded(
@@ -65,7 +65,7 @@ async def test_people_are_reminded_by_a_comment_of_its_own(world: World) -> None
 async def test_a_period_has_one_reminder(world: World) -> None:
     pull = waiting(world)
     for _ in range(3):
-        text = await told(world, reminder(world, pull))
+        text = await applied_text(world, reminder(world, pull))
     assert text == f"people were reminded of #{pull.number} already"
     assert len(said(pull)) == 1
 
@@ -75,7 +75,7 @@ async def test_the_next_period_has_the_next(world: World) -> None:
     with days_ago(world.github, 7.5):
         comment = pull.comment(BOT, f"{MARKER}\n@hubot: please review it.")
     await world.records.put(REMINDED_AT.of(world.repository.id, pull.number), Reminded(iso(comment.created_at)))
-    assert await told(world, reminder(world, pull)) == f"reminded people of #{pull.number}"
+    assert await applied_text(world, reminder(world, pull)) == f"reminded people of #{pull.number}"
     assert len(said(pull)) == 2
 
 
@@ -86,14 +86,14 @@ async def test_a_crash_after_the_comment_makes_no_second_one(world: World, lost:
     if lost == "the answer":
         world.github.faults.add("POST", COMMENT, status=502, when="after")
         with pytest.raises(Exception, match="502"):
-            await told(world, effect)
+            await applied_text(world, effect)
     else:
-        await told(world, effect)
+        await applied_text(world, effect)
         await world.records.remove(REMINDED_AT.of(world.repository.id, pull.number))
-    assert await told(world, effect) == f"people were reminded of #{pull.number} already"
+    assert await applied_text(world, effect) == f"people were reminded of #{pull.number} already"
     assert len(said(pull)) == 1
     before = len(world.github.requests.records)
-    assert await told(world, effect) == f"people were reminded of #{pull.number} already"
+    assert await applied_text(world, effect) == f"people were reminded of #{pull.number} already"
     assert len(world.github.requests.records) == before, "what is known is not asked for"
 
 
@@ -102,7 +102,7 @@ async def test_what_is_over_since_it_was_planned_is_left_alone(world: World) -> 
     drafted.convert_to_draft("octocat")
     closed.close("octocat")
     busy.comment("hubot", "I am at it.")
-    assert [await told(world, reminder(world, pull)) for pull in (drafted, closed, busy)] == [
+    assert [await applied_text(world, reminder(world, pull)) for pull in (drafted, closed, busy)] == [
         f"no review of #{drafted.number} is pending",
         f"no review of #{closed.number} is pending",
         f"#{busy.number} has had activity since",
@@ -118,13 +118,13 @@ async def test_what_bots_and_people_with_our_words_write_is_no_reminder(world: W
     pull.edit_comment(old, f"{MARKER}\nstill old, though it was edited now")
     pull.comment("dependabot[bot]", MARKER)
     pull.comment(BOT, f"Look: {MARKER}")
-    assert await told(world, reminder(world, pull)) == f"reminded people of #{pull.number}"
+    assert await applied_text(world, reminder(world, pull)) == f"reminded people of #{pull.number}"
 
 
 async def test_a_reminder_takes_three_requests(world: World) -> None:
     known, pull = waiting(world), waiting(world)
-    await told(world, reminder(world, known))  # who am I: asked once
+    await applied_text(world, reminder(world, known))  # who am I: asked once
     world.github.requests.clear()
-    await told(world, reminder(world, pull))
+    await applied_text(world, reminder(world, pull))
     asked = [f"{one.method} {one.route}" for one in world.github.requests.records if one.token == "installation"]
     assert asked == ["GET /repos/{owner}/{repo}/pulls/{pull_number}", f"GET {COMMENT}", f"POST {COMMENT}"]

@@ -36,7 +36,7 @@ def reminded(found: Sequence[StalePull], config: StaleReviews = CONFIG) -> list[
 
 
 @pytest.mark.parametrize(
-    ("found", "due"),
+    ("found", "pending"),
     [
         (quiet(7), True),
         (quiet(6.99), False),
@@ -66,8 +66,8 @@ def reminded(found: Sequence[StalePull], config: StaleReviews = CONFIG) -> list[
         "a bot's pull request",
     ],
 )
-def test_which_pull_requests_are_due(found: StalePull, due: bool) -> None:
-    assert reminded([found]) == ([1] if due else [])
+def test_which_pull_requests_are_due(found: StalePull, pending: bool) -> None:
+    assert reminded([found]) == ([1] if pending else [])
 
 
 def test_those_that_have_waited_longest_come_first_and_no_more_than_the_limit() -> None:
@@ -77,9 +77,9 @@ def test_those_that_have_waited_longest_come_first_and_no_more_than_the_limit() 
 
 def test_what_is_not_due_takes_no_place_from_what_is() -> None:
     """TVM #10807: what had been told of was all that was ever looked at."""
-    told = [quiet(90, number, reminded=1) for number in range(1, 50)]
+    message = [quiet(90, number, reminded=1) for number in range(1, 50)]
     nobody = [quiet(80, number, asked=()) for number in range(50, 90)]
-    assert reminded([*told, *nobody, quiet(8, 100)]) == [100]
+    assert reminded([*message, *nobody, quiet(8, 100)]) == [100]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_who_is_reminded(found: OpenPull, names: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("found", "message"),
     [
         (quiet(8), "for 8 days. @hubot: please review this"),
         (quiet(1.5), "for 36 hours. @hubot: "),
@@ -129,10 +129,10 @@ def test_who_is_reminded(found: OpenPull, names: tuple[str, ...]) -> None:
         ),
     ],
 )
-def test_what_people_read(found: StalePull, told: str) -> None:
+def test_what_people_read(found: StalePull, message: str) -> None:
     said = text(found, NOW)
     assert said.startswith("There has been no activity for ")
-    assert told in said
+    assert message in said
     assert f"@octocat: if you are still working on it, please [convert it to a draft]({DRAFTS});" in said
 
 

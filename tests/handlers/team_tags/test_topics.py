@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bot.config.teams import Teams
 from bot.core.payload import Payload
 from bot.github.mentions import mentioned
-from handlers.team_tags.topics import MOST, Opened, Told, followers, listed, read_lines, unreadable_text
+from handlers.team_tags.topics import MOST, MentionedPeople, Opened, listed, read_lines, subscribers, unreadable_text
 from handlers.team_tags.topics import given as configured
 
 OWNER = "octo-org"
@@ -134,59 +134,65 @@ def opened(title: str = "[hexagon] Faster", body: str = "", *labels: str, author
 )
 def test_who_is_to_hear_of_it(what: Opened, expected: tuple[str, ...]) -> None:
     """By tags and labels in any case; not the author, not who is in the text; in TVM `@bob` did not stop `cc @Bob`."""
-    assert followers(what, TOPICS, OWNER).people == expected
+    assert subscribers(what, TOPICS, OWNER).people == expected
 
 
 def test_no_team_of_another_organization_is_mentioned_and_nobody_who_is_called_as_the_bot() -> None:
-    assert followers(opened("[adreno]"), TOPICS, "elsewhere", {"octocat"}).people == ("elsewhere/gpu",)
+    assert subscribers(opened("[adreno]"), TOPICS, "elsewhere", {"octocat"}).people == ("elsewhere/gpu",)
 
 
 def test_only_topics_are_told_for_which_somebody_hears() -> None:
-    found = followers(opened("[hexagon][adreno] Faster", "@octocat @octo-org/gpu"), TOPICS, OWNER)
-    assert found == Told(("hubot",), ("hexagon",))
+    found = subscribers(opened("[hexagon][adreno] Faster", "@octocat @octo-org/gpu"), TOPICS, OWNER)
+    assert found == MentionedPeople(("hubot",), ("hexagon",))
 
 
 @pytest.mark.parametrize("body", [None, "", "text\r\n\r\ncc @octocat\r\n"])
 def test_what_github_sends_is_read(body: str | None) -> None:
     """The predecessor failed on a text of null, and did not see a cc line that ends as browsers end it."""
     said = {"number": 7, "title": "[hexagon]", "body": body, "user": None, "labels": [{"name": "x"}]}
-    people = followers(Opened.of(Payload(said)), TOPICS, OWNER).people
+    people = subscribers(Opened.of(Payload(said)), TOPICS, OWNER).people
     assert people == (("hubot",) if body else ("hubot", "octocat"))
 
 
 @pytest.mark.parametrize(
     ("before", "more", "after"),
     [
-        (Told(), Told(("b", "a"), ("x",)), Told(("a", "b"), ("x",))),
-        (Told(("a", "c"), ("x",)), Told(("b",), ("y",)), Told(("a", "b", "c"), ("x", "y"))),
-        (Told(("a", "b"), ("x",)), Told(("B",), ("y",)), Told(("a", "b"), ("x",))),
-        (Told(("a",), ("x",)), Told(), Told(("a",), ("x",))),
+        (MentionedPeople(), MentionedPeople(("b", "a"), ("x",)), MentionedPeople(("a", "b"), ("x",))),
+        (
+            MentionedPeople(("a", "c"), ("x",)),
+            MentionedPeople(("b",), ("y",)),
+            MentionedPeople(("a", "b", "c"), ("x", "y")),
+        ),
+        (MentionedPeople(("a", "b"), ("x",)), MentionedPeople(("B",), ("y",)), MentionedPeople(("a", "b"), ("x",))),
+        (MentionedPeople(("a",), ("x",)), MentionedPeople(), MentionedPeople(("a",), ("x",))),
     ],
 )
-def test_whoever_was_mentioned_stays_and_nobody_is_twice(before: Told, more: Told, after: Told) -> None:
+def test_whoever_was_mentioned_stays_and_nobody_is_twice(
+    before: MentionedPeople, more: MentionedPeople, after: MentionedPeople
+) -> None:
     """The predecessor made `cc @a @b` of `cc @a, @c` and b: c was lost."""
     assert before.and_then(more) == after
 
 
 def test_a_conversation_mentions_so_many_and_no_more() -> None:
-    many = Told(tuple(f"person-{n:03}" for n in range(MOST + 5)), ("x",))
-    full = Told().and_then(many)
+    many = MentionedPeople(tuple(f"person-{n:03}" for n in range(MOST + 5)), ("x",))
+    full = MentionedPeople().and_then(many)
     assert full.people == many.people[:MOST]
     assert full.and_then(many) == full
 
 
 @pytest.mark.parametrize(
-    ("told", "text"),
+    ("people", "text"),
     [
-        (Told(("a",), ("hexagon",)), "**Teams:** cc @a, for `hexagon`."),
+        (MentionedPeople(("a",), ("hexagon",)), "**Teams:** cc @a, for `hexagon`."),
         (
-            Told(("a", "b", "o/t"), ("adreno", "x|y")),
+            MentionedPeople(("a", "b", "o/t"), ("adreno", "x|y")),
             "**Teams:** cc @a, @b and @o/t, for `adreno`, <code>x\\|y</code>.",
         ),
     ],
 )
-def test_what_people_read(told: Told, text: str) -> None:
-    assert told.text().replace("&#124;", "\\|") == text
+def test_what_people_read(people: MentionedPeople, text: str) -> None:
+    assert people.text().replace("&#124;", "\\|") == text
 
 
 def test_app_yaml_says_who_follows_what() -> None:

@@ -108,7 +108,7 @@ def main(name: str) -> None:
         cases = [case._replace(message=case.message[:80]) for case in junit.read(stream)]
     except Refused as refused:
         kind, words = type(refused).__name__, str(refused)
-    told = {
+    stated = {
         "seconds": time.process_time() - start,
         "grown": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak) * 1024,
         "refused": kind,
@@ -116,7 +116,7 @@ def main(name: str) -> None:
         "cases": len(cases),
         "characters": len(cases[0].text) if cases else 0,
     }
-    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.write(json.dumps(stated) + "\n")
 
 
 if __name__ == "__main__":

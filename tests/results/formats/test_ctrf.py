@@ -22,11 +22,11 @@ def report(*tests: Any, **more: Any) -> str:
 
 def test_each_kind_of_ending_is_told_as_far_as_ctrf_has_words() -> None:
     log = {case.nodeid: (case.status, case.trouble, case.flaky) for case in cases("pytest/kinds.reportlog.jsonl.gz")}
-    told = {case.nodeid: (case.status, case.trouble, case.flaky) for case in cases("pytest/kinds.ctrf.json.gz")}
+    stated = {case.nodeid: (case.status, case.trouble, case.flaky) for case in cases("pytest/kinds.ctrf.json.gz")}
     assert log["tests/test_kinds.py::test_xpasses"] == (Status.XPASSED, Trouble.NONE, False)
-    assert told["tests/test_kinds.py::test_xpasses"] == (Status.PASSED, Trouble.NONE, False)
+    assert stated["tests/test_kinds.py::test_xpasses"] == (Status.PASSED, Trouble.NONE, False)
     left_out = {"tests/test_kinds.py::test_xpasses", "tests/test_broken_import.py", "tests/test_skipped_module.py"}
-    assert {test: seen for test, seen in told.items() if test not in left_out} == {
+    assert {test: seen for test, seen in stated.items() if test not in left_out} == {
         test: seen for test, seen in log.items() if test not in left_out
     }
 
@@ -40,7 +40,7 @@ def test_a_pytest_case_is_named_as_by_pytest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "raw", "message", "told", "says"),
+    ("status", "raw", "message", "stated", "says"),
     [
         ("passed", None, None, (Status.PASSED, Trouble.NONE), ""),
         ("failed", None, "no route", (Status.FAILED, Trouble.NONE), "no route"),
@@ -54,10 +54,10 @@ def test_a_pytest_case_is_named_as_by_pytest() -> None:
     ],
 )
 def test_statuses_are_told(
-    status: str, raw: str | None, message: str | None, told: tuple[Status, Trouble], says: str
+    status: str, raw: str | None, message: str | None, stated: tuple[Status, Trouble], says: str
 ) -> None:
     case = one(report(a_test(status, rawStatus=raw, message=message, trace="at x.js:1")))
-    assert ((case.status, case.trouble), case.message) == (told, says)
+    assert ((case.status, case.trouble), case.message) == (stated, says)
     assert bool(case.text) == (status == "failed")
 
 
@@ -126,7 +126,7 @@ def test_wrong_types_are_refused_or_mean_nothing() -> None:
     for value in values:
         for key in keys:
             try:
-                told = cases_of(report(a_test("failed") | {key: value}))
+                stated = cases_of(report(a_test("failed") | {key: value}))
             except Refused:
                 continue
-            assert all(isinstance(case, Case) for case in told)
+            assert all(isinstance(case, Case) for case in stated)

@@ -18,8 +18,8 @@ COLUMNS = SAMPLE.partition("\n")[0].strip().split(",")
 
 
 def row(test: str = "test_linear[xnnpack]", result: str = "Pass", detail: str = "", **columns: Any) -> dict[str, Any]:
-    told = {"Test ID": test, "Test Case": test.partition("[")[0], "Subtest": 0, "Flow": "xnnpack", "Params": ""}
-    return told | {"Result": result, "Result Detail": detail} | columns
+    stated = {"Test ID": test, "Test Case": test.partition("[")[0], "Subtest": 0, "Flow": "xnnpack", "Params": ""}
+    return stated | {"Result": result, "Result Detail": detail} | columns
 
 
 def table(*rows: dict[str, Any], columns: list[str] = COLUMNS, end: str = "\r\n") -> str:
@@ -37,15 +37,15 @@ def test_the_columns_are_those_of_the_suite() -> None:
 
 def test_every_test_of_the_real_report_is_told_once() -> None:
     rows = list(csv.DictReader(io.StringIO(SAMPLE, newline="")))
-    told = cases("executorch/operators.csv")
+    stated = cases("executorch/operators.csv")
     assert len(rows) == 103
-    assert [case.name for case in told] == list(dict.fromkeys(row["Test ID"] for row in rows))
-    assert all(not case.flaky and not case.path and not case.nodeid for case in told)
+    assert [case.name for case in stated] == list(dict.fromkeys(row["Test ID"] for row in rows))
+    assert all(not case.flaky and not case.path and not case.nodeid for case in stated)
 
 
 def test_what_was_measured_is_kept_with_its_unit() -> None:
-    told = {case.name: case.measures for case in cases("executorch/operators.csv")}
-    assert told["test_add_dtype[xnnpack_static_int8_per_channel-float32]"] == {
+    stated = {case.name: case.measures for case in cases("executorch/operators.csv")}
+    assert stated["test_add_dtype[xnnpack_static_int8_per_channel-float32]"] == {
         "flow": "xnnpack_static_int8_per_channel",
         "quantize_seconds": 1.355,
         "lower_seconds": 0.981,
@@ -93,9 +93,9 @@ def test_a_skip_keeps_its_reason() -> None:
 
 def test_lines_may_end_as_on_windows() -> None:
     for end in ("\n", "\r\n", "\r\r\n"):
-        told = cases_of(table(row("test_a"), row("test_b", result="Fail", Error="one\r\r\ntwo"), end=end))
-        assert [case.name for case in told] == ["test_a", "test_b"]
-        assert told[1].message == "one two"
+        stated = cases_of(table(row("test_a"), row("test_b", result="Fail", Error="one\r\r\ntwo"), end=end))
+        assert [case.name for case in stated] == ["test_a", "test_b"]
+        assert stated[1].message == "one two"
 
 
 def test_the_rows_of_a_test_are_taken_together() -> None:
@@ -120,8 +120,8 @@ def test_rows_that_begin_anew_are_a_rerun() -> None:
 
 def test_columns_may_be_missing_or_in_another_order() -> None:
     older = ["Result", "Flow", "Test ID", "Error"]
-    told = cases_of(table(row(), row("test_b", result="Fail"), columns=older))
-    assert [case.status for case in told] == [Status.PASSED, Status.FAILED]
+    stated = cases_of(table(row(), row("test_b", result="Fail"), columns=older))
+    assert [case.status for case in stated] == [Status.PASSED, Status.FAILED]
     assert "the first line must name the columns, Test ID and Result" in refusal(
         table(columns=["Test ID", "Flow"]), "executorch-csv"
     )

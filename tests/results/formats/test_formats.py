@@ -51,12 +51,12 @@ def folded(path: str, files: list[str]) -> dict[str, Seen]:
     attempts: dict[str, list[Case]] = defaultdict(list)
     for case in cases(path):
         attempts[resolver.resolve(case)[0]].append(case)
-    told = {}
+    stated = {}
     for test, all_of_it in attempts.items():
         bad = [case for case in all_of_it if case.status in BAD]
         case = (bad or all_of_it)[0]
-        told[test] = (case.status.value, case.trouble.value, case.flaky or (not bad and len(all_of_it) > 1))
-    return told
+        stated[test] = (case.status.value, case.trouble.value, case.flaky or (not bad and len(all_of_it) > 1))
+    return stated
 
 
 @pytest.mark.parametrize("path", SAMPLES)

@@ -15,8 +15,8 @@ NODEID = "tests/test_a.py::TestB::test_c[xnnpack]"
 
 
 def a_test(outcome: str = "passed", **phases: str) -> dict[str, Any]:
-    told = phases or {"setup": "passed", "call": outcome, "teardown": "passed"}
-    parts = {when: {"duration": 0.5, "outcome": how} for when, how in told.items()}
+    stated = phases or {"setup": "passed", "call": outcome, "teardown": "passed"}
+    parts = {when: {"duration": 0.5, "outcome": how} for when, how in stated.items()}
     return {"nodeid": NODEID, "lineno": 27, "outcome": outcome, **parts}
 
 
@@ -51,24 +51,24 @@ def test_each_kind_of_ending_is_told() -> None:
 
 
 def test_a_case_has_its_place_and_its_words() -> None:
-    told = {case.name: case for case in cases("pytest/kinds.pytest-json-report.json")}
-    cuda = told["test_targets[cuda]"]
+    stated = {case.name: case for case in cases("pytest/kinds.pytest-json-report.json")}
+    cuda = stated["test_targets[cuda]"]
     assert (cuda.nodeid, cuda.path) == ("tests/test_kinds.py::TestInside::test_targets[cuda]", "tests/test_kinds.py")
     assert cuda.line == 18
     assert cuda.message == "AssertionError: no device assert 'cuda' != 'cuda'"
     assert "tests/test_kinds.py:20: AssertionError" in cuda.text
-    assert told["test_skipped_by_mark"].message == "needs a Hexagon board"
-    assert told["test_xfails"].message == ""
-    assert told["tests/test_skipped_module.py"].message == "no GPU"
-    assert told["tests/test_broken_import.py"].message == "ModuleNotFoundError: No module named 'no_such_module'"
+    assert stated["test_skipped_by_mark"].message == "needs a Hexagon board"
+    assert stated["test_xfails"].message == ""
+    assert stated["tests/test_skipped_module.py"].message == "no GPU"
+    assert stated["tests/test_broken_import.py"].message == "ModuleNotFoundError: No module named 'no_such_module'"
     assert one(report(a_test())).seconds == 1.5
 
 
 def test_crashed_workers_are_told_by_the_test_that_they_ran() -> None:
-    told = {
+    stated = {
         case.name: (case.status, case.trouble, case.flaky) for case in cases("pytest/crash.pytest-json-report.json")
     }
-    assert told == {
+    assert stated == {
         "test_before": (Status.PASSED, Trouble.NONE, False),
         "test_crashes": (Status.ERRORED, Trouble.CRASH, False),
         "test_crashes_once": (Status.PASSED, Trouble.NONE, True),
@@ -77,7 +77,7 @@ def test_crashed_workers_are_told_by_the_test_that_they_ran() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "phases", "told"),
+    ("outcome", "phases", "stated"),
     [
         ("rerun", {"setup": "passed", "call": "passed", "teardown": "passed"}, (Status.PASSED, "", True)),
         ("rerun", {"setup": "passed", "call": "rerun", "teardown": "passed"}, (Status.FAILED, "", False)),
@@ -94,10 +94,10 @@ def test_crashed_workers_are_told_by_the_test_that_they_ran() -> None:
     ],
 )  # fmt: skip
 def test_the_phases_count_more_than_the_outcome(
-    outcome: str, phases: dict[str, str], told: tuple[Status, str, bool]
+    outcome: str, phases: dict[str, str], stated: tuple[Status, str, bool]
 ) -> None:
     case = one(report(a_test(outcome, **phases)))
-    assert (case.status, case.trouble, case.flaky) == told
+    assert (case.status, case.trouble, case.flaky) == stated
 
 
 def test_without_phases_the_outcome_counts() -> None:
@@ -109,9 +109,9 @@ def test_without_phases_the_outcome_counts() -> None:
 
 
 def test_of_subtests_only_the_last_is_known_before_pytest_9() -> None:
-    told = {case.name: case.status for case in cases("pytest/parts.pytest-json-report.json")}
-    assert told["test_last_part_fails"] is Status.FAILED
-    assert told["test_parts_pass"] is Status.PASSED
+    stated = {case.name: case.status for case in cases("pytest/parts.pytest-json-report.json")}
+    assert stated["test_last_part_fails"] is Status.FAILED
+    assert stated["test_parts_pass"] is Status.PASSED
 
 
 def test_a_failed_subtest_of_unittest_fails_its_test() -> None:
@@ -240,10 +240,10 @@ def test_numbers_that_are_none_do_no_harm() -> None:
 
 
 def test_words_within_texts_stay_as_they_are() -> None:
-    told = a_test("failed")
-    told["call"]["longrepr"] = '"NaN" \\ -Infinity \\" NaN' * 9000
-    assert "null" not in one(report(told)).text
-    assert one(report(told)).text.startswith('"NaN" \\ -Infinity \\" NaN')
+    stated = a_test("failed")
+    stated["call"]["longrepr"] = '"NaN" \\ -Infinity \\" NaN' * 9000
+    assert "null" not in one(report(stated)).text
+    assert one(report(stated)).text.startswith('"NaN" \\ -Infinity \\" NaN')
 
 
 def test_nothing_may_be_too_long_or_too_deep() -> None:
@@ -261,14 +261,14 @@ def test_wrong_types_are_refused_or_mean_nothing() -> None:
     for value in values:
         for key in (*a_test(), "metadata"):
             try:
-                told = cases_of(report(a_test() | {key: value}))
+                stated = cases_of(report(a_test() | {key: value}))
             except Refused:
                 continue
-            assert all(isinstance(case, Case) for case in told)
+            assert all(isinstance(case, Case) for case in stated)
 
 
 def test_the_real_report_gives_every_test_once() -> None:
     entries = json.loads(plain("tvm/formats/te_ir.pytest-json-report.json"))["tests"]
-    told = cases("tvm/formats/te_ir.pytest-json-report.json")
-    assert [case.nodeid for case in told] == [entry["nodeid"] for entry in entries]
-    assert [case.line for case in told] == [entry["lineno"] and entry["lineno"] + 1 for entry in entries]
+    stated = cases("tvm/formats/te_ir.pytest-json-report.json")
+    assert [case.nodeid for case in stated] == [entry["nodeid"] for entry in entries]
+    assert [case.line for case in stated] == [entry["lineno"] and entry["lineno"] + 1 for entry in entries]

@@ -87,12 +87,12 @@ def test_a_report_without_tests_is_read_as_that(document: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "stated"),
     [("0", 1), ("41", 42), ("-1", None), ("x", None), ("1e400", None), ("99999999999", None), ("", None)],
 )
-def test_pytests_lines_count_from_nought_and_ours_from_one(line: str, told: int | None) -> None:
+def test_pytests_lines_count_from_nought_and_ours_from_one(line: str, stated: int | None) -> None:
     document = f'<testsuite name="pytest"><testcase classname="t" name="a" file="t.py" line="{line}"/></testsuite>'
-    assert [(case.path, case.line) for case in read(document)] == [("t.py", told)]
+    assert [(case.path, case.line) for case in read(document)] == [("t.py", stated)]
 
 
 def failing(text: str, message: str = "no") -> Case:
@@ -107,14 +107,14 @@ def failing(text: str, message: str = "no") -> Case:
 @pytest.mark.parametrize("size", [MAX_TEXT_HEAD + MAX_TEXT_TAIL, 200_000, 3_000_000])
 def test_a_long_text_keeps_its_head_and_its_tail_and_says_how_much_is_gone(size: int) -> None:
     text = "".join(f"line {number}\n" for number in range(size // 6))[:size].strip("\n")
-    kept = failing(text).text
-    assert len(kept) <= MAX_TEXT_HEAD + MAX_TEXT_TAIL
-    head, _, rest = kept.partition("\n[… ")
-    gone, _, tail = rest.partition(" characters are left out here …]\n")
+    remaining = failing(text).text
+    assert len(remaining) <= MAX_TEXT_HEAD + MAX_TEXT_TAIL
+    head, _, rest = remaining.partition("\n[… ")
+    removed, _, tail = rest.partition(" characters are left out here …]\n")
     if rest:
-        assert text == head + text[len(head) : len(head) + int(gone.replace(",", ""))] + tail
+        assert text == head + text[len(head) : len(head) + int(removed.replace(",", ""))] + tail
     else:
-        assert kept == text
+        assert remaining == text
     assert len(head) > MAX_TEXT_HEAD * 0.9
 
 
@@ -189,7 +189,7 @@ def test_an_empty_classname_is_none_and_the_suites_tell_the_tests_apart() -> Non
 
 
 @pytest.mark.parametrize(
-    ("case", "failure", "told"),
+    ("case", "failure", "stated"),
     [
         ('file="t/test_a.py"', 'line="7"', ("t/test_a.py", 7, "")),
         ('file="t/test_a.py" line="3"', 'file="t/test_a.py" line="7"', ("t/test_a.py", 7, "")),
@@ -200,9 +200,9 @@ def test_an_empty_classname_is_none_and_the_suites_tell_the_tests_apart() -> Non
     ],
 )
 def test_the_place_that_a_failure_names_is_where_it_failed(
-    case: str, failure: str, told: tuple[str, int | None, str]
+    case: str, failure: str, stated: tuple[str, int | None, str]
 ) -> None:
     document = (
         f'<testsuite><testcase classname="c" name="a" {case}><failure {failure}>x</failure></testcase></testsuite>'
     )
-    assert [(one.path, one.line, one.failure_path) for one in read(document)] == [told]
+    assert [(one.path, one.line, one.failure_path) for one in read(document)] == [stated]

@@ -41,28 +41,28 @@ pytestmark = pytest.mark.alone
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_it_is_refused_at_once(name: str) -> None:
-    told = attacked(name)
+    stated = attacked(name)
     kind, words = REFUSED[name]
-    assert told["refused"] == kind
-    assert words in told["words"]
-    assert told["words"].startswith("line 1: ")
+    assert stated["refused"] == kind
+    assert words in stated["words"]
+    assert stated["words"].startswith("line 1: ")
 
 
 @pytest.mark.parametrize("name", sorted(READ))
 def test_it_is_read_at_no_cost(name: str) -> None:
-    told = attacked(name)
-    assert told["refused"] == ""
-    assert told["cases"] >= 1
+    stated = attacked(name)
+    assert stated["refused"] == ""
+    assert stated["cases"] >= 1
     if name in CUT:
-        assert MAX_TEXT_HEAD < told["characters"] <= MAX_TEXT_HEAD + MAX_TEXT_TAIL
+        assert MAX_TEXT_HEAD < stated["characters"] <= MAX_TEXT_HEAD + MAX_TEXT_TAIL
 
 
 def attacked(name: str) -> dict[str, Any]:
     """Read the report in a fresh process, and see to it that it cost little: in seconds of processor time."""
     command = [sys.executable, "-m", "tests.results.formats.junit_attacks", name]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
-    told: dict[str, Any] = json.loads(ran.stdout)
+    stated: dict[str, Any] = json.loads(ran.stdout)
     # What is read to its end may have 100 MB: its cost may grow with its size, and with nothing else.
-    assert told["seconds"] < (1 if told["refused"] else 3)
-    assert told["grown"] < 100 * MB
-    return told
+    assert stated["seconds"] < (1 if stated["refused"] else 3)
+    assert stated["grown"] < 100 * MB
+    return stated

@@ -18,8 +18,15 @@ FINISH: dict[str, Any] = {"exitstatus": 0, "$report_type": "SessionFinish"}
 
 def phase(when: str, outcome: str = "passed", **more: Any) -> dict[str, Any]:
     location = ["tests/test_a.py", 27, "TestB.test_c[llvm]"]
-    told = {"nodeid": NODEID, "location": location, "when": when, "outcome": outcome, "longrepr": None, "duration": 0.5}
-    return told | {"$report_type": "TestReport"} | more
+    stated = {
+        "nodeid": NODEID,
+        "location": location,
+        "when": when,
+        "outcome": outcome,
+        "longrepr": None,
+        "duration": 0.5,
+    }
+    return stated | {"$report_type": "TestReport"} | more
 
 
 def subtest(outcome: str, label: str, **more: Any) -> dict[str, Any]:
@@ -40,11 +47,11 @@ def one_of(*lines: dict[str, Any], end: bool = True) -> Case:
 
 
 def test_each_kind_of_ending_is_told() -> None:
-    told = {
+    stated = {
         case.name: (case.status.value, case.trouble.value, case.flaky)
         for case in cases("pytest/kinds.reportlog.jsonl.gz")
     }
-    assert told == {
+    assert stated == {
         "test_passes": ("passed", "", False),
         "test_targets[llvm]": ("passed", "", False),
         "test_targets[cuda]": ("failed", "", False),
@@ -68,18 +75,18 @@ def test_each_kind_of_ending_is_told() -> None:
 
 
 def test_a_case_has_its_place_and_its_words() -> None:
-    told = {case.name: case for case in cases("pytest/kinds.reportlog.jsonl.gz")}
-    cuda = told["test_targets[cuda]"]
+    stated = {case.name: case for case in cases("pytest/kinds.reportlog.jsonl.gz")}
+    cuda = stated["test_targets[cuda]"]
     assert (cuda.nodeid, cuda.path) == ("tests/test_kinds.py::TestInside::test_targets[cuda]", "tests/test_kinds.py")
     assert cuda.line == 18  # the decorator's
     assert cuda.message == "AssertionError: no device assert 'cuda' != 'cuda'"
     assert "tests/test_kinds.py:20: AssertionError" in cuda.text
-    assert told["test_stays_bad"].message == "AssertionError: always red assert False"
-    assert told["test_skipped_by_mark"].message == "needs a Hexagon board"
-    assert told["test_xfails"].message == "known: 1234"
-    assert told["test_subtests"].message == "[second] AssertionError: second is bad assert False"
-    assert told["tests/test_broken_import.py"].message == "ModuleNotFoundError: No module named 'no_such_module'"
-    assert told["tests/test_skipped_module.py"].message == "no GPU"
+    assert stated["test_stays_bad"].message == "AssertionError: always red assert False"
+    assert stated["test_skipped_by_mark"].message == "needs a Hexagon board"
+    assert stated["test_xfails"].message == "known: 1234"
+    assert stated["test_subtests"].message == "[second] AssertionError: second is bad assert False"
+    assert stated["tests/test_broken_import.py"].message == "ModuleNotFoundError: No module named 'no_such_module'"
+    assert stated["tests/test_skipped_module.py"].message == "no GPU"
 
 
 def test_the_duration_is_the_sum_of_the_phases() -> None:
@@ -91,12 +98,12 @@ def test_the_duration_is_the_sum_of_the_phases() -> None:
 
 
 def test_crashed_workers_are_told_by_the_test_that_they_ran() -> None:
-    told = {case.name: case for case in cases("pytest/crash.reportlog.jsonl")}
-    assert told["test_crashes"].status is Status.ERRORED
-    assert told["test_crashes"].trouble is Trouble.CRASH
-    assert told["test_crashes"].message == "worker 'gw3' crashed while running 'tests/test_crashes.py::test_crashes'"
-    assert (told["test_crashes_once"].status, told["test_crashes_once"].flaky) == (Status.PASSED, True)
-    assert told["test_before"].status is told["test_after"].status is Status.PASSED
+    stated = {case.name: case for case in cases("pytest/crash.reportlog.jsonl")}
+    assert stated["test_crashes"].status is Status.ERRORED
+    assert stated["test_crashes"].trouble is Trouble.CRASH
+    assert stated["test_crashes"].message == "worker 'gw3' crashed while running 'tests/test_crashes.py::test_crashes'"
+    assert (stated["test_crashes_once"].status, stated["test_crashes_once"].flaky) == (Status.PASSED, True)
+    assert stated["test_before"].status is stated["test_after"].status is Status.PASSED
 
 
 def test_a_test_whose_rerun_never_came_is_not_good() -> None:
@@ -119,10 +126,10 @@ def test_the_test_that_a_process_died_in_is_told() -> None:
 @pytest.mark.parametrize("cut", [1, 2, 40, 150, 250, 400, 600, 1000])
 def test_a_log_that_is_cut_off_keeps_what_it_told(cut: int) -> None:
     whole = log(phase("setup"), phase("call"), phase("teardown"), phase("setup", nodeid="tests/test_a.py::test_d"))
-    told = {case.nodeid: (case.status, case.trouble) for case in cases_of(whole[: len(whole) - cut])}
-    assert set(told.values()) & {(Status.ERRORED, Trouble.CRASH)}
+    stated = {case.nodeid: (case.status, case.trouble) for case in cases_of(whole[: len(whole) - cut])}
+    assert set(stated.values()) & {(Status.ERRORED, Trouble.CRASH)}
     if cut < 300:
-        assert told[NODEID] == (Status.PASSED, Trouble.NONE)
+        assert stated[NODEID] == (Status.PASSED, Trouble.NONE)
 
 
 def test_a_process_that_died_between_tests_is_told_too() -> None:
@@ -144,16 +151,16 @@ def test_an_internal_error_of_pytest_is_told() -> None:
 
 def test_tests_of_several_workers_mix() -> None:
     other = {"nodeid": "tests/test_a.py::test_d"}
-    told = cases_of(
+    stated = cases_of(
         log(phase("setup"), phase("setup", **other), phase("call"), phase("call", "failed", **other), phase("teardown"))
         + log(phase("teardown", **other))
     )
-    assert [(case.name, case.status) for case in told] == [("test_c[llvm]", Status.PASSED), ("test_d", Status.FAILED)]
+    assert [(case.name, case.status) for case in stated] == [("test_c[llvm]", Status.PASSED), ("test_d", Status.FAILED)]
 
 
 def test_a_failed_subtest_fails_a_test_that_says_it_passed() -> None:
-    told = {case.name: (case.status.value, case.message) for case in cases("pytest/parts.reportlog.jsonl")}
-    assert told == {
+    stated = {case.name: (case.status.value, case.message) for case in cases("pytest/parts.reportlog.jsonl")}
+    assert stated == {
         "test_first_part_fails": ("failed", "[first] AssertionError: first is bad assert False"),
         "test_last_part_fails": ("failed", "[second] AssertionError: second is bad assert False"),
         "test_parts_pass": ("passed", ""),
@@ -232,21 +239,21 @@ def test_wrong_types_are_refused_or_mean_nothing() -> None:
     for value in values:
         for key in phase("call"):
             try:
-                told = cases_of(log(phase("setup"), phase("call") | {key: value}, phase("teardown")))
+                stated = cases_of(log(phase("setup"), phase("call") | {key: value}, phase("teardown")))
             except Refused:
                 continue
-            assert all(isinstance(case, Case) for case in told)
+            assert all(isinstance(case, Case) for case in stated)
 
 
 def test_the_real_log_gives_every_test_once() -> None:
-    told = cases("tvm/formats/te_ir.reportlog.jsonl.gz")
+    stated = cases("tvm/formats/te_ir.reportlog.jsonl.gz")
     seen = {
         json.loads(line)["nodeid"]
         for line in plain("tvm/formats/te_ir.reportlog.jsonl.gz").splitlines()
         if b"nodeid" in line
     }
-    assert len(told) == len(seen) == 70
-    assert {case.nodeid for case in told} == seen
+    assert len(stated) == len(seen) == 70
+    assert {case.nodeid for case in stated} == seen
 
 
 @pytest.mark.parametrize("padding", [0, SHORT_BYTES - 10, SHORT_BYTES, 5 * SHORT_BYTES])

@@ -26,12 +26,12 @@ LABS = """\
 SCHEDULE = Daily("21:00", "America/Los_Angeles")
 
 
-class NightTown(BranchTown):
+class NightlyTown(BranchTown):
     """A town whose nightly branch moves when a test lets a night pass."""
 
     PATH = "nightly"
 
-    async def night(self) -> None:
+    async def nightly_run(self) -> None:
         """Let the time pass until the timer is due, and wait until the bot has done what comes of it."""
         await self.come_to_the_moment()
         await self.town.quiet()
@@ -56,14 +56,14 @@ async def replica_of(place: BranchTown) -> AsyncIterator[Bot]:
 
 
 @asynccontextmanager
-async def night_town(
+async def nightly_town(
     database_url: str,
     *,
     require: Sequence[str] = (),
     branch: str = "nightly",
     bucket: World | None = None,
     **options: Any,
-) -> AsyncIterator[NightTown]:
+) -> AsyncIterator[NightlyTown]:
     """Start a town where the timer is known and not due yet; a lab uploads to the `bucket`, where there is one."""
     config = CONFIG % (branch, ", ".join(f'"{pattern}"' for pattern in require))
     config += LABS % bucket.name if bucket is not None else ""
@@ -71,4 +71,4 @@ async def night_town(
     async with town(database_url, config=config, now=moments, **options) as place:
         await place.bot.timers.tick()
         await place.quiet()
-        yield NightTown(place, moments, branch, config)
+        yield NightlyTown(place, moments, branch, config)

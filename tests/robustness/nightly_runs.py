@@ -16,7 +16,7 @@ CHECK = f"hardware/{LAB}/{TARGET}"
 BREAKS = "AssertionError: 3 != 4"
 
 
-class Nights(Conversation):
+class NightlyRuns(Conversation):
     """A lab uploads what it tested on two nights and of a pull request, whose failures somebody ignores.
 
     In the end somebody has all checks run again.
@@ -25,21 +25,21 @@ class Nights(Conversation):
     async def hold(self) -> None:
         """Upload everything, each commit's when the one before is told of."""
         self.commits: dict[str, str] = {}
-        self._night("the beginning", FILES)
-        await self._first_night()
-        await self._second_night()
+        self._nightly_run("the beginning", FILES)
+        await self._first_run()
+        await self._second_run()
         await self._pull_request()
 
-    async def _first_night(self) -> None:
-        sha = self._night("the first night", {"night": "1"})
+    async def _first_run(self) -> None:
+        sha = self._nightly_run("the first night", {"night": "1"})
         self.upload(sha, "a", {"a.xml": junit(test_add="passed")}, shard={"index": 1, "total": 2})
         self.upload(sha, "b", {"b.xml": junit(test_mul="passed")}, shard={"index": 2, "total": 2})
         self.upload(sha, "c", {"c.xml": junit(test_build="passed")}, suite="relax")
         self.upload(sha, "d", {"d.xml": junit(test_add="passed")}, target="unheard-of")
         await self.until(lambda: self._says(sha, "First run, nothing to compare with · 3 passed"))
 
-    async def _second_night(self) -> None:
-        sha = self._night("the second night", {"night": "2"})
+    async def _second_run(self) -> None:
+        sha = self._nightly_run("the second night", {"night": "2"})
         self.upload(sha, "a", {"a.xml": junit(test_add="passed")}, shard={"index": 1, "total": 2})
         self.upload(sha, "b", {"b.xml": junit(test_mul=BREAKS)}, shard={"index": 2, "total": 2})
         self.upload(sha, "c", {"c.xml": junit(test_build="passed")}, suite="relax")
@@ -59,7 +59,7 @@ class Nights(Conversation):
         shown.suite.rerequest("hubot")
         await self.until(lambda: self._runs(sha)[-1].id > shown.id)
 
-    def _night(self, name: str, files: Mapping[str, str | None]) -> str:
+    def _nightly_run(self, name: str, files: Mapping[str, str | None]) -> str:
         self.commits[name] = self.repository.push("nightly", files, by="hubot").sha
         return self.commits[name]
 
