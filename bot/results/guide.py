@@ -30,6 +30,7 @@ _LIMITS: tuple[tuple[str, str, str], ...] = (
     ("a test's ID, in characters", "MAX_NAME", "a hash replaces the middle"),
     ("a name in a file, in characters", "MAX_RAW_NAME", INCOMPLETE),
     ("nested XML elements", "MAX_DEPTH", INCOMPLETE),
+    ("nested XML elements of xunit.net, NUnit and TRX", "MAX_NESTED", INCOMPLETE),
     ("attributes of one XML element", "MAX_ATTRIBUTES", INCOMPLETE),
     ("elements of one XML file besides test cases", "MAX_ELEMENTS", INCOMPLETE),
     ("distinct names of elements and attributes in one file", "MAX_XML_NAMES", INCOMPLETE),
@@ -76,6 +77,18 @@ _FORMATS = {
         "Rust's `cargo test -- -Z unstable-options --format json --report-time`, cargo-nextest's `libtest-json`",
         "messages, files and lines of panics; written line by line. With `cargo test`, redirect stderr too: it names "
         "the binary of each test. cargo-nextest also writes JUnit",
+    ),
+    "xunit-net": (
+        "xunit.net v2 and v3 (`-xml`, `--report-xunit`), and v1",
+        "durations, places from stack traces, errors outside of tests; v3 also has files and lines",
+    ),
+    "nunit3": (
+        "NUnit 3 and 4 (nunit3-console, `--logger nunit`), Pester, Unity",
+        "durations, places from stack traces, failures of setup and teardown",
+    ),
+    "trx": (
+        "Visual Studio and `dotnet test --logger trx`",
+        "durations, places from stack traces, a test host that crashed",
     ),
 }
 

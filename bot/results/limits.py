@@ -19,6 +19,8 @@ MAX_RATIO = 200
 RATIO_FREE_BYTES = 1 << 20
 MAX_DEPTH = 16
 """Elements or containers inside of each other; JUnit's suites need eight."""
+MAX_NESTED = 64
+"""Elements inside of each other in the formats of .NET; NUnit nests a suite for each part of a namespace."""
 MAX_ATTRIBUTES = 64
 """Of one XML element."""
 MAX_ELEMENTS = 5_000_000
@@ -38,7 +40,7 @@ MAX_RETAINED_CHARACTERS = 4 << 20
 MAX_OPEN_TESTS = 1000
 """Tests of a pytest-reportlog that have begun and not ended: one for each worker, and those that wait for a rerun."""
 MAX_UNFINISHED_CHARACTERS = 64 << 20
-"""Characters held of all tests of one file that have not ended, or whose names follow later; each counts 500 more."""
+"""Characters held of all tests of one file that have not ended, or whose names follow later; each counts 100 more."""
 MAX_ROW_BYTES = 1 << 20
 """Bytes of one row of CSV."""
 MAX_CASES = 500_000

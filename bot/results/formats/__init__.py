@@ -6,12 +6,24 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO, TypeAlias
 
 from bot.core.refused import Refused, TooMuch
-from bot.results.formats import ctrf, executorch, go_test, json_report, junit, libtest, reportlog
+from bot.results.formats import (
+    ctrf,
+    executorch,
+    go_test,
+    json_report,
+    junit,
+    libtest,
+    nunit3,
+    reportlog,
+    trx,
+    xunit_net,
+)
 from bot.results.formats.json_stream import UTF8_BOM, first_keys
 from bot.results.formats.opening import inflated
 from bot.results.formats.repairs import Repairs
 from bot.results.formats.utf_8 import repaired
 from bot.results.formats.xml_text import begins_xml
+from bot.results.formats.xml_walk import root_of
 from bot.results.limits import MAX_CASES
 from bot.results.model import Case
 
@@ -32,6 +44,9 @@ FORMATS: Mapping[str, Reader] = {
     "ctrf": ctrf.read,
     "go-test-json": _of_bytes(go_test.read),
     "libtest-json": _of_bytes(libtest.read),
+    "xunit-net": xunit_net.read,
+    "nunit3": nunit3.read,
+    "trx": trx.read,
 }
 """Reader by the name that a manifest has for its format."""
 KNOWN = ", ".join(FORMATS)
@@ -43,6 +58,15 @@ UNKNOWN_CONTENT = f"The content is none of {KNOWN}. It begins {{head!r}}"
 TOO_MANY = f"{{name}} has more than {MAX_CASES:,} test cases. Split the run into shards"
 
 _XML = (b"<", "\ufeff<".encode("utf-16-le"), "\ufeff<".encode("utf-16-be"))
+_ROOTS = {
+    "assemblies": "xunit-net",
+    "assembly": "xunit-net",
+    "test-run": "nunit3",
+    "test-suite": "nunit3",
+    "test-results": "nunit3",
+    "TestRun": "trx",
+}
+"""Formats by the root element of their XML; what has another is JUnit, or is refused as that."""
 _JSON_REPORT_KEYS = frozenset({"created", "exitcode", "root", "collectors", "tests"})
 
 
@@ -74,7 +98,7 @@ def guess(head: bytes) -> str:
     """
     text = head.removeprefix(UTF8_BOM).lstrip()
     if text.startswith(_XML):
-        return "junit"
+        return _ROOTS.get(root_of(head), "junit")
     if text.startswith(b"{"):
         keys = first_keys(text)
         if "$report_type" in keys[""]:
@@ -89,7 +113,7 @@ def guess(head: bytes) -> str:
     if set(executorch.REQUIRED) <= {column.strip().strip('"') for column in first_line.split(",")}:
         return "executorch-csv"
     if begins_xml(head):
-        return "junit"
+        return _ROOTS.get(root_of(head), "junit")
     raise Refused(UNKNOWN_CONTENT.format(head=head[:40]))
 
 

@@ -7,7 +7,7 @@ from bot.results.formats.fields import SQUEEZE_AT, Clip
 from bot.results.limits import MAX_UNFINISHED_CHARACTERS
 
 TOO_MUCH = f"{{what}}: tests that have not ended have more than {MAX_UNFINISHED_CHARACTERS:,} characters{{place}}"
-ENTRY = 500
+ENTRY = 100
 """Characters that one test counts besides its own, so that a million empty ones are too much as well."""
 
 
@@ -25,6 +25,10 @@ class UnfinishedBudget:
         self._held += characters
         if self._held > MAX_UNFINISHED_CHARACTERS:
             raise TooMuch(TOO_MUCH.format(what=self._what, place=place))
+
+    def has_room(self, characters: int) -> bool:
+        """Say whether more characters that can be left out fit: the second half is for those that cannot."""
+        return self._held + characters <= MAX_UNFINISHED_CHARACTERS // 2
 
     def release(self, characters: int) -> None:
         """Count less."""

@@ -60,6 +60,35 @@ RUST: dict[str, Callable[[int], bytes]] = {
     "attempts": lambda n: of_rust({"event": "ok", "name": "a$" + "#1" * n + "@stress-" * n}),
     "torn lines": lambda n: of_rust({"event": "ok", "name": "a"}) + b'x{ "type": "' * n,
 }
+
+
+def trx(results: str) -> bytes:
+    return f"<TestRun><Results>{results}</Results></TestRun>".encode()
+
+
+DOTNET: dict[str, Callable[[int], bytes]] = {
+    "tests of xunit.net": lambda n: (
+        "<assembly>" + '<test name="A.a" type="A" result="Fail"><message>a</message></test>' * n + "</assembly>"
+    ).encode(),
+    "suites of NUnit that never end": lambda n: b"<test-run>" + b'<test-suite result="Failed">' * n,
+    "assertions of NUnit": lambda n: (
+        ('<test-run><test-case name="a" result="Failed">' + "<assertion><message>a</message></assertion>" * n).encode()
+        + b"</test-case></test-run>"
+    ),
+    "results of TRX": lambda n: trx(
+        "".join(f'<UnitTestResult testId="{i}" testName="a" outcome="Failed"/>' for i in range(n))
+    ),
+    "results of one test of TRX": lambda n: trx('<UnitTestResult testId="a" testName="a" outcome="Passed"/>' * n),
+    "definitions of TRX": lambda n: trx(
+        "".join(f'<UnitTest id="{i}"><TestMethod className="a"/></UnitTest>' for i in range(n))
+    ),
+    "frames": lambda n: trx(
+        f'<UnitTestResult testName="a" outcome="Failed"><StackTrace>{" in a:line 1" * n}</StackTrace></UnitTestResult>'
+    ),
+    "parts of frames": lambda n: trx(
+        f'<UnitTestResult testName="a" outcome="Failed"><StackTrace>{" in " * n}</StackTrace></UnitTestResult>'
+    ),
+}
 REPORTS: dict[str, Callable[[int], bytes]] = {
     "cases": lambda n: ("<testsuite>" + "".join(map(CASE.format, range(n))) + "</testsuite>").encode(),
     "properties": lambda n: junit("<properties>" + '<property name="a" value="b"/>' * n + "</properties>"),
@@ -85,6 +114,7 @@ REPORTS: dict[str, Callable[[int], bytes]] = {
     "quotes": lambda n: b"Test ID,Test Case,Flow,Result\n" + b'"' * n,
     **GO,
     **RUST,
+    **DOTNET,
     "members of gzip": lambda n: (
         gzip.compress(b"<testsuite>") + gzip.compress(b" ") * n + gzip.compress(b"</testsuite>")
     ),

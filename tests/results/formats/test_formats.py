@@ -37,6 +37,12 @@ SAMPLES = {
     "rust/kinds-1.95.jsonl": "libtest-json",
     "rust/merged-1.95.jsonl": "libtest-json",
     "rust/nextest.jsonl": "libtest-json",
+    "dotnet/xunit-v1.xml": "xunit-net",
+    "dotnet/xunit-v2.xml": "xunit-net",
+    "dotnet/xunit-v3.xml": "xunit-net",
+    "dotnet/nunit-3.xml": "nunit3",
+    "dotnet/vstest.trx": "trx",
+    "dotnet/mstest.trx": "trx",
 }
 Seen = tuple[str, str, bool]
 """A test's status, trouble and whether it is flaky."""
@@ -72,6 +78,11 @@ def test_the_content_tells_the_format(path: str) -> None:
     [
         ('<?xml version="1.0"?><testsuites/>'.encode("utf-16"), "junit"),
         (b'\n  <testsuite name="a">', "junit"),
+        (b'<!-- a --><?a b?>\n<t:TestRun xmlns:t="a">', "trx"),
+        (b'<?xml version="1.0" encoding="utf-16"?><TestRun/>', "trx"),
+        ('<?xml version="1.0" encoding="utf-16"?><TestRun/>'.encode("utf-16"), "trx"),
+        (b"<test-results>", "nunit3"),
+        (b"<coverage/>", "junit"),
         (b'{"results": {"tool": {"name": "jest"}, "summary": {', "ctrf"),
         (b'{"environment": {"reportFormat": "x"}, "root": "/", "tests": [', "pytest-json-report"),
         (b'{"created": 1.5, "duration": 2, "exitcode": 0, "root"', "pytest-json-report"),
@@ -177,7 +188,8 @@ def test_executorch_s_formats_agree() -> None:
 def test_a_damaged_report_is_read_or_refused(data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(["pytest/died.reportlog.jsonl", "pytest/kinds.pytest-json-report.json",
                                       "executorch/operators.csv", "pytest/kinds.ctrf.json.gz",
-                                      "go/kinds-1.27.jsonl", "rust/kinds-1.95.jsonl"]))  # fmt: skip
+                                      "go/kinds-1.27.jsonl", "rust/kinds-1.95.jsonl", "dotnet/vstest.trx",
+                                      "dotnet/nunit-3.xml", "dotnet/xunit-v2.xml"]))  # fmt: skip
     content = data.draw(damaged(WHOLE[path]))
     with suppress(Refused):
         cases_of(content, SAMPLES[path])

@@ -160,7 +160,7 @@ def test_unfinished_tests_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = "".join(output("x" * 5_000, f"Test{n}") + event("pass", f"Test{n}") for n in range(9))
     assert len(cases_of(ended + event("pass"))) == 9
     assert "tests that have not ended have more than" in refusal(
-        "".join(event("run", f"Test{n}") for n in range(30)), FORMAT, TooMuch
+        "".join(event("run", f"Test{n}") for n in range(150)), FORMAT, TooMuch
     )
     assert "tests that have not ended have more than" in refusal(
         "".join(output("x" * 5_000, f"Test{n}") for n in range(9)), FORMAT, TooMuch

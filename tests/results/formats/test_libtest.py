@@ -132,4 +132,4 @@ def test_a_name_and_what_is_unfinished_have_limits(monkeypatch: pytest.MonkeyPat
     assert len(cases_of(ended)) == 50
     lost = "".join(suite(1) + event("started", str(n)) for n in range(50))
     assert len(cases_of(lost)) == 50
-    assert "not ended" in refusal("".join(event("started", str(n)) for n in range(50)), FORMAT, TooMuch)
+    assert "not ended" in refusal("".join(event("started", str(n)) for n in range(150)), FORMAT, TooMuch)
