@@ -12,7 +12,7 @@ ARGS   ?=
 # slow. Coverage is measured with all the others, of what does no I/O: `[tool.coverage]` in pyproject.toml.
 UNTRACED := $(addprefix tests/,app/doctor app/test_serve.py cli conversations core/untrusted robustness sandbox web \
               results/formats engine/test_crash.py engine/test_differential.py engine/test_replicas.py \
-              github/test_markdown.py news/test_render.py results/test_any_order.py test_text_work.py)
+              github/test_markdown.py news/test_render.py results/test_any_order.py signal test_text_work.py)
 # Each worker collects all tests, which takes 8 CPU-seconds, and 16 when it is traced: so no more of them than make up
 # for the time that tests wait, and only the files that have tests to run alone.
 ALONE     = $(shell grep -rl --include="*.py" "mark.alone" tests)

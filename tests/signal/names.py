@@ -1,0 +1,139 @@
+"""Names of tests as labs have them, and the ways in which whole groups of them change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from random import Random
+
+OPERATORS = ("add", "sub", "mul", "div", "matmul", "conv2d", "softmax", "gather", "reduce", "pad", "tile", "cast")
+QUALITIES = ("basic", "fused", "strided", "dynamic", "large", "empty", "broadcast", "quantized")
+TYPES = ("float32", "float16", "int8", "uint8", "bfloat16")
+AREAS = ("net", "poll", "futex", "timers", "mount", "memfd", "cgroup", "seccomp")
+OTHER_AREAS = ("bpf", "cpufreq", "efivarfs", "exec", "firmware", "ftrace", "ipc", "kcmp")
+CIPHERS = ("aes", "gcm", "chacha", "ccm", "sm4")
+ACTIONS = ("send", "recv", "splice", "sendfile", "rekey", "bidir", "control", "shutdown", "poll", "peek")
+FOLDERS = ("te", "relax", "arith", "ir", "runtime", "codegen")
+
+
+def pytest_names(rng: Random, count: int, folder: str = "") -> list[str]:
+    """Return names as pytest writes them: a path, a function, its parameters."""
+    every = [
+        f"tests/python/{folder or part}/test_{operator}.py::test_{operator}_{quality}[{kind}]"
+        for part, operator, quality, kind in product(FOLDERS[:1] if folder else FOLDERS, OPERATORS, QUALITIES, TYPES)
+    ]
+    return sorted(rng.sample(every, count))
+
+
+def kernel_names(rng: Random, count: int, area: str = "") -> list[str]:
+    """Return names as JUnit files of kernel labs have them: a dotted class, and a name of many words."""
+    every = [
+        f"kselftest.{place}.{place}_test::{place}_{cipher}_{number}_{action}"
+        for place, cipher, number, action in product((area,) if area else AREAS, CIPHERS, (12, 13), ACTIONS)
+    ]
+    return sorted(rng.sample(every, count))
+
+
+Renaming = Callable[[Random, int], list[tuple[str, str]]]
+"""Makes so many names of a group, each before and after."""
+
+
+def _each(names: Sequence[str], change: Callable[[str], str]) -> list[tuple[str, str]]:
+    return [(name, change(name)) for name in names]
+
+
+def folder_moved(rng: Random, count: int) -> list[tuple[str, str]]:
+    """Move a folder."""
+    names = pytest_names(rng, count, "contrib/moved")
+    return _each(names, lambda name: name.replace("contrib/moved", "extras/moved"))
+
+
+def word_replaced(rng: Random, count: int) -> list[tuple[str, str]]:
+    """Replace one word of all names."""
+    names = [name.replace("::test_", "::test_relay_") for name in pytest_names(rng, count, "contrib/word")]
+    return _each(names, lambda name: name.replace("::test_relay_", "::test_relax_"))
+
+
+def word_left_out(rng: Random, count: int) -> list[tuple[str, str]]:
+    """Leave out the word that the class has already."""
+    return _each(kernel_names(rng, count, "tls"), lambda name: name.replace("::tls_", "::"))
+
+
+def word_added(rng: Random, count: int) -> list[tuple[str, str]]:
+    """Add it again."""
+    return [(new, old) for old, new in word_left_out(rng, count)]
+
+
+def words_left_out(rng: Random, count: int) -> list[tuple[str, str]]:
+    """Leave out the word that the class has already, where each class has another: a handful of tests each."""
+    names = [name for area in OTHER_AREAS for name in kernel_names(rng, max(1, count // len(OTHER_AREAS)), area)]
+    return _each(names, lambda name: name.replace("::" + name.split(".")[1] + "_", "::"))
+
+
+def words_reordered(rng: Random, count: int) -> list[tuple[str, str]]:
+    """Write the last word of each name first."""
+
+    def reordered(name: str) -> str:
+        place, _, words = name.partition("::")
+        *others, last = words.split("_")
+        return f"{place}::{'_'.join([last, *others])}"
+
+    return _each(kernel_names(rng, count, "order"), reordered)
+
+
+def prefix_dropped(rng: Random, count: int) -> list[tuple[str, str]]:
+    """Drop the beginning of the dotted class."""
+    return _each(kernel_names(rng, count, "epoll"), lambda name: name.removeprefix("kselftest."))
+
+
+def prefix_restored(rng: Random, count: int) -> list[tuple[str, str]]:
+    """Write it again."""
+    return [(new, old) for old, new in prefix_dropped(rng, count)]
+
+
+def prefix_of_names_dropped(rng: Random, count: int) -> list[tuple[str, str]]:
+    """Drop a dotted prefix of the names themselves, the class being the same."""
+    names = [name.replace("::", "::kernel.pidfd.") for name in kernel_names(rng, count, "pidfd")]
+    return _each(names, lambda name: name.replace("::kernel.pidfd.", "::"))
+
+
+def small_class(rng: Random, count: int) -> list[tuple[str, str]]:
+    """Rename a class of four tests."""
+    del count
+    names = [name.replace("::", "::TestTile::") for name in pytest_names(rng, 4, "contrib/small")]
+    return _each(names, lambda name: name.replace("::TestTile::", "::TestTiling::"))
+
+
+def replaced_by_others(rng: Random, count: int) -> list[tuple[str, str]]:
+    """Remove tests, and add others in their files: nothing was renamed."""
+    return [(old, _another(rng, number, old)) for number, old in enumerate(pytest_names(rng, count, "contrib/other"))]
+
+
+def other_values(rng: Random, count: int) -> list[tuple[str, str]]:
+    """Give a parameter other values: other tests."""
+    numbers = rng.sample(range(100, 999), 2 * count)
+    place = "tests/python/contrib/values/test_size.py::test_size"
+    return [(f"{place}[{old}]", f"{place}[{new}]") for old, new in zip(numbers[::2], numbers[1::2], strict=True)]
+
+
+def _another(rng: Random, number: int, old: str) -> str:
+    words = rng.sample(("arena", "barrier", "cursor", "daemon", "epoch", "fence", "guard", "handle", "inlet"), 3)
+    return f"{old.partition('::')[0]}::test_{'_'.join(words)}_{number}"
+
+
+RENAMINGS: dict[str, Renaming] = {
+    "a folder moved": folder_moved,
+    "a word replaced": word_replaced,
+    "a word left out": word_left_out,
+    "a word added": word_added,
+    "another word left out in each class": words_left_out,
+    "words reordered": words_reordered,
+    "a dotted prefix dropped": prefix_dropped,
+    "a dotted prefix restored": prefix_restored,
+    "a dotted prefix of names dropped": prefix_of_names_dropped,
+    "a class of four tests renamed": small_class,
+}
+DECOYS: dict[str, Renaming] = {
+    "no rename: other tests in the same files": replaced_by_others,
+    "no rename: other values of a parameter": other_values,
+}

@@ -1,0 +1,219 @@
+"""Feed a simulated lab to the real code, run by run, and note what people are sent.
+
+Everything that the bot decides here is decided by its own store, comparison and handler. Only what lies around them is
+replaced: GitHub by a straight branch, the processes of the pool by a call, the table of records by a dict.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar, cast
+
+from bot.config import parse_config
+from bot.core.events import Delivery, Repository
+from bot.core.parts import PartMap
+from bot.core.payload import Payload
+from bot.core.untrusted.limits import AllLimits
+from bot.core.untrusted.pool import Pool
+from bot.core.untrusted.queue import Owner
+from bot.effects.remember import StoreRecord
+from bot.engine.records import Key, Records, StoredValue
+from bot.github.app import AppIdentity
+from bot.github.client import GitHub
+from bot.plan.handler import Context, Plan
+from bot.results.deliveries import CHECK_EVENT, CheckEvent
+from bot.results.model import BAD, Case, RunKey, Status, TargetKey, Trouble
+from bot.results.report.baseline import compared_suites
+from bot.results.report.findings import ComparedSuite
+from bot.results.service import RESULTS, ResultsService
+from bot.results.state import Admission, Claims, Run, RunState
+from bot.results.store.collect import Columns, collect
+from bot.results.store.store import ResultsStore
+from handlers.hardware.regressions import REGRESSIONS, report_regressions
+from tests.signal.github import StraightBranch
+from tests.signal.lab import FAILED, PASSED, SKIPPED, LabFault, SimulatedLab, SimulatedRun
+
+LAB, TARGET, SUITE = "example-lab", "adreno", "operators"
+STATUSES = {PASSED: Status.PASSED, FAILED: Status.FAILED, SKIPPED: Status.SKIPPED}
+NAME = "octocat/compiler"
+CONFIG = parse_config(
+    json.dumps(
+        {
+            "repositories": {
+                NAME: {
+                    "results": {"bucket": "device-results", "labs": {LAB: {"targets": [TARGET]}}},
+                    "regressions": {"to": ["slack"]},
+                }
+            }
+        }
+    ).encode(),
+    "app.yaml",
+)
+ME = AppIdentity(1, "nightjar", "nightjar[bot]", 2)
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What one arrival led to: what its check run compares, and which tests people know to fail before and after.
+
+    `messages` counts what was sent to the channel, `rechecked` the check runs that were computed.
+    """
+
+    run: SimulatedRun
+    check_run: ComparedSuite
+    began: frozenset[str]
+    ended: frozenset[str]
+    messages: int
+    rechecked: int
+    requests: int
+
+
+class _SamePlace:
+    """Does the pool's work at once: the tests of `bot.core.untrusted` are about its processes.
+
+    `compared` has the last comparison of each commit, so that it is made once.
+    """
+
+    limits = AllLimits()
+
+    def __init__(self) -> None:
+        self.compared: dict[str, ComparedSuite] = {}
+
+    async def run(self, owner: Owner, limits: object, function: Callable[..., T], *arguments: object) -> T:
+        del limits
+        made = function(*arguments)
+        if isinstance(made, ComparedSuite):
+            self.compared[owner.part.rpartition(" ")[2]] = made
+        return made
+
+
+class _SameThread(ThreadPoolExecutor):
+    """Runs what is sent to a thread at once: the handler's threads have nothing to do side by side here."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future = Future[T]()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class _RecordsInMemory:
+    """The records of one lab; they are stored as JSON values, as the table has them."""
+
+    def __init__(self) -> None:
+        self._stored: dict[str, StoredValue] = {}
+
+    async def get(self, key: Key[T]) -> T | None:
+        stored = self._stored.get(key.name)
+        return None if stored is None else key.record.load(key.name, stored.value, stored.version)
+
+    def apply(self, effect: StoreRecord) -> None:
+        assert effect.stored is not None
+        self._stored[effect.key] = effect.stored
+
+
+class Replay:
+    """One lab in a store that may hold many, each in a repository of its own; `now` is the clock of the store."""
+
+    def __init__(self, store: ResultsStore, lab: SimulatedLab, clock: Clock) -> None:
+        self._about = TargetKey(f"{NAME}-{lab.seed}", LAB, TARGET)
+        self._repository = Repository(lab.seed + 1, self._about.repository, None)
+        self._store = store
+        self._lab = lab
+        self._clock = clock
+        self._records = _RecordsInMemory()
+        self._github = StraightBranch(run.position for run in lab.runs)
+        self._pool = _SamePlace()
+        self._results = ResultsService(CONFIG, store, cast("Any", None), cast("Pool", self._pool), cast("Any", None))
+        self._parts = PartMap()
+        self._parts[RESULTS] = self._results
+
+    async def arrivals(self) -> list[Observed]:
+        """Let every run arrive, and return what each led to."""
+        asyncio.get_running_loop().set_default_executor(_SameThread())
+        return [await self._arrive(run) for run in self._lab.arrivals]
+
+    async def _arrive(self, run: SimulatedRun) -> Observed:
+        self._clock.now = run.received_at
+        before, asked = await self._known(), self._github.requests
+        self._store.put(self._run(run), _columns(run))
+        messages = rechecked = 0
+        for pending in self._store.scheduled_checks(self._about.repository, run.received_at, 0.0, 0.0):
+            plan = await report_regressions(self._context(CheckEvent.of(pending)))
+            self._store.announced(pending)
+            messages += self._applied(plan)
+            rechecked += 1
+        asked = self._github.requests - asked
+        check_run = self._pool.compared.get(run.sha) or await self._compared(run)
+        after = await self._known()
+        return Observed(run, check_run, after - before, before - after, messages, rechecked, asked)
+
+    async def _compared(self, run: SimulatedRun) -> ComparedSuite:
+        """Compare a run that the handler did not have compared."""
+        state = await self._results.state(self._about, run.sha)
+        github = cast("GitHub", self._github)
+        return (await compared_suites(self._results, github, self._about.repository, state))[SUITE]
+
+    async def _known(self) -> frozenset[str]:
+        """Return the tests that people know to fail."""
+        known = await self._records.get(REGRESSIONS.of(self._repository.id, LAB, TARGET))
+        return frozenset(test for one in known.failing for test in one.tests) if known else frozenset()
+
+    def _applied(self, plan: Plan) -> int:
+        """Store what is to be remembered, and count the messages."""
+        for effect in plan.effects:
+            if isinstance(effect, StoreRecord):
+                self._records.apply(effect)
+        return sum(not isinstance(effect, StoreRecord) for effect in plan.effects)
+
+    def _context(self, event: CheckEvent) -> Context:
+        delivery = Delivery(
+            "check", CHECK_EVENT.name, Payload(CHECK_EVENT.body(self._repository, event)), self._clock.now
+        )
+        github, records = cast("GitHub", self._github), cast("Records", self._records)
+        config = CONFIG.repositories[NAME]
+        return Context(delivery, "", self._repository, config, CONFIG, github, ME, records, self._parts)
+
+    def _run(self, run: SimulatedRun) -> Run:
+        key = RunKey(self._about.repository, LAB, TARGET, run.sha, "run-1")
+        claims = Claims(SUITE, exit_status=137 if run.interrupted else 1)
+        admission = Admission(run.committed_at, mainline=True)
+        return Run(key, "v1", RunState.STORED, "", run.received_at, 100, claims, admission)
+
+
+@dataclass
+class Clock:
+    """The time of the simulation, in seconds since 1970."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        """Return it."""
+        return self.now
+
+
+def _columns(run: SimulatedRun) -> Columns:
+    return collect(_cases(run), lambda case: (case.nodeid, case.nodeid.partition("::")[0]))
+
+
+def _cases(run: SimulatedRun) -> Iterator[Case]:
+    for name, letter in run.tests.items():
+        status, trouble, message = STATUSES[letter], Trouble.NONE, ""
+        if run.fault is LabFault.UNREADABLE:
+            status, trouble, message = Status.ERRORED, Trouble.COLLECTION, "ImportError: no such module"
+        elif run.fault is LabFault.RUNNER:
+            status, trouble, message = Status.ERRORED, Trouble.INTERNAL, "INTERNALERROR"
+        elif run.fault is LabFault.ONE_CAUSE:
+            message = "the device was lost"
+        elif status in BAD:
+            message = f"wrong result of {name.rpartition('::')[2]}"
+        yield Case(name, status, nodeid=name, flaky=name in run.flaky, trouble=trouble, message=message)

@@ -1,0 +1,238 @@
+"""Compare what the bot reported with what is true: how much of it is right, and how much of what is true it has."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tests.signal.lab import (
+    ABSENT,
+    FAILED,
+    PASSED,
+    LabFault,
+    SimulatedLab,
+    SimulatedRun,
+    SimulatedTest,
+    TruthClass,
+)
+from tests.signal.replay import Observed
+
+K = TypeVar("K")
+
+GAPS = ((1, 49), (50, 999), (1_000, 1_000_000))
+"""Commits to the baseline, by which runs are counted."""
+RECOVERY = "recovery or removal"
+PROVED = "proved flaky"
+
+
+@dataclass(slots=True)
+class Count:
+    """What was right, what was wrong, and what is missing of one class.
+
+    `cases` is how many there are. `late` counts, of those that are right, how many runs later than possible it came.
+    """
+
+    cases: int = 0
+    right: int = 0
+    wrong: int = 0
+    missing: int = 0
+    late: Counter[int] = field(default_factory=Counter)
+
+    def add(self, other: Count) -> None:
+        """Add another lab's."""
+        self.cases += other.cases
+        self.right += other.right
+        self.wrong += other.wrong
+        self.missing += other.missing
+        self.late += other.late
+
+    @property
+    def precision(self) -> float | None:
+        """The share of what was reported that is right; None where nothing was."""
+        return self.right / (self.right + self.wrong) if self.right + self.wrong else None
+
+    @property
+    def recall(self) -> float | None:
+        """The share of what is true that was reported; None where there is nothing."""
+        return self.right / (self.right + self.missing) if self.right + self.missing else None
+
+
+@dataclass
+class Score:
+    """Counts by class: of failures, of renames, of lab faults, of baselines by distance, and of everything else."""
+
+    failures: dict[TruthClass, Count] = field(default_factory=lambda: defaultdict(Count))
+    renames: dict[str, Count] = field(default_factory=lambda: defaultdict(Count))
+    faults: dict[LabFault, Count] = field(default_factory=lambda: defaultdict(Count))
+    baselines: dict[tuple[int, int], Count] = field(default_factory=lambda: defaultdict(Count))
+    others: dict[str, Count] = field(default_factory=lambda: defaultdict(Count))
+    messages: int = 0
+    labs: int = 0
+    runs: int = 0
+    requests: int = 0
+    rechecked: int = 0
+
+    def add(self, other: Score) -> None:
+        """Add another lab's."""
+        _add(self.failures, other.failures)
+        _add(self.renames, other.renames)
+        _add(self.faults, other.faults)
+        _add(self.baselines, other.baselines)
+        _add(self.others, other.others)
+        self.messages += other.messages
+        self.labs += other.labs
+        self.runs += other.runs
+        self.requests += other.requests
+        self.rechecked += other.rechecked
+
+    @property
+    def alarms(self) -> Count:
+        """All reports of failures together."""
+        total = Count()
+        for count in self.failures.values():
+            total.add(count)
+        return total
+
+
+def _add(ours: dict[K, Count], theirs: dict[K, Count]) -> None:
+    for key, count in theirs.items():
+        ours[key].add(count)
+
+
+def score_of(lab: SimulatedLab, observed: Sequence[Observed]) -> Score:
+    """Return the score of one lab."""
+    score = Score(labs=1, runs=len(observed), messages=sum(one.messages for one in observed))
+    score.requests = sum(one.requests for one in observed)
+    score.rechecked = sum(one.rechecked for one in observed)
+    _failures(lab, observed, score)
+    _renames(lab, observed, score)
+    _faults(observed, score)
+    _baselines(observed, score)
+    _proved(lab, observed, score)
+    return score
+
+
+@dataclass
+class _Episode:
+    """A lasting failure, and the numbers of the arrivals with which it could be and was reported."""
+
+    first: int
+    last: int
+    possible: int | None = None
+    reported: int | None = None
+
+
+def _failures(lab: SimulatedLab, observed: Sequence[Observed], score: Score) -> None:
+    began, ended = defaultdict[int, set[int]](set), defaultdict[int, set[int]](set)
+    number_of = lab.tests_by_name()
+    for arrival, one in enumerate(observed):
+        now, before = ({number_of[name] for name in names} for names in (one.began, one.ended))
+        for test in now - before:
+            began[test].add(arrival)
+        for test in before - now:
+            ended[test].add(arrival)
+    order = [one.run for one in observed]
+    for number, simulated in enumerate(lab.tests):
+        _walk(simulated, order, began[number], ended[number], score)
+
+
+def _walk(test: SimulatedTest, order: Sequence[SimulatedRun], began: set[int], ended: set[int], score: Score) -> None:
+    """Walk through the arrivals, as somebody does who knows the truth about a test."""
+    count = score.failures[test.of_class]
+    count.cases += len(test.episodes) or 1
+    episodes = [_Episode(*one) for one in test.episodes]
+    arrived = list[SimulatedRun]()
+    for arrival, run in enumerate(order):
+        arrived = sorted([*arrived, run], key=lambda one: one.position)
+        newest = max((one.usable for one in arrived if one.usable is not None), default=-1)
+        for episode in episodes:
+            if episode.possible is None and newest <= episode.last and _is_seen_twice(test, arrived, episode):
+                episode.possible = arrival
+        if arrival in began:
+            _begin(episodes, arrived, newest, arrival, count)
+        if arrival in ended:
+            right = newest >= 0 and test.letters[newest] in (PASSED, ABSENT)
+            score.others[RECOVERY].right += right
+            score.others[RECOVERY].wrong += not right
+    for episode in episodes:
+        if episode.reported is not None:
+            count.late[max(0, episode.reported - (episode.possible or episode.reported))] += 1
+        else:
+            count.missing += episode.possible is not None
+    newest = max((one.usable for one in arrived if one.usable is not None), default=-1)
+    believed = max(began, default=-1) > max(ended, default=-1)
+    score.others[RECOVERY].missing += believed and newest >= 0 and test.letters[newest] == PASSED
+
+
+def _begin(
+    episodes: Sequence[_Episode], arrived: Sequence[SimulatedRun], newest: int, arrival: int, count: Count
+) -> None:
+    """Judge a report that a test fails: it is right once for each episode that has begun and still stands."""
+    known = {run.usable for run in arrived}
+    for episode in episodes:
+        stands = newest <= episode.last and known & set(range(episode.first, episode.last + 1))
+        if stands and episode.reported is None:
+            episode.reported = arrival
+            count.right += 1
+            return
+    count.wrong += 1
+
+
+def _is_seen_twice(test: SimulatedTest, arrived: Sequence[SimulatedRun], episode: _Episode) -> bool:
+    """Tell whether the newest two known runs that say anything about the code both saw the test fail."""
+    last = [run for run in arrived if run.fault is None][-2:]
+    inside = [run for run in last if run.usable is not None and episode.first <= run.usable <= episode.last]
+    return len(inside) == 2 and all(test.letters[run.usable or 0] == FAILED for run in inside)
+
+
+def _renames(lab: SimulatedLab, observed: Sequence[Observed], score: Score) -> None:
+    pairs = {pair for one in observed for pair in one.check_run.comparison.renamed}
+    for event in lab.renames:
+        count, true = score.renames[event.kind], set(event.pairs.items())
+        found = {pair for pair in pairs if event.others & set(pair)}
+        count.cases += len(true) or len(event.others) // 2
+        count.right += len(found & true)
+        count.wrong += len(found - true)
+        count.missing += len(true - found)
+
+
+def _faults(observed: Sequence[Observed], score: Score) -> None:
+    for one in observed:
+        fault, found = one.run.fault, bool(one.check_run.comparison.infra)
+        if fault is not None:
+            count = score.faults[fault]
+            count.cases += 1
+            count.right += found
+            count.missing += not found
+        elif found:
+            score.others["wrongly called a lab fault"].wrong += 1
+
+
+def _baselines(observed: Sequence[Observed], score: Score) -> None:
+    """Count the runs that were compared with the nearest run before them that was known."""
+    for number, one in enumerate(observed):
+        before = [other.run for other in observed[:number] if other.run.fault is None]
+        before = [run for run in before if run.position < one.run.position]
+        if one.run.fault is not None or not before:
+            continue
+        nearest = max(before, key=lambda run: run.position)
+        gap = next(gap for gap in GAPS if one.run.position - nearest.position <= gap[1])
+        count, found = score.baselines[gap], one.check_run.baseline
+        count.cases += 1
+        count.right += found is not None and found.sha == nearest.sha
+        count.wrong += found is not None and found.sha != nearest.sha
+        count.missing += found is None
+
+
+def _proved(lab: SimulatedLab, observed: Sequence[Observed], score: Score) -> None:
+    """Count the tests that check runs call flaky, beside those of which one commit had both outcomes."""
+    number_of = lab.tests_by_name()
+    found = {number_of[test] for one in observed for test in one.check_run.comparison.flaky}
+    true = {number for number, test in enumerate(lab.tests) if test.proved}
+    count = score.others[PROVED]
+    count.cases += len(true)
+    count.right += len(found & true)
+    count.wrong += len(found - true)
+    count.missing += len(true - found)
