@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from bot.config.keys import Keys
-from bot.config.results import LabName
+from bot.config.results import LabName, TargetName
 from bot.config.texts import BAD_PATH, NO_RESULTS_SOURCE, TWO_RESULTS_SOURCES
 from bot.config.types import LACKING, Duration, Pattern, Says, StatusContext, WholeNumber
 
@@ -36,7 +36,7 @@ class Tests(Keys):
         description="The lab of `results` under which CI uploads results of pull requests and of the base branch.",
         examples=["ci"],
     )
-    target: LabName | None = Field(default=None, description="The target of that lab.", examples=["linux"])
+    target: TargetName | None = Field(default=None, description="The target of that lab.", examples=["linux"])
     workflow: StatusContext | None = Field(
         default=None,
         description="The GitHub Actions workflow that runs the tests.",

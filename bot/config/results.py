@@ -39,6 +39,10 @@ LabName = Annotated[
     StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"),
     Says("a name of letters, digits, . _ and -, as in example-lab"),
 ]
+TARGET_NAME = r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,63}"
+"""What names of targets are; in keys and addresses they are escaped (`bot.results.model`)."""
+TARGET_WORDS = "a name of letters, digits, . _ - @ and :, as in hexagon-v73 or rpi-4@lab:1"
+TargetName = Annotated[str, StringConstraints(pattern=f"^{TARGET_NAME}$"), Says(TARGET_WORDS)]
 Contact = Annotated[
     str,
     StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,98}[^\s\x00-\x1f\x7f])?$"),
@@ -73,7 +77,7 @@ Template = Annotated[
 class Lab(Keys):
     """A lab: it owns devices, and its credentials may write below its own folder of the bucket and nowhere else."""
 
-    targets: tuple[LabName, ...] = Field(
+    targets: tuple[TargetName, ...] = Field(
         min_length=1,
         description="What the lab tests on. Each target gets its own check run, `hardware/LAB/TARGET`.",
         examples=[["hexagon-v73", "adreno"]],

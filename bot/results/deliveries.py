@@ -9,7 +9,7 @@ from bot.aws.bucket import Arrival
 from bot.core.events import check_lock
 from bot.core.payload import Payload
 from bot.engine.internal import InternalEvent
-from bot.results.model import TargetKey
+from bot.results.model import TargetKey, escaped_target
 from bot.results.state import PendingCheck
 
 
@@ -57,7 +57,8 @@ class CheckEvent:
 
 
 def _check_guid(repository: int, event: CheckEvent) -> str:
-    guid = f"check:{repository}:{event.lab}:{event.target}:{event.sha}:{event.asked or event.revision}"
+    target = escaped_target(event.target)
+    guid = f"check:{repository}:{event.lab}:{target}:{event.sha}:{event.asked or event.revision}"
     return f"{guid}:over" if event.over else guid
 
 

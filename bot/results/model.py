@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 
 class Status(StrEnum):
@@ -89,6 +90,11 @@ class Detail(NamedTuple):
     measures: Mapping[str, Any] | None = None
 
 
+def escaped_target(target: str) -> str:
+    """Return a target's name as it stands in keys and addresses: `rpi-4@lab:1` is `rpi-4%40lab%3A1` there."""
+    return quote(target, safe="")
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class TargetKey:
     """What a check run is about, together with a commit: the target of a lab, for a repository (`owner/name`)."""
@@ -121,4 +127,4 @@ class RunKey:
     @property
     def folder(self) -> str:
         """The run's folder below the bucket's prefix, with its slash at the end."""
-        return f"{self.repository}/{self.lab}/{self.target}/{self.sha}/{self.run_id}/"
+        return f"{self.repository}/{self.lab}/{escaped_target(self.target)}/{self.sha}/{self.run_id}/"

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
+from bot.config.results import TARGET_NAME
 from bot.core.errors import TryAgain
 from bot.core.patterns import Pattern
 from bot.results.model import RunKey
@@ -24,8 +25,8 @@ RETRY_SECONDS = 10
 _NAME = r"[A-Za-z0-9._-]{1,100}"
 _SEGMENT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _SHA = r"[0-9a-f]{40}"
-_BEFORE = rf"({_SEGMENT})/({_SEGMENT})/({_SHA})/({_SEGMENT})"
-_IS_NAME, _IS_SEGMENT, _IS_SHA, _IS_BEFORE = map(Pattern, (_NAME, _SEGMENT, _SHA, _BEFORE))
+_BEFORE = rf"({_SEGMENT})/({TARGET_NAME})/({_SHA})/({_SEGMENT})"
+_IS_NAME, _IS_SEGMENT, _IS_TARGET, _IS_SHA, _IS_BEFORE = map(Pattern, (_NAME, _SEGMENT, TARGET_NAME, _SHA, _BEFORE))
 _IS_LIMIT = Pattern("[1-9][0-9]{0,2}")
 _STATES = [state.value for state in RunState]
 
@@ -39,7 +40,7 @@ PARAMETERS = (
         Parameter(name, words, {"type": "string", "pattern": f"^{pattern}$"}, "query", required=False)
         for name, words, pattern in (
             ("lab", "Only runs of this lab.", _SEGMENT),
-            ("target", "Only runs of this target.", _SEGMENT),
+            ("target", "Only runs of this target.", TARGET_NAME),
             ("sha", "Only runs of this commit.", _SHA),
             ("before", "The `next` of an earlier page: only runs that are older.", _BEFORE),
         )
@@ -146,7 +147,7 @@ def _asked(request: web.Request) -> tuple[RunQuery, int]:
     state = query.get("state")
     if state is not None and state not in _STATES:
         raise Problem(400, texts.BAD_STATE.format(states=", ".join(_STATES)))
-    for name, pattern in (("lab", _IS_SEGMENT), ("target", _IS_SEGMENT), ("sha", _IS_SHA)):
+    for name, pattern in (("lab", _IS_SEGMENT), ("target", _IS_TARGET), ("sha", _IS_SHA)):
         if name in query and not pattern.fullmatch(query[name]):
             raise Problem(400, texts.BAD_SHA if name == "sha" else texts.BAD_NAME.format(name=name))
     asked = RunQuery(

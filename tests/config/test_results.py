@@ -3,7 +3,7 @@
 import pytest
 
 from bot.config import ConfigError, parse_config
-from bot.config.results import Results
+from bot.config.results import TARGET_WORDS, Results
 
 LAB = "a name of letters, digits, . _ and -, as in example-lab"
 TIME = "it must be a time such as 30s, 15m, 6h or 7d"
@@ -24,7 +24,7 @@ RESULTS = "repositories:\n  octocat/a:\n    results: %s\n"
         ("true", "3:14: {}.results: the key bucket is missing; it must be a bucket's name, as in device-results"),
         (
             "{bucket: b-1, labs: {example-lab: {targets: []}}}",
-            f"3:58: {{}}.results.labs.example-lab.targets: is empty; it must be a list, each item {LAB}",
+            f"3:58: {{}}.results.labs.example-lab.targets: is empty; it must be a list, each item {TARGET_WORDS}",
         ),
         (
             "{bucket: b-1, labs: {a/b: {targets: [x]}}}",

@@ -280,3 +280,13 @@ async def test_a_control_character_in_a_report_loses_no_run_and_is_named(place: 
     assert "needed repairs" in summary
     assert "ops.xml was repaired: characters that a report must not hold, such as control characters, were" in summary
     assert "; text after the end of the report was ignored" in summary
+
+
+async def test_a_target_with_an_at_sign_and_a_colon_has_a_check_run(tmp_path: Path, aws_world: World) -> None:
+    more = 'board-lab: {targets: ["rpi-4@lab:1"]}'
+    async with lab_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world, more_labs=more) as place:
+        sha = place.nightly_run()
+        place.upload(sha, {"ops.xml": junit(**BAD)}, lab="board-lab", target="rpi-4%40lab%3A1")
+        await place.settle()
+        [run] = place.checks(sha, "hardware/board-lab/rpi-4@lab:1")
+        assert run.external_id == "run-1"

@@ -121,3 +121,11 @@ async def test_a_repository_without_results_has_no_runs_to_ask_for(site: Site) -
     assert status == 404
     assert "accepts no results" in json.loads(body)["detail"]
     conforms(await described(site), "get", TEMPLATE, status, headers["Content-Type"].partition(";")[0], body)
+
+
+async def test_a_target_with_an_at_sign_and_a_colon_is_found_and_paged(site: Site) -> None:
+    site.runs += [replace(run, key=replace(run.key, target="rpi-4@lab:1")) for run in numbered(3)]
+    first = await page(site, "?target=rpi-4%40lab%3A1&limit=2")
+    assert [run["target"] for run in first["runs"]] == ["rpi-4@lab:1"] * 2
+    rest = await page(site, f"?target=rpi-4@lab:1&limit=2&before={first['next']}")
+    assert len(rest["runs"]) == 1

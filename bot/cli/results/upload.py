@@ -23,7 +23,7 @@ from bot.cli.results import texts
 from bot.cli.results.group import files_argument, format_option, report_lines
 from bot.cli.results.verify import UploadVerifier
 from bot.cli.support import AS_WRITTEN, REPOSITORY, Matching, config_option, json_option, stopping_at_faults
-from bot.config.results import Results
+from bot.config.results import TARGET_NAME, TARGET_WORDS, Results
 from bot.core.errors import UserError
 from bot.core.patterns import Pattern
 from bot.core.refused import Refused
@@ -43,6 +43,7 @@ _SHARD = Pattern(r"([1-9][0-9]{0,4})/([1-9][0-9]{0,4})")
 
 
 SEGMENT = Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "a name of letters, digits, . _ and -, as in example-lab")
+TARGET = Matching(TARGET_NAME, TARGET_WORDS)
 SHA = Matching(r"[0-9a-f]{40}", "the whole SHA of a commit, 40 hexadecimal digits in small letters")
 RUN_ID = Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", "a name of up to 100 letters, digits, . _ and -")
 SUITE = Matching(r"[A-Za-z0-9][A-Za-z0-9._+ /-]{0,99}", "up to 100 letters, digits, blanks and . _ + / -")
@@ -86,7 +87,7 @@ class UploadPlace:
     show_envvar=True,
     help="Your lab in app.yaml.",
 )
-@click.option("--target", type=SEGMENT, required=True, help="The target that the tests ran on.")
+@click.option("--target", type=TARGET, required=True, help="The target that the tests ran on.")
 @click.option("--sha", type=SHA, required=True, help="The commit that was tested.")
 @click.option("--suite", type=SUITE, required=True, help="The suite; a commit may have several.")
 @click.option("--run-id", type=RUN_ID, help="The name of this run. Default: a new one each time.")

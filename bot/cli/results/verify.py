@@ -11,7 +11,7 @@ from typing import Any
 
 from bot.cli.results import texts
 from bot.core.errors import UserError
-from bot.results.model import RunKey
+from bot.results.model import RunKey, escaped_target
 from bot.results.state import RunState
 from handlers.ci_decisions.ask_bot import CannotAsk, get_from_bot
 
@@ -32,7 +32,8 @@ class UploadVerifier:
     def path(self) -> str:
         """The route that lists the commit's runs."""
         key = self.key
-        return f"/api/v1/repos/{key.repository}/results/runs?sha={key.sha}&lab={key.lab}&target={key.target}&limit=200"
+        about = f"lab={key.lab}&target={escaped_target(key.target)}"
+        return f"/api/v1/repos/{key.repository}/results/runs?sha={key.sha}&{about}&limit=200"
 
     def check_repository(self) -> None:
         """Raise `UserError` unless the bot accepts results for the repository."""

@@ -10,15 +10,17 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
+from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 
+from bot.config.results import TARGET_NAME
 from bot.core.patterns import Pattern
 from bot.core.refused import Refused, TooMuch
 from bot.results.ingest import texts
 from bot.results.limits import MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES
-from bot.results.model import RunKey
+from bot.results.model import RunKey, escaped_target
 from bot.results.state import Claims
 
 MANIFEST = "manifest.json"
@@ -48,8 +50,10 @@ _WORDS: Mapping[str, str] = {
 }
 
 _SEGMENT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+_TARGET = Pattern(TARGET_NAME)
 _KEY = Pattern(
-    rf"(?P<repository>[A-Za-z0-9_-]{{1,100}}/[A-Za-z0-9._-]{{1,100}})/(?P<lab>{_SEGMENT})/(?P<target>{_SEGMENT})"
+    rf"(?P<repository>[A-Za-z0-9_-]{{1,100}}/[A-Za-z0-9._-]{{1,100}})/(?P<lab>{_SEGMENT})"
+    r"/(?P<target>[A-Za-z0-9][A-Za-z0-9._%-]{0,189})"
     r"/(?P<sha>[0-9a-f]{40})/(?P<run_id>[A-Za-z0-9][A-Za-z0-9._-]{0,99})/(?P<name>[^/]+)"
 )
 
@@ -114,12 +118,18 @@ class Manifest:
 
 
 def run_key(key: str, prefix: str) -> tuple[RunKey, str] | None:
-    """Return whose run an object of the bucket belongs to, and its name in the run's folder; None: it is no run's."""
+    """Return whose run an object of the bucket belongs to, and its name in the run's folder; None: it is no run's.
+
+    The name of a target is escaped in the one way that `RunKey.folder` escapes it, or a run could have two folders.
+    """
     found = _KEY.fullmatch(key.removeprefix(prefix)) if key.startswith(prefix) else None
     if found is None:
         return None
-    *parts, name = found.groups()
-    return RunKey(*parts), name
+    repository, lab, escaped, sha, run_id, name = found.groups()
+    target = unquote(escaped)
+    if not _TARGET.fullmatch(target) or escaped_target(target) != escaped:
+        return None
+    return RunKey(repository, lab, target, sha, run_id), name
 
 
 def read_manifest(raw: bytes, key: RunKey) -> Manifest:

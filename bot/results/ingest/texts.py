@@ -80,7 +80,10 @@ MANIFEST_REMOVED = "{key} was removed"
 LARGER = "{name} has more than the {expected:,} bytes that manifest.json says"
 READING_COST = "the files could not be read: {why}; upload the run in shards, under another run ID"
 NEVER_ARRIVED = "{missing}; the deadline has passed, so upload the run again under another run ID"
-NOT_A_KEY = "{key} is not the folder of a run; lab and target are letters, digits and . _ -, up to 64 of them"
+NOT_A_KEY = (
+    "{key} is not the folder of a run; lab and target are letters, digits and . _ -, up to 64 of them, and a target's "
+    "@ and : are written %40 and %3A"
+)
 TWO_OF_A_NAME = "two files are named {name}; rename one, because a run has one folder"
 BAD_NAME = "{name} cannot be the name of a run's file; use only letters, digits and . _ + -, as in te.xml"
 UPLOAD_TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB, which is the limit; use --compress or shards"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -155,6 +156,15 @@ def pressed(name: str, app: int = 9, **more: Any) -> Delivery:
         (
             pressed(CHECK, requested_action={"identifier": "ignore"}),
             RequestedCheck(ABOUT, SHA, ButtonPress("ignore", HUBOT, "2026-11-20T05:26:40Z", ("", "x"))),
+        ),
+        (
+            pressed("hardware/example-lab/rpi-4@lab:1", requested_action={"identifier": "re-check"}),
+            RequestedCheck(
+                replace(ABOUT, target="rpi-4@lab:1"),
+                SHA,
+                ButtonPress("re-check", HUBOT, "2026-11-20T05:26:40Z", ("", "x")),
+                again=True,
+            ),
         ),
         (pressed(CHECK, app=8), None),
         (pressed("unit"), None),

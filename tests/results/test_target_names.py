@@ -1,0 +1,97 @@
+"""Names of targets may hold `@` and `:`, and come back the same from every key, address and name that holds them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import parse_qs, quote_plus, urlsplit
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.aws.bucket import Arrival
+from bot.aws.queue import arrivals
+from bot.cli.results.verify import UploadVerifier
+from bot.config import ConfigError, parse_config
+from bot.config.results import TARGET_NAME
+from bot.core.patterns import Pattern
+from bot.results.deliveries import CHECK_EVENT, CheckEvent
+from bot.results.ingest.manifest import MANIFEST, run_key
+from bot.results.ingest.offline_check import key_of
+from bot.results.model import RunKey, TargetKey
+from tests.aws.test_queue import message, record
+from tests.conversations.lab import CONFIG
+
+SHA = "5" * 40
+TARGETS = st.from_regex(Pattern(TARGET_NAME).source, fullmatch=True)
+PREFIXES = st.sampled_from(["", "results/"])
+
+
+def key_for(target: str) -> RunKey:
+    return RunKey("octocat/compiler", "example-lab", target, SHA, "run-1")
+
+
+@given(TARGETS, PREFIXES)
+def test_a_key_of_the_bucket_says_the_target_again(target: str, prefix: str) -> None:
+    key = key_for(target)
+    assert run_key(f"{prefix}{key.folder}{MANIFEST}", prefix) == (key, MANIFEST)
+    assert len(key.folder.split("/")) == 7
+    assert not set(key.folder) & set("@:")
+
+
+@given(TARGETS, TARGETS)
+def test_two_targets_have_two_folders_and_two_check_runs(one: str, other: str) -> None:
+    if one != other:
+        assert key_for(one).folder != key_for(other).folder
+        assert TargetKey("", "a", one).check_name != TargetKey("", "a", other).check_name
+        guids = {CHECK_EVENT.guid(1, CheckEvent("a", target, SHA, 1)) for target in (one, other)}
+        assert len(guids) == 2
+
+
+@given(st.text(st.sampled_from("ab@:%4034Aa."), min_size=1, max_size=12))
+def test_a_folder_has_one_way_to_be_written(written: str) -> None:
+    found = run_key(f"octocat/compiler/example-lab/{written}/{SHA}/run-1/{MANIFEST}", "")
+    assert found is None or f"{found[0].folder}{MANIFEST}".split("/")[3] == written
+
+
+@given(TARGETS)
+def test_a_message_of_s3_names_the_same_run(target: str) -> None:
+    key = f"results/{key_for(target).folder}{MANIFEST}"
+    [arrival] = arrivals(message(record(key=quote_plus(key, safe="/"))))
+    assert isinstance(arrival, Arrival)
+    found = run_key(arrival.key, "results/")
+    assert found is not None
+    assert found[0].target == target
+
+
+@given(TARGETS)
+def test_the_api_is_asked_for_the_same_target(target: str) -> None:
+    address = urlsplit(UploadVerifier("https://ci.example.org", key_for(target)).path)
+    assert parse_qs(address.query)["target"] == [target]
+    assert not set(address.query) & set("@:")
+
+
+@settings(deadline=None, max_examples=50)
+@given(TARGETS)
+def test_a_configuration_may_name_it(target: str) -> None:
+    written = CONFIG.format(
+        repository="octocat/compiler", features="", bucket="b-1", settle="1m", deadline="6h", queue="", more_labs=""
+    ).replace("[hexagon-v73, adreno]", json.dumps([target]))
+    results = parse_config(written.encode(), "app.yaml").repositories["octocat/compiler"].results
+    assert results is not None
+    assert results.labs["example-lab"].targets == (target,)
+
+
+@pytest.mark.parametrize("target", ["@a", ":a", "a/b", "a%40b", "a b", "a" * 65, "ä", ""])
+def test_a_configuration_may_name_nothing_else(target: str) -> None:
+    results = f"{{bucket: b-1, labs: {{a: {{targets: [{target!r}]}}}}}}"
+    written = f"repositories:\n  octocat/a:\n    results: {results}".encode()
+    with pytest.raises(ConfigError, match="a name of letters, digits"):
+        parse_config(written, "app.yaml")
+
+
+def test_a_folder_of_a_lab_is_known_by_its_path(tmp_path: Path) -> None:
+    key = key_for("rpi-4@lab:1")
+    assert key_of(tmp_path / key.folder) == key
+    assert key.folder == f"octocat/compiler/example-lab/rpi-4%40lab%3A1/{SHA}/run-1/"
