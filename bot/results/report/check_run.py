@@ -58,7 +58,7 @@ def _text(findings: Findings) -> Iterator[Block]:
     yield Block("fixed tests", tables.changed(findings, texts.FIXED, "fixed"))
     yield Block("newly skipped tests", tables.changed(findings, texts.NEWLY_SKIPPED, "newly_skipped", message=True))
     yield Block("flaky tests", tables.changed(findings, texts.FLAKY, "flaky", message=True))
-    yield Block("removed tests", tables.changed(findings, texts.REMOVED, "gone"))
+    yield Block("removed tests", tables.changed(findings, texts.REMOVED, "removed"))
     yield Block("tests that did not run", tables.changed(findings, texts.PRECLUDED, "precluded"))
     yield Block("renamed tests", tables.renamed(findings))
     yield Block("runs", tables.runs(findings))
