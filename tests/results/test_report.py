@@ -190,7 +190,7 @@ def test_tables_have_ten_rows_and_then_say_how_many_more() -> None:
     assert text.count("tests/test_fixed.py") == 10
     assert "### Fixed: 24" in text
     assert "| and 14 more |" in text
-    assert text.count("tests/test_gone.py") == 10
+    assert text.count("tests/test_removed.py") == 10
     assert text.count("more |") == 1
 
 
