@@ -9,6 +9,7 @@ import structlog
 from pydantic import TypeAdapter
 
 from bot.app.texts import (
+    CONCLUDES_NOTHING,
     FEATURE_OFF,
     NO_CONCLUDE_STAGE,
     NO_HANDLER,
@@ -133,7 +134,10 @@ class Pipeline:
         found = next((one for one in self.router.handlers if one.name == handler), None)
         if found is None or found.on_failure is None:
             return PlannedEffects()
-        return self._as_data(await found.on_failure(await self._context(delivery, intent), failure_text), found)
+        plan = await found.on_failure(await self._context(delivery, intent), failure_text)
+        if plan.conclusion_basis is not None:
+            raise ValueError(CONCLUDES_NOTHING.format(handler=handler))
+        return self._as_data(plan, found)
 
     async def conclude(self, delivery: Delivery, job: ConclusionJob) -> PlannedEffects:
         """Let a handler decide what follows from how the effects of its plan ended."""

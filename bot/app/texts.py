@@ -11,6 +11,7 @@ NOT_ACCEPTED = "no handler accepts it"
 # -- plans --
 
 NO_CONCLUDE_STAGE = "a plan of {handler} has data for a conclude stage, but the handler has no such stage"
+CONCLUDES_NOTHING = "the plan of {handler} after a failure has data for a conclude stage, and no such stage follows it"
 RATE_LIMITED = "skipped: the rate limit of GitHub leaves no requests for commands of people without permission"
 
 # -- serve, worker --

@@ -79,7 +79,10 @@ Accepts = Callable[["Delivery", "RepositoryConfig"], bool]
 
 
 class FailurePlan(Protocol):
-    """What to tell people when planning itself failed for good; `message` is fit to be shown to them."""
+    """Decide what people read when planning has failed for good; `message` says why, in words for them.
+
+    The engine runs no conclude stage after such a plan, so it has no `conclusion_basis`.
+    """
 
     async def __call__(self, context: Context, message: str) -> Plan:
         """Return what to do about it."""
