@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.results.limits import MAX_MESSAGE, MAX_SECONDS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 
-CUT = "\n[… {gone:,} characters are left out here …]\n"
+CUT = "\n[… {removed:,} characters are left out here …]\n"
 HEAD = MAX_TEXT_HEAD - len(CUT) - 10
 """Characters of the head beside the words in the middle, so that all together keep to the limit."""
 SQUEEZE_AT = 8 * (MAX_TEXT_HEAD + MAX_TEXT_TAIL)
@@ -30,7 +30,7 @@ def one_line(text: str) -> str:
 
 
 def cut(text: str) -> str:
-    """Keep a long text's head and tail, and say how many characters are gone between them."""
+    """Keep a long text's head and tail, and say how many characters are left out between them."""
     if len(text) <= MAX_TEXT_HEAD + MAX_TEXT_TAIL:
         return text
     clip = Clip()
