@@ -10,13 +10,15 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, LiteralString, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, LiteralString, TypeVar, cast
 
-from procrastinate.connector import BaseAsyncConnector
 from pydantic import PlainSerializer, TypeAdapter, ValidationError
 
 from bot.core.payload import Json
 from bot.engine import text
+
+if TYPE_CHECKING:
+    from procrastinate.connector import BaseAsyncConnector
 
 SEPARATOR, AFTER_SEPARATOR = ":", ";"
 """What divides the parts of a key, and the next character: a range of keys ends before it."""

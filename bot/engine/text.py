@@ -7,9 +7,13 @@ by its four hexadecimal digits. U+FDD0 is one of Unicode's noncharacters, which 
 nothing is ever mistaken. The connectors do this for every string that they store or return.
 """
 
-import json
+from __future__ import annotations
 
-from procrastinate.types import JSONValue
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from procrastinate.types import JSONValue
 
 ESCAPE = "\ufdd0"
 _HALF_PAIRS = {half: f"{ESCAPE}{half:04x}" for half in range(0xD800, 0xE000)}

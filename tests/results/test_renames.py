@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.results.compare.renames import MAX_REWORDED, MAX_WORDS, RENAMED_TOGETHER, renames, search_renames
+from bot.results.compare.renames import MAX_REWORDED, MAX_WORDS, RENAMED_TOGETHER, search_renames
+from bot.results.compare.searching import renames
 
 NAMES = [
     f"test_{word}" for word in ("add", "bias", "conv", "dense", "erf", "floor", "gelu", "hash", "join", "kron", "log")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bot.core.refused import TooMuch
 from bot.results.compare.diff import infra
-from bot.results.compare.renames import renames
+from bot.results.compare.searching import renames
 from bot.results.limits import MAX_SUITE_NAMES
 from bot.results.model import Detail, Seen, Status, TargetKey, Trouble
 from bot.results.state import RunState

@@ -10,7 +10,7 @@ import zstandard
 
 from bot.core.refused import TooMuch
 from bot.results.compare.diff import compare
-from bot.results.compare.renames import renames
+from bot.results.compare.searching import renames
 from bot.results.formats.opening import inflated
 from bot.results.ingest.identity import Resolver
 from bot.results.model import Case, Seen, Status, Trouble

@@ -9,10 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice
 
-import structlog
-
-from bot.results.compare import texts
-
 RENAMED_TOGETHER = 10
 """So many tests must have been renamed by one rule, or it may be chance."""
 RENAMED_SHARE = 0.8
@@ -31,7 +27,6 @@ MAX_STEPS = 40_000_000
 
 
 Location = tuple[str, ...]
-log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class _GaveUpError(Exception):
@@ -46,20 +41,6 @@ class _Steps:
         self._left -= count
         if self._left < 0:
             raise _GaveUpError
-
-
-def renames(removed: Iterable[str], new: Iterable[str], *, most_steps: int = MAX_STEPS) -> dict[str, str]:
-    """Return what `search_renames` finds; nothing, and a line of the log, where it gives up."""
-    removed, new = set(removed), set(new)
-    found = search_renames(removed, new, most_steps=most_steps)
-    if found is None:
-        log.warning(
-            texts.SEARCH_SKIPPED,
-            reason=texts.SEARCH_TOO_LONG.format(most=most_steps),
-            removed=len(removed - new),
-            added=len(new - removed),
-        )
-    return found or {}
 
 
 def search_renames(removed: Iterable[str], new: Iterable[str], *, most_steps: int = MAX_STEPS) -> dict[str, str] | None:

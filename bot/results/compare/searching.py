@@ -14,7 +14,7 @@ import structlog
 from bot.core.errors import TryAgain
 from bot.core.untrusted.limits import OverLimit
 from bot.results.compare import texts
-from bot.results.compare.renames import MAX_STEPS, renames, search_renames
+from bot.results.compare.renames import MAX_STEPS, search_renames
 from bot.results.compare.texts import SEARCH_SKIPPED, SEARCH_TOO_LONG
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bot.core.untrusted.queue import Owner
 
 Renames = Callable[[Iterable[str], Iterable[str]], Mapping[str, str]]
-"""Finds which of the tests that are gone have come back under which name (`bot.results.compare.renames.renames`)."""
+"""Finds which of the tests that are gone have come back under which name (`renames`)."""
 
 FEW, FEW_CHARACTERS = 100, 10_000
 """Tests, and characters of their names, that are searched at once: that takes a millisecond or two."""
@@ -33,6 +33,20 @@ Written = TypeVar("Written")
 _Lists = tuple[tuple[str, ...], tuple[str, ...]]
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+def renames(removed: Iterable[str], new: Iterable[str], *, most_steps: int = MAX_STEPS) -> dict[str, str]:
+    """Return what `search_renames` finds; nothing, and a line of the log, where it gives up."""
+    removed, new = set(removed), set(new)
+    found = search_renames(removed, new, most_steps=most_steps)
+    if found is None:
+        log.warning(
+            SEARCH_SKIPPED,
+            reason=SEARCH_TOO_LONG.format(most=most_steps),
+            removed=len(removed - new),
+            added=len(new - removed),
+        )
+    return found or {}
 
 
 class SearchNeeded(Exception):

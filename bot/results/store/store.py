@@ -14,8 +14,8 @@ import sqlalchemy as sa
 
 from bot.results.compare import diff as compare
 from bot.results.compare.ancestors import Candidate, Relation
-from bot.results.compare.renames import renames as find_renames
 from bot.results.compare.searching import Renames, written
+from bot.results.compare.searching import renames as find_renames
 from bot.results.model import RunKey, Seen, TargetKey
 from bot.results.state import Admission, PendingCheck, Run, RunState, SuiteState, TargetState
 from bot.results.store import (
