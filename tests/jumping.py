@@ -6,7 +6,8 @@ Both clocks jump that a test may read: the sandbox GitHub's, when a test calls i
 `time.time` and `datetime.now` in the modules of tests. What the product reads stays real, and what it asks the sandbox
 for over HTTP sees the clock stand still: with a minute for each of those readings no token would last. For the same
 reason the clock jumps no further than `FURTHEST` in one test. The monotonic clock is left alone: time-outs are no
-readings.
+readings. Nothing jumps in a test with the marker `one_clock`: what it shows is how the bot compares GitHub's clock with
+its own.
 """
 
 from __future__ import annotations
@@ -34,10 +35,13 @@ class Jump:
     """How far the clock is ahead, since the present test began."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self.begin(STEP)
+
+    def begin(self, step: float) -> None:
+        self._step, self.seconds = step, 0.0
 
     def once(self) -> float:
-        self.seconds = min(self.seconds + STEP, FURTHEST)
+        self.seconds = min(self.seconds + self._step, FURTHEST)
         return self.seconds
 
 
@@ -85,9 +89,9 @@ def _is_read_by_a_test() -> bool:
     return frame is not None and frame.f_code.co_filename.startswith(str(TESTS))
 
 
-def pytest_runtest_setup() -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
     """Begin each test at the present moment."""
-    JUMP.seconds = 0.0
+    JUMP.begin(0.0 if item.get_closest_marker("one_clock") else STEP)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

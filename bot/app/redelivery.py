@@ -156,13 +156,14 @@ class Redelivery:
         *,
         pace: float = WRITE_SPACING,
         clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
         most: int = MOST_MISSING,
     ) -> None:
         """Use the client of the App itself; `pace` is in seconds from one request for a redelivery to the next.
 
         GitHub asks for a second between writes:
         https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
-        `clock` is monotonic, in seconds; `most` is how many GUIDs are remembered.
+        `clock` is monotonic, in seconds; `now` is in seconds since 1970; `most` is how many GUIDs are remembered.
         """
         self._github = github
         self._records = records
@@ -170,6 +171,7 @@ class Redelivery:
         self._metrics = metrics
         self._pace = pace
         self._clock = clock
+        self._now = now
         self._most = most
 
     async def sweep(self) -> RedeliverySweep:
@@ -177,7 +179,7 @@ class Redelivery:
 
         Raises `TryAgain` or gidgethub's errors if GitHub does not answer; the stored state stays as it was.
         """
-        now = time.time()
+        now = self._now()
         noted = await self._records.get(MISSING.of()) or MissingDeliveries()
         before = {entry.guid: entry for entry in noted.missing}
         with ranked(Rank.SWEEP):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -106,6 +107,11 @@ class World:
         self.looked_up.append(guids)
         return self.inbox.intersection(guids)
 
+    def sweeper_with(self, **options: Any) -> Redelivery:
+        """Return a sweep by GitHub's own clock."""
+        known: dict[str, Any] = {"now": lambda: self.github.clock.now().timestamp(), **options}
+        return Redelivery(self.bot, self.records, self.known, self.metrics, **known)
+
     def redelivered(self) -> list[str]:
         return [d.guid for d in self.github.webhooks.deliveries if d.redelivery]
 
@@ -137,7 +143,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         bot = GitHubApp(session, app_id=app.id, private_key=app.private_key, api_url=url, timing=time.timing())
         metrics, records = Metrics("1.0"), Records(database.connector)
         world = World(github, app, bot.as_app(), None, metrics, records, time)  # type: ignore[arg-type]  # the two know each other
-        world.sweeper = Redelivery(world.bot, records, world.known, metrics)
+        world.sweeper = world.sweeper_with()
         yield world
 
 
@@ -243,7 +249,7 @@ async def test_a_list_that_takes_too_long_is_read_in_part_and_what_was_found_is_
     """A job is cancelled after 15 minutes: a sweep that reads longer has noted nothing, each time anew."""
     lost = world.lose(5)
     ticks = count(0, READING_SECONDS / 3)
-    sweeper = Redelivery(world.bot, world.records, world.known, world.metrics, clock=lambda: float(next(ticks)))
+    sweeper = world.sweeper_with(clock=lambda: float(next(ticks)))
     assert (await sweeper.sweep()).asked == 3
     await world.github.delivered()
     assert world.redelivered() == lost[2:]
@@ -254,7 +260,7 @@ async def test_what_is_too_much_to_remember_is_found_again_by_later_sweeps(world
     lost = world.lose(5)
     for place, delivery in enumerate(world.github.webhooks.deliveries):
         delivery.created_at -= timedelta(hours=5 - place)
-    sweeper = Redelivery(world.bot, world.records, world.known, world.metrics, most=2)
+    sweeper = world.sweeper_with(most=2)
     for sweeps in range(1, 4):
         with capture_logs() as logs:
             await sweeper.sweep()

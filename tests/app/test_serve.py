@@ -156,6 +156,7 @@ async def test_commands_work_beside_the_server(world: World) -> None:
     assert f"is in use by another nightjar (process {world.bot.pid})" in refused
 
 
+@pytest.mark.one_clock
 async def test_a_stop_lets_the_job_in_progress_end_and_takes_no_more(world: World) -> None:
     await world.start()
     pull = world.open()
@@ -197,6 +198,7 @@ async def test_a_second_signal_ends_it_at_once_and_the_work_is_done_by_the_next(
     assert len(world.answers(pull)) == 1
 
 
+@pytest.mark.one_clock
 async def test_what_was_sent_while_it_was_down_is_asked_for_at_the_next_start(world: World) -> None:
     await world.start()
     pull = world.open()

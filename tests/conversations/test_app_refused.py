@@ -43,6 +43,7 @@ async def test_what_people_asked_for_while_github_refused_the_app_is_done_afterw
     assert (await readiness(here))[0] == 200
 
 
+@pytest.mark.one_clock
 @pytest.mark.parametrize(("seconds", "direction"), [(-90, "ahead of"), (86_400, "behind")])
 async def test_a_wrong_clock_is_corrected_for_and_said(here: Town, seconds: int, direction: str) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")

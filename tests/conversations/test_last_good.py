@@ -273,6 +273,7 @@ async def test_a_workflow_that_our_own_push_started_says_nothing_of_main(url: st
         assert place.head == sha
 
 
+@pytest.mark.one_clock
 async def test_how_far_the_branch_is_behind_and_what_is_in_its_way_grow_true_between_looks(place: GoodTown) -> None:
     place.checked("good", GREEN)
     await place.scan()

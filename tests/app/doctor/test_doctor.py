@@ -30,6 +30,7 @@ repositories:
     rerun: {{jenkins: [{{url: "{jenkins}"}}]}}
     results: {{bucket: device-results, labs: {{example-lab: {{targets: [adreno]}}}}}}
 """
+pytestmark = pytest.mark.one_clock
 ALL = ["database", "clock", "app", "key", "permissions", "events", "hook", "repositories", "bucket", "jenkins"]
 
 
