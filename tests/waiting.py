@@ -13,8 +13,11 @@ DEADLINE = 60.0
 PAUSE = 0.01
 
 
-async def until(condition: Callable[[], object], *, deadline: float = DEADLINE) -> object:
-    """Return the condition's value, awaited if need be, as soon as it is true; fail when the deadline is over."""
+async def until(condition: Callable[[], object], *, deadline: float = DEADLINE, pause: float = PAUSE) -> object:
+    """Return the condition's value, awaited if need be, as soon as it is true; fail when the deadline is over.
+
+    It is looked at once in each `pause`, in seconds.
+    """
     end = time.monotonic() + deadline
     while True:
         value = condition()
@@ -24,4 +27,4 @@ async def until(condition: Callable[[], object], *, deadline: float = DEADLINE) 
             return value
         if time.monotonic() > end:
             raise AssertionError(f"not within {deadline} s: {getattr(condition, '__qualname__', condition)}")
-        await asyncio.sleep(PAUSE)
+        await asyncio.sleep(pause)

@@ -19,6 +19,7 @@ from bot.github.limits import Allowance
 from sandbox import App, GitHubSandbox, PullRequest, Repository
 from sandbox.jenkins import JenkinsJob, JenkinsSandbox
 from sandbox.users import Role
+from tests.tables import with_tables
 from tests.waiting import until
 
 SECRET = "only-the-tests-know-this-secret"
@@ -40,6 +41,9 @@ UNHURRIED = Allowance(
 SOON = Pace(check_after=0.3)
 """Until a write is looked for of which nobody knows what became of it: nobody here waits for 12 seconds."""
 
+SELDOM = 0.03
+"""Seconds between two looks at all that the bot does: each costs as much as a request."""
+
 
 @dataclass(frozen=True)
 class Town:
@@ -56,7 +60,7 @@ class Town:
         while True:
             await self.github.delivered()
             seen = len(self.github.webhooks.deliveries)
-            await until(self._settled)
+            await until(self._settled, pause=SELDOM)
             if len(self.github.webhooks.deliveries) == seen and self.github.webhooks.idle:
                 return
 
@@ -121,7 +125,7 @@ async def town(
                 "GITHUB_PRIVATE_KEY": app.private_key,
                 "GITHUB_WEBHOOK_SECRET": SECRET,
                 "GITHUB_API_URL": api_url,
-                "DATABASE_URL": database_url,
+                "DATABASE_URL": with_tables(database_url),
                 **(environment or {}),
             }
         )

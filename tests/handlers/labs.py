@@ -24,6 +24,7 @@ from handlers.hardware.check_runs import NAME
 from sandbox.model.checks import CheckRun
 from tests.handlers.driver import FULL_NAME, World, a_world
 from tests.results.reported import ABOUT, AT
+from tests.tables import with_tables
 
 TILE, MATMUL = "tests/test_tile.py::test_tile", "tests/test_matmul.py::test_matmul"
 CHECK = "hardware/example-lab/hexagon-v73"
@@ -115,6 +116,6 @@ async def a_lab(tmp_path: Path) -> AsyncIterator[Labs]:
     config = configured({ABOUT.lab: lab})
     async with a_world(tmp_path) as world:
         world.pipeline = replace(world.pipeline, config=config, router=hardware_results.router)
-        with closing(ResultsStore(f"sqlite:///{tmp_path / 'nightjar.db'}")) as store:
+        with closing(ResultsStore(with_tables(f"sqlite:///{tmp_path / 'nightjar.db'}"))) as store:
             store.open()
             yield Labs(world, store)

@@ -11,6 +11,7 @@ from bot.results.model import Case, RunKey, Status, TargetKey
 from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store.collect import collect
 from bot.results.store.store import ResultsStore
+from tests.tables import with_tables
 
 ABOUT = TargetKey("octocat/compiler", "ci", "linux")
 SHA, OTHER = "a" * 40, "b" * 40
@@ -18,7 +19,7 @@ SHA, OTHER = "a" * 40, "b" * 40
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[ResultsStore]:
-    store = ResultsStore(f"sqlite:///{tmp_path}/nightjar.db")
+    store = ResultsStore(with_tables(f"sqlite:///{tmp_path}/nightjar.db"))
     store.open()
     yield store
     store.close()

@@ -28,6 +28,7 @@ from sandbox.processes import Launch
 from tests.bucket import World
 from tests.fork_server import launch as forked
 from tests.robustness.gate import Gate, gate
+from tests.tables import with_tables
 from tests.waiting import until
 
 SECRET = "only-the-tests-know-this-secret"
@@ -167,7 +168,7 @@ async def place(
             "GITHUB_PRIVATE_KEY": app.private_key,
             "GITHUB_WEBHOOK_SECRET": SECRET,
             "GITHUB_API_URL": api_url,
-            "DATABASE_URL": database_url,
+            "DATABASE_URL": with_tables(database_url),
             "JENKINS_USER": jenkins.user,
             "JENKINS_TOKEN": jenkins.token,
         }
