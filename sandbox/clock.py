@@ -20,6 +20,10 @@ class Clock:
         """Return the present moment in UTC, in whole seconds as GitHub writes them."""
         return self._exactly().replace(microsecond=0)
 
+    def seconds(self) -> float:
+        """Return the present moment in seconds since 1970."""
+        return self.now().timestamp()
+
     def advance(self, *, seconds: float = 0, days: float = 0) -> None:
         """Move the clock forward."""
         self._ahead += timedelta(seconds=seconds, days=days)

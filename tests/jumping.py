@@ -6,8 +6,8 @@ Both clocks jump that a test may read: the sandbox GitHub's, when a test calls i
 `time.time` and `datetime.now` in the modules of tests. What the product reads stays real, and what it asks the sandbox
 for over HTTP sees the clock stand still: with a minute for each of those readings no token would last. For the same
 reason the clock jumps no further than `FURTHEST` in one test. The monotonic clock is left alone: time-outs are no
-readings. Nothing jumps in a test with the marker `one_clock`: what it shows is how the bot compares GitHub's clock with
-its own.
+readings. Nothing jumps in a test with the marker `one_clock`: what it shows is how the bot compares another clock,
+GitHub's or the test's, with its own.
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ def pytest_configure() -> None:
     exactly = sandbox_clock.Clock._exactly
 
     def jumping(self: sandbox_clock.Clock) -> datetime.datetime:
+        if self._stopped is not None:
+            return self._stopped
         return exactly(self) + datetime.timedelta(seconds=JUMP.once() if _is_read_by_a_test() else JUMP.seconds)
 
     sandbox_clock.Clock._exactly = jumping  # type: ignore[method-assign]

@@ -144,6 +144,7 @@ class ResultsAdmin:
         self._ingest = services.part(INGEST)
         self._github_for = services.github_for
         self._journal = services.journal
+        self._now = services.now
 
     async def ingest(self, found: FoundRun) -> IngestOutcome:
         """Take a run that is not stored yet, also one that was refused, or waits; the day's quota does not count."""
@@ -193,7 +194,7 @@ class ResultsAdmin:
         wanted = {(key.about, key.sha) for key in keys}
         for repository in {about.repository for about, _ in wanted}:
             scheduled_checks = await asyncio.to_thread(
-                self._store.scheduled_checks, repository, time.time() + 1, 0.0, math.inf
+                self._store.scheduled_checks, repository, self._now() + 1, 0.0, math.inf
             )
             for one in scheduled_checks:
                 if (one.about, one.sha) in wanted:

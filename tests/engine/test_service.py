@@ -43,6 +43,7 @@ class Heard:
         self.all.append(("effect", kind, outcome))
 
 
+@pytest.mark.one_clock
 async def test_a_delivery_of_our_own_waits_for_its_moment(database_url: str, world: World) -> None:
     moment = time.time() + 1.0
     async with running(database_url, world) as engine:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
+from bot.engine.service import Engine
 from bot.engine.upkeep import LONG_WAIT, MOST_AT_ONCE, let_old_go_first
 from tests.engine.running import LOCK, QUICK, opened, running, settled
 from tests.engine.toy import World, body, writes
 
 BACKLOG = 300
+NOW = 1_700_000_000.0
 ONE_AT_A_TIME = replace(QUICK, concurrency=1, reap=3600.0)
 
 
@@ -47,14 +48,14 @@ async def test_our_own_deliveries_and_timers_go_before_a_backlog(database_url: s
 async def test_what_has_waited_long_goes_in_one_line_with_urgent_deliveries_a_part_at_a_time(
     sqlite_url: str, world: World
 ) -> None:
-    async with opened(sqlite_url) as web:
+    async with Engine(sqlite_url, now=lambda: NOW) as web:
         for n in range(BACKLOG):
             await web.accept(f"star-{n}", "star", body({}), f"repo:{n}")
-        await let_old_go_first(web.database.connector, time.time() + LONG_WAIT - 30)
+        await let_old_go_first(web.database.connector, NOW + LONG_WAIT)
         await web.accept("first", "issue_comment", body({}), LOCK, urgent=True)
-        await let_old_go_first(web.database.connector, time.time() + LONG_WAIT + 1)
+        await let_old_go_first(web.database.connector, NOW + LONG_WAIT + 1)
         await web.accept("second", "issue_comment", body({}), "pr:1#8", urgent=True)
-    async with running(sqlite_url, world, pace=ONE_AT_A_TIME) as engine:
+    async with running(sqlite_url, world, pace=ONE_AT_A_TIME, now=lambda: NOW) as engine:
         await settled(engine, "second")
     order = delivered(world)
     assert order[:MOST_AT_ONCE] == [f"star-{n}" for n in range(MOST_AT_ONCE)], "the oldest, and no more than that"

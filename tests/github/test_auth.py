@@ -23,6 +23,7 @@ from tests.github.support import APP_ID, INSTALLATION, Apps, client_of, pem, pri
 from tests.github.virtual import JumpingTime
 from tests.waiting import until
 
+pytestmark = pytest.mark.one_clock
 TOKENS = f"/app/installations/{INSTALLATION}/access_tokens"
 
 

@@ -15,6 +15,7 @@ from tests.github.scripted import Say, ScriptedGitHub
 from tests.github.support import Apps, client_of, private_key
 from tests.github.virtual import JumpingTime
 
+pytestmark = pytest.mark.one_clock
 NOON = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
 DATE = {"date": format_datetime(NOON, usegmt=True)}
 TOO_EARLY = Say(
