@@ -138,7 +138,7 @@ class Source(Protocol):
 
 
 def is_manifest(key: str) -> bool:
-    """Tell whether a key may be that of a run's manifest. One with control characters no database has to keep."""
+    """Say whether a key can name a run's manifest. Keys with control characters cannot: databases refuse them."""
     try:
         fits = len(key.encode()) <= LONGEST_KEY
     except UnicodeEncodeError:
@@ -149,9 +149,9 @@ def is_manifest(key: str) -> bool:
 def pause_after(pages: int, poll: float) -> float:
     """Return how many seconds to wait after a listing of so many pages: `poll`, or longer after a long one.
 
-    A run may come under any commit at any time, so that only a listing of everything finds it: the keys are in order
-    of commits, which is no order of time. At 500 objects a night, kept for 400 nights, that is 200 requests, then made
-    every ten minutes. A queue costs as little and tells within seconds.
+    A run may be uploaded for any commit at any time, and keys sort by commit, not by time. So only a listing of the
+    whole bucket finds new runs. 500 objects a day, stored for 400 days, take 200 requests; this function then spaces
+    the listings ten minutes apart. A queue costs as little and reports new objects within seconds.
     """
     return max(poll, pages * SECONDS_PER_PAGE)
 
@@ -259,8 +259,8 @@ class Bucket:
     async def write_over(self, key: str, body: bytes, *, content_type: str) -> bool:
         """Have an object hold this, whatever it held before; return whether it was written now.
 
-        Whoever has it in a cache is told to ask each time whether it is still the newest. Raises `TryAgain` where
-        somebody else wrote it after we looked.
+        Caches must ask each time whether their copy is still the newest. Raises `TryAgain` if somebody else wrote the
+        object after we read it.
         https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
         """
         try:
@@ -284,7 +284,7 @@ class Bucket:
             try:
                 self._aws.s3().put_object(Bucket=self.name, Key=key, Body=body, **how)
             except ClientError as error:
-                # 404: the one that was to be replaced is gone.
+                # 404: somebody deleted the object that we want to replace.
                 if code_of(error)[0] not in ("PreconditionFailed", "412", "NoSuchKey", "404"):
                     raise
                 raise TryAgain(WRITTEN_MEANWHILE.format(key=key)) from None

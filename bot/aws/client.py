@@ -230,7 +230,7 @@ def _answered(place: str, error: Any) -> Exception:
 
 
 def _unanswered(place: str, error: Exception) -> Exception:
-    """Return our error for one without an answer; its own text may hold an address, so only its kind is told."""
+    """Return our error for a request without an answer. It names the kind only: the text may contain an address."""
     from botocore import exceptions as of
 
     kind = type(error).__name__

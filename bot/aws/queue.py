@@ -1,7 +1,8 @@
-"""What S3 tells a queue about: objects that appeared, heard by long polls.
+"""Notifications of S3 about new objects, received from an SQS queue by long polling.
 
-Messages come at least once and in any order, and one may be lost: what hears of an arrival twice has to know it again,
-and a listing finds what was never told. A message only says where to look; what counts is what lies there.
+SQS delivers a message at least once and in any order, and a message may be lost. So the receiver must recognise an
+arrival that it already has, and a listing finds what no message reported. A message only says where to look; the
+object in the bucket is what counts.
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
 """
 
@@ -35,19 +36,19 @@ OTHER_VERSION = "it is of version {version}; only 2.x is read"
 UNDELIVERED = "an arrival could not be noted: {reason}"
 
 Deliver = Callable[[Arrival], Awaitable[object]]
-"""Makes an arrival durable before it returns; one that is known already is fine."""
+"""Makes an arrival durable before it returns; accepts an arrival that it already has."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Garbage(Exception):
-    """A message that says nothing that we could read, now or later; the text is why."""
+    """A message that we can never read; the text is the reason."""
 
 
 def arrivals(body: str) -> list[Arrival]:
-    """Return the objects whose creation a message tells of, whichever they are; of other events, none.
+    """Return the objects that a message reports as created; an empty list for other events.
 
-    Read are S3's own messages, those that SNS has wrapped, and EventBridge's. Raises `Garbage`.
+    Reads S3's own messages, those that SNS has wrapped, and EventBridge's. Raises `Garbage` for any other text.
     https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html
     """
     try:
@@ -94,7 +95,7 @@ def _arrival(bucket: str, key: str, etag: str) -> Arrival:
 class Notifications:
     """Listens to a queue. `heard` is when SQS last answered, in seconds since the epoch; None before the first time.
 
-    `places` are where runs may lie: what a message tells of any other is not ours. `pause` is in seconds.
+    `places` are the prefixes that may hold runs: messages about other objects are not ours. `pause` is in seconds.
     """
 
     def __init__(self, aws: Aws, queue_url: str, places: Collection[Place], *, pause: float = FIRST_PAUSE) -> None:
@@ -106,11 +107,11 @@ class Notifications:
         self._trouble = ""
 
     async def run(self, deliver: Deliver) -> None:
-        """Deliver the manifests that appear, until cancelled; a message is deleted after that, and not before.
+        """Deliver the manifests that appear, until cancelled. Deletes a message only after its delivery.
 
-        What cannot be delivered comes again, after the queue's visibility timeout; a dead-letter queue would take it
-        away from us while the database is gone. What cannot be read, or is not ours, is deleted: it would come again
-        for ever.
+        SQS sends a message that we could not deliver again after the queue's visibility timeout. A dead-letter queue
+        would remove such messages while the database is away. A message that we cannot read, or that is not ours, is
+        deleted: otherwise it would come again for ever.
         """
         pause = 0.0
         while True:

@@ -20,7 +20,7 @@ class CiState(StrEnum):
     UNAPPROVED = "unapproved"
     """It starts after a maintainer has approved it. To run it again would bypass the approval."""
     MISSING = "missing"
-    """app.yaml names it, and nothing on the commit tells of it: its CI may have missed the push."""
+    """app.yaml names it, and nothing on the commit reports it: its CI may have missed the push."""
 
 
 FAILURES = frozenset({"failure", "error", "cancelled", "timed_out", "startup_failure", "stale"})
@@ -31,7 +31,7 @@ https://docs.github.com/en/rest/checks/runs, https://docs.github.com/en/rest/com
 
 
 def state_of(status: str, conclusion: str) -> CiState:
-    """Return the state of a check run or workflow run; an end without a conclusion is not told of yet."""
+    """Return the state of a check run or workflow run; a completed one without a conclusion counts as running."""
     if status != "completed" or not conclusion:
         return CiState.RUNNING
     if conclusion == "action_required":

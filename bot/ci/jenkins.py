@@ -117,7 +117,7 @@ def _job(found: Sequence[tuple[JenkinsBuildLink, Payload]], configured: str | No
 
 
 def _ended(run: CiRun, result: str) -> CiRun:
-    """Return a run with the end that Jenkins tells of; a build that is not green counts as failed."""
+    """Return a run with the result that Jenkins reports; a build that is not green counts as failed."""
     state = CiState.SUCCEEDED if result == SUCCESS else CiState.FAILED
     parts = tuple(replace(part, state=state) for part in run.parts)
     return replace(run, state=state, parts=parts, conclusion=result.lower(), is_outdated=True)

@@ -152,10 +152,9 @@ Rerun = RerunWorkflow | RerunJob
 
 
 def one_for_each_run(effects: Sequence[Effect]) -> tuple[list[Effect], dict[str, str]]:
-    """Make one effect of all that have one workflow run run again: GitHub begins one attempt, and refuses a second.
+    """Merge the reruns of one workflow run into one effect: GitHub starts one attempt and refuses a second.
 
-    Returns the effects, and for the targets of those that were taken together the target of the one that stands for
-    them.
+    Returns the effects, and a map from the target of each rerun to the target of the effect that replaces it.
     """
     groups: dict[int, list[Rerun]] = {}
     for effect in effects:
@@ -163,14 +162,14 @@ def one_for_each_run(effects: Sequence[Effect]) -> tuple[list[Effect], dict[str,
             groups.setdefault(effect.run_id, []).append(effect)
     joined = {run_id: _joined(reruns) for run_id, reruns in groups.items()}
     moved = {rerun.target: joined[rerun.run_id].target for reruns in groups.values() for rerun in reruns}
-    in_place: dict[int, Effect] = dict(joined)
-    remaining: list[Effect] = []
+    not_yet_listed: dict[int, Effect] = dict(joined)
+    listed: list[Effect] = []
     for effect in effects:
         if not isinstance(effect, RerunWorkflow | RerunJob):
-            remaining.append(effect)
-        elif (one := in_place.pop(effect.run_id, None)) is not None:
-            remaining.append(one)
-    return remaining, moved
+            listed.append(effect)
+        elif (one := not_yet_listed.pop(effect.run_id, None)) is not None:
+            listed.append(one)
+    return listed, moved
 
 
 def _joined(reruns: Sequence[Rerun]) -> Rerun:

@@ -80,7 +80,7 @@ class StartJenkinsBuild:
         return Applied("; ".join(one.text for one in applied), changed=any(one.changed for one in applied))
 
     async def _jobs(self, jenkins: _Jenkins) -> list[tuple[str, Payload]]:
-        """Return what Jenkins tells of the job; of those for the head and for the merge, where no link named the job.
+        """Return the address and state of the job, or of the head's and the merge's jobs if no link named the job.
 
         https://plugins.jenkins.io/github-branch-source/: a project that builds both has no `PR-12`.
         """
@@ -99,7 +99,7 @@ class StartJenkinsBuild:
         return Applied(f"{self.name}: Jenkins builds it again")
 
     def already(self, job: Payload) -> str:
-        """Say, of what Jenkins tells of the job, why it need not be started; empty where it must be."""
+        """Say why the job need not be started, by the state that Jenkins reports; empty if it must be started."""
         if job.flag("inQueue"):
             return f"{self.name} waits in Jenkins' queue already"
         if not job.has("lastBuild"):
@@ -128,7 +128,7 @@ class _Jenkins:
         return f"_Jenkins({self.server})"
 
     async def job(self, job_url: str) -> Payload | None:
-        """Return what Jenkins tells of a job, None where it knows none (404)."""
+        """Return the state of a job, None if Jenkins has no such job (404)."""
         async with self._request("GET", f"{job_url}/api/json{STATE}") as response:
             if response.status == 404:
                 return None

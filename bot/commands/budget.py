@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 HOUR = 3600.0
 REFUSALS_AN_HOUR = 5
-"""Comments of somebody who may not run what they ask for that get any reaction, within an hour."""
+"""Refused comments of one person that get a reaction within an hour; the bot ignores further ones."""
 MOST_NOTIFIED = 200
-"""People of one pull request of whom it is kept that they were told who may."""
+"""People per pull request whom we remember as notified of who may run commands."""
 MOST_COUNTED = 1_000
-"""Comments of one hour that are kept of a pull request or a person; the limits are far below."""
+"""Comments of one hour that we store for a pull request or a person; the limits are far lower."""
 
 
 class CommandOutcome(StrEnum):
-    """What became of a comment with commands."""
+    """How the bot handled a comment with commands."""
 
     RUN = "run"
     REFUSED = "refused"
@@ -40,7 +40,7 @@ class CommandResponse(StrEnum):
     REFUSE = "refuse"
     """Say why not, and who may."""
     REACT = "react"
-    """React, for this person has been told why on this pull request."""
+    """React only: an earlier comment on this pull request explained to this person who may run commands."""
     PERSON_OVER = "person-over"
     """Say that the person's limit is reached."""
     PULL_OVER = "pull-over"
@@ -51,7 +51,7 @@ class CommandResponse(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CountedComment:
-    """One comment with commands: when it was written, how many it has, and what became of it."""
+    """One comment with commands: when it was written, how many commands it has, and how the bot handled it."""
 
     at: float
     commands: int
@@ -62,32 +62,29 @@ class CountedComment:
 class CommandTally:
     """The comments of a person, or on a pull request, by the intents of their deliveries.
 
-    `notified`: the IDs of people who were told on this pull request who may run commands.
+    `notified`: the IDs of people to whom the bot has explained on this pull request who may run commands.
     """
 
     counted: Mapping[str, CountedComment] = field(default_factory=dict)
     notified: tuple[int, ...] = ()
 
     def with_one(self, intent: str, one: CountedComment, notified: int | None = None) -> CommandTally:
-        """Return it with one more comment and without those that are more than an hour older."""
-        recent_ = {key: other for key, other in self.counted.items() if other.at > one.at - HOUR}
-        recent_[intent] = one
-        recent = dict(list(recent_.items())[-MOST_COUNTED:])
-        people = (
-            self.notified
-            if notified is None or notified in self.notified
-            else (*self.notified, notified)[-MOST_NOTIFIED:]
-        )
-        return replace(self, counted=recent, notified=people)
+        """Return the tally with one more comment, and without comments that are more than an hour older than it."""
+        recent = {key: other for key, other in self.counted.items() if other.at > one.at - HOUR}
+        recent[intent] = one
+        newest = dict(list(recent.items())[-MOST_COUNTED:])
+        if notified is None or notified in self.notified:
+            return replace(self, counted=newest)
+        return replace(self, counted=newest, notified=(*self.notified, notified)[-MOST_NOTIFIED:])
 
     def within_an_hour(self, at: float, intent: str) -> Sequence[CountedComment]:
-        """Return the comments of the hour before a moment, but for the one that is asked about."""
+        """Return the comments of the hour before a moment, except the one with this intent."""
         return [one for key, one in self.counted.items() if key != intent and one.at > at - HOUR]
 
 
 @dataclass(frozen=True, slots=True)
 class CommandsQuestion:
-    """A comment with commands about which is decided; `refused`: the person may run none of them."""
+    """The comment with commands that `decide_response` decides about; `refused`: the person may run none of them."""
 
     intent: str
     at: float

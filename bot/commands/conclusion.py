@@ -118,9 +118,9 @@ def _line(item: Item, said: str, done: bool) -> str:
 
 
 def answer_text(url: str, lines: Sequence[str], what: str = COMMENT) -> str:
-    """Write the one comment that answers, with a link to what it answers, as long as a comment may be."""
+    """Write the answer, with a link to the comment that it answers, cut to GitHub's limit for a comment."""
     text = "\n".join([ABOUT.format(what=what, url=url), "", *lines])
     if len(text) <= REPLY_LIMIT:
         return text
-    # At the end of a line: half a line of code would let loose the mentions that it kept harmless.
+    # Cut at the end of a line: half a code span would no longer prevent the mentions in it from notifying people.
     return text[: text.rfind("\n", 0, REPLY_LIMIT - len(CUT))] + CUT

@@ -138,7 +138,7 @@ class Dialogue:
             raise TryAgain(HEAD_NOT_VISIBLE)
         may, role = await self._may(context, comment.sender, pull)
         if not any(may.values()):
-            # Slips are not held up to somebody who may run nothing.
+            # Do not correct the typos of somebody who may not run anything.
             asked = [item for item in asked if isinstance(item, Command)]
         if not asked:
             return Plan(why="nothing that could be run, from somebody who may run nothing")
@@ -177,7 +177,7 @@ class Dialogue:
         if comment is None or (asked := await self._asked(context, comment)) is None:
             return NOTHING
         if not any(isinstance(item, Command) for item in asked):
-            # Perhaps somebody who may run nothing, whom slips are not held up to.
+            # The person may not be allowed to run anything; then the bot does not correct typos.
             return Plan(why="no command among the lines that could not be worked out")
         items = tuple(Item(answers.shown(command), message, done=False) for command in asked)
         effects = decide_conclusion(CommandResults.of(comment, items), Outcomes(), {})
@@ -262,8 +262,8 @@ def _count(comment: UserComment, question: CommandsQuestion, response: CommandRe
         if response is CommandResponse.RUN
         else CommandOutcome.OVER
     )
-    message = response is CommandResponse.REFUSE
-    return CountCommands(comment.number, question.person_id, question.at, question.commands, outcome, message)
+    notified = response is CommandResponse.REFUSE
+    return CountCommands(comment.number, question.person_id, question.at, question.commands, outcome, notified)
 
 
 def _brief_plan(
@@ -274,12 +274,12 @@ def _brief_plan(
     response: CommandResponse,
     rank: Rank,
 ) -> Plan:
-    """Plan what a comment gets of which nothing is carried out: a reaction, one answer, or nothing."""
+    """Plan the response to a comment whose commands are not run: a reaction, one answer, or nothing."""
     count = _count(comment, question, response)
     if response is CommandResponse.NOTHING:
         return Plan(why="nothing more in this hour")
     if response is CommandResponse.REACT:
-        why = "they have been told on this pull request who may"
+        why = "an earlier answer on this pull request explained who may run commands"
         return Plan((count, React.to(comment, CONFUSED)), why=why, rank=rank)
     limits = context.app_config.commands
     person = response is CommandResponse.PERSON_OVER

@@ -31,7 +31,7 @@ COMMANDS_ON = Record(
 class CountCommands:
     """Count a comment with commands for its writer and its pull request; `at` in seconds since 1970.
 
-    `notified`: the person was told on this pull request who may run commands.
+    `notified`: the answer explains to the person who may run commands.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
@@ -49,7 +49,7 @@ class CountCommands:
         return f"commands:{self.number}:{self.person_id}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Count it once for its intent. Raises `TryAgain` where another comment is counted at this very moment."""
+        """Count the comment once per intent. Raises `TryAgain` if another job changes the same count meanwhile."""
         one = CountedComment(self.at, self.commands, self.outcome)
         repository = context.repository.id
         for key, notified in (

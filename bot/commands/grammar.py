@@ -33,7 +33,7 @@ MOST_COMMANDS = 20
 MOST_NAMES = 20
 LONGEST_NAME = 255
 MOST_SHOWN = 200
-"""Characters that are kept of a line that is no command, to show which one is meant."""
+"""Characters that an answer quotes of a line that is not a command, to show which line it means."""
 
 _SHORTEST_TYPO = 4
 _TYPO = 0.8

@@ -41,10 +41,10 @@ class Arguments:
 class CommandSpec:
     """The declaration of a command.
 
-    `synonyms` are other spellings of the name, with the same arguments; `phrases` are whole lines that mean the
-    command without arguments. `feature` is the key of app.yaml that switches it on, `allowed` who may run it where
-    app.yaml does not say otherwise; with `fixed` it cannot. `summary` is one sentence; `example` is what follows the
-    mention.
+    `synonyms` are other names of the command, with the same arguments; `phrases` are whole lines that mean the
+    command without arguments. `feature` is the key of app.yaml that enables the command. `allowed` says who may run it
+    unless app.yaml overrides that; with `fixed`, app.yaml cannot. `summary` is one sentence; `example` is the text
+    after the mention.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Match:
 
 
 class Registry:
-    """All commands there are. Raises ValueError when two could not be told apart."""
+    """All commands. Raises ValueError if two commands share a name or a phrase."""
 
     def __init__(self, specs: Iterable[CommandSpec]) -> None:
         self._specs: dict[str, CommandSpec] = {}
@@ -97,17 +97,18 @@ class Registry:
         self._phrases: dict[tuple[str, ...], CommandSpec] = {}
         for spec in specs:
             self._specs[spec.name] = spec
-            for words_ in (spec.name, *spec.synonyms):
-                self._add(self._commands, words_, spec)
+            for name in (spec.name, *spec.synonyms):
+                self._add(self._commands, name, spec)
             for phrase in spec.phrases:
                 self._add(self._phrases, phrase, spec)
         self._longest = max((len(key) for key in self._commands), default=0)
 
-    def _add(self, table: dict[tuple[str, ...], CommandSpec], words_: str, spec: CommandSpec) -> None:
-        key = tuple(folded(words_).split())
+    def _add(self, table: dict[tuple[str, ...], CommandSpec], phrasing: str, spec: CommandSpec) -> None:
+        key = tuple(folded(phrasing).split())
         taken = self._commands.get(key) or self._phrases.get(key)
         if taken or not key:
-            raise ValueError(f"{words_!r} of {spec.name!r} is {f'a spelling of {taken.name!r}' if taken else 'empty'}")
+            fault = f"already means {taken.name!r}" if taken else "is empty"
+            raise ValueError(f"{phrasing!r} of {spec.name!r} {fault}")
         table[key] = spec
 
     def __iter__(self) -> Iterator[CommandSpec]:
@@ -121,7 +122,7 @@ class Registry:
         return [spec for spec in self if spec.feature in features]
 
     def match(self, words: Sequence[str]) -> Match | None:
-        """Find the command that folded words begin with: a phrase that is all of them, else the longest spelling."""
+        """Find the command at the start of folded words: a phrase that equals all of them, else the longest name."""
         if phrase := self._phrases.get(tuple(words)):
             return Match(phrase, len(words), whole=True)
         for length in range(min(len(words), self._longest), 0, -1):
@@ -140,7 +141,7 @@ class Registry:
         return meant if score >= _LIKE_ENOUGH else None
 
     def _phrasings(self) -> Iterator[tuple[str, str]]:
-        """Yield everything that may be a whole line, and what is to be written for it."""
+        """Yield every text that can be a whole line, with the command that it means as people should write it."""
         for key, spec in (self._commands | self._phrases).items():
             yield " ".join(key), spec.name
             for choice in spec.arguments.choices if spec.arguments and key in self._commands else ():

@@ -16,10 +16,10 @@ class UserError(Exception):
 
 
 class Refusal(Exception):
-    """Mark an error as the answer to what a person asked for, and not as a failure of ours.
+    """Mark an error as the answer to what a person asked for, not as a failure of the bot.
 
-    Final. The person is told like of any other error, but the job ends as `refused`: there is nothing that an operator
-    has to look at or to replay.
+    Final. The bot shows the error to the person like any other, but the job ends as `refused`: an operator has nothing
+    to check or to replay.
     """
 
 

@@ -1,4 +1,4 @@
-"""The few event shapes that handlers see, and the keys under which deliveries are told apart and put in order.
+"""The event shapes that handlers read, and the keys that identify deliveries and put them in order.
 
 A shape is read out of the payload when a handler asks for it, not before: a payload that lacks a field fails the
 handlers that need the field, and no other.
@@ -214,7 +214,7 @@ def comment_in(delivery: Delivery) -> UserComment | None:
 
 
 ASKED_OF_US = ("rerequested", "requested_action")
-"""What people ask of a check run: only the App that made it is told."""
+"""What people ask of a check run: GitHub notifies only the App that created it."""
 
 
 def check_lock(repository_id: object, name: object) -> str:
@@ -252,10 +252,10 @@ def _get(body: object, *keys: str) -> object:
 
 
 def intent_key(delivery: Delivery) -> str:
-    """Name what happened, the same for every delivery that tells of it.
+    """Return a key for what happened, the same for every delivery that reports it.
 
-    An App's hook and a repository's hook report one comment under two GUIDs; what they tell of has one name. Where
-    GitHub gives a happening no identity of its own, the GUID is the name.
+    An App's hook and a repository's hook report one comment under two GUIDs, and both get the same key. If GitHub's
+    payload has no identity for an event, the GUID is the key.
     """
     describe = _INTENTS.get(delivery.event)
     try:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 class HealthCheck:
     """One check. `find` returns None or the reason in words; it is called for every request, so it must not block.
 
-    A check that is `fatal` makes `/readyz` answer 503; any other one only warns. Fatal is what this process cannot work
-    with at all, never what concerns one repository or one lab.
+    A `fatal` check makes `/readyz` answer 503; any other check only warns. A check is fatal if this process cannot work
+    at all while it fails, never if it is about one repository or one lab.
     """
 
     name: str

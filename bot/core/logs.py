@@ -26,7 +26,7 @@ LONGEST_TRACEBACK = 20_000
 _FIRST = ("time", "level", "event", "delivery")
 """Fields that are written first, for the eyes."""
 _QUIET = {
-    # Their INFO tells of each job and each request; what matters of it the engine and the client say themselves.
+    # At INFO they log each job and each request; our engine and client already log what matters.
     "procrastinate": logging.WARNING,
     "aiohttp.access": logging.CRITICAL,
     "alembic": logging.WARNING,
@@ -96,7 +96,7 @@ def _console() -> structlog.dev.ConsoleRenderer:
 def _shortened(key: str, value: object) -> object:
     longest = LONGEST_TRACEBACK if key in {"exception", "stack"} else LONGEST_TEXT
     if isinstance(value, str) and len(value) > longest:
-        # The end of a traceback says what happened, so both ends are kept.
+        # The end of a traceback says what happened, so cut in the middle.
         half = longest // 2
         return f"{value[:half]} … {len(value) - longest} characters left out … {value[-half:]}"
     return value

@@ -73,7 +73,7 @@ class Metrics:
         self._webhooks.labels(str(status)).inc()
 
     def accepted(self, event: str, new: bool) -> None:
-        """Count a delivery that GitHub was told 202 for; not `new` where its GUID was known."""
+        """Count a delivery that was answered with 202; `new` is false if we already had its GUID."""
         self._deliveries.labels(self._event(event), "accepted" if new else "duplicate").inc()
 
     def delivery(self, event: str, outcome: str, seconds: float) -> None:

@@ -33,10 +33,10 @@ _SHAPES = (
     ("", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b", ""),
     (r"(?i:X-Amz-(?:Signature|Credential|Security-Token)=)", r"[^&\s]+", ""),
 )
-"""What stands before a secret, the secret itself, and what stands behind it; the first and the last are kept."""
+"""The text before a secret, the secret itself, and the text after it. Redaction removes the secret alone."""
 _SECRETS = [Pattern(f"({before}){secret}({after})") for before, secret, after in _SHAPES]
 _ANY_SECRET = Pattern("|".join(map("".join, _SHAPES)))
-"""Most texts hold none: one search tells."""
+"""One search finds out whether a text has any secret; most texts have none."""
 
 
 class Redactor:

@@ -1,6 +1,6 @@
-"""When something is due again and again: at a time of day in a time zone, or every so many seconds.
+"""Recurring schedules: at a time of day in a time zone, or every so many seconds.
 
-Moments are seconds since 1970; nothing here looks at a clock.
+Times are seconds since 1970; nothing here reads a clock.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from zoneinfo import ZoneInfo
 LENGTHS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 """Seconds of the units in which app.yaml has times, the longest first."""
 DAYS_AROUND = (-2, -1, 0, 1, 2)
-"""Days around today, one of which is always the last due one and one the next: also where a zone leaves out a day."""
+"""Days around today. They always include the last and the next scheduled day, even where a zone skips a day."""
 
 
 class Schedule(Protocol):
-    """When something is due."""
+    """When something recurs."""
 
     def last_time(self, now: float) -> float:
         """Return the last moment that is not after `now`."""
@@ -34,8 +34,8 @@ class Schedule(Protocol):
 class Daily:
     """Every day `at` a time (HH:MM) of a `timezone` (IANA), each day once.
 
-    Where the clocks are put forward over the time, it is due at the first moment after the gap; where they are put
-    back over it, at the first of the two. `timezone` must be one that this machine knows.
+    On a day when the clocks skip the time, the schedule uses the first moment after the gap; on a day when the time
+    occurs twice, the first occurrence. `timezone` must be one that this machine knows.
     """
 
     at: str

@@ -1,4 +1,4 @@
-"""Answers that cost something: asked for once however many want them at a time, and kept for a while."""
+"""Share the cost of an answer: concurrent callers make one request, and a cache holds its result for a while."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SingleFlight(Generic[K, V]):
         self._flights: dict[K, asyncio.Task[V]] = {}
 
     async def do(self, key: K, make: Callable[[], Awaitable[V]]) -> V:
-        """Return what `make` gives; whoever comes meanwhile waits for the same. One who gives up stops nobody else."""
+        """Return what `make` returns. Concurrent callers share one call; cancelling one of them stops no other."""
         flight = self._flights.get(key)
         if flight is None:
             flight = asyncio.ensure_future(_awaited(make))
@@ -66,7 +66,7 @@ class Remembered(Generic[K, V]):
         self._flights: SingleFlight[K, V] = SingleFlight()
 
     async def get(self, key: K, make: Callable[[], Awaitable[V]]) -> V:
-        """Return what is kept, or else what `make` gives; raises the error that it raised."""
+        """Return the cached value, or else what `make` returns; raises the error that `make` raised."""
         cached = self._cached.get(key)
         if isinstance(cached, Exception):
             raise cached.with_traceback(None)

@@ -8,7 +8,7 @@ _BRACKETS = Pattern(r"\[([^\[\]]*)\]")
 
 
 def tags_of(title: str) -> tuple[str, ...]:
-    """Return what stands between a title's brackets, parted at commas, as it is spelled; empty brackets name nothing.
+    """Return the tags in a title's brackets, split at commas, as written; empty brackets give none.
 
     The predecessor took `[]` for a tag, and `[a, b]` for one (TVM #11454, #11455).
     """
@@ -17,5 +17,5 @@ def tags_of(title: str) -> tuple[str, ...]:
 
 
 def folded(tag: str) -> str:
-    """Return a tag in the one spelling by which tags are compared: case and the width of blanks do not matter."""
+    """Return a tag in the form in which tags are compared: lower case, with single spaces."""
     return " ".join(tag.split()).casefold()

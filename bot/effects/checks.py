@@ -22,7 +22,7 @@ NEWER = "{name} shows something newer already"
 SAME = "{name} said so already"
 SUPERSEDED = {"title": "Superseded", "summary": "Another run of this check on this commit has the result."}
 
-_CommentPlace = tuple[str, int, str, str]
+_AnnotationKey = tuple[str, int, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ class PutCheckRun:
         if says_so and not there and not self.content.annotations:
             return same
         where = {"repo": context.repository.full_name, "id": str(found.integer("id"))}
-        known = await _annotations(context, where) if there else Counter[_CommentPlace]()
-        wanted = Counter(map(_comment_place, self.content.annotations))
+        known = await _annotations(context, where) if there else Counter[_AnnotationKey]()
+        wanted = Counter(map(_annotation_key, self.content.annotations))
         if known - wanted:
             return await self._create(context)
         if says_so and known == wanted:
@@ -174,25 +174,25 @@ class PutCheckRun:
         }
 
 
-async def _annotations(context: EffectContext, where: dict[str, str]) -> Counter[_CommentPlace]:
-    found: Counter[_CommentPlace] = Counter()
+async def _annotations(context: EffectContext, where: dict[str, str]) -> Counter[_AnnotationKey]:
+    found: Counter[_AnnotationKey] = Counter()
     async for item in context.github.getiter(ANNOTATIONS, url_vars=where):
         sent = Payload(item, "annotation")
         found[(sent.string("path"), sent.integer("start_line"), sent.text("title"), sent.text("message").strip())] += 1
     return found
 
 
-def _comment_place(annotation: Annotation) -> _CommentPlace:
+def _annotation_key(annotation: Annotation) -> _AnnotationKey:
     return (annotation.path, annotation.line, annotation.title, annotation.message.strip())
 
 
-def _without(content: CheckContent, known: Counter[_CommentPlace]) -> list[Annotation]:
+def _without(content: CheckContent, known: Counter[_AnnotationKey]) -> list[Annotation]:
     """Return the annotations that GitHub does not have."""
     rest = known.copy()
     new = []
     for annotation in content.annotations:
-        if rest[_comment_place(annotation)]:
-            rest[_comment_place(annotation)] -= 1
+        if rest[_annotation_key(annotation)]:
+            rest[_annotation_key(annotation)] -= 1
         else:
             new.append(annotation)
     return new

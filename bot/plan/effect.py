@@ -66,10 +66,10 @@ class Effect(Protocol):
         ...
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Look first whether it is so already, also for twins of what is written, and heal them; then write.
+        """Check whether the change is there already, merge twins that an unclear write left, then write.
 
-        A try after an unclear write may come to no further than its look: see `bot.engine.writes`.
+        A try after an unclear write may be allowed to check only: see `bot.engine.writes`.
 
-        Raises `TryAgain` where another try may succeed, `UserError` with words for the person, or GitHub's refusal.
+        Raises `TryAgain` if another try may succeed, `UserError` with a text for the person, or GitHub's refusal.
         """
         ...

@@ -1,7 +1,7 @@
-"""The timers of repositories: what is due becomes a delivery of our own, durable, in order, each moment once.
+"""The timers of repositories: each scheduled time becomes one durable delivery of our own, in order.
 
 A delivery brings plans, retries, replay and dry run with it. All deliveries of a timer share a lock, so that its runs
-never overlap; and each is named by its moment, so that any number of replicas may notice that it is due.
+never overlap. The GUID contains the scheduled time, so that several replicas may announce it and only one succeeds.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TimerEvent:
-    """A timer of a repository that is due: its name, and when, in seconds since 1970. `moment` names the run."""
+    """One run of a repository's timer: the timer's name, and `at` in seconds since 1970. `moment` names the run."""
 
     name: str
     moment: str
@@ -115,7 +115,7 @@ class TimerState:
 
 
 class Timers:
-    """Announces what is due in all repositories. `github_for` gives a client for `owner/name`, `now` seconds."""
+    """Announces the timers of all repositories. `github_for` returns a client for `owner/name`, `now` seconds."""
 
     def __init__(
         self,
@@ -140,19 +140,19 @@ class Timers:
         return list(dict.fromkeys(repository for repository, _, _ in timers_of(self._config)))
 
     async def tick(self) -> str:
-        """Announce what is due. What fails for one timer is logged, and keeps no other from being announced."""
+        """Announce every timer whose time has come. An error of one timer is logged and does not stop the others."""
         known, away = (await self._records.get(ANNOUNCED.of()) or AnnouncedTimers()).timers, await self._away()
         now: dict[str, AnnouncedTimer] = {}
         for repository, name, schedule in timers_of(self._config):
             key = f"{repository.lower()} {name}"
             if repository.lower() in away:
-                # Begins anew when the repository is back: what was missed meanwhile concerns nobody.
+                # The timer starts anew when the repository is back; runs skipped meanwhile matter to nobody.
                 continue
             if key in known:
                 now[key] = known[key]
             with only_logged(TIMER_FAILED, repository=repository, timer=name):
                 now[key] = await self._announce_if_scheduled(repository, name, schedule, known.get(key))
-        # What is switched off, or left alone, is forgotten here: switched on again, it is new.
+        # Forget timers that are off or whose repository is away: when they come back, they are new.
         if now != known:
             await self._records.put(ANNOUNCED.of(), AnnouncedTimers(now))
         return f"announced {sum(now[key] != known.get(key) for key in now)}"
@@ -160,18 +160,18 @@ class Timers:
     async def _announce_if_scheduled(
         self, repository: str, name: str, schedule: Schedule, known: AnnouncedTimer | None
     ) -> AnnouncedTimer:
-        """Announce a timer's last moment unless it was; return what to keep of it.
+        """Announce a timer's last scheduled time if nobody has; return the timer's record.
 
-        A timer that is new, or has a new schedule, is due from its next moment on. Of the moments that an absence has
-        missed, the last one alone is due.
+        A timer that is new, or has a new schedule, starts at its next scheduled time. After a downtime, only the last
+        scheduled time is announced.
         """
         now = self._now()
-        event = schedule.last_time(now)
+        last = schedule.last_time(now)
         if known is None or known.schedule != str(schedule):
-            return AnnouncedTimer(str(schedule), event)
-        if event > known.moment:
-            guid = await self.announce(repository, name, _iso(event))
-            return AnnouncedTimer(known.schedule, event, guid)
+            return AnnouncedTimer(str(schedule), last)
+        if last > known.moment:
+            guid = await self.announce(repository, name, _iso(last))
+            return AnnouncedTimer(known.schedule, last, guid)
         hours = hours_between(known.moment, now)
         if not known.guid or hours <= known.hours:
             return known
@@ -188,7 +188,7 @@ class Timers:
         return away_by_name(await Repositories(self._config, self._records).all())
 
     async def announce(self, repository: str, name: str, moment: str) -> str:
-        """Announce that a timer is due, once for each `moment`; return the GUID of the delivery."""
+        """Announce a run of a timer, once for each `moment`; return the GUID of the delivery."""
         repository_id = await find_repository_id(self._records, self._github_for, repository)
         about, event = Repository(repository_id, repository, None), TimerEvent(name, moment, int(self._now()))
         await announce(self._accept, TIMER_EVENT, about, event)
@@ -205,7 +205,7 @@ class Timers:
 
 
 def moment_of(payload: Payload) -> float:
-    """Read from a payload of ours when the timer was due, in seconds since 1970."""
+    """Read a timer's scheduled time from a payload of ours, in seconds since 1970."""
     return float(TIMER_EVENT.read(payload).at)
 
 
@@ -215,7 +215,7 @@ def manual_run() -> str:
 
 
 def timers_of(config: Config) -> Iterator[tuple[str, str, Schedule]]:
-    """Yield the timers of all repositories: `owner/name`, the timer's name, and when it is due."""
+    """Yield the timers of all repositories: `owner/name`, the timer's name and its schedule."""
     for repository, keys in config.repositories.items():
         for name, schedule in keys.timers.items():
             yield repository, name, schedule
