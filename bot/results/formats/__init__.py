@@ -51,7 +51,7 @@ FORMATS: Mapping[str, Reader] = {
 """Reader by the name that a manifest has for its format."""
 KNOWN = ", ".join(FORMATS)
 HEAD_BYTES = 1 << 14
-"""LastScans at to guess a format."""
+"""Looked at to guess a format."""
 
 UNKNOWN_FORMAT = f"{{name}}: there is no format {{format!r}}; known are {KNOWN}"
 UNKNOWN_CONTENT = f"The content is none of {KNOWN}. It begins {{head!r}}"

@@ -20,7 +20,7 @@ _ZSTD_SKIPPABLE = tuple(bytes((first,)) + b"\x2a\x4d\x18" for first in range(0x5
 
 CHUNK = 1 << 16
 HEAD_BYTES = 512
-"""LastScans at to tell what a file is; tar has its mark at 257."""
+"""Looked at to tell what a file is; tar has its mark at 257."""
 GZIP_STEP, ZSTD_STEP = 1 << 14, 1 << 9
 """Compressed bytes given to a decompressor at once: at worst 16 MiB come out, for deflate makes a byte into 1,032 and
 zstd four bytes into 128 KiB."""
