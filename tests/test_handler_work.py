@@ -117,7 +117,7 @@ def test_telling_which_tests_are_slow_is_linear(shape: str) -> None:
 
 # Results of labs
 
-KINDS = ("still_failing", "fixed", "newly_skipped", "flaky", "gone", "precluded", "new")
+KINDS = ("still_failing", "fixed", "newly_skipped", "flaky", "removed", "precluded", "new")
 
 
 def test_the_report_of_a_check_run_is_linear() -> None:

@@ -18,9 +18,13 @@ NONCHARACTERS = ("\ufffe".encode(), "\uffff".encode())
 """With the control characters, all that XML 1.0 forbids and UTF-8 does not (https://www.w3.org/TR/xml/#charsets)."""
 
 _FORBIDDEN = re.compile(b"[" + re.escape(CONTROLS) + b"]|" + b"|".join(NONCHARACTERS))  # noqa: TID251
-_REPLACED = dict.fromkeys((*CONTROLS, 0xFFFE, 0xFFFF), "\N{REPLACEMENT CHARACTER}")
+_ONE_CONTROL = bytes.maketrans(CONTROLS, b"\x01" * len(CONTROLS))
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 _WINDOWS_1252 = {0xDC00 + byte: bytes((byte,)).decode(UNDECLARED, "replace") for byte in range(0x80, 0x100)}
 """By the half pair that Python's error handler `surrogateescape` makes of a byte."""
+_ESCAPED = (b"\xed\xb2", b"\xed\xb3")
+"""How these half pairs begin in UTF-8; nothing else does."""
+_HIGH = bytes(range(0x80, 0x100))
 
 
 class Utf8:
@@ -51,10 +55,11 @@ class Utf8:
     def _with_other_bytes(self, raw: bytes, first: int, *, final: bool) -> bytes:
         text, length = codecs.utf_8_decode(raw, "surrogateescape", final)
         self._cut = raw[length:]
-        count = len(text) - len(text.encode("utf-8", "ignore").decode())
-        self.repairs.add(self.bad_bytes, self.line + raw.count(b"\n", 0, first), count)
+        line = self.line + raw.count(b"\n", 0, first)
         if len(text) == length:  # each byte is a character: the fast way to the same text
+            self.repairs.add(self.bad_bytes, line, length - len(raw[:length].translate(None, _HIGH)))
             return raw[:length].decode(UNDECLARED, "replace").encode()
+        self.repairs.add(self.bad_bytes, line, sum(map(text.encode("utf-8", "surrogatepass").count, _ESCAPED)))
         return text.translate(_WINDOWS_1252).encode()
 
     def allowed(self, text: bytes) -> bytes:
@@ -71,7 +76,12 @@ class Utf8:
         line = self.line + text.count(b"\n", 0, first.start() if first else 0)
         count = len(text) - len(text.translate(None, CONTROLS)) + sum(map(text.count, NONCHARACTERS))
         self.repairs.add(Repair.CONTROL, line, count)
-        return COLOUR.sub("", text.decode()).translate(_REPLACED).encode()
+        if b"\x1b" in text:
+            text = COLOUR.sub("", text.decode()).encode()
+        text = text.translate(_ONE_CONTROL)
+        for forbidden in (b"\x01", *NONCHARACTERS):
+            text = text.replace(forbidden, _REPLACEMENT)
+        return text
 
 
 def repaired(stream: BinaryIO, repairs: Repairs) -> io.BufferedReader:

@@ -12,7 +12,7 @@ import re  # noqa: TID251  # bytes, and a search in each chunk of a report
 from typing import BinaryIO
 
 from bot.results.formats.repairs import Repair, Repairs
-from bot.results.formats.utf_8 import BOM, CONTROLS, NONCHARACTERS, UTF16_BOMS, Utf8
+from bot.results.formats.utf_8 import BOM, NONCHARACTERS, UTF16_BOMS, Utf8
 from bot.results.limits import NotXml
 
 HEAD_BYTES = 1 << 16
@@ -27,9 +27,12 @@ _WIDE = ("utf-16", "utf16", "utf-32", "utf32", "ucs-2", "ucs-4", "iso-10646", "u
 _NARROW = ("utf-8", "utf8", "ascii", "us-ascii")
 _ASCII = bytes(range(0x20, 0x7F)).decode()
 
-_REFERENCE = re.compile(  # noqa: TID251
-    rb"&#(?:0{0,6}([0-8]|1[124-9]|2[0-9]|3[01]|[0-9]{5,7})|x0{0,6}([0-8bcefBCEF]|1[0-9a-fA-F]|[0-9a-fA-F]{4,6}));"
+_ESCAPES = (b"&#27;", b"&#x1b;", b"&#x1B;")
+"""References that begin a colour."""
+_CONTROL_REFERENCE = re.compile(  # noqa: TID251
+    rb"&#(?:0{0,6}(?:[0-8]|1[124-9]|2[0-9]|3[01])|x0{0,6}(?:[0-8bcefBCEF]|1[0-9a-fA-F]));"
 )
+_LONG_REFERENCE = re.compile(rb"&#(?:0{0,6}([1-9][0-9]{4,6})|x0{0,6}([1-9a-fA-F][0-9a-fA-F]{3,5}));")  # noqa: TID251
 """A reference to a character that XML forbids, or perhaps to one: of few digits, so that no search goes far."""
 _FIRST_TAG = re.compile(rb"^[ \t]*(?=<(?:\?xml|testsuites?)[\s/>])", re.MULTILINE)  # noqa: TID251
 _DECLARED = re.compile(rb"<\?xml\s[^<>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9._-]{1,40})[\"']")  # noqa: TID251
@@ -99,7 +102,11 @@ class XmlText:
         text, self._cut = self._cut + text, b""
         if not self._ended and (cut := max(text.rfind(b"&", -LONGEST_CUT), text.rfind(b"\x1b", -LONGEST_CUT))) >= 0:
             text, self._cut = text[:cut], text[cut:]
-        return _REFERENCE.sub(_referred, text) if b"&" in text and b"&#" in text else text
+        if b"&" not in text or b"&#" not in text:
+            return text
+        for escape in _ESCAPES:
+            text = text.replace(escape, b"\x1b")
+        return _LONG_REFERENCE.sub(_referred, _CONTROL_REFERENCE.sub(b"\x01", text))
 
 
 def begins_xml(head: bytes) -> bool:
@@ -147,7 +154,5 @@ def _table(encoding: str) -> str:
 
 def _referred(found: re.Match[bytes]) -> bytes:
     number = int(found[1]) if found[1] else int(found[2], 16)
-    if number < 0x20:
-        return bytes((number,)) if number in CONTROLS else found[0]
     allowed = number <= 0x10FFFF and not 0xD800 <= number < 0xE000 and number not in (0xFFFE, 0xFFFF)
     return found[0] if allowed else NONCHARACTERS[0]
