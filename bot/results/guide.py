@@ -30,7 +30,7 @@ _LIMITS: tuple[tuple[str, str, str], ...] = (
     ("a test's ID, in characters", "MAX_NAME", "a hash replaces the middle"),
     ("a name in a file, in characters", "MAX_RAW_NAME", INCOMPLETE),
     ("nested XML elements", "MAX_DEPTH", INCOMPLETE),
-    ("nested XML elements of xunit.net, NUnit and TRX", "MAX_NESTED", INCOMPLETE),
+    ("nested elements of xunit.net, NUnit and TRX, nested tests of TAP", "MAX_NESTED", INCOMPLETE),
     ("attributes of one XML element", "MAX_ATTRIBUTES", INCOMPLETE),
     ("elements of one XML file besides test cases", "MAX_ELEMENTS", INCOMPLETE),
     ("distinct names of elements and attributes in one file", "MAX_XML_NAMES", INCOMPLETE),
@@ -89,6 +89,15 @@ _FORMATS = {
     "trx": (
         "Visual Studio and `dotnet test --logger trx`",
         "durations, places from stack traces, a test host that crashed",
+    ),
+    "tap": (
+        "Perl's tests and `prove -v`, `node --test --test-reporter=tap`, bats, tape, GLib, Meson and many others",
+        "depends on the tool: subtests, files and lines, durations; written line by line. Most tools give a test a "
+        "name and no file, so names must be unique",
+    ),
+    "ktap": (
+        "the Linux kernel's KUnit and kselftest, also as a console's log",
+        "subtests, files and lines of failed expectations, what the kernel said meanwhile; written line by line",
     ),
 }
 

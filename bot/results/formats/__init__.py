@@ -12,9 +12,11 @@ from bot.results.formats import (
     go_test,
     json_report,
     junit,
+    ktap,
     libtest,
     nunit3,
     reportlog,
+    tap,
     trx,
     xunit_net,
 )
@@ -47,6 +49,8 @@ FORMATS: Mapping[str, Reader] = {
     "xunit-net": xunit_net.read,
     "nunit3": nunit3.read,
     "trx": trx.read,
+    "tap": _of_bytes(tap.read),
+    "ktap": _of_bytes(ktap.read),
 }
 """Reader by the name that a manifest has for its format."""
 KNOWN = ", ".join(FORMATS)
@@ -97,7 +101,7 @@ def guess(head: bytes) -> str:
     Raises Refused, naming the formats, if it is none of them.
     """
     text = head.removeprefix(UTF8_BOM).lstrip()
-    if text.startswith(_XML):
+    if text.startswith(_XML) and not text[1:2].isdigit():  # as a line of the kernel's log begins: <6>
         return _ROOTS.get(root_of(head), "junit")
     if text.startswith(b"{"):
         keys = first_keys(text)
@@ -112,6 +116,8 @@ def guess(head: bytes) -> str:
     first_line = text.partition(b"\n")[0].decode("utf-8", "replace")
     if set(executorch.REQUIRED) <= {column.strip().strip('"') for column in first_line.split(",")}:
         return "executorch-csv"
+    if format := _of_lines(text):
+        return format
     if begins_xml(head):
         return _ROOTS.get(root_of(head), "junit")
     raise Refused(UNKNOWN_CONTENT.format(head=head[:40]))
@@ -127,3 +133,11 @@ def _of_events(head: bytes) -> str:
             if {"type", "event"} <= keys:
                 return libtest.WHAT
     return ""
+
+
+def _of_lines(head: bytes) -> str:
+    """Return whether lines of TAP or KTAP are among the first of a file; "" for neither."""
+    lines = head.decode("utf-8", "replace").splitlines()
+    if any(map(ktap.is_ktap, lines)):
+        return ktap.WHAT
+    return tap.WHAT if any(map(tap.is_tap, lines)) else ""

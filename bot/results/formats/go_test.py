@@ -21,6 +21,7 @@ from bot.results.formats import json_lines, values
 from bot.results.formats.json_stream import SCALAR, Shape
 from bot.results.formats.pytest_phases import UNFINISHED
 from bot.results.formats.unfinished import UnfinishedBudget, UnfinishedOutput
+from bot.results.limits import MAX_UNFINISHED_CHARACTERS
 from bot.results.model import BAD, Case, Status, Trouble
 
 WHAT = "go-test-json"
@@ -59,12 +60,12 @@ _TIMEOUT = "panic: test timed out after "
 _BUILD = Pattern(r"FAIL\t(\S+) \[(build|setup) failed\]\s*$")
 
 
-def read(stream: BinaryIO) -> Iterator[Case]:
+def read(stream: BinaryIO, *, most_unfinished: int = MAX_UNFINISHED_CHARACTERS) -> Iterator[Case]:
     """Read the cases of a report, one for each test and each time that it ran, in the order in which the tests ended.
 
     Raises Refused for what has no event, TooMuch beyond a limit.
     """
-    report = _Report()
+    report = _Report(UnfinishedBudget(WHAT, most_unfinished))
     found = False
     for line in json_lines.mixed(stream, WHAT, EVENT):
         if isinstance(line, str):
@@ -133,8 +134,8 @@ class _Package:
 class _Report:
     """The packages that have begun and not ended, and the output of builds."""
 
-    def __init__(self) -> None:
-        self._budget = UnfinishedBudget(WHAT)
+    def __init__(self, budget: UnfinishedBudget) -> None:
+        self._budget = budget
         self._packages: dict[str, _Package] = {}
         self._builds: dict[str, UnfinishedOutput] = {}
 

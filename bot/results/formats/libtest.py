@@ -22,6 +22,7 @@ from bot.results.formats import json_lines, values
 from bot.results.formats.json_stream import SCALAR, Shape
 from bot.results.formats.pytest_phases import UNFINISHED
 from bot.results.formats.unfinished import ENTRY, UnfinishedBudget
+from bot.results.limits import MAX_UNFINISHED_CHARACTERS
 from bot.results.model import Case, Status, Trouble
 
 WHAT = "libtest-json"
@@ -61,12 +62,12 @@ class _Identity(NamedTuple):
     is_retry: bool = False
 
 
-def read(stream: BinaryIO) -> Iterator[Case]:
+def read(stream: BinaryIO, *, most_unfinished: int = MAX_UNFINISHED_CHARACTERS) -> Iterator[Case]:
     """Read the cases of a report, one for each test, in the order in which they ended.
 
     Raises Refused for what has no event, TooMuch beyond a limit.
     """
-    report = _Report()
+    report = _Report(UnfinishedBudget(WHAT, most_unfinished))
     for line in json_lines.mixed(stream, WHAT, EVENT):
         if not isinstance(line, str):
             yield from report.event(line)
@@ -80,8 +81,8 @@ def read(stream: BinaryIO) -> Iterator[Case]:
 class _Report:
     """The tests that have begun and not ended, and how many there must be."""
 
-    def __init__(self) -> None:
-        self._budget = UnfinishedBudget(WHAT)
+    def __init__(self, budget: UnfinishedBudget) -> None:
+        self._budget = budget
         self._source = ""
         self._running: dict[str, _Identity] = {}
         self._of_nextest: dict[str, _Identity] = {}

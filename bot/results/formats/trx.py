@@ -19,6 +19,7 @@ from bot.results.formats.dotnet import DotnetFailure, class_and_name
 from bot.results.formats.repairs import UNNAMED, Repair, Repairs
 from bot.results.formats.unfinished import ENTRY, UnfinishedBudget
 from bot.results.formats.xml_walk import walk
+from bot.results.limits import MAX_UNFINISHED_CHARACTERS
 from bot.results.model import BAD, Case, Status, Trouble
 
 WHAT = "trx"
@@ -54,12 +55,12 @@ _DURATION = Pattern(r"(?:(\d{1,3})\.)?(\d{1,3}):(\d{1,2}):(\d{1,2}(?:\.\d*)?)")
 _ABORTED = Pattern(r"(?:test run was aborted|test host process (?:crashed|exited))", ignore_case=True)
 
 
-def read(stream: BinaryIO, repairs: Repairs) -> Iterator[Case]:
+def read(stream: BinaryIO, repairs: Repairs, *, most_unfinished: int = MAX_UNFINISHED_CHARACTERS) -> Iterator[Case]:
     """Read the cases of a report, one for each result.
 
     Raises NotXml, also where the report ends too early and cases were given already; TooMuch; Refused.
     """
-    return walk(stream, repairs, WHAT, ROOTS, TEXTS, _TrxListener(repairs))
+    return walk(stream, repairs, WHAT, ROOTS, TEXTS, _TrxListener(repairs, UnfinishedBudget(WHAT, most_unfinished)))
 
 
 class _TrxResult:
@@ -76,9 +77,9 @@ class _TrxResult:
 class _TrxListener:
     """The results that have begun, those that wait for their definitions, and the classes that are known."""
 
-    def __init__(self, repairs: Repairs) -> None:
+    def __init__(self, repairs: Repairs, budget: UnfinishedBudget) -> None:
         self._repairs = repairs
-        self._budget = UnfinishedBudget(WHAT)
+        self._budget = budget
         self._open: list[_TrxResult] = []
         self._waiting: dict[str, list[Case]] = {}
         self._classes: dict[str, str] = {}

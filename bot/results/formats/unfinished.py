@@ -6,29 +6,30 @@ from bot.core.refused import TooMuch
 from bot.results.formats.fields import SQUEEZE_AT, Clip
 from bot.results.limits import MAX_UNFINISHED_CHARACTERS
 
-TOO_MUCH = f"{{what}}: tests that have not ended have more than {MAX_UNFINISHED_CHARACTERS:,} characters{{place}}"
+TOO_MUCH = "{what}: tests that have not ended have more than {most:,} characters"
 ENTRY = 100
 """Characters that one test counts besides its own, so that a million empty ones are too much as well."""
 
 
 class UnfinishedBudget:
-    """Counts the characters that a reader holds. `what` is the format, for the error text."""
+    """Counts the characters that a reader holds, `most` at once. `what` is the format, for the error text."""
 
-    __slots__ = ("_held", "_what")
+    __slots__ = ("_held", "_most", "_what")
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, most: int = MAX_UNFINISHED_CHARACTERS) -> None:
         self._what = what
+        self._most = most
         self._held = 0
 
-    def hold(self, characters: int, place: str = "") -> None:
+    def hold(self, characters: int) -> None:
         """Count more characters. Raises TooMuch beyond the limit."""
         self._held += characters
-        if self._held > MAX_UNFINISHED_CHARACTERS:
-            raise TooMuch(TOO_MUCH.format(what=self._what, place=place))
+        if self._held > self._most:
+            raise TooMuch(TOO_MUCH.format(what=self._what, most=self._most))
 
     def has_room(self, characters: int) -> bool:
         """Say whether more characters that can be left out fit: the second half is for those that cannot."""
-        return self._held + characters <= MAX_UNFINISHED_CHARACTERS // 2
+        return self._held + characters <= self._most // 2
 
     def release(self, characters: int) -> None:
         """Count less."""

@@ -60,6 +60,8 @@ def walk(
     roots: Mapping[str, str],
     texts: frozenset[str],
     listener: XmlListener,
+    *,
+    most_elements: int = MAX_ELEMENTS,
 ) -> Iterator[Case]:
     """Read a document piece by piece, and yield the cases that the listener makes.
 
@@ -68,7 +70,7 @@ def walk(
     no XML, or ends too early; `TooMuch` beyond a limit; `Refused` for another root, and what the listener raises.
     """
     text = XmlText(stream, repairs)
-    walker = _Walker(repairs, what, roots, texts, listener)
+    walker = _Walker(repairs, what, roots, texts, listener, most_elements)
     # Each chunk costs a scan of the unfinished token before it, so chunks are large, and grow with the token.
     while chunk := text.read(max(CHUNK_BYTES, walker.unfinished)):
         yield from walker.feed(chunk)
@@ -98,13 +100,20 @@ class _Walker:
     """The callbacks of one document, and the cases that are complete."""
 
     __slots__ = (
-        "_clip", "_depth", "_done", "_elements", "_fed", "_is_over", "_listener", "_parser", "_repairs", "_roots",
-        "_texts", "_what",
+        "_clip", "_depth", "_done", "_elements", "_fed", "_is_over", "_listener", "_most_elements", "_parser",
+        "_repairs", "_roots", "_texts", "_what",
     )  # fmt: skip
 
     def __init__(
-        self, repairs: Repairs, what: str, roots: Mapping[str, str], texts: frozenset[str], listener: XmlListener
+        self,
+        repairs: Repairs,
+        what: str,
+        roots: Mapping[str, str],
+        texts: frozenset[str],
+        listener: XmlListener,
+        most_elements: int,
     ) -> None:
+        self._most_elements = most_elements
         self._repairs, self._what, self._roots, self._texts, self._listener = repairs, what, roots, texts, listener
         self._is_over = False
         self._depth = self._elements = self._fed = 0
@@ -162,8 +171,8 @@ class _Walker:
             raise Refused(self._roots.get(tag, ROOT).format(what=self._what, tag=tag[:SHOWN]))
         if self._depth > MAX_NESTED:
             self._refuse(DEEP, MAX_NESTED)
-        if self._elements > MAX_ELEMENTS:
-            self._refuse(ELEMENTS, MAX_ELEMENTS)
+        if self._elements > self._most_elements:
+            self._refuse(ELEMENTS, self._most_elements)
         if len(attributes) > MAX_ATTRIBUTES:
             self._refuse(WIDE, MAX_ATTRIBUTES)
         self._listener.start(tag, attributes)

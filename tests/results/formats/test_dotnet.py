@@ -8,9 +8,11 @@ import pytest
 
 from bot.core.refused import Refused, TooMuch
 from bot.results.formats import FORMATS, read
+from bot.results.formats import trx as trx_reader
 from bot.results.formats.repairs import UNNAMED, Repairs
+from bot.results.formats.xml_walk import walk
 from bot.results.limits import MAX_ATTRIBUTES, MAX_NESTED, MAX_RAW_NAME, MAX_TOKEN_BYTES, MAX_XML_NAMES, NotXml
-from bot.results.model import Status, Trouble
+from bot.results.model import Case, Status, Trouble
 from tests.results.formats.corpus import reports, written_beside, written_down
 from tests.results.formats.samples import cases_of, one, plain, refusal
 
@@ -132,15 +134,18 @@ def test_a_row_of_data_and_its_test_are_cases() -> None:
     ]
 
 
-def test_results_of_trx_that_wait_have_a_limit_and_lose_their_texts_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bot.results.formats.unfinished.MAX_UNFINISHED_CHARACTERS", 20_000)
+def test_results_of_trx_that_wait_have_a_limit_and_lose_their_texts_before() -> None:
+    def few(report: str) -> list[Case]:
+        return list(trx_reader.read(BytesIO(report.encode()), Repairs(), most_unfinished=20_000))
+
     output = f"<Output><ErrorInfo><Message>no</Message><StackTrace>{'x' * 4_000}</StackTrace></ErrorInfo></Output>"
     results = [result("Failed", f"Adds{n}", output, test=str(n)) for n in range(20)]
     definitions = "".join(definition("A", str(n)) for n in range(20))
-    found = cases_of(trx(*results, definitions=definitions))
+    found = few(trx(*results, definitions=definitions))
     assert [case.message for case in found] == ["no"] * 20
     assert [bool(case.text) for case in found] == [True] * 2 + [False] * 18
-    assert "have not ended" in refusal(trx(*results * 20), TRX, TooMuch)
+    with pytest.raises(TooMuch, match="have not ended"):
+        few(trx(*results * 20))
 
 
 @pytest.mark.parametrize(
@@ -210,11 +215,31 @@ def test_a_report_has_limits(form: str, inside: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("form", ROOTS)
-def test_a_doctype_is_refused_and_elements_are_counted(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_doctype_is_refused(form: str) -> None:
     declared = f'<!DOCTYPE a [<!ENTITY b "c">]><{ROOTS[form]}>&b;</{ROOTS[form]}>'
     assert "DOCTYPE" in refusal(declared, form)
-    monkeypatch.setattr("bot.results.formats.xml_walk.MAX_ELEMENTS", 10)
-    assert "more than 10 elements" in refusal(f"<{ROOTS[form]}>{'<a/>' * 10}</{ROOTS[form]}>", form, TooMuch)
+
+
+class Nothing:
+    """A listener that makes no case."""
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None: ...
+
+    def end(self, tag: str, text: str) -> tuple[Case, ...]:
+        return ()
+
+    def rest(self) -> tuple[Case, ...]:
+        return ()
+
+
+def test_elements_are_counted() -> None:
+    def read_elements(count: int) -> list[Case]:
+        document = BytesIO(b"<a>" + b"<b/>" * count + b"</a>")
+        return list(walk(document, Repairs(), "x", {"a": ""}, frozenset(), Nothing(), most_elements=10))
+
+    assert read_elements(9) == []
+    with pytest.raises(TooMuch, match="more than 10 elements"):
+        read_elements(10)
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,27 @@ DOTNET: dict[str, Callable[[int], bytes]] = {
         f'<UnitTestResult testName="a" outcome="Failed"><StackTrace>{" in " * n}</StackTrace></UnitTestResult>'
     ),
 }
+
+TAP: dict[str, Callable[[int], bytes]] = {
+    "results of TAP": lambda n: b"1..1\n" + b"not ok 1 - a # TODO b\n# c\n  ---\n  message: d\n  ...\n" * n,
+    "subtests of TAP without a name": lambda n: b"1..1\n" + b"    ok 1 - a\n" * n + b"ok 1 - b\n",
+    "levels of TAP": lambda n: b"1..1\n" + b"".join(b" " * (i % 60) + b"ok 1 - a\n" for i in range(n)),
+    "levels of TAP that end at once": lambda n: b"1..1\n" + (b"          ok 1 - a\n    ok 2 - b\nok 1 - c\n" * n),
+    "a block of TAP that never ends": lambda n: b"not ok 1\n  ---\n" + b"  message: |\n    a\n" * n,
+    "comments of TAP": lambda n: b"not ok 1\n" + b"#   at a line 1 at b\n" * n,
+    "plans of TAP": lambda n: b"1..9\n" * n,
+    "hashes of TAP": lambda n: b"ok 1 " + b"# time=1ms" * n + b"# SKIP" * n + b"\\#" * n,
+    "spaces of TAP": lambda n: b"ok 1" + b" " * n + b"#" + b" " * n + b"SKIP" + b" " * n + b"\n" + b" " * n + b"ok",
+    "keys of a block": lambda n: b"not ok 1\n  ---\n  at:\n" + b"    file: a\n    line: 1\n" * n + b"  ...\n",
+    "names of prove": lambda n: b"ok 1\n" + b"a.t .." * n + b"\n" + b"a.t ..\n" * n,
+    "names of subtests": lambda n: b"ok 1\n" + b"# Subtest: a\n    # Subtest: b\n" * n,
+    "hashes of KTAP": lambda n: b"KTAP version 1\n" + b"# " * n + b"1..1\n" + b"# " * n + b"ok 1 a\n",
+    "a log of KTAP": lambda n: b"KTAP version 1\n" + b"# a.c:1:b:c FAILED at a:1\n" * n + b"not ok 1 a\n",
+    "failures in a log of KTAP": lambda n: (
+        b"KTAP version 1\n" + b"EXPECTATION FAILED at a:1\n" * n + b"not ok 1 a\n" + b"a.c:1:" * n + b"\nnot ok 2\n"
+    ),
+    "consoles": lambda n: b"KTAP version 1\n" + b"[ 1.1]" * n + b"\n" + b"[    1.1] ok 1 a\n" * n,
+}
 REPORTS: dict[str, Callable[[int], bytes]] = {
     "cases": lambda n: ("<testsuite>" + "".join(map(CASE.format, range(n))) + "</testsuite>").encode(),
     "properties": lambda n: junit("<properties>" + '<property name="a" value="b"/>' * n + "</properties>"),
@@ -115,6 +136,7 @@ REPORTS: dict[str, Callable[[int], bytes]] = {
     **GO,
     **RUST,
     **DOTNET,
+    **TAP,
     "members of gzip": lambda n: (
         gzip.compress(b"<testsuite>") + gzip.compress(b" ") * n + gzip.compress(b"</testsuite>")
     ),

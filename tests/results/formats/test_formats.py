@@ -43,6 +43,13 @@ SAMPLES = {
     "dotnet/nunit-3.xml": "nunit3",
     "dotnet/vstest.trx": "trx",
     "dotnet/mstest.trx": "trx",
+    "tap/perl.tap": "tap",
+    "tap/prove.tap": "tap",
+    "tap/node24.tap": "tap",
+    "tap/bats.tap": "tap",
+    "ktap/ktap-1.log": "ktap",
+    "ktap/kunit-console.log": "ktap",
+    "ktap/kselftest.log": "ktap",
 }
 Seen = tuple[str, str, bool]
 """A test's status, trouble and whether it is flaky."""
@@ -83,6 +90,12 @@ def test_the_content_tells_the_format(path: str) -> None:
         ('<?xml version="1.0" encoding="utf-16"?><TestRun/>'.encode("utf-16"), "trx"),
         (b"<test-results>", "nunit3"),
         (b"<coverage/>", "junit"),
+        (b"a log line\nTAP version 13\n", "tap"),
+        (b"1..0 # SKIP no device\n", "tap"),
+        (b"starting\nnot ok 1 - a\n", "tap"),
+        (b"[    0.060000] TAP version 14\n", "ktap"),
+        (b"TAP version 14\n1..1\n    # a: EXPECTATION FAILED at lib/a.c:29\n", "ktap"),
+        (b"TAP version 13\n1..1\n# selftests: net: a\n", "ktap"),
         (b'{"results": {"tool": {"name": "jest"}, "summary": {', "ctrf"),
         (b'{"environment": {"reportFormat": "x"}, "root": "/", "tests": [', "pytest-json-report"),
         (b'{"created": 1.5, "duration": 2, "exitcode": 0, "root"', "pytest-json-report"),
@@ -104,9 +117,9 @@ def test_unknown_content_is_told_what_is_known(head: bytes) -> None:
 
 
 def test_a_refusal_names_the_file_once() -> None:
-    assert refusal(b"TAP version 13").startswith("report: The content is none of")
+    assert refusal(b"a log").startswith("report: The content is none of")
     assert refusal(b"").startswith("report is empty")
-    assert refusal(b"<a/>", "tap") == f"report: there is no format 'tap'; known are {', '.join(FORMATS)}"
+    assert refusal(b"<a/>", "xml") == f"report: there is no format 'xml'; known are {', '.join(FORMATS)}"
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -189,7 +202,8 @@ def test_a_damaged_report_is_read_or_refused(data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(["pytest/died.reportlog.jsonl", "pytest/kinds.pytest-json-report.json",
                                       "executorch/operators.csv", "pytest/kinds.ctrf.json.gz",
                                       "go/kinds-1.27.jsonl", "rust/kinds-1.95.jsonl", "dotnet/vstest.trx",
-                                      "dotnet/nunit-3.xml", "dotnet/xunit-v2.xml"]))  # fmt: skip
+                                      "dotnet/nunit-3.xml", "dotnet/xunit-v2.xml", "tap/node24.tap",
+                                      "ktap/kselftest.log"]))  # fmt: skip
     content = data.draw(damaged(WHOLE[path]))
     with suppress(Refused):
         cases_of(content, SAMPLES[path])

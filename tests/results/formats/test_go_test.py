@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -155,13 +156,13 @@ def test_a_name_and_what_is_unfinished_have_limits() -> None:
     assert "characters" in refusal(event("run", "T" * (MAX_RAW_NAME + 1)), FORMAT, TooMuch)
 
 
-def test_unfinished_tests_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bot.results.formats.unfinished.MAX_UNFINISHED_CHARACTERS", 10_000)
+def test_unfinished_tests_have_a_limit() -> None:
+    def read(report: str) -> list[Case]:
+        return list(go_test.read(BytesIO(report.encode()), most_unfinished=10_000))
+
     ended = "".join(output("x" * 5_000, f"Test{n}") + event("pass", f"Test{n}") for n in range(9))
-    assert len(cases_of(ended + event("pass"))) == 9
-    assert "tests that have not ended have more than" in refusal(
-        "".join(event("run", f"Test{n}") for n in range(150)), FORMAT, TooMuch
-    )
-    assert "tests that have not ended have more than" in refusal(
-        "".join(output("x" * 5_000, f"Test{n}") for n in range(9)), FORMAT, TooMuch
-    )
+    assert len(read(ended + event("pass"))) == 9
+    with pytest.raises(TooMuch, match="tests that have not ended have more than 10,000 characters"):
+        read("".join(event("run", f"Test{n}") for n in range(150)))
+    with pytest.raises(TooMuch, match="tests that have not ended"):
+        read("".join(output("x" * 5_000, f"Test{n}") for n in range(9)))

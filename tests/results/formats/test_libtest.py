@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 from typing import Any
 
 import pytest
 
 from bot.core.refused import TooMuch
+from bot.results.formats import libtest
 from bot.results.limits import MAX_RAW_NAME
-from bot.results.model import Status, Trouble
+from bot.results.model import Case, Status, Trouble
 from tests.results.formats.corpus import reports, written_beside, written_down
 from tests.results.formats.samples import cases, cases_of, one, refusal
 
@@ -125,11 +127,12 @@ def test_what_has_no_event_is_refused() -> None:
     assert "no line is an event of libtest" in refusal(b"running 1 test\ntest a ... ok\n{}\n", FORMAT)
 
 
-def test_a_name_and_what_is_unfinished_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_and_what_is_unfinished_have_limits() -> None:
+    def read(report: str) -> list[Case]:
+        return list(libtest.read(BytesIO(report.encode()), most_unfinished=10_000))
+
     assert "characters" in refusal(event("started", "t" * (MAX_RAW_NAME + 1)), FORMAT, TooMuch)
-    monkeypatch.setattr("bot.results.formats.unfinished.MAX_UNFINISHED_CHARACTERS", 10_000)
-    ended = "".join(event("started", str(n)) + event("ok", str(n)) for n in range(50))
-    assert len(cases_of(ended)) == 50
-    lost = "".join(suite(1) + event("started", str(n)) for n in range(50))
-    assert len(cases_of(lost)) == 50
-    assert "not ended" in refusal("".join(event("started", str(n)) for n in range(150)), FORMAT, TooMuch)
+    assert len(read("".join(event("started", str(n)) + event("ok", str(n)) for n in range(150)))) == 150
+    assert len(read("".join(suite(1) + event("started", str(n)) for n in range(150)))) == 150
+    with pytest.raises(TooMuch, match="not ended"):
+        read("".join(event("started", str(n)) for n in range(150)))
