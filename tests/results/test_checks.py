@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import sqlalchemy as sa
+
 from bot.results.compare.ancestors import Relation
 from bot.results.state import RunState
 from bot.results.store.store import Infra, ResultsStore
@@ -22,18 +26,18 @@ def test_a_check_is_due_once_its_results_have_settled_and_again_when_they_change
     store.open()
     put(store, Upload(1, {ADD: "passed"}))
     assert store.scheduled_checks(REPOSITORY, 1059.0, 60.0, DAY) == []
-    (scheduled_checks,) = store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)
-    assert (scheduled_checks.about, scheduled_checks.sha, scheduled_checks.revision, scheduled_checks.over) == (
+    (pending,) = store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)
+    assert (pending.about, pending.sha, pending.revision, pending.over) == (
         ABOUT,
         sha(1),
         1,
         True,
     )
-    store.announced(scheduled_checks)
+    store.announced(pending)
     assert store.scheduled_checks(REPOSITORY, 9999.0, 60.0, DAY) == []
     put(store, Upload(1, {MUL: "passed"}, "2", suite="other"))
     assert [one.revision for one in store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)] == [2]
-    store.announced(scheduled_checks)
+    store.announced(pending)
     assert [one.revision for one in store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)] == [2]
     store.close()
 
@@ -43,9 +47,9 @@ def test_an_incomplete_check_is_due_once_and_once_more_at_the_deadline(database_
     store.open()
     first, second = Upload(1, {ADD: "passed", MUL: "passed"}).in_shards(2)
     put(store, first)
-    (scheduled_checks,) = store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)
-    assert not scheduled_checks.over
-    store.announced(scheduled_checks)
+    (pending,) = store.scheduled_checks(REPOSITORY, 1060.0, 60.0, DAY)
+    assert not pending.over
+    store.announced(pending)
     assert store.scheduled_checks(REPOSITORY, 2000.0, 60.0, DAY) == []
     (over,) = store.scheduled_checks(REPOSITORY, 1000.0 + DAY, 60.0, DAY)
     assert (over.revision, over.over) == (1, True)
@@ -58,9 +62,9 @@ def test_an_incomplete_check_is_due_once_and_once_more_at_the_deadline(database_
 
 def test_a_run_that_cannot_be_used_is_told_once_for_nothing_more_of_it_is_waited_for(store: ResultsStore) -> None:
     store.note(Upload(1, {}).without_results(RunState.INCOMPLETE, "te.xml is no XML"))
-    (scheduled_checks,) = store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13)
-    assert scheduled_checks.over
-    store.announced(scheduled_checks)
+    (pending,) = store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13)
+    assert pending.over
+    store.announced(pending)
     assert store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY) == []
 
 
@@ -84,15 +88,15 @@ def test_reading_everything_anew_has_no_check_written_again_unless_something_is_
         for suite in (SUITE, "other")
     ]
     put(store, *nightly_runs)
-    for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(scheduled_checks)
+    for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(pending)
     before = store.snapshot(REPOSITORY)
     for nightly_run in nightly_runs:
         assert store.put(nightly_run.run, nightly_run.columns, replace=True)
     assert store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY) == []
     assert store.snapshot(REPOSITORY) == before
     assert store.put(nightly_runs[-1].run, Upload(2, {ADD: "passed"}).columns, replace=True)
-    assert {scheduled_checks.sha for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)} == {
+    assert {pending.sha for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)} == {
         sha(2),
         sha(3),
     }
@@ -116,10 +120,10 @@ def test_a_rule_that_has_changed_has_checks_written_again_when_everything_is_rea
 def test_a_commit_that_comes_late_has_the_checks_written_again_whose_baseline_it_may_be(store: ResultsStore) -> None:
     put(store, Upload(2, {ADD: "passed"}), Upload(1, {ADD: "passed"}, mainline=False, pull_request=7))
     put(store, *(Upload(number, {ADD: "passed"}, mainline=False, pull_request=8) for number in (4, 5)))
-    for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(scheduled_checks)
+    for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(pending)
     put(store, Upload(3, {ADD: "passed"}))
-    assert {scheduled_checks.sha for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)} == {
+    assert {pending.sha for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)} == {
         sha(3),
         sha(4),
         sha(5),
@@ -130,11 +134,11 @@ def test_a_commit_that_comes_late_is_the_baseline_of_whatever_has_none_nearer(st
     for number in (2, 3, 4, 5):
         put(store, Upload(number, {}))
     put(store, Upload(6, {ADD: "passed"}))
-    for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(scheduled_checks)
+    for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(pending)
     put(store, Upload(1, {ADD: "passed"}))
     assert [one.sha for one in store.baselines(ABOUT, SUITE, sha(6))] == [sha(1)]
-    assert {scheduled_checks.sha for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)} == {
+    assert {pending.sha for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)} == {
         sha(number) for number in range(1, 7)
     }
 
@@ -149,11 +153,11 @@ def test_a_commit_that_comes_late_has_only_those_checks_written_again_whose_base
         ancestors = numbers[:place][-2:]
         store.learn(REPOSITORY, [Relation(sha(number), sha(one), is_ancestor=True) for one in ancestors])
     store.learn(REPOSITORY, [Relation(sha(20), sha(13), is_ancestor=True)])
-    for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(scheduled_checks)
+    for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(pending)
     put(store, Upload(3, {ADD: "failed"}))
     # The second of these two has it as the one before its baseline.
-    assert {scheduled_checks.sha for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)} == {
+    assert {pending.sha for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)} == {
         sha(3),
         sha(4),
         sha(5),
@@ -162,10 +166,10 @@ def test_a_commit_that_comes_late_has_only_those_checks_written_again_whose_base
 
 def test_a_suite_that_comes_late_is_missing_at_the_next_commit_alone(store: ResultsStore) -> None:
     put(store, *(Upload(number, {ADD: "passed"}) for number in (1, 2, 3, 4)))
-    for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(scheduled_checks)
+    for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(pending)
     put(store, Upload(1, {ADD: "passed"}, "other", suite="other"))
-    assert {scheduled_checks.sha for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13)} == {
+    assert {pending.sha for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13)} == {
         sha(1),
         sha(2),
     }
@@ -177,13 +181,11 @@ def test_a_suite_that_the_night_before_had_is_missing_until_it_comes_whichever_n
     second = Upload(2, {ADD: "passed"})
     put(store, second)
     assert store.state(ABOUT, sha(2)).missing_suites == ()
-    for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(scheduled_checks)
+    for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(pending)
     put(store, Upload(1, {ADD: "passed"}, "other", suite="other"))
     assert sha(2) in {
-        scheduled_checks.sha
-        for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13)
-        if not scheduled_checks.over
+        pending.sha for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13) if not pending.over
     }
     state = store.state(ABOUT, sha(2))
     assert (state.missing_suites, state.complete) == (("other",), False)
@@ -202,12 +204,39 @@ def test_what_is_known_already_changes_no_check(store: ResultsStore) -> None:
     waiting = Upload(1, {ADD: "passed"}).without_results(RunState.WAITING)
     assert store.note(waiting)
     assert not store.note(waiting)
-    assert [scheduled_checks.revision for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)] == [1]
+    assert [pending.revision for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)] == [1]
 
 
 def test_a_check_can_be_asked_for_again(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}))
-    for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
-        store.announced(scheduled_checks)
+    for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY):
+        store.announced(pending)
     store.touch(ABOUT, sha(1))
-    assert [scheduled_checks.revision for scheduled_checks in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)] == [2]
+    assert [pending.revision for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY)] == [2]
+
+
+def test_what_waits_for_a_missing_shard_costs_one_statement_however_much_it_is(store: ResultsStore) -> None:
+    executed = list[str]()
+
+    def note(*arguments: Any) -> None:
+        executed.append(arguments[2])
+
+    def statements() -> int:
+        executed.clear()
+        sa.event.listen(sa.Engine, "before_cursor_execute", note)
+        try:
+            store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13)
+        finally:
+            sa.event.remove(sa.Engine, "before_cursor_execute", note)
+        return sum(statement.startswith("SELECT") for statement in executed)
+
+    counts = []
+    for number in range(1, 31):
+        put(store, Upload(number, {ADD: "passed", MUL: "passed"}).in_shards(2)[0])
+        if number in (2, 30):
+            counts.append(statements())
+    for pending in store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13):
+        assert not pending.over
+        store.announced(pending)
+    assert counts[0] == counts[1], "a burst costs the same few statements as one check"
+    assert statements() == 1

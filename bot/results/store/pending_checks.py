@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import bisect
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -16,7 +18,7 @@ from bot.results.store import runs, schema
 @dataclass(frozen=True, slots=True)
 class _Check:
     target_id: int
-    scheduled_checks: PendingCheck
+    pending: PendingCheck
     changed_at: float
     announced: int
 
@@ -33,23 +35,16 @@ def touch(connection: sa.Connection, target: int, shas: Iterable[str], at: float
         connection.execute(statement, rows)  # at once: a commit that comes late touches all later ones
 
 
-def announced(connection: sa.Connection, target: int, scheduled_checks: PendingCheck) -> None:
+def announced(connection: sa.Connection, target: int, pending: PendingCheck) -> None:
     """Note that a check run is being written for a revision."""
     table = schema.checks
+    is_newest = table.c.revision == pending.revision
+    over = sa.case((is_newest, sa.or_(table.c.over, sa.literal(pending.over))), else_=False)
     connection.execute(
         table.update()
-        .filter_by(target_id=target, sha=scheduled_checks.sha)
-        .where(table.c.announced <= scheduled_checks.revision)
-        .values(
-            announced=scheduled_checks.revision,
-            over=sa.case(
-                (
-                    table.c.revision == scheduled_checks.revision,
-                    sa.or_(table.c.over, sa.literal(scheduled_checks.over)),
-                ),
-                else_=False,
-            ),
-        )
+        .filter_by(target_id=target, sha=pending.sha)
+        .where(table.c.announced <= pending.revision)
+        .values(announced=pending.revision, over=over)
     )
 
 
@@ -59,19 +54,26 @@ def scheduled_checks(
     """Return the check runs of a repository that are to be written at a moment.
 
     That is so once nothing has changed for `settle` seconds, and again when everything has arrived or nothing has
-    changed for `deadline` seconds.
+    changed for `deadline` seconds. Whatever arrives makes a new revision, so a check run that was written for the
+    newest one waits for the deadline alone: nobody asks again and again whether something is still missing.
     """
-    found = []
-    for check in _select(connection, schema.targets.c.repository == repository, schema.OPEN):
-        quiet = now - check.changed_at
-        over = quiet >= deadline or nothing_awaited(connection, check.target_id, check.scheduled_checks.sha)
-        if quiet >= settle and (over or check.announced < check.scheduled_checks.revision):
-            found.append(
-                PendingCheck(
-                    check.scheduled_checks.about, check.scheduled_checks.sha, check.scheduled_checks.revision, over
-                )
-            )
-    return found
+    table = schema.checks
+    in_time = sa.or_(table.c.announced < table.c.revision, table.c.changed_at <= now - deadline)
+    found = _select(
+        connection, schema.targets.c.repository == repository, schema.OPEN, table.c.changed_at <= now - settle, in_time
+    )
+    undecided = defaultdict[int, list[str]](list)
+    for check in found:
+        if check.changed_at > now - deadline:
+            undecided[check.target_id].append(check.pending.sha)
+    complete = {(target, sha) for target, shas in undecided.items() for sha in _complete(connection, target, shas)}
+    return [
+        replace(
+            check.pending,
+            over=check.changed_at <= now - deadline or (check.target_id, check.pending.sha) in complete,
+        )
+        for check in found
+    ]
 
 
 def whole(connection: sa.Connection, target: int, sha: str) -> PendingCheck | None:
@@ -86,17 +88,23 @@ def whole(connection: sa.Connection, target: int, sha: str) -> PendingCheck | No
         if check.announced:
             continue
         reported = [run for _, run in runs.reported(connection, target, sha)]
-        there = {run.claims.suite for run in reported if run.claims}
-        expected = _suites_before(connection, target, sha)
-        if expected and expected <= there and _all_here(reported):
-            return PendingCheck(check.scheduled_checks.about, sha, check.scheduled_checks.revision, over=True)
+        expected = _suites_before(connection, target, [sha]).get(sha)
+        if expected and expected <= _suites(reported) and _all_here(reported):
+            return PendingCheck(check.pending.about, sha, check.pending.revision, over=True)
     return None
 
 
-def nothing_awaited(connection: sa.Connection, target: int, sha: str) -> bool:
-    """Tell whether no suite, shard or file of a commit is missing; runs that cannot be used are not waited for."""
-    reported = [run for _, run in runs.reported(connection, target, sha)]
-    return _all_here(reported) and not missing_suites(connection, target, sha, reported)
+def _complete(connection: sa.Connection, target: int, shas: Sequence[str]) -> set[str]:
+    """Return the commits of which no suite, shard or file is missing; runs that cannot be used are not awaited."""
+    found = set[str]()
+    for start in range(0, len(shas), schema.AT_ONCE):
+        some = shas[start : start + schema.AT_ONCE]
+        at = runs.reported_runs_at(connection, [(target, sha) for sha in some])
+        reported = {sha: [run for _, run in at.get((target, sha), [])] for sha in some}
+        here = {sha: those for sha, those in reported.items() if _all_here(those)}
+        before = _suites_before(connection, target, [sha for sha, those in here.items() if _is_mainline(those)])
+        found |= {sha for sha, those in here.items() if before.get(sha, set()) <= _suites(those)}
+    return found
 
 
 def _all_here(reported: Iterable[Run]) -> bool:
@@ -114,33 +122,53 @@ def missing_suites(connection: sa.Connection, target: int, sha: str, reported: I
     `reported` are its runs. Of a pull request's head a lab may test as little as it likes.
     """
     known = list(reported)
-    admission = runs.admission(known)
-    if admission is None or not admission.mainline:
+    if not _is_mainline(known):
         return ()
-    there = {run.claims.suite for run in known if run.claims}
-    return tuple(sorted(_suites_before(connection, target, sha) - there))
+    return tuple(sorted(_suites_before(connection, target, [sha]).get(sha, set()) - _suites(known)))
 
 
-def _suites_before(connection: sa.Connection, target: int, sha: str) -> set[str]:
+def _is_mainline(reported: list[Run]) -> bool:
+    admission = runs.admission(reported)
+    return admission is not None and admission.mainline
+
+
+def _suites(reported: Iterable[Run]) -> set[str]:
+    return {run.claims.suite for run in reported if run.claims}
+
+
+def _suites_before(connection: sa.Connection, target: int, shas: Sequence[str]) -> dict[str, set[str]]:
+    """Return for each of some commits the suites of the newest earlier commit on the nightly branch, if there is one.
+
+    The number of statements does not depend on the number of commits, of which there are at most `AT_ONCE`.
+    """
     points, series, suites = schema.points, schema.series, schema.suites
-    of_target = sa.select(points.c.sha, points.c.committed_at, suites.c.suite).select_from(
-        points.join(series).join(suites, series.c.suite_id == suites.c.id)
-    )
-    of_target = of_target.where(series.c.target_id == target)
-    moment = connection.execute(
-        sa.select(sa.func.min(points.c.committed_at))
-        .select_from(points.join(series))
-        .where(series.c.target_id == target, points.c.sha == sha)
-    ).scalar()
-    if moment is None:
-        return set()
-    position = (points.c.committed_at.desc(), points.c.sha.desc())
-    last = connection.execute(
-        of_target.where(points.c.mainline, points.c.committed_at < moment).order_by(*position).limit(1)
-    ).first()
-    if last is None:
-        return set()
-    return {row.suite for row in connection.execute(of_target.where(points.c.sha == last.sha))}
+    joined = points.join(series).join(suites, series.c.suite_id == suites.c.id)
+    of_target = series.c.target_id == target
+    first = sa.select(points.c.sha, sa.func.min(points.c.committed_at).label("moment")).select_from(joined)
+    moments = {
+        row.sha: row.moment
+        for row in connection.execute(first.where(of_target, points.c.sha.in_(shas)).group_by(points.c.sha))
+    }
+    if not moments:
+        return {}
+    earlier = sa.select(points.c.committed_at, points.c.sha).select_from(joined)
+    earlier = earlier.where(of_target, points.c.mainline, points.c.committed_at < min(moments.values()))
+    start = connection.execute(earlier.order_by(points.c.committed_at.desc()).limit(1)).first()
+    between = sa.select(points.c.committed_at, points.c.sha).select_from(joined).distinct()
+    between = between.where(of_target, points.c.mainline, points.c.committed_at < max(moments.values()))
+    if start is not None:
+        between = between.where(points.c.committed_at >= start.committed_at)
+    order = sorted((row.committed_at, row.sha) for row in connection.execute(between))
+    last = {
+        sha: order[place - 1][1]
+        for sha, moment in moments.items()
+        if (place := bisect.bisect_left(order, (moment, "")))
+    }
+    named = sa.select(points.c.sha, suites.c.suite).select_from(joined)
+    had = defaultdict[str, set[str]](set)
+    for row in connection.execute(named.where(of_target, points.c.sha.in_(sorted({*last.values()})))):
+        had[row.sha].add(row.suite)
+    return {sha: had[before] for sha, before in last.items()}
 
 
 def _select(connection: sa.Connection, *conditions: sa.ColumnElement[bool] | sa.TextClause) -> list[_Check]:

@@ -356,12 +356,12 @@ class ResultsStore:
             target = runs.target_id(connection, about)
             return None if target is None else checks.whole(connection, target, sha)
 
-    def announced(self, scheduled_checks: PendingCheck) -> None:
+    def announced(self, pending: PendingCheck) -> None:
         """Note that a check run is being written."""
         with self._database.writing() as connection:
-            target = runs.target_id(connection, scheduled_checks.about)
+            target = runs.target_id(connection, pending.about)
             if target is not None:
-                checks.announced(connection, target, scheduled_checks)
+                checks.announced(connection, target, pending)
 
     def touch(self, about: TargetKey, sha: str) -> None:
         """Have the check run of a commit written again, though its results are the same."""
