@@ -61,7 +61,7 @@ _WORST_FIRST = (Status.ERRORED, Status.FAILED, Status.SKIPPED, Status.PASSED)
 
 
 class Measure(NamedTuple):
-    """A column of numbers: the name it is kept under, with its unit; how the rows of one test become one number."""
+    """A column of numbers: its name in the results, with the unit; how the rows of one test become one number."""
 
     column: str
     name: str

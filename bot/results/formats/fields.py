@@ -39,7 +39,7 @@ def cut(text: str) -> str:
 
 
 class Clip:
-    """A text that comes in pieces, of which only head and tail are kept, however long it grows."""
+    """A text that comes in pieces, of which only head and tail are stored, however long it grows."""
 
     __slots__ = ("_pieces", "_removed", "_size")
 
@@ -56,7 +56,7 @@ class Clip:
             self._squeeze()
 
     def text(self) -> str:
-        """Give what is kept, with a line in place of what is not."""
+        """Return head and tail, with a line in place of what is left out between them."""
         if self._size > MAX_TEXT_HEAD + MAX_TEXT_TAIL or self._removed:
             self._squeeze()
             head, tail = self._pieces

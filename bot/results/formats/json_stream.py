@@ -20,12 +20,12 @@ END = b""
 UTF8_BOM, UTF16_BOMS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
 Shape: TypeAlias = Mapping[str, "Shape"]
-"""The members of an object that are kept, each with its own shape, and under ITEMS the shape of an array's items.
-Whatever the shape, a scalar is kept as it is: reports say now `null`, now an object, now a text, in one place."""
+"""The members of an object that are read, each with its own shape, and under ITEMS the shape of an array's items.
+Whatever the shape, a scalar is read as it is: one report writes null, an object or a text in one place."""
 ITEMS = "[]"
 SCALAR: Shape = {}
 _VALUE_COST = 64
-"""What a kept value counts besides its characters, so that a million empty ones are too much as well."""
+"""What a value counts besides its characters, so that a million empty ones are too much as well."""
 
 _OPENING = frozenset({"start_map", "start_array"})
 _CLOSING = frozenset({"end_map", "end_array"})

@@ -1,4 +1,4 @@
-"""JUnit XML in all its dialects, each told by what the document itself shows."""
+"""JUnit XML in all its dialects, each recognised by the document itself."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def stated(part: Part) -> str:
 def outcome(parts: Sequence[Part]) -> Outcome:
     """Tell how a test ended by all its parts, one at least: a failure outweighs an error, and that a skip.
 
-    Several failures are told as one. Where none of them has a text, the test's output is it.
+    Several failures become one. Where none of them has a text, the test's output stands for it.
     """
     if len(parts) == 1 and (alone := STATUSES.get(parts[0].tag)):
         return skip(parts[0]) if alone is Status.SKIPPED else bad(alone, parts)

@@ -96,9 +96,9 @@ def _pieces(stream: BinaryIO, repairs: Repairs) -> Iterator[bytes]:
         yield raw
         yield from iter(lambda: stream.read(CHUNK), b"")
     while raw:
-        following = stream.read(CHUNK)
-        yield text.allowed(text.decoded(raw, final=not following))
-        raw = following
+        after = stream.read(CHUNK)
+        yield text.allowed(text.decoded(raw, final=not after))
+        raw = after
 
 
 class _Chunks(io.RawIOBase):

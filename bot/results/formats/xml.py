@@ -1,4 +1,4 @@
-"""The one place that reads XML: a stream of bytes in, test cases out, with every limit kept and nothing believed.
+"""The one place that reads XML: a stream of bytes in, test cases out, within every limit, and nothing is believed.
 
 It stands on expat rather than on lxml, both measured: for the same work expat's callbacks are a tenth faster, tell the
 line of what is wrong, and leave it to us how long a token may be. And lxml keeps every name that it has ever seen in a
@@ -83,7 +83,7 @@ class Part(NamedTuple):
 
 Make = Callable[[dict[str, str], Sequence[Part], Suite], Case | None]
 """Makes a case of a `<testcase>`: its attributes; of its children those that say how it ended, at most `MAX_PARTS`, in
-their order; the suite that holds it. None for one that tells of no test."""
+their order; the suite that holds it. None for one that is no test."""
 
 Choose = Callable[[dict[str, str], Sequence[Part], Suite], Make]
 """Looks at the first test case of a suite, and tells what makes cases of it and those after it."""

@@ -1,4 +1,4 @@
-"""Whether a run may be taken: it is the lab's own, and for a commit that labs are to test.
+"""Whether a run may be ingested: it is the lab's own, and for a commit that labs are to test.
 
 What the run says of itself does not count. Whose it is, the key in the bucket says, for a lab's credentials may write
 below its own folder only; what the commit is, GitHub says. That the commit exists is not enough: GitHub shows the

@@ -21,10 +21,10 @@ from bot.results.limits import MAX_NAME
 from bot.results.model import Case, Trouble
 
 SHORTENED_TAIL = 240
-"""Characters kept of the end of an ID that is too long."""
+"""Characters that remain of the end of an ID that is too long."""
 HASH_DIGITS = 16
 MAX_REMEMBERED = 10_000
-"""Classes, and as many files, whose place is kept for their next test."""
+"""Classes, and as many files, whose place is remembered for their next test."""
 
 Place = tuple[str, str]
 """What stands before a test's own name in its ID, and the path that its line belongs to."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from bot.results.store.store import ResultsStore
 
 MOST_NAMED = 5
-"""Files of which it is told what is wrong with them; of the others, how many they are."""
+"""Files whose faults a reason names; the others are counted."""
 HEADS_AT_ONCE = 16
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -54,7 +54,7 @@ class Incomplete(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IngestRequest:
-    """One run that is to be taken: where it lies, whose it is, and whom to ask about its commit.
+    """One run to ingest: where it lies, whose it is, and whom to ask about its commit.
 
     `repository` is its name as app.yaml has it, which the folder may spell otherwise; `branches` are those that labs
     test.
@@ -153,7 +153,7 @@ class RunIngester:
         self._pool.check(owner)  # before anything is fetched for it
         names = [(entry.name, entry.format) for entry in manifest.files]
         try:
-            if waited:  # and each look would read all that is there
+            if waited:  # and each check would read all that is there
                 await _check_arrived(request, manifest.files)
             with ExitStack() as folder:
                 files = await self._fetch_all(request, manifest.files, folder)
@@ -231,7 +231,7 @@ def _adding(remedy: str) -> Generator[None]:
 
 
 def _check_case(request: IngestRequest) -> None:
-    # GitHub takes a name in any spelling and folders do not: history would be kept twice, and each half told apart.
+    # GitHub ignores the case of a name and folders do not: there would be two histories, each with half of the runs.
     if request.key.repository != request.repository:
         found, prefix = request.key.repository, request.config.prefix
         raise Refused(texts.OTHER_CASE.format(found=found, repository=request.repository, prefix=prefix))

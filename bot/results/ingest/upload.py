@@ -120,9 +120,9 @@ def pack(key: RunKey, prefix: str, files: Sequence[Piece], claims: Claims) -> Pa
 def send(parcel: Parcel, bucket: Bucket, progress: Callable[[Piece | None, bool], None]) -> None:
     """Write the files, then the manifest; blocks. What is there already stays.
 
-    `progress` is told of each file, and of the manifest by None, and whether it was written now. With credentials that
-    may write and not read, as labs' should be, a file of that name is taken for the same one: if it is not, the bot
-    finds out by the manifest. Raises `UserError`.
+    `progress` is called for each file, with None for the manifest, and with whether it was written now. With
+    credentials that may write and not read, as labs' should be, a file of that name is assumed to be the same one: if
+    it is not, the bot finds out by the manifest. Raises `UserError`.
     """
     try:
         for piece in parcel.pieces:

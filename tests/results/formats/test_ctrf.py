@@ -20,7 +20,7 @@ def report(*tests: Any, **more: Any) -> str:
     return json.dumps({"reportFormat": "CTRF", "specVersion": "1.0.0", "results": results} | more)
 
 
-def test_each_kind_of_ending_is_told_as_far_as_ctrf_has_words() -> None:
+def test_each_kind_of_ending_is_read_as_far_as_ctrf_has_words() -> None:
     log = {case.nodeid: (case.status, case.trouble, case.flaky) for case in cases("pytest/kinds.reportlog.jsonl.gz")}
     stated = {case.nodeid: (case.status, case.trouble, case.flaky) for case in cases("pytest/kinds.ctrf.json.gz")}
     assert log["tests/test_kinds.py::test_xpasses"] == (Status.XPASSED, Trouble.NONE, False)
@@ -53,7 +53,7 @@ def test_a_pytest_case_is_named_as_by_pytest() -> None:
         ("other", "inconclusive", "no oracle", (Status.SKIPPED, Trouble.NONE), "other (inconclusive): no oracle"),
     ],
 )
-def test_statuses_are_told(
+def test_each_status_is_read(
     status: str, raw: str | None, message: str | None, stated: tuple[Status, Trouble], says: str
 ) -> None:
     case = one(report(a_test(status, rawStatus=raw, message=message, trace="at x.js:1")))

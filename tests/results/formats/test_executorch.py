@@ -1,4 +1,4 @@
-"""ExecuTorch's CSV: rows of one test taken together, stages told, and a row that is cut off refused."""
+"""ExecuTorch's CSV: the rows of one test are one case with its stage, and a row that is cut off is refused."""
 
 import csv
 import io
@@ -35,7 +35,7 @@ def test_the_columns_are_those_of_the_suite() -> None:
     assert {measure.column for measure in MEASURES} < set(COLUMNS)
 
 
-def test_every_test_of_the_real_report_is_told_once() -> None:
+def test_every_test_of_the_real_report_is_read_once() -> None:
     rows = list(csv.DictReader(io.StringIO(SAMPLE, newline="")))
     stated = cases("executorch/operators.csv")
     assert len(rows) == 103
@@ -43,7 +43,7 @@ def test_every_test_of_the_real_report_is_told_once() -> None:
     assert all(not case.flaky and not case.path and not case.nodeid for case in stated)
 
 
-def test_what_was_measured_is_kept_with_its_unit() -> None:
+def test_what_was_measured_is_stored_with_its_unit() -> None:
     stated = {case.name: case.measures for case in cases("executorch/operators.csv")}
     assert stated["test_add_dtype[xnnpack_static_int8_per_channel-float32]"] == {
         "flow": "xnnpack_static_int8_per_channel",
@@ -76,7 +76,7 @@ def test_what_was_measured_is_kept_with_its_unit() -> None:
         ("Fail (Other)", "", Status.FAILED, Trouble.NONE),
     ],
 )
-def test_the_stage_of_a_failure_is_kept(result: str, detail: str, status: Status, trouble: Trouble) -> None:
+def test_the_stage_of_a_failure_is_stored(result: str, detail: str, status: Status, trouble: Trouble) -> None:
     case = one(table(row(result=result, detail=detail)))
     assert (case.status, case.trouble) == (status, trouble)
 

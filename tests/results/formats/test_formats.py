@@ -111,7 +111,7 @@ def test_the_beginning_is_enough(head: bytes, form: str) -> None:
 @pytest.mark.parametrize(
     "head", [b"", b"{", b"{}", b"[1]", b'{"Action": 1, "b": 2}', b'{"tests": 1}', b"Test ID,Flow\n", b"\0\xff"]
 )
-def test_unknown_content_is_told_what_is_known(head: bytes) -> None:
+def test_the_refusal_of_unknown_content_names_the_formats(head: bytes) -> None:
     with pytest.raises(Refused, match="none of junit, pytest-reportlog, pytest-json-report, executorch-csv, ctrf"):
         guess(head)
 

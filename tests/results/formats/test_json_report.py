@@ -1,4 +1,4 @@
-"""pytest-json-report: what the phases say counts, and what ExecuTorch leaves in it is kept."""
+"""pytest-json-report: the phases decide, and what ExecuTorch adds to the report is read too."""
 
 import json
 from typing import Any
@@ -40,7 +40,7 @@ def with_rows(outcome: str, *rows: Any) -> Case:
     return one(report(a_test(outcome) | {"metadata": {"subtests": list(rows)}}))
 
 
-def test_each_kind_of_ending_is_told() -> None:
+def test_each_kind_of_ending_is_read() -> None:
     assert {
         case.name: (case.status.value, case.trouble.value, case.flaky)
         for case in cases("pytest/kinds.pytest-json-report.json")
@@ -64,7 +64,7 @@ def test_a_case_has_its_place_and_its_words() -> None:
     assert one(report(a_test())).seconds == 1.5
 
 
-def test_crashed_workers_are_told_by_the_test_that_they_ran() -> None:
+def test_a_crashed_worker_is_an_error_of_the_test_that_it_ran() -> None:
     stated = {
         case.name: (case.status, case.trouble, case.flaky) for case in cases("pytest/crash.pytest-json-report.json")
     }
@@ -139,7 +139,7 @@ def test_an_exit_status_that_a_failure_explains_hides_nothing() -> None:
         assert "pytest::subtests" not in {case.nodeid for case in cases_of(content)}
 
 
-def test_an_internal_error_of_pytest_is_told() -> None:
+def test_an_internal_error_of_pytest_is_a_case() -> None:
     itself = one(report(exitcode=3))
     assert (itself.nodeid, itself.trouble) == ("pytest::internal", Trouble.INTERNAL)
 
@@ -155,7 +155,7 @@ def test_an_internal_error_of_pytest_is_told() -> None:
         ("Unknown Failure", Status.FAILED, Trouble.NONE),
     ],
 )
-def test_the_stage_of_a_failure_is_kept(detail: str, status: Status, trouble: Trouble) -> None:
+def test_the_stage_of_a_failure_is_stored(detail: str, status: Status, trouble: Trouble) -> None:
     case = with_rows("failed", row(), row("Fail", detail, Subtest=1, Error="max 0.731"))
     assert (case.status, case.trouble, case.message) == (status, trouble, f"{detail}: max 0.731")
 
@@ -178,7 +178,7 @@ def test_an_expected_failure_stays_one_whatever_its_row_says() -> None:
     assert (case.status, case.trouble) == (Status.XFAILED, Trouble.NONE)
 
 
-def test_what_was_measured_is_kept_with_its_unit() -> None:
+def test_what_was_measured_is_stored_with_its_unit() -> None:
     case = with_rows(
         "passed",
         row(**{

@@ -64,7 +64,7 @@ def independent_status(case: ElementTree.Element) -> str:
     return "xfailed" if skipped.get("type") == "pytest.xfail" else "skipped"
 
 
-def test_the_crashed_test_is_named_and_told_from_an_error_of_its_setup() -> None:
+def test_the_crashed_test_is_named_and_is_no_error_of_its_setup() -> None:
     with (RESULTS / "tvm" / "night-2" / "te.xml").open("rb") as stream:
         errored = {case.name: case for case in junit.read(stream) if case.status is Status.ERRORED}
     assert set(errored) == {"test_with", "test_tensor_reduce", "test_scan_multi_out"}
@@ -105,7 +105,7 @@ def failing(text: str, message: str = "no") -> Case:
 
 
 @pytest.mark.parametrize("size", [MAX_TEXT_HEAD + MAX_TEXT_TAIL, 200_000, 3_000_000])
-def test_a_long_text_keeps_its_head_and_its_tail_and_says_how_much_is_gone(size: int) -> None:
+def test_a_long_text_keeps_its_head_and_its_tail_and_says_how_much_is_left_out(size: int) -> None:
     text = "".join(f"line {number}\n" for number in range(size // 6))[:size].strip("\n")
     remaining = failing(text).text
     assert len(remaining) <= MAX_TEXT_HEAD + MAX_TEXT_TAIL

@@ -69,7 +69,7 @@ def test_zstd_frames_that_hold_no_data_are_passed_over() -> None:
 @pytest.mark.parametrize("compress", [gzip.compress, zstd])
 @settings(deadline=None, max_examples=30)
 @given(parts=st.lists(st.binary(max_size=300).map(b"<".__add__), min_size=1, max_size=4), cut=st.integers(1, 300))
-def test_every_cut_is_told(compress: Compress, parts: list[bytes], cut: int) -> None:
+def test_every_cut_is_refused(compress: Compress, parts: list[bytes], cut: int) -> None:
     members = [compress(part) for part in parts]
     assert opened(b"".join(members)) == b"".join(parts)
     last = members[-1]
@@ -93,7 +93,7 @@ def test_gzip_and_zstd_are_not_mixed_in_one_file() -> None:
     assert "behind the end" in refusal(gzip.compress(TEXT) + zstd(TEXT))
 
 
-def test_damaged_data_is_told_apart_from_a_cut() -> None:
+def test_damaged_data_is_not_called_a_cut() -> None:
     content = bytearray(gzip.compress(TEXT))
     content[-8] ^= 1
     assert "cannot be inflated" in refusal(bytes(content))
@@ -121,7 +121,7 @@ def test_archives_are_refused_with_what_is_taken_instead(head: bytes, what: str)
     assert refusal(head) == refusal(gzip.compress(head)) == text
 
 
-def test_an_empty_file_is_told() -> None:
+def test_an_empty_file_is_refused() -> None:
     assert "te.xml.gz is empty: what should have written the report ended before it did" in refusal(b"")
     assert "holds nothing once it is inflated" in refusal(gzip.compress(b""))
 

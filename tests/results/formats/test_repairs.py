@@ -89,7 +89,7 @@ def test_log_lines_before_the_report_are_passed_over(before: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "after", [b"Done.", b"\nDone & gone <3\n", b"\0\0\0", b"\n<!-- no end", b"]]>\n", b"\n$ \x1b[0m"]
+    "after", [b"Done.", b"\nDone & over <3\n", b"\0\0\0", b"\n<!-- no end", b"]]>\n", b"\n$ \x1b[0m"]
 )
 def test_text_after_the_report_is_passed_over(after: bytes) -> None:
     [case], said = repaired(REPORT + after)

@@ -1,4 +1,4 @@
-"""pytest-reportlog: attempts folded, phases summed, and a process that died told from one that ended."""
+"""pytest-reportlog: attempts folded, phases summed, and a process that died is not one that ended."""
 
 import json
 from typing import Any
@@ -46,7 +46,7 @@ def one_of(*lines: dict[str, Any], end: bool = True) -> Case:
     return one(log(*lines, end=end))
 
 
-def test_each_kind_of_ending_is_told() -> None:
+def test_each_kind_of_ending_is_read() -> None:
     stated = {
         case.name: (case.status.value, case.trouble.value, case.flaky)
         for case in cases("pytest/kinds.reportlog.jsonl.gz")
@@ -97,7 +97,7 @@ def test_the_duration_is_the_sum_of_the_phases() -> None:
     )
 
 
-def test_crashed_workers_are_told_by_the_test_that_they_ran() -> None:
+def test_a_crashed_worker_is_an_error_of_the_test_that_it_ran() -> None:
     stated = {case.name: case for case in cases("pytest/crash.reportlog.jsonl")}
     assert stated["test_crashes"].status is Status.ERRORED
     assert stated["test_crashes"].trouble is Trouble.CRASH
@@ -115,7 +115,7 @@ def test_a_test_whose_rerun_never_came_is_not_good() -> None:
     )
 
 
-def test_the_test_that_a_process_died_in_is_told() -> None:
+def test_the_test_that_a_process_died_in_is_errored() -> None:
     before, died = cases("pytest/died.reportlog.jsonl")
     assert (before.name, before.status) == ("test_before", Status.PASSED)
     assert (died.name, died.status, died.trouble) == ("test_crashes_once", Status.ERRORED, Trouble.CRASH)
@@ -124,7 +124,7 @@ def test_the_test_that_a_process_died_in_is_told() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 2, 40, 150, 250, 400, 600, 1000])
-def test_a_log_that_is_cut_off_keeps_what_it_told(cut: int) -> None:
+def test_a_log_that_is_cut_off_is_read_up_to_the_cut(cut: int) -> None:
     whole = log(phase("setup"), phase("call"), phase("teardown"), phase("setup", nodeid="tests/test_a.py::test_d"))
     stated = {case.nodeid: (case.status, case.trouble) for case in cases_of(whole[: len(whole) - cut])}
     assert set(stated.values()) & {(Status.ERRORED, Trouble.CRASH)}
@@ -132,7 +132,7 @@ def test_a_log_that_is_cut_off_keeps_what_it_told(cut: int) -> None:
         assert stated[NODEID] == (Status.PASSED, Trouble.NONE)
 
 
-def test_a_process_that_died_between_tests_is_told_too() -> None:
+def test_a_process_that_died_between_tests_is_a_case_too() -> None:
     passed, itself = cases_of(log(phase("setup"), phase("call"), phase("teardown"), end=False))
     assert passed.status is Status.PASSED
     assert (itself.nodeid, itself.status, itself.trouble) == ("pytest::internal", Status.ERRORED, Trouble.CRASH)
@@ -144,7 +144,7 @@ def test_a_second_session_in_one_log_must_end_as_well() -> None:
     assert cases_of(log() + log()) == []
 
 
-def test_an_internal_error_of_pytest_is_told() -> None:
+def test_an_internal_error_of_pytest_is_a_case() -> None:
     itself = one(log(FINISH | {"exitstatus": 3}, end=False))
     assert (itself.nodeid, itself.status, itself.trouble) == ("pytest::internal", Status.ERRORED, Trouble.INTERNAL)
 
@@ -175,7 +175,7 @@ def test_the_subtests_of_an_attempt_do_not_count_for_the_next() -> None:
     assert (case.status, case.flaky) == (Status.PASSED, True)
 
 
-def test_a_timeout_is_told_from_a_failure() -> None:
+def test_a_timeout_is_not_just_a_failure() -> None:
     message = "Failed: Timeout (>1200.0s) from pytest-timeout."
     case = one_of(phase("setup"), phase("call", "failed", longrepr=failure(message)), phase("teardown"))
     assert (case.status, case.trouble) == (Status.FAILED, Trouble.TIMEOUT)
