@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from bot.core.refused import Refused, TooMuch
 from bot.results.formats import FORMATS, guess, read
 from bot.results.ingest.identity import Resolver
+from bot.results.ingest.offline_check import check_files
 from bot.results.limits import MAX_CASES
 from bot.results.model import BAD, Case
 from tests.results.formats.samples import DATA, cases, cases_of, cost_of, damaged, plain, refusal
@@ -78,6 +79,13 @@ def test_the_content_tells_the_format(path: str) -> None:
     assert guess(content[:16384]) == SAMPLES[path]
     assert guess(b"\xef\xbb\xbf\r\n" + content[:300]) == SAMPLES[path]
     assert cases(path) == cases_of(content, SAMPLES[path])
+
+
+@pytest.mark.parametrize("path", [path for path in SAMPLES if not path.startswith(("tvm", "executorch"))])
+def test_the_check_of_a_lab_reads_each_format_and_names_it(path: str) -> None:
+    [report] = check_files([DATA / path]).files
+    assert (report.format, report.problem) == (SAMPLES[path], "")
+    assert report.cases
 
 
 @pytest.mark.parametrize(
