@@ -45,10 +45,10 @@ CHECK_RUN = Record("check-run", 1, WrittenCheckRun, "a check run of ours on a co
 class PutCheckRun:
     """Make the newest check run of a name on a commit say this.
 
-    `as_of` is when its plan began to read what it tells of, in seconds since 1970. The plans for one check are made one
-    after the other, but a retry may come late: once something newer was written, what is older is left undone.
-    `again`: somebody asked for the check again. GitHub has reset its suite, so a new run is made even if the newest one
-    says the same.
+    `as_of` is when its plan began to read the data that it shows, in seconds since 1970. The plans for one check are
+    made one after the other, but a retry may come late: an older effect does not overwrite newer content. `again`:
+    somebody asked for the check again. GitHub has reset its suite, so a new run is created even if the newest one
+    already says the same.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({CHECKS})

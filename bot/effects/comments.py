@@ -31,7 +31,7 @@ class StickyComment:
 STICKY = Record("sticky", 1, StickyComment, "the sticky comment of a pull request or an issue", days=365)
 
 Change = Callable[[Mapping[str, str]], Mapping[str, str]]
-"""Makes other sections out of those that there are, by their names."""
+"""Returns the new sections for the existing ones, by name."""
 
 ISSUE_COMMENTS = "/repos/{+repo}/issues/{number}/comments"
 ONE_COMMENT = "/repos/{+repo}/issues/comments/{id}"
@@ -39,10 +39,10 @@ ONE_COMMENT = "/repos/{+repo}/issues/comments/{id}"
 
 @dataclass(frozen=True, slots=True)
 class UpsertSection:
-    """Make one section of the pull request's sticky comment say this; an empty text takes the section away.
+    """Write one section of the pull request's sticky comment; an empty text removes the section.
 
-    The comment is found by its marker and our author id over all pages. Twins that a race left are merged into the
-    oldest and deleted, and with nothing left to say the comment goes.
+    The comment is found by its marker and our author id, over all pages. Twins that a race left are merged into the
+    oldest and deleted. A comment without sections is deleted.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
@@ -103,7 +103,7 @@ class Reply:
             await delete_comment(context, twin.id)
         if mine[0].body == body:
             return Applied("answered already", changed=len(mine) > 1)
-        # A replay has come to another end than the one that was told.
+        # A replay ended differently from what the answer says.
         await _edit(context, mine[0].id, body)
         return Applied("answer corrected")
 
@@ -199,9 +199,9 @@ async def _edit(context: EffectContext, comment_id: int, body: str) -> None:
 
 
 async def delete_comment(context: EffectContext, comment_id: int) -> None:
-    """Delete a comment of ours; one that is gone already is no fault."""
+    """Delete a comment of ours; do nothing if somebody has deleted it already."""
     try:
         await context.github.delete(ONE_COMMENT, url_vars={"repo": context.repository.full_name, "id": str(comment_id)})
     except Exception as error:
-        if not is_not_found(error):  # gone already: somebody was quicker
+        if not is_not_found(error):  # somebody has deleted it already
             raise

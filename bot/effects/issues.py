@@ -1,4 +1,4 @@
-"""Issues that the bot opens where somebody has to do something, and closes when that is over."""
+"""Issues that the bot opens when somebody has to act, and closes when the problem is solved."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ MARKER = "<!-- nightjar:issue:{key} -->"
 NEWS_MARKER = "<!-- nightjar:news:{digest} -->"
 
 TITLE_LIMIT = 256
-"""Characters of a title that GitHub takes."""
+"""Characters of a title that GitHub accepts."""
 BODY_LIMIT = TEXT_LIMIT - 500
 """Characters of a body; the rest is for its markers."""
 
-NONE_OPEN = "there was no issue to be closed"
+NONE_OPEN = "there is no open issue to close"
 OPENED, CLOSED = "opened an issue", "closed the issue #{number}"
-SAYS_SO, CHANGED = "the issue #{number} says so already", "the issue #{number} says so now"
-NEWER = "something newer was told in the issue of {key} already"
-LEFT_CLOSED = "somebody closed the issue #{number}, so it was left alone"
-ALREADY_REPORTED = "told in an issue already"
+SAYS_SO, CHANGED = "the issue #{number} is up to date", "updated the issue #{number}"
+NEWER = "the issue of {key} already has newer content"
+LEFT_CLOSED = "somebody closed the issue #{number}, so the bot left it alone"
+ALREADY_REPORTED = "an issue has already reported this"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +67,15 @@ NEWS_STATE = Record("news", 1, NewsState, "whether news of a key was posted in a
 
 @dataclass(frozen=True, slots=True)
 class EnsureIssue:
-    """Keep one issue of a key open as long as its trouble lasts: with a `body`; without one, close it.
+    """Open or update the one issue of a key if there is a `body`; close it if there is none.
 
-    It is opened once: one that a person closes stays closed until the trouble is over and comes back, or until
-    something new `begins`, which has an issue of its own. `news` (Markdown) is told once for its `news_key`: by the
-    issue's being opened, or by a comment, and never in one that a person closed. The title is that of the first moment,
-    which people may change.
+    An issue that a person closes stays closed until the problem is solved and comes back, or until something new
+    `begins`, which gets an issue of its own. `news` (Markdown) is posted once for its `news_key`: by opening the issue
+    or as a comment, and never in an issue that a person closed. The effect sets the title only when it opens the issue;
+    people may change it.
 
-    `as_of` is the moment of what it tells, in seconds since 1970: once something newer was told, what is older is left
-    undone, such as a failed effect that is replayed. 0: there is no order.
+    `as_of` is the time of the content, in seconds since 1970. Older content never replaces newer content, for example
+    when a failed effect is replayed. 0: there is no order.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES})

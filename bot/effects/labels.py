@@ -1,4 +1,4 @@
-"""A label of ours on a pull request: there when something is so, and gone when it is not."""
+"""A label of ours on a pull request, added while its condition holds and removed when it does not."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SO_ALREADY, PUT_ON, TAKEN_OFF = "the label was so already", "put the label {labe
 
 @dataclass(frozen=True, slots=True)
 class EnsureLabel:
-    """Have one label be on a pull request, or not; all others are left alone.
+    """Add one label to a pull request, or remove it; leave all other labels alone.
 
-    GitHub makes a label that the repository does not have yet:
+    GitHub creates a label that the repository does not have yet:
     https://docs.github.com/rest/issues/labels#add-labels-to-an-issue
     """
 

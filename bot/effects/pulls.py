@@ -28,7 +28,7 @@ ONE_PULL = PULLS + "/{number}"
 TREES, COMMITS = "/repos/{+repo}/git/trees", "/repos/{+repo}/git/commits"
 PLAIN_FILE = "100644"
 MOST_READ = "10"
-"""Pull requests of the branch that are looked at, the newest first: one of them is open, or none is."""
+"""Pull requests of the branch that we read, the newest first: at most one of a branch is open."""
 MOST_COMMITS = 10
 """Commits of ours that are remembered for a branch."""
 
@@ -200,7 +200,7 @@ class EnsurePull:
             try:
                 await context.github.delete(ONE_REF, url_vars=where)
             except Exception as error:
-                if not (is_not_found(error) or is_unprocessable(error)):  # gone already: somebody was quicker
+                if not (is_not_found(error) or is_unprocessable(error)):  # somebody has deleted it already
                     raise
             done.append(DELETED.format(branch=self.branch))
         return Applied("; ".join(done) or NOTHING, changed=bool(done))

@@ -1,4 +1,4 @@
-"""Reactions: the quickest way to say that a command was seen."""
+"""Reactions: the quickest way to show that the bot has seen a command."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PATHS = {
 
 @dataclass(frozen=True, slots=True)
 class React:
-    """Put one reaction on what a person wrote. GitHub itself keeps it to one of a kind for each user.
+    """Add one reaction to a comment. GitHub allows each user one reaction of a kind.
 
     https://docs.github.com/en/rest/reactions/reactions
     """
@@ -55,7 +55,7 @@ class React:
 
     @classmethod
     def to(cls, comment: UserComment, content: str) -> React:
-        """React to a remark; the body of a pull request is addressed by the number of its issue."""
+        """Return the reaction to a comment; GitHub addresses the body of a pull request by its issue number."""
         number = comment.number if comment.kind == PULL_REQUEST_BODY else comment.id
         return cls(comment_kind=comment.kind, id=number, node_id=comment.node_id, content=content)
 
@@ -74,7 +74,7 @@ class React:
                 await context.github.post(_PATHS[self.comment_kind], url_vars=where, data={"content": self.content})
         except GitHubException as error:
             if is_not_found(error):
-                return Applied("what was to be reacted to is gone", changed=False)
+                return Applied("the comment was deleted, so there is nothing to react to", changed=False)
             raise
         return Applied(f"reacted with {self.content}")
 

@@ -17,7 +17,7 @@ REFS = "/repos/{+repo}/git/refs"
 ONE_REF = "/repos/{+repo}/git/refs/heads/{branch}"
 
 CANNOT = "the branch {branch} cannot be moved: "
-"""How what is told begins where somebody has to do something."""
+"""The beginning of each failure text about a branch."""
 HAS_OTHERS = (
     "it has commits that {sha} does not have, and it only ever moves forward. Delete it, and it is made anew; or bring "
     "its commits into the branch that it follows"

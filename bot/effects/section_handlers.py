@@ -1,6 +1,7 @@
-"""A push outdates what the sticky comment tells of the head before it: each such section says so until it tells anew.
+"""Mark the sections of the sticky comment that show an older commit as out of date after a push.
 
-The predecessor left the links and lists of an older commit standing without a word.
+A section stays marked until it is written for the new head. The predecessor left the links and lists of an older commit
+in place without saying so.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def section_router(sections: tuple[str, ...]) -> Router:
         keys = [SECTION.of(context.repository.id, pull.number, section) for section in sections]
         known = [await context.records.get(key) for key in keys]
         if not any(shown is not None and shown.head != shown.mark(pull.head_sha) for shown in known):
-            return Plan(why="no section of the sticky comment tells of another commit")
+            return Plan(why="no section of the sticky comment shows another commit")
         return Plan((MarkOutOfDate(pull.number, sections),), why=f"the head of #{pull.number} has moved")
 
     return router

@@ -1,9 +1,9 @@
-"""Sections of the sticky comment that tell of one commit: announced, remembered, and marked when a push outdates them.
+"""The state of the sticky comment's sections: which commit each section shows, and the events that update it.
 
-What tells of a commit (a status, a workflow run, a lab's results) is in order with that commit and not with its pull
-request, and two sections that are written at once lose what the other has to say. So each text is handed over to a
-delivery of our own, in order with everything else of the pull request. What takes long to compute has a delivery of its
-own before that, in order with itself alone: meanwhile nobody's command waits.
+Deliveries about a commit (a status, a workflow run, a lab's results) are ordered by commit, not by pull request, and
+two sections that are written at the same time would overwrite each other. So an internal event hands each text to the
+pull request's own queue. A section that takes long to compute has another event before that one, with a lock of its
+own, so that no command waits for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bot.engine.records import Record
 from bot.github.markdown import code
 
 OUT_OF_DATE = "> **Out of date:** "
-"""How a section begins that tells of another commit than the head; none begins so by itself."""
+"""The beginning of a section that shows a commit other than the head; no section's own text begins like this."""
 OF_ANOTHER = "this is of {sha}; the head is {head} now."
 
 SHOWN_SHA = 7
@@ -41,9 +41,9 @@ class SectionEvent:
 
 @dataclass(frozen=True, slots=True)
 class SectionText:
-    """A section's text, in Markdown, of a commit; empty where there is nothing to be told.
+    """A section's text for a commit, in Markdown; empty to remove the section.
 
-    `as_of` is of when it tells, in seconds since 1970. `asked` names who asked, the same for one request.
+    `as_of` is the time of its content, in seconds since 1970. `asked` names the request, the same for all its tries.
     """
 
     section: str
@@ -96,9 +96,9 @@ SECTION = Record("section", 1, Shown, "what a section of a pull request's sticky
 
 
 def marked(text: str, sha: str, head: str) -> str:
-    """Return a section's text, of the commit `sha`, with one mark that names the head, or with none if `head` is empty.
+    """Return the text of a section of commit `sha` with one mark that names the head, or with none if that is empty.
 
-    An empty text, of a section that is gone, stays empty.
+    An empty text, of a section that was removed, stays empty.
     """
     if text.startswith(OUT_OF_DATE):
         text = text.partition("\n")[2].lstrip("\n")
@@ -119,7 +119,7 @@ def moment(at: str | float) -> str:
 
 
 def seconds_since_1970(at: str) -> float:
-    """Return a moment that GitHub tells in ISO 8601 as seconds; what is no moment is told as one long ago."""
+    """Convert one of GitHub's ISO 8601 times to seconds since 1970; return 0 for a text that is not a time."""
     try:
         return datetime.fromisoformat(at).timestamp()
     except ValueError:

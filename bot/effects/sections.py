@@ -1,4 +1,4 @@
-"""Sections of the sticky comment that tell of a commit: asked for, written, and marked when a push outdates them."""
+"""Effects for the sections of the sticky comment that show a commit: request, write, and mark as out of date."""
 
 from __future__ import annotations
 
@@ -119,9 +119,9 @@ class ShowSection:
 
 @dataclass(frozen=True, slots=True)
 class MarkOutOfDate:
-    """Say in each of these sections whether it tells of another commit than the head, all in one write.
+    """Mark each of these sections that shows a commit other than the head, all in one write.
 
-    Where no section needs a mark that it has not, nothing is asked of GitHub.
+    Sends no request to GitHub if every mark is already right.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES})

@@ -1,4 +1,4 @@
-"""One try of a job: run it, and see to it that whatever comes of it is stored before the job itself ends."""
+"""One try of a job: run it, and store its outcome before the job itself ends."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Attempt:
         self.watch(done.outcome, time.monotonic() - began)
 
     async def _note(self, connector: BaseAsyncConnector, note: Note) -> None:
-        """Store a note that tells of all tries so far."""
+        """Store a note that covers all tries so far."""
         job_id = id_of(self.job)
         await write_note(connector, job_id, note)
         self.guard.forget(job_id)

@@ -31,7 +31,7 @@ WITH clock AS (
 _MOMENTS: LiteralString = """, recent AS (
     SELECT at, row_number() OVER (ORDER BY at DESC) AS place FROM nightjar_writes
      WHERE budget = %(budget)s AND at > (SELECT now FROM clock) - 3600
-), due AS (
+), earliest AS (
     SELECT max(moment) AS at FROM (
         SELECT now AS moment FROM clock
         UNION ALL SELECT max(at + (place - %(burst)s + 1) * %(spacing)s) FROM recent
@@ -44,11 +44,11 @@ _WHEN: LiteralString = _CLOCK + _MOMENTS
 _INSERT: LiteralString = """
 INSERT INTO nightjar_writes (budget, number, at)
 SELECT %(budget)s, (SELECT coalesce(max(number), 0) + 1 FROM nightjar_writes WHERE budget = %(budget)s), at
-  FROM due WHERE at <= (SELECT now FROM clock) + %(patience)s
+  FROM earliest WHERE at <= (SELECT now FROM clock) + %(patience)s
 ON CONFLICT DO NOTHING
 RETURNING number, at - coalesce(CAST(%(now)s AS double precision), date_part('epoch', now())) AS wait
 """
-_SELECT: LiteralString = " SELECT at - now AS wait FROM due, clock"
+_SELECT: LiteralString = " SELECT at - now AS wait FROM earliest, clock"
 BOOK: LiteralString = _WHEN + _INSERT
 WAIT: LiteralString = _WHEN + _SELECT
 

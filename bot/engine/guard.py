@@ -1,10 +1,11 @@
-"""What keeps one job from taking the others along: a limit on its time, and a turn alone for a suspect.
+"""Protect jobs from each other: a limit on the time of each job, and an isolated run for a suspect.
 
-A process that dies takes all jobs in progress with it, and one of them may be the cause. A job that was in progress at
-two crashes is a suspect: from then on it runs while no other job of its process does. A crash at that moment tells.
+A process that dies ends all jobs in progress, and one of them may be the cause. A job that was in progress at two
+crashes is a suspect: from then on it runs while no other job of its process does. A crash during such a run proves
+that the suspect is the cause.
 
-A try that left no note looks like a crash. So a process that lives on remembers the tries that an outage of the
-database kept it from noting.
+A try that left no note looks like a crash. So a process that survives remembers the tries that it could not note
+because the database was away.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Guard:
         return self._outlived.get(job_id, 0)
 
     def forget(self, job_id: int) -> None:
-        """Take it that a job's note tells of all its tries again."""
+        """Forget the unnoted tries of a job: its note covers all tries again."""
         self._outlived.pop(job_id, None)
 
     @contextmanager

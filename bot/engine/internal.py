@@ -1,7 +1,7 @@
-"""Internal events: what happens in the bot itself, such as a timer that is due, as deliveries of its own.
+"""Internal events: deliveries that the bot creates itself, such as a run of a timer.
 
-They are durable, happen once for their GUID, and bring plans, retries, replay and dry run with them. Their names have a
-dot, which no event of GitHub's has: nobody can send one to the webhook.
+They are durable, are handled once for each GUID, and bring plans, retries, replay and dry run with them. Their names
+contain a dot, which GitHub's event names never do, so nobody can send one to the webhook.
 """
 
 from __future__ import annotations

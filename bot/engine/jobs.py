@@ -29,7 +29,7 @@ LONGEST_KEY = 500
 
 
 def key_of(*parts: str | int) -> str:
-    """Join parts to a key under which a job exists at most once, for as long as its row is kept."""
+    """Join parts to a key. At most one job has a key, as long as that job's row is stored."""
     key = ":".join(str(part) for part in parts)
     if len(key) <= LONGEST_KEY:
         return key
@@ -70,7 +70,7 @@ def replay_job(guid: str, number: int, delivery_job: int, received_at: float, lo
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a plan and its effects come from: what their jobs have in common."""
+    """The origin of a plan and its effects: the fields that their jobs share."""
 
     guid: str
     handler: str
@@ -80,7 +80,7 @@ class Origin:
     replay: int
     lock: str | None
     message: str | None = None
-    """What people are to be told, where this is the answer to a plan that failed."""
+    """The failure text for people, if this plan answers for a plan that failed."""
 
     @classmethod
     def read(cls, args: Mapping[str, Any], lock: str | None) -> Origin:

@@ -94,9 +94,9 @@ class Stage(StrEnum):
 
     PLAN = "plan"
     ANSWER = "answer"
-    """It tells people of a failure of the real plan."""
+    """It informs people that the real plan failed."""
     CONCLUSION = "conclusion"
-    """What follows from how the effects of the plan ended."""
+    """It decides what follows from the outcomes of the plan's effects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ class Journal:
         return records[0] if records else None
 
     async def deliveries(self, guids: Sequence[str]) -> dict[str, DeliveryRecord]:
-        """Return those of the deliveries that are kept, by their GUIDs."""
+        """Return the deliveries that are still stored, by GUID."""
         keys = [_key(guid) for guid in guids]
         rows = await self._connector.execute_query_all_async(SOME, keys=keys) if keys else []
         return {record.guid: record for record in await self._records(rows)}
@@ -274,7 +274,7 @@ def _plans(derived: Sequence[Mapping[str, Any]]) -> Iterable[PlanRecord]:
         if row["task_name"] in (HANDLE, CONCLUDE):
             args = row["args"]
             if args["message"] is not None and not effects[row["id"]] and row["status"] == "succeeded":
-                continue  # there was nobody to tell of the failure
+                continue  # nobody had to be informed of the failure
             yield PlanRecord(
                 job=_job(row),
                 handler=args["handler"],

@@ -52,7 +52,7 @@ class Deferred:
 async def defer_once(connector: BaseAsyncConnector, jobs: Sequence[NewJob]) -> list[Deferred]:
     """Insert those jobs whose keys are new, in one statement, and return the job of each key in the order asked.
 
-    They are inserted in that order, and workers are told. A key that occurs twice in `jobs` is new the first time.
+    They are inserted in that order, and workers are notified. A key that occurs twice in `jobs` is new the first time.
     At most some thousand jobs at once: a statement has at most 32,766 parameters on SQLite, seven for each job.
 
     Raises ConnectorException if nothing could be stored.

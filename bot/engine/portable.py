@@ -1,6 +1,6 @@
 """SQL that is written once and runs on PostgreSQL and on SQLite.
 
-It is PostgreSQL's, as psycopg takes it, kept to what SQLite understands after this translation:
+It is PostgreSQL's dialect in psycopg's form, restricted to what SQLite understands after this translation:
 
 - parameters are `%(name)s`; a percent sign is `%%`;
 - `column = ANY(%(names)s)` takes a list;

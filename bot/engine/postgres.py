@@ -54,11 +54,11 @@ async def _configure(connection: psycopg.AsyncConnection) -> None:
 
 
 class _Pool(AsyncConnectionPool[psycopg.AsyncConnection]):
-    """A pool that forgets no cancellation.
+    """A pool that never loses a cancellation.
 
-    It waits with `asyncio.wait_for`, which up to Python 3.11 goes on when the cancellation comes with what was waited
-    for (https://github.com/python/cpython/issues/86296): a loop that was told to end then never does, and whoever waits
-    for that hangs.
+    psycopg's pool waits with `asyncio.wait_for`. Up to Python 3.11 that function ignores a cancellation that arrives
+    together with its result (https://github.com/python/cpython/issues/86296). A cancelled loop would then run for ever,
+    and its caller would hang.
     """
 
     async def getconn(self, timeout: float | None = None) -> psycopg.AsyncConnection:  # noqa: ASYNC109  # as the pool has it
@@ -75,8 +75,9 @@ class _Pool(AsyncConnectionPool[psycopg.AsyncConnection]):
 class PostgresConnector(procrastinate.PsycopgConnector):
     """Answer Procrastinate and our own SQL from PostgreSQL.
 
-    Beyond Procrastinate's: any text is stored unharmed (`bot.engine.text`); a duplicate `once:` key is the same
-    UniqueViolation whether its first job waits or has ended; no notification is lost between two looks at the queue.
+    In addition to Procrastinate's connector: it stores any text unchanged (`bot.engine.text`); a duplicate `once:` key
+    raises the same UniqueViolation whether the first job waits or has ended; no notification is lost between two
+    fetches.
     """
 
     def __init__(self, database_url: str) -> None:
@@ -120,10 +121,10 @@ class PostgresConnector(procrastinate.PsycopgConnector):
             raise _uniform(error) from error
 
     async def _fetch(self, arguments: dict[str, Any]) -> Row:
-        """Fetch a job, and have the worker look again if something happened while it looked in vain.
+        """Fetch a job; wake the worker for another fetch if a notification arrived while this one found nothing.
 
-        The worker forgets what it was told during a fetch, and then sleeps until its next poll; and two replicas that
-        reach for jobs of one lock at one moment are told apart by the unique index, which is no fault of either.
+        The worker drops notifications that arrive during a fetch, and then sleeps until its next poll. If two replicas
+        fetch jobs of one lock at the same time, the unique index refuses one of them, which is no error.
         """
         heard = self._heard
         try:
@@ -133,7 +134,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
                 raise
             row, heard = {"id": None}, -1
         if row["id"] is None and heard != self._heard:
-            waking = asyncio.create_task(self._wake())  # runs after the worker has gone to sleep
+            waking = asyncio.create_task(self._wake())  # runs once the worker sleeps
             self._waking.add(waking)
             waking.add_done_callback(self._waking.discard)
         return row

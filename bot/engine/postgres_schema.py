@@ -1,8 +1,8 @@
 """What we add to Procrastinate's schema on PostgreSQL; see `bot.engine.sqlite_schema` for its twin."""
 
-# A worker sleeps until it is told of a new job. Procrastinate tells when a job is inserted, and not when one becomes
-# free to run: its lock was let go, or it returned to the queue. Without this, jobs of one lock are as far apart as
-# the workers' polling interval.
+# A worker sleeps until a notification says that there is a new job. Procrastinate notifies when a job is inserted, but
+# not when a job becomes free to run because its lock was released or it returned to the queue. Without this trigger,
+# successive jobs of one lock would start one polling interval apart.
 WAKE = """
 CREATE FUNCTION nightjar_wake() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE

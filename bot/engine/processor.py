@@ -150,7 +150,7 @@ class Processor(Protocol):
         ...
 
     async def plan_failure(self, delivery: Delivery, handler: str, intent: str, message: str) -> PlannedEffects:
-        """Decide how people hear that planning has failed for good; `message` is what `message` said of the error."""
+        """Plan how people learn that planning has failed for good; `message` is the text from the method `message`."""
         ...
 
     async def conclude(self, delivery: Delivery, job: ConclusionJob) -> PlannedEffects:

@@ -15,7 +15,7 @@ from bot.engine.store import Store
 from bot.engine.tasks import Tasks
 
 POLL = 0.2
-"""Seconds between two looks while waiting for a replay to end."""
+"""Seconds between two checks whether a replay has ended."""
 
 UNKNOWN_GUID = "No delivery {guid} is known here. `nightjar deliveries` lists those that are."
 PLANNING_FAILED = "{kind}: {error}"
@@ -73,7 +73,7 @@ async def known(journal: Journal, guid: str) -> DeliveryRecord:
 
 
 def _superseded(record: DeliveryRecord, conclusions: Sequence[PlanRecord]) -> list[int]:
-    """Find the jobs that were to tell people of failures which are now given another chance."""
+    """Find the jobs that would report a failure to people although the replay now tries the failed plan again."""
     again = {plan.handler for plan in record.plans if plan.stage is Stage.PLAN and plan.job.state == FAILED}
     answers = [plan for plan in record.plans if plan.stage is Stage.ANSWER and plan.handler in again]
     effects = [effect.job for plan in (*answers, *conclusions) for effect in plan.effects]

@@ -70,13 +70,13 @@ TRANSIENT = (
 )
 
 LOST = (
-    "it was the only job in progress when its process ended, {count} times in a row, so it is set aside; "
+    "it was the only job in progress when its process ended, {count} times in a row, so it is not tried again; "
     "`nightjar replay` runs it again"
 )
 
 
 class LostTooOften(Exception):
-    """A job ends the process that runs it, again and again. Final: it is kept as failed, and may be replayed."""
+    """A job ends the process that runs it again and again. Final: it is stored as failed, and may be replayed."""
 
     def __init__(self, count: int) -> None:
         super().__init__(LOST.format(count=count))
@@ -101,11 +101,12 @@ class Failed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """How a job's tries ended so far: backed off, told when to come back, broken by a fault of ours, or unanswered.
+    """How many tries of a job ended so far in each way.
 
-    `stopped` are those that ended on purpose: the worker was stopped, or the job stepped behind others. `alone` counts
-    the tries in a row that began while nothing else ran, and of whose end nothing is known. `away_since` is the moment,
-    in seconds since 1970, since which every try has found a service, or our own database, away; 0: none has.
+    `backed_off`: a transient error, so the next wait doubles. `named`: an error that named its own wait. `faults`: a
+    fault of ours. `stopped`: on purpose, because the worker was stopped or the job gave way to others. `alone`: the
+    latest tries in a row that began while nothing else ran and left no outcome. `away_since` is the time, in seconds
+    since 1970, since which every try has found a service or our own database away; 0 if the last try did not.
     """
 
     backed_off: int = 0

@@ -1,4 +1,4 @@
-"""What an effect's job has sent, over its tries and its workers: kept with the job's note."""
+"""The writes that an effect's job has sent, over all its tries and workers: stored with the job's note."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Procrastinate's database in one SQLite file.
 
 The engine stays Procrastinate's: this connector answers its named queries, runs SQL of ours (`bot.engine.portable`)
-and tells listeners of the same process what PostgreSQL would tell by NOTIFY. Other processes on the file find work
+and notifies listeners of the same process where PostgreSQL would send NOTIFY. Other processes on the file find work
 by polling. The file belongs on a local disk: SQLite's locks and its write-ahead log do not work over a network
 (https://sqlite.org/wal.html).
 """

@@ -186,7 +186,7 @@ def select_stalled_jobs_by_started(
 def select_stalled_jobs_by_heartbeat(
     connection: sqlite3.Connection, *, queue: str | None, task_name: str | None, seconds_since_heartbeat: float
 ) -> list[Row]:
-    """Return the running jobs whose worker is gone or silent."""
+    """Return the running jobs whose worker was removed or is silent."""
     return connection.execute(
         f"{STALLED} AND (worker_id IS NULL OR worker_id IN"  # noqa: S608  # a constant
         " (SELECT id FROM procrastinate_workers WHERE last_heartbeat < (SELECT now()) - :seconds))",

@@ -3,8 +3,8 @@
 Tables, indices and triggers say what `procrastinate/sql/schema.sql` says for PostgreSQL, by the same names; a moment is
 a number of seconds since 1970. Two things differ, here and in our PostgreSQL schema alike:
 
-- a job that no worker runs names no worker, so that taking a worker off the list touches its running jobs alone;
-- listeners are also told when a job becomes free to run because another one let go of their common lock.
+- a job that no worker runs names no worker, so that removing a worker changes only its running jobs;
+- listeners are also notified when a job becomes free to run because another job released their common lock.
 """
 
 NOW = "((julianday('now') - 2440587.5) * 86400.0)"

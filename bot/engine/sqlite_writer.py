@@ -26,7 +26,7 @@ STOPPED = "the database can no longer be written: {error}"
 
 Result = TypeVar("Result")
 Notices = list[tuple[str, str]]
-"""What listeners are told once it is committed: (queue name, payload)."""
+"""Notifications for listeners, sent after the commit: (queue name, payload)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +38,7 @@ class _Call:
     committed: bool = False
 
     def settle(self) -> None:
-        """Answer the caller, who may have gone; on the caller's own event loop."""
+        """Answer the caller, unless it was cancelled meanwhile; call this on the caller's own event loop."""
         if self.future.done():
             return
         if self.error is not None:
@@ -183,7 +183,7 @@ class Writer:
         connection.execute("RELEASE operation")
 
     def _end(self, unanswered: list[_Call]) -> None:
-        """Let nobody wait for a thread that is gone: refuse new operations and answer every old one."""
+        """Refuse new operations and answer every old one, so that no caller waits for a thread that has ended."""
         with self._gate:
             self._accepting = False
         left = list(unanswered)

@@ -72,7 +72,7 @@ class Store:
         self.connector = connector
 
     async def arguments(self, job_id: int) -> dict[str, Any] | None:
-        """Return a job's arguments, None where its row is gone."""
+        """Return a job's arguments, None if its row was removed."""
         rows = await self.connector.execute_query_all_async(ARGS, id=job_id)
         return cast("dict[str, Any]", rows[0]["args"]) if rows else None
 

@@ -41,7 +41,7 @@ from bot.engine.writes import CHECK_AFTER, Writes
 FOR_HANDLERS = "for {handlers}"
 ALREADY_HANDLED = "{handlers}: already handled as {intent}"
 PLANNED_BEFORE = "planned before its worker was lost"
-NO_BODY = "The text of this delivery is no longer kept, so it cannot be handled again."
+NO_BODY = "The body of this delivery is no longer stored, so it cannot be handled again."
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -155,7 +155,7 @@ class Tasks:
         ).run(self._store.connector)
 
     async def delivery(self, job_id: int) -> Delivery:
-        """Read a delivery out of its job; raises `UserError` when it is no longer kept."""
+        """Read a delivery from its job; raises `UserError` if it is no longer stored."""
         args = await self._store.arguments(job_id)
         if args is None:
             raise UserError(NO_BODY)

@@ -2,7 +2,7 @@ r"""Text that both databases hold unharmed, whatever people wrote.
 
 PostgreSQL's `text` and `jsonb` refuse U+0000 and lone surrogates, and SQLite's driver refuses the latter; GitHub's
 payloads may hold both, as the JSON escapes `\u0000` and `\ud800`. So each such character is stored as U+FDD0 followed
-by its four hexadecimal digits. U+FDD0 is one of Unicode's noncharacters, which are kept for a program's own use
+by its four hexadecimal digits. U+FDD0 is one of Unicode's noncharacters, which are reserved for a program's own use
 (https://www.unicode.org/faq/private_use.html#noncharacters); where it occurs itself it is written the same way, so
 nothing is ever mistaken. The connectors do this for every string that they store or return.
 """

@@ -1,4 +1,4 @@
-"""Keep the jobs' table in order: return what died with its worker to the queue, forget what is long done.
+"""Maintain the table of jobs: return the jobs of dead workers to the queue, remove jobs that ended long ago.
 
 Every statement is atomic and safe to run by several replicas at once.
 """
@@ -14,10 +14,10 @@ from procrastinate.connector import BaseAsyncConnector
 from bot.engine.jobs import DELIVERY_PRIORITY, URGENT_PRIORITY
 
 DONE_DAYS = 7.0
-"""Longer than the three days in which GitHub offers a delivery again, or one could be done twice."""
+"""Longer than the three days in which GitHub may redeliver: a removed delivery could be handled twice."""
 
 FAILED_DAYS = 30.0
-"""What did not end well is kept longer, to be looked at and replayed."""
+"""Failed jobs stay longer, so that an operator can inspect and replay them."""
 
 LONG_WAIT = 60.0
 """Seconds after which a delivery that nobody waits for may go in one line with urgent ones."""
@@ -85,7 +85,7 @@ RETURNING id
 NOTE_ANEW: LiteralString = "UPDATE nightjar_notes SET at = date_part('epoch', now()) WHERE job_id = ANY(%(ids)s)"
 CLOCK: LiteralString = "SELECT date_part('epoch', now()) AS seconds"
 
-# From the events that are old enough, which the index `nightjar_ended` finds without a look at the others. A job
+# Start from the events that are old enough: the index `nightjar_ended` finds them without reading the others. A job
 # that ended, was tried again and ended again has an old event and a newer one.
 _REMOVE_OLD: LiteralString = """
 DELETE FROM procrastinate_jobs WHERE id IN (
@@ -122,7 +122,7 @@ DELETE FROM nightjar_records WHERE key IN (
 
 @dataclass(frozen=True, slots=True)
 class Requeued:
-    """A job whose worker is gone: `todo` again, or `failed` if it is not to run again; `attempts` counts this one."""
+    """A job whose worker died: `todo` again, or `failed` if it must not run again; `attempts` counts this one."""
 
     job_id: int
     task: str
@@ -131,7 +131,7 @@ class Requeued:
 
 
 async def requeue_stalled(connector: BaseAsyncConnector, *, seconds: float) -> list[Requeued]:
-    """Return the jobs of workers that have been silent for so long, or are gone, to the queue."""
+    """Return to the queue the jobs of workers that were removed or have been silent for so many seconds."""
     rows = await connector.execute_query_all_async(REQUEUE_STALLED, seconds=float(seconds))
     await connector.execute_query_async(FORGET_WORKERS, seconds=float(seconds))
     return _requeued(rows)

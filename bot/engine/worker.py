@@ -48,13 +48,13 @@ class Pace:
     graceful: float = 20.0
     job: float = JOB_SECONDS
     first_wait: float = FIRST_WAIT
-    """Until a job that failed for a reason that may pass is tried again for the first time: `bot.engine.retry`."""
+    """Until the first retry of a job that failed for a transient reason: `bot.engine.retry`."""
     check_after: float = CHECK_AFTER
-    """Until a write of which nobody knows what became of it is looked for once and again: `bot.engine.writes`."""
+    """Between two checks for a write whose answer was lost: `bot.engine.writes`."""
 
 
 class Supervisor:
-    """Run workers one after the other until told to stop, and take over what dead ones left."""
+    """Run workers one after the other until `stop`, and requeue the jobs that dead workers left."""
 
     def __init__(self, app: App, connector: BaseAsyncConnector, pace: Pace) -> None:
         self._app = app
@@ -70,13 +70,13 @@ class Supervisor:
 
     @property
     def problem(self) -> str | None:
-        """What keeps jobs from being run, None while all is well."""
+        """Why no jobs are run, None while the worker is healthy."""
         if self._problem:
             return self._problem
         return None if self._worker is not None and self._worker.worker_id is not None else NOT_RUNNING
 
     def stop(self) -> None:
-        """Take no more jobs; `run` returns when those that run have ended, or were told to after a while."""
+        """Fetch no more jobs; `run` returns once the running jobs have ended or, after a while, were cancelled."""
         self._stopping.set()
         self._restart()
 

@@ -1,9 +1,9 @@
-"""Writes that must happen once although they may not be sent twice: a POST, a merge, a build.
+"""Writes that must happen exactly once and are not idempotent: a POST, a merge, a build.
 
-A request whose answer is lost may still take effect, seconds later. So each write is noted before it is sent. Another
-try of the same job looks for its trace first, as every effect does, and may send it again only after two looks that
-found nothing, each `CHECK_AFTER` seconds after what was before: GitHub's lists lag. If the write then had to be sent
-again, the effect is applied twice more without permission to write, so that it finds and heals a twin.
+A request whose answer is lost may still take effect seconds later. So each write is noted before it is sent. Another
+try of the same job first checks whether the write took effect, as every effect does. It may send the write again only
+after two checks that found nothing, `CHECK_AFTER` seconds apart: GitHub's lists lag. If the write had to be sent again,
+the effect is applied twice more without permission to write, so that it finds and merges a twin.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bot.core.errors import TryAgain
 CHECK_AFTER = 12.0
 """Seconds, by GitHub's clock, until a write that was sent shows in GitHub's lists, if it took effect at all."""
 CHECKS_OF_WRITE = 2
-"""Looks that must find nothing before a write is sent again, and looks for twins after it was."""
+"""Checks that must find nothing before a write is sent again; also checks for twins after that."""
 MARGIN = 1.0
 """Seconds added to a wait: GitHub's `Date` header has whole seconds."""
 
@@ -31,7 +31,7 @@ class UnclearWrite(TryAgain):
 
 
 class CheckAgain(TryAgain):
-    """A write that may be on its way was not found yet. It is not sent again before that is known."""
+    """A write that may still take effect was not found yet. The job must check again before it may send it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class SentWrite:
 Save = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
-async def _prepare_memory(_: Mapping[str, Any]) -> None:
-    """Keep nothing: whoever applies an effect by itself never comes back to it."""
+async def _store_nothing(_: Mapping[str, Any]) -> None:
+    """Store nothing: an effect that is applied outside a job has no later try."""
 
 
 class Writes:
@@ -61,7 +61,7 @@ class Writes:
     """
 
     def __init__(
-        self, stored: Mapping[str, Any] | None = None, save: Save = _prepare_memory, check_after: float = CHECK_AFTER
+        self, stored: Mapping[str, Any] | None = None, save: Save = _store_nothing, check_after: float = CHECK_AFTER
     ) -> None:
         known = stored or {}
         self._earlier = {one["what"]: SentWrite(**one) for one in known.get("sent", ())}
@@ -69,9 +69,9 @@ class Writes:
         self._save = save
         self._check_after = check_after
         self.checks_left: int | None = known.get("checks_left")
-        """How many looks for twins are left; None: there was no reason to look for any."""
+        """How many checks for twins are left; None: there was no reason to check for any."""
         self.outcome: Mapping[str, Any] = known.get("outcome", {})
-        """How the effect ended before the looks for twins began."""
+        """How the effect ended before the checks for twins began."""
 
     @property
     def state(self) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class Writes:
 
     @property
     def wait(self) -> float:
-        """Seconds until the next look."""
+        """Seconds until the next check."""
         return self._check_after + MARGIN if self._check_after else 0.0
 
     @property
@@ -99,9 +99,9 @@ class Writes:
 
     @asynccontextmanager
     async def once(self, what: str, now: Callable[[], float]) -> AsyncIterator[None]:
-        """Send a write inside of the block, which is noted first; `now` tells GitHub's time, in seconds since 1970.
+        """Note a write, then run the block, which sends it; `now` returns GitHub's time, in seconds since 1970.
 
-        The block raises `UnclearWrite` where the write may have taken effect; any other error says that it has not.
+        The block raises `UnclearWrite` if the write may have taken effect; any other error means that it has not.
         Raises `CheckAgain` instead of entering the block while an earlier try of the same write may take effect.
         """
         again = self._is_overdue(what, now())
@@ -119,7 +119,7 @@ class Writes:
             raise
 
     def _is_overdue(self, what: str, now: float) -> bool:
-        """Return whether the write was sent by an earlier try and, after all looks, must be sent again."""
+        """Return whether an earlier try sent the write and, after all checks, it must be sent again."""
         sent = self._earlier.get(what)
         if sent is None or what in self._now:
             return False
@@ -136,9 +136,9 @@ class Writes:
         return True
 
     def check_for_twins(self, outcome: Mapping[str, Any]) -> CheckAgain | None:
-        """Return the error that has the job come back to look for twins, None where there is no need any more.
+        """Return the error that makes the job come back to check for twins, None if no check is left.
 
-        `outcome` is how the effect has ended; it is what the job ends with after the last look.
+        `outcome` is how the effect has ended; the job ends with it after the last check.
         """
         if self.checks_left is None:
             if not self.sent_again:
