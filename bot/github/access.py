@@ -49,8 +49,8 @@ class Access:
 
     def within(self, granted: Mapping[str, str]) -> Access:
         """Leave out what an installation has not granted: GitHub makes no token that asks for it."""
-        remaining = tuple((name, level) for name, level in self.levels if _includes(granted.get(name), level))
-        return Access(remaining or ((METADATA, READ),))
+        allowed = tuple((name, level) for name, level in self.levels if _includes(granted.get(name), level))
+        return Access(allowed or ((METADATA, READ),))
 
 
 IDENTITY = Access(((METADATA, READ),))

@@ -137,7 +137,7 @@ class GitHubApp:
         return Place(installation, known)
 
     async def installation_for(self, repository: str) -> int:
-        """Return the number of the installation on `owner/name`, kept ten minutes; raise `NotInstalled` without one."""
+        """Return the installation's id for `owner/name`, cached for ten minutes; raise `NotInstalled` without one."""
         name = repository.lower()
         cached_id = self._installations.get(name)
         if cached_id is not None:
@@ -188,18 +188,18 @@ class GitHubApp:
         try:
             return Payload(await self.as_app().post_repeatable(url, asked, data=data), "access_tokens")
         except BadRequest as error:
-            raise await self._removed(installation, error) from None
+            raise await self._not_installed(installation, error) from None
 
     async def _read_granted(self, installation: int) -> Mapping[str, str]:
         url = "/app/installations/{installation_id}"
         try:
             found = Payload(await self.as_app().getitem(url, {"installation_id": str(installation)}), "installation")
         except BadRequest as error:
-            raise await self._removed(installation, error) from None
+            raise await self._not_installed(installation, error) from None
         permissions = found.at("permissions")
         return {name: permissions.string(name) for name in permissions.raw}
 
-    async def _removed(self, installation: int, error: BadRequest) -> Exception:
+    async def _not_installed(self, installation: int, error: BadRequest) -> Exception:
         """Return what GitHub's refusal of a token means.
 
         A 404 here must not be taken for the absence of what the caller wanted to read.
@@ -226,7 +226,7 @@ class GitHubApp:
         return number
 
     async def _look_up_id(self, installation: int, repository: str) -> int:
-        """Find a repository's id. The token that GitHub makes for its name tells it, and is kept for what follows."""
+        """Find a repository's id: GitHub returns it with a token for the name. The token is stored for later calls."""
         where = {"repositories": [repository.partition("/")[2]]}
         changes, forgets = self._tokens.changes(installation), self._forgets
         try:

@@ -118,7 +118,7 @@ class _CachedToken:
 
 
 class InstallationTokens:
-    """Tokens by what they are for, kept until shortly before they end and made once however many ask."""
+    """Tokens by purpose, cached until shortly before they expire; concurrent callers share one request for a token."""
 
     def __init__(self, mint: Callable[[TokenKey], Awaitable[Token]], timing: Timing) -> None:
         self._mint = mint

@@ -25,7 +25,7 @@ class Breaker:
         return self.failures >= FAILURES
 
     def may_ask(self, now: float) -> bool:
-        """Say whether a request may be sent now. Whoever is told so while GitHub is away asks for all."""
+        """Say whether a request may be sent now. While GitHub is away, one caller at a time may, as a probe for all."""
         if not self.is_open:
             return True
         if now < self.next_probe:

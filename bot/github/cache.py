@@ -1,4 +1,4 @@
-"""Answers kept for conditional requests: GitHub's 304 costs no quota."""
+"""A cache of answers for conditional requests: GitHub's 304 costs no quota."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class AnswerCache:
 
 
 def revalidated(cached: Answer, answer: Answer) -> Answer:
-    """Return the kept answer with the quota that the 304 told."""
+    """Return the cached answer with the quota headers of the 304."""
     headers = CIMultiDict(cached.headers)
     headers.update({name: value for name, value in answer.headers.items() if name.lower() not in STORED_HEADERS})
     return Answer(cached.status, headers, cached.body)

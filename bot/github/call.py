@@ -19,8 +19,8 @@ from bot.github.graphql import is_mutation
 
 ABSOLUTE = "(address from a payload)"
 
-# What must not be sent twice though its method says it may: a repeat adds the annotations of a check run again, or is
-# refused because the first one worked. The effects that do these look first, so they are told instead.
+# Requests that must not be sent twice although their method is idempotent: a repeat adds the annotations of a check run
+# again, or is refused because the first one worked. Their effects check first, so they get the error instead.
 _NOT_REPEATABLE = Pattern(r"/check-runs/\d+$|/pulls/\d+/(merge|update-branch)$|/contents/")
 
 # What may be sent twice though it is a POST: GitHub keeps one reaction of a kind and one label of a name, and nobody

@@ -21,12 +21,12 @@ WARNING, FAULT = "warning", "failure"
 """The levels of annotations."""
 
 LEFT_OUT = "*Left out, for GitHub takes no more text than this: {names}.*"
-_CLOSING = 1_000  # bytes that are kept free for LEFT_OUT
+_CLOSING = 1_000  # bytes that are reserved for LEFT_OUT
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A remark at a line of a file (from 1); the path must exist at the commit, or GitHub shows it nowhere.
+    """A comment on a line of a file (from 1); GitHub shows it only if the path exists at the commit.
 
     `column` counts from 1 too; 0 is the whole line.
     """
@@ -89,8 +89,8 @@ def size(text: str) -> int:
 
 
 def joined(blocks: Iterable[Block], limit: int = TEXT_LIMIT) -> str:
-    """Join blocks by empty lines as long as there is room, and name at the end those that found none."""
-    remaining: list[str] = []
+    """Join the blocks that fit with empty lines between them, and name at the end the blocks that do not fit."""
+    shown: list[str] = []
     left_out: list[str] = []
     room = limit - _CLOSING
     for block in blocks:
@@ -98,13 +98,13 @@ def joined(blocks: Iterable[Block], limit: int = TEXT_LIMIT) -> str:
         if not block.text:
             continue
         if needed <= room:
-            remaining.append(block.text)
+            shown.append(block.text)
             room -= needed
         else:
             left_out.append(block.name)
     if left_out:
-        remaining.append(LEFT_OUT.format(names=", ".join(dict.fromkeys(left_out))))
-    return "\n\n".join(remaining)
+        shown.append(LEFT_OUT.format(names=", ".join(dict.fromkeys(left_out))))
+    return "\n\n".join(shown)
 
 
 def shortened(text: str, limit: int) -> str:

@@ -205,7 +205,7 @@ class GitHub(GitHubAPI):
         content_type: str = JSON_CONTENT_TYPE,
         extra_headers: dict[str, str] | None = None,
     ) -> tuple[bytes, str | None, int]:
-        # gidgethub's template is known here and gone in `_request`.
+        # Only here is gidgethub's URL template known; `_request` gets the expanded URL.
         with calling(Call.rest(method, url, url_vars)):
             return await self._decoded(
                 method, url, url_vars, data, accept, jwt, oauth_token, content_type, extra_headers

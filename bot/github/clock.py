@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 
 TOLERANCE = 30.0
-"""Seconds by which clocks may differ before people are told. A JWT is back-dated by 60 s and may last 10 minutes."""
+"""Seconds that clocks may differ before the bot reports it. A JWT is back-dated by 60 s and may last 10 minutes."""
 
 WRONG = (
     "this machine's clock is {seconds:.0f} s {direction} GitHub's; what the bot signs is corrected for it, but timers "
@@ -36,11 +36,11 @@ class GitHubClock:
     def learn(self, headers: Mapping[str, str], sent: float) -> None:
         """Compare the `Date` header of an answer that has just arrived; `sent` is our time when we asked.
 
-        `Date` has whole seconds and was written at some moment while we waited, so it gives a range. A difference that
-        is within the range is kept. https://www.rfc-editor.org/rfc/rfc9110#name-date
+        `Date` has whole seconds and was written at some moment while we waited, so it gives a range. A known difference
+        within the range stays as it is. https://www.rfc-editor.org/rfc/rfc9110#name-date
         """
         date = _seconds(headers.get("date"))
-        if date is None or "age" in headers:  # a copy that a proxy has kept
+        if date is None or "age" in headers:  # a copy from a proxy's cache
             return
         received = self._wall()
         least, most = sent - date - 1, received - date

@@ -1,9 +1,9 @@
 """What the commit of a merge says: the pull request's title and text, without what is of no use in a history. Pure.
 
-Taken out of the text are HTML comments, what the repository's template wrote, what tells a CI to skip the commit, and
-the `@` of mentions, for GitHub tells people of each commit that names them, in every fork. But for what a CI reads,
-code stays as it is: fenced, indented and inline, and decorators such as `@T.prim_func` wherever they stand, for no
-account can be called so.
+Removed from the text are HTML comments, the text of the repository's template, directives that make a CI skip the
+commit, and the `@` of mentions: GitHub notifies people of each commit that mentions them, in every fork. Except for the
+directives, code stays unchanged: fenced, indented and inline, and decorators such as `@T.prim_func` anywhere, because
+no account can have such a name.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class _Line:
 def title(text: str, number: int) -> str:
     """Return the first line of the commit: the pull request's title and number."""
     ending = f"(#{number})"
-    lines_left = " ".join(without_directives(_without_mentions(_scan(" ".join(text.split())))).split())
-    return lines_left if lines_left.endswith(ending) else f"{lines_left} {ending}".strip()
+    title = " ".join(without_directives(_without_mentions(_scan(" ".join(text.split())))).split())
+    return title if title.endswith(ending) else f"{title} {ending}".strip()
 
 
 def message(body: str, templates: Iterable[str], commits: Sequence[Commit], author: Person) -> str:
@@ -129,8 +129,8 @@ def _without_trailers(text: str) -> tuple[str, list[tuple[str, str]]]:
     """Take the lines that credit people out of a text: they go to the others, at its end."""
     lines = _lines(text)
     named = [pair for line in lines if not line.code for pair in _credited(line.text)]
-    lines_left = [line.text for line in lines if line.code or not _CO_AUTHOR.fullmatch(line.text)]
-    return _tidy("\n".join(lines_left)), named
+    other_lines = [line.text for line in lines if line.code or not _CO_AUTHOR.fullmatch(line.text)]
+    return _tidy("\n".join(other_lines)), named
 
 
 def _tidy(text: str) -> str:
@@ -170,7 +170,7 @@ def _words(line: _Line) -> list[str]:
 
 
 def _units(lines: Sequence[_Line]) -> Iterator[tuple[list[str], bool]]:
-    """Yield what of a template people leave standing as a whole: paragraphs, headings, list items, blocks of code."""
+    """Yield the parts of a template that people leave or replace as a whole: paragraphs, headings, list items, code."""
     unit: list[str] = []
     code = heading = False
     for line in [*lines, _Line("", code=False)]:
@@ -213,9 +213,9 @@ def _without_units(lines: Sequence[_Line], units: Iterable[tuple[list[str], bool
 def _end_of(
     lines: Sequence[_Line], words_of: Sequence[Sequence[str]], start: int, node: _Words
 ) -> tuple[int | None, int]:
-    """Return the line behind the longest unit that begins with one line and ends with another, None for none.
+    """Return the line after the longest unit that begins at a line and ends at the end of a line, None for no unit.
 
-    And how many words it took to know.
+    The second value is how many words were compared.
     """
     end, compared = None, 0
     for number in range(start, len(lines)):

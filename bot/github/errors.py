@@ -157,7 +157,7 @@ def message_of(error: BaseException) -> str:
 
 
 def is_not_found(error: BaseException) -> bool:
-    """Say whether the thing does not exist, is gone (410), or is hidden from us, which GitHub does not tell apart."""
+    """Say whether the object does not exist, was removed (410), or is hidden from us: GitHub's answers are the same."""
     return status_of(error) in (404, 410) or "NOT_FOUND" in _graphql_types(error)
 
 

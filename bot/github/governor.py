@@ -102,7 +102,7 @@ class Governor:
         return quota
 
     def judge(self, installation: str, demand: Demand, answer: Answer, quota: Quota | None, sent_at: float) -> None:
-        """Raise `RateLimited` if the answer tells of a limit, and hold the installation back until then."""
+        """Raise `RateLimited` if the answer reports a limit, and hold the installation's requests until it ends."""
         now = self._timing.clock()
         ledger = self._ledger(installation)
         limit = limit_in(answer, demand, quota, now)

@@ -46,10 +46,10 @@ class Good:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """What is kept of a repository's file: `good` is in force, `seen` names what is on the default branch.
+    """The stored state of a repository's file: `good` is in force, `seen` identifies the file on the default branch.
 
-    They differ where that has `faults` (how many). It was pushed with `commit` onto `before`, at `pushed_at` by
-    GitHub's clock, in whole seconds since 1970.
+    They differ if the file on the branch has `faults` (their number). It was pushed with `commit` onto `before`, at
+    `pushed_at` by GitHub's clock, in whole seconds since 1970.
     """
 
     seen: str = ""
@@ -60,7 +60,7 @@ class StoredFile:
     good: Good = field(default_factory=Good)
 
     def is_newer_than(self, pushed_at: int, commit: str) -> bool:
-        """Say whether this came of a later push. Webhooks come in any order, and GitHub's times are whole seconds."""
+        """Say whether this is from a later push. Webhooks come in any order, and GitHub's times are whole seconds."""
         return self.pushed_at > pushed_at or (self.pushed_at == pushed_at and self.before == commit)
 
 
@@ -70,7 +70,7 @@ REPOSITORY_FILE = Record(
 
 
 async def stored_file_of(records: Records, repository: str) -> StoredFile:
-    """Return what is kept of a repository's file; nothing, where its record cannot be read."""
+    """Return the stored state of a repository's file; an empty state if its record cannot be read."""
     try:
         return await records.get(REPOSITORY_FILE.of(repository.lower())) or StoredFile()
     except RecordError:

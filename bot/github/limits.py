@@ -50,7 +50,7 @@ def part(whole: int, share: float) -> int:
 
 LIMITED = "GitHub's rate limit is reached"
 EXHAUSTED = "GitHub's hourly quota is used up"
-RESERVED = "what is left of GitHub's hourly quota is kept for webhooks"
+RESERVED = "the rest of GitHub's hourly quota is reserved for webhooks"
 ANONYMOUS_SPENT = "anonymous questions have used their share of GitHub's hourly quota"
 PACED = "too many requests in a short time"
 
@@ -67,7 +67,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The primary limit of one resource as GitHub told it; `reset` in seconds since the epoch, `ends` on our clock."""
+    """The primary limit of one resource, from GitHub's headers; `reset` in seconds since 1970, `ends` on our clock."""
 
     resource: str
     limit: int
@@ -266,12 +266,12 @@ class Limit:
 
 
 def limit_in(answer: Answer, demand: Demand, quota: Quota | None, now: float) -> Limit | None:
-    """Return the limit that an answer tells of, None where it tells of none: a plain 403 is a missing permission.
+    """Return the limit that an answer reports, None if it reports none: a plain 403 is a missing permission.
 
     Judged by status, headers and the machine-readable fields of the body, never by its message: see
     docs/decisions/rate-limit-detection.md.
     """
-    # Only GraphQL tells of limits with a 200; the body of a REST answer may be anybody's file.
+    # Only GraphQL reports limits with a 200; the body of a REST answer may be anybody's file.
     if answer.status not in (403, 429) and not (demand.resource == "graphql" and _names_a_limit(answer)):
         return None
     retry_after = seconds_in(answer.headers.get("retry-after"))

@@ -243,7 +243,7 @@ def _counting_lines(rule: RuleFuncInlineType) -> RuleFuncInlineType:
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": True, "maxNesting": _NESTING})
     parser.enable(["table", "strikethrough"])
-    # Joined, what was escaped could no longer be told from what was not.
+    # Joining would hide which characters were escaped.
     parser.disable("text_join")
     for name, rule in (("backticks", backtick), ("link", link), ("image", image), ("html_inline", html_inline)):
         parser.inline.ruler.at(name, _counting_lines(rule))
@@ -289,16 +289,16 @@ def _broken(line: str) -> str:
 
 
 def _acts(line: str, begins: str, start: int, end: int) -> bool:
-    emoji_after = line[end : end + _LONGEST_EMOJI]
+    rest = line[end : end + _LONGEST_EMOJI]
     match begins:
         case "#":
-            return not emoji_after or emoji_after[0].isdecimal()
+            return not rest or rest[0].isdecimal()
         case "gh-":
-            return emoji_after[:1].isdecimal() and not (start and (line[start - 1].isalnum() or line[start - 1] == "_"))
+            return rest[:1].isdecimal() and not (start and (line[start - 1].isalnum() or line[start - 1] == "_"))
         case "www":
-            return emoji_after.startswith(".")
+            return rest.startswith(".")
         case ":":
-            return emoji_after.startswith("//") or _EMOJI_FOLLOWS.match(emoji_after) is not None
+            return rest.startswith("//") or _EMOJI_FOLLOWS.match(rest) is not None
         case _:
             return True
 
@@ -321,7 +321,7 @@ def code(text: str) -> str:
 
 
 def fenced(text: str) -> str:
-    """Return text from outside as a block of code with its lines kept, in a fence that nothing in it can end."""
+    """Return untrusted text as a code block with its lines, in a fence that nothing in the text can close."""
     content = lines_of(text)
     longest = max((len(run) for run in _BACK_TICKS.findall(content)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -350,9 +350,9 @@ def truncate(text: str, limit: int) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Join lines and drop what cannot be seen but changes what is: control characters and directions of writing."""
-    remaining = "".join(_shown(character) for character in text.replace(HOLE, "\N{REPLACEMENT CHARACTER}"))
-    return " ".join(remaining.split())
+    """Join lines and drop invisible characters that change the visible text: control and text direction characters."""
+    visible = "".join(_shown(character) for character in text.replace(HOLE, "\N{REPLACEMENT CHARACTER}"))
+    return " ".join(visible.split())
 
 
 def _shown(character: str) -> str:

@@ -26,7 +26,7 @@ _LONGEST_LOGIN = 39
 
 @dataclass(frozen=True, slots=True)
 class Ccs:
-    """Logins, and teams as `org/team`, each once, as first spelled and in the order of the text."""
+    """Logins, and teams as `org/team`, each once: in the letter case and order of their first mention."""
 
     users: tuple[str, ...]
     teams: tuple[str, ...]
@@ -55,10 +55,11 @@ def parse_ccs(body: str | None) -> Ccs:
 
 
 def mentioned(text: str, owner: str) -> tuple[str, ...]:
-    """Return whom GitHub tells of a text, each once, as first spelled: people, and teams of the repository's `owner`.
+    """Return the people, and teams of the repository's `owner`, whom GitHub notifies of a text.
 
-    Those in code, in HTML comments and in links are not, nor are e-mail addresses and names such as `@T.prim_func`.
-    Those in quotes are, and so are those after a backslash: GitHub looks for names in the finished page.
+    Each name comes once, in the letter case of its first mention. GitHub ignores names in code, in HTML comments and
+    in links, e-mail addresses, and names such as `@T.prim_func`. It notifies names in quotes and after a backslash,
+    because it searches the rendered page.
     """
     shown = outside_code(text)
     runs = (run for run in _RUN.finditer(shown) if not _is_part_of_more(shown[max(0, run.start() - 1) : run.start()]))

@@ -51,8 +51,9 @@ class CalledPrivate:
     async def note(self, name: str, delivery: str, *, changed: bool) -> None:
         """Remember that the delivery with this GUID calls `owner/name` private.
 
-        `changed`: it tells of the change itself. It takes the place of an older one, so that no answer that was on its
-        way meanwhile can take it back. Other payloads do not, so that the events of a private repository write once.
+        `changed`: the delivery reports the change itself. It replaces an older delivery's GUID, so that an answer that
+        GitHub sent before the change cannot undo it. Other payloads do not, so that all events of a private repository
+        together write once.
         """
         if changed or not await self.by(name):
             await self._records.put(_key(name), CalledPrivateBy(delivery))

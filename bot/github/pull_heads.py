@@ -1,7 +1,7 @@
-"""Our own record of where each pull request's head is, kept from the payloads as they come.
+"""Our own record of each pull request's head, updated from the payloads of webhooks.
 
-An `issue_comment` payload names no commit, and GitHub's API can lag behind its own webhooks: what the person who wrote
-a command had before their eyes is the head that we were told of last.
+An `issue_comment` payload names no commit, and GitHub's API can lag behind its own webhooks. The head that a command's
+author saw is the one in the newest webhook that we received.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 MOST_PULLS = 20
-"""Pull requests of one commit that are kept, the latest ones: one branch may be proposed to several others."""
+"""Pull requests that we store for one commit, the latest ones: one branch may have several pull requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A pull request as its newest payload told of it.
+    """A pull request as its newest payload describes it.
 
-    `heads` are those that payloads of the second `updated_at` named, in the order of their arrival, each with the head
-    that a push replaced by it; empty where no push was told of. `head_ref` is the branch in this repository that the
-    pull request comes from, empty for one from a fork. `moved_at` is the time of the payload that first told of this
-    head in place of another, so no earlier than the push; empty where no other is known. `since` is from when on this
-    is known to be the head: `moved_at`, or else the time of the first payload that we had; empty where the pull request
-    was opened with it. Who wrote before may have seen another.
+    `heads` are the heads that payloads of the second `updated_at` named, in the order of their arrival. Each maps to
+    the head that its push replaced, empty if no payload reported a push. `head_ref` is the pull request's branch in
+    this repository, empty for one from a fork. `moved_at` is the time of the payload that first named this head in
+    place of another, so no earlier than the push; empty if we know of no other head. `since` is the time since which
+    this is known to be the head: `moved_at`, or else the time of our first payload; empty if the pull request was
+    opened with this head. The author of an earlier comment may have seen another head.
     """
 
     sha: str
@@ -50,7 +50,7 @@ class Head:
 
     @classmethod
     def of(cls, pull: PullRequest, before: str = "", *, opened: bool = False) -> Self:
-        """Take what is kept out of a pull request; `opened` says that it has just been opened."""
+        """Return the record of a pull request; `opened` says that it has just been opened."""
         return cls(
             sha=pull.head_sha,
             heads={pull.head_sha: before},
@@ -64,10 +64,10 @@ class Head:
         )
 
     def after(self, known: Head) -> Head:
-        """Return what is known once this has been told too.
+        """Merge this payload's head with what is `known`, and return the newer state.
 
-        Webhooks come in any order. GitHub's times are whole seconds, so the heads of one second are told apart by the
-        pushes that lead from one to the next: it is one that no push replaced, of several the one told of last.
+        Webhooks come in any order. GitHub's times are whole seconds, so pushes decide between heads of one second: the
+        head is the one that no push replaced; of several, the one that arrived last.
         """
         if self.updated_at < known.updated_at:
             return known
@@ -79,22 +79,22 @@ class Head:
         return replace((self if sha == self.sha else known)._moved_from(known, sha), sha=sha, heads=heads)
 
     def _moved_from(self, known: Head, sha: str) -> Head:
-        """Return this with the times of a head that is still the known one, or is another since this was told."""
+        """Return this with the known head's times if `sha` is that head, else with the time of this payload."""
         if sha == known.sha:
             return replace(self, moved_at=known.moved_at, since=known.since)
         return replace(self, moved_at=self.updated_at, since=self.updated_at)
 
     def may_follow(self, written_at: str) -> bool:
-        """Say whether who wrote at that moment may have seen another head.
+        """Say whether the author of a text of that time may have seen another head.
 
-        Times are whole seconds: who writes in the second of a push has not seen it.
+        Times are whole seconds: we assume that a text from the second of a push was written before it.
         """
         return bool(self.since) and self.since >= written_at
 
 
 @dataclass(frozen=True, slots=True)
 class PullNumbers:
-    """The numbers of pull requests, the one that was noted last at the end."""
+    """The numbers of pull requests, the latest one last."""
 
     numbers: tuple[int, ...] = ()
 
@@ -113,10 +113,10 @@ RECORDS = (HEAD, PULLS_OF_COMMIT, REPOSITORY_ID)
 
 
 async def note_head(records: Records, delivery: Delivery) -> None:
-    """Keep what a `pull_request` delivery says of the head, unless something newer is known already.
+    """Store the head that a `pull_request` delivery names, unless a newer one is stored already.
 
-    Called once for each delivery, in the order of its pull request's lock. Other events are passed over. Raises
-    `PayloadError` for a payload that lacks what is kept.
+    Called once for each delivery, in the order of its pull request's lock. Ignores other events. Raises `PayloadError`
+    for a payload that lacks one of the stored fields.
     """
     if delivery.event != "pull_request":
         return
@@ -158,7 +158,7 @@ async def _note_pull(records: Records, repository_id: int, sha: str, number: int
 async def pulls_with_head(records: Records, repository_id: int, sha: str) -> list[int]:
     """Return the pull requests whose head a commit is, also those from forks; no request is made for it.
 
-    https://docs.github.com/rest/commits/commits#list-pull-requests-associated-with-a-commit tells of none from a fork.
+    https://docs.github.com/rest/commits/commits#list-pull-requests-associated-with-a-commit lists none from a fork.
     """
     pulls = await records.get(PULLS_OF_COMMIT.of(repository_id, sha)) or PullNumbers()
     heads = {number: await head_of(records, repository_id, number) for number in pulls.numbers}
@@ -182,12 +182,12 @@ async def confirmed_head(
         if is_not_found(error):
             return None
         raise
-    # Where GitHub knows of a push that its webhook has not told of yet, that one waits for those who ask here.
+    # If GitHub already has a newer push, its webhook is still on its way and will be handled after the caller.
     return Head.of(pull) if pull.head_sha == sha else None
 
 
 async def repository_id_of(records: Records, full_name: str) -> int | None:
-    """Return the id that a repository's name stands for, None where no payload has told us yet."""
+    """Return the id of the repository with this name, None if no payload has contained it yet."""
     known = await records.get(REPOSITORY_ID.of(full_name.lower()))
     return known.id if known is not None else None
 
@@ -195,7 +195,7 @@ async def repository_id_of(records: Records, full_name: str) -> int | None:
 async def find_repository_id(
     records: Records, github_for: Callable[[str], Awaitable[GitHub]], full_name: str, *, remember: bool = True
 ) -> int:
-    """Return the number by which GitHub knows a repository, asking it where no payload has told us yet.
+    """Return a repository's id; ask GitHub if no payload has contained it yet.
 
     Raises what asking GitHub raises.
     """

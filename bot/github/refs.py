@@ -19,7 +19,7 @@ COMPARE = "/repos/{+repo}/compare/{base}...{head}?per_page=1&page=2"
 FIRST_BETWEEN = "/repos/{+repo}/compare/{base}...{head}?per_page=1"
 
 TITLE_LIMIT = 120
-"""Characters of a commit's title that are kept."""
+"""Characters of a commit's title that we store."""
 AHEAD, IDENTICAL, BEHIND, DIVERGED = "ahead", "identical", "behind", "diverged"
 
 

@@ -1,8 +1,8 @@
-"""What is known of the repositories that app.yaml names: their ids, what GitHub calls them now, and which are gone.
+"""The repositories that app.yaml names: their ids, their current names on GitHub, and which the bot must leave alone.
 
-A repository keeps its id when it is renamed or transferred, so everything that comes from GitHub is matched by id. The
-record `known-repository:<id>` has the name in app.yaml, the name on GitHub, and why the bot leaves it alone, if so.
-Another repository may get the old name on GitHub: it has another id, and what is set for the first is not for it.
+A repository keeps its id when it is renamed or transferred, so everything from GitHub is matched by id. The record
+`known-repository:<id>` has the name in app.yaml, the name on GitHub, and the reason if the bot leaves it alone. Another
+repository may get the old name on GitHub: it has another id, and the settings of the first do not apply to it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SUSPENDED = "the App's installation on its account is suspended"
 AWAY_BY_ACTION = {"archived": ARCHIVED, "deleted": DELETED, "unarchived": ""}
 """What a `repository` event says about whether the bot works on it; other actions say nothing about that.
 https://docs.github.com/en/webhooks/webhook-events-and-payloads#repository"""
-REMOVED_REPOSITORY = frozenset({DELETED, REMOVED, UNINSTALLED})
+NO_LONGER_OURS = frozenset({DELETED, REMOVED, UNINSTALLED})
 """Of these another repository may take the name, such as one that was made anew."""
 PRIVATIZED = "privatized"
 """The action of the `repository` event that tells that it became private."""
@@ -92,7 +92,7 @@ class Repositories:
 
     async def holder(self, name: str, repository_id: int) -> KnownRepository | None:
         """Return which other repository than that of an id has a name of app.yaml, None where that one may have it."""
-        others = [one for one in await self.all() if one.id != repository_id and one.away not in REMOVED_REPOSITORY]
+        others = [one for one in await self.all() if one.id != repository_id and one.away not in NO_LONGER_OURS]
         return next((one for one in others if one.name.lower() == name.lower()), None)
 
     async def current(self, repository: Repository) -> Repository:
@@ -112,8 +112,8 @@ class Repositories:
         if before is None and (holder := await self.holder(given, repository_id)) is not None:
             log.warning(TAKEN, repository=given, id=repository_id, named=holder.id, now=holder.full_name)
             return
-        away_since = away if away is not None else before.away if before else ""
-        now = KnownRepository(repository_id, given, full_name, away_since)
+        reason = away if away is not None else before.away if before else ""
+        now = KnownRepository(repository_id, given, full_name, reason)
         if now == self._seen.get(repository_id):
             return
         if now != before:

@@ -13,7 +13,7 @@ SETTLED_SECONDS = 2 * 60 * 60
 
 
 class State(StrEnum):
-    """How a status or check stands, or, MISSING, that there is none. In the order in which they are told."""
+    """The state of a status or check; MISSING if there is none. In the order in which texts list them."""
 
     RED = "red"
     PENDING = "pending"
@@ -70,8 +70,8 @@ class Seen:
     def is_settled(self, pattern: str, now: float) -> bool:
         """Say whether a pattern is green here and nothing new was reported for `SETTLED_SECONDS`.
 
-        Only then is a job that is not there no part of CI: one that `needs:` others has no check run before they end.
-        Of what failed nothing is known: it may have kept others from beginning.
+        Only then can we say that a missing job is not part of CI: a job that `needs:` others has no check run before
+        they end. After a failure we cannot say it: the failure may have stopped other jobs from starting.
         """
         return self.is_green(pattern) and all(
             signal.at is not None and now - signal.at >= SETTLED_SECONDS for signal in self.matched(pattern)

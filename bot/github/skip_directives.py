@@ -1,7 +1,7 @@
-"""Words in a commit message that tell a CI to do nothing: a commit of ours must not carry them by somebody else's wish.
+"""Words in a commit message that make a CI skip the commit. Our merge commits must not contain them.
 
-A pull request's title and text go into the commit of its merge. With `[skip ci]` in them nothing would test the base
-branch, and nothing would deploy it. Code is not spared, for no CI reads Markdown. Sources:
+A pull request's title and text go into its merge commit. With `[skip ci]` in them, no CI would test or deploy the base
+branch. The words are removed from code too, because no CI reads Markdown. Sources:
 https://docs.github.com/en/actions/how-tos/manage-workflow-runs/skip-workflow-runs (GitHub Actions; `skip-checks:`),
 https://docs.gitlab.com/ci/pipelines/#skip-a-pipeline, https://circleci.com/docs/guides/orchestrate/skip-build/,
 https://docs.travis-ci.com/user/customizing-the-build/#skipping-a-build (`[skip KEYWORD]`),

@@ -37,7 +37,7 @@ def is_sticky(comment: Comment, author_id: int) -> bool:
 
 
 def sections_of(body: str) -> dict[str, str]:
-    """Read the sections out of a sticky comment, in their order; what is not a section is not kept."""
+    """Return the sections of a sticky comment, in their order; drop any other text."""
     # A maintainer who edits the comment in a browser leaves its line ends as browsers write them.
     lines = _LINE_END.sub("\n", body)
     boundaries = list(_BOUNDARY.finditer(lines))
@@ -90,12 +90,12 @@ def _frame(name: str, text: str) -> str:
 
 
 def _cut(text: str, limit: int) -> str:
-    """Cut at the end of a line if there is one: half a line of code would let loose what it kept harmless."""
+    """Cut at the end of a line if there is one: half a code span would no longer disable the mentions in it."""
     if len(text) <= limit:
         return text
-    remaining = text[: limit - len(CUT) - len(UNFOLDED)]
-    remaining = remaining[: remaining.rfind("\n")] if "\n" in remaining else remaining
-    lines = remaining.splitlines()
-    # What is folded away and never ended would take the sections behind it along; ours are not inside of each other.
+    start = text[: limit - len(CUT) - len(UNFOLDED)]
+    start = start[: start.rfind("\n")] if "\n" in start else start
+    lines = start.splitlines()
+    # An unclosed <details> would hide the sections after it. Ours are never nested.
     opened = sum(line.startswith("<details>") for line in lines) > lines.count("</details>")
-    return remaining + (UNFOLDED if opened else "") + CUT
+    return start + (UNFOLDED if opened else "") + CUT

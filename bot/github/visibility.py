@@ -1,4 +1,4 @@
-"""Whether a repository is public on GitHub: what strangers may be told of."""
+"""Whether a repository is public on GitHub, so that strangers may see what the bot knows about it."""
 
 from __future__ import annotations
 
@@ -94,13 +94,13 @@ class Visibility:
             called, at = await self._called_private.by(repository), self._clock()
             github = await self._github_for(repository)
             found = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
-            # Another repository may have got the name, and says nothing of what is kept under it.
+            # The name may belong to another repository by now, whose visibility says nothing about our records.
             public = is_called_public(found) and await self._is_same(repository, found)
             if public and called:
                 await self._called_private.take_back(repository, called)
             known.public, known.at = public, at
         except Exception as error:
-            # A 404 too: it says that the repository is gone, or private and the App was taken off it.
+            # Also after a 404: the repository was deleted, or it is private and the App was removed from it.
             known.public, known.not_before = None, self._clock() + PAUSE
             log.warning("whether a repository is public is not known", repository=repository, reason=str(error))
         finally:
