@@ -82,7 +82,7 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
 
 @router.on("status", name=NAME, feature=KEY, on_failure=report_failure, accepts=accepts)
 async def show(context: Context) -> Plan:
-    """Link the docs that a status tells of, for the pull requests whose head they are of."""
+    """Link the docs that a status reports, on the pull requests whose head they were built from."""
     config, status = context.config.docs, context.delivery.payload
     if config is None or not _is_of_docs(config, status):
         return NOTHING

@@ -63,9 +63,9 @@ router = Router()
 
 @dataclass(frozen=True, slots=True)
 class LintRules:
-    """What a pull request is looked at by: the tags that are known, folded, or None where any is.
+    """The rules for a pull request: `tags` are the known tags, folded, or None if every tag is allowed.
 
-    `owner` is the repository's; `not_meant` are names, in small letters, that nobody is told of, such as the bot's own.
+    `owner` is the repository's; `not_meant` are names in lower case that the lint ignores, such as the bot's own.
     """
 
     tags: Collection[str] | None
@@ -75,14 +75,14 @@ class LintRules:
 
 @dataclass(frozen=True, slots=True)
 class LintFindings:
-    """What was found, each with how to mend it, in Markdown; `people` is a warning, empty where there is none."""
+    """The faults of a pull request, each with its fix, in Markdown; `people` is a warning, empty if there is none."""
 
     faults: tuple[str, ...] = ()
     people: str = ""
 
 
 def decide_lint(title: str, body: str, rules: LintRules) -> LintFindings:
-    """Return what could be better about a title and a text."""
+    """Find the faults of a title and a text."""
     faults = []
     if not title.strip():
         faults.append(NO_TITLE)
@@ -100,7 +100,7 @@ def decide_lint(title: str, body: str, rules: LintRules) -> LintFindings:
 
 
 def lint_check_run(found: LintFindings) -> CheckContent:
-    """Return the check run: neutral where something is to be mended, else a success, with or without a warning."""
+    """Return the check run: neutral if there are faults, else a success, with or without a warning."""
     count = len(found.faults)
     title = WELL if not count else ONE_FAULT if count == 1 else FAULTS.format(count=count)
     lines = [*found.faults, found.people] if found.faults or found.people else [ALL_IS_WELL]
@@ -112,7 +112,7 @@ def lint_check_run(found: LintFindings) -> CheckContent:
 
 
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
-    """Say whether there is something new to look at: a head, a title or a text, of what is open."""
+    """Say whether a delivery changes the head, the title or the text of an open pull request."""
     payload = delivery.payload
     changed = payload.has("changes", "title") or payload.has("changes", "body")
     return payload.text("pull_request", "state") == "open" and (delivery.action != "edited" or changed)

@@ -146,8 +146,8 @@ class TrackingScan:
 class Step:
     """The result of a scan as plain values: the branch should be at `chosen`, or stay if that is empty.
 
-    `before` is where it was, empty where there was no branch. `fine`: nothing keeps it from being moved, so that an
-    issue may be closed. `at` is when the timer was due, in ISO 8601.
+    `before` is where the branch was, empty if there was none. `fine`: nothing blocks the move, so that an issue may be
+    closed. `at` is the timer's scheduled time, in ISO 8601.
     """
 
     branch: str

@@ -1,1 +1,1 @@
-"""What CI is told when it asks what to do."""
+"""Answers for a CI that asks what it should run."""

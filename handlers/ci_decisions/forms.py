@@ -1,7 +1,7 @@
-"""A decision in the forms that a CI reads, and out of the one that the bot answers with. Pure.
+"""Read a decision from the bot's answer, and write it in the formats that a CI reads. Pure.
 
-What CI evaluates holds nothing but names and values that are written here: reasons tell of titles and files, which
-anybody may name as they like, and stand in comments, in characters that mean nothing to a shell.
+The lines that CI evaluates contain only names and values from this module. Reasons quote titles and file names, which
+anybody can choose, so they are written in comments, with only characters that have no meaning to a shell.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ASCII = str.maketrans({"[": "(", "]": ")", "…": "..."})
 
 
 def of_answer(body: bytes) -> CiDecision | None:
-    """Read what the bot's API answered, None where that is something else; what it lacks is a fallback."""
+    """Read a decision from the answer of the bot's API, None for another text; a missing verdict gets the fallback."""
     try:
         answer = Payload({"answer": json.loads(body)}).at("answer")
         sha = answer.text("sha")
@@ -44,7 +44,7 @@ def _verdict(answer: Payload, name: str) -> CiVerdict | None:
 
 
 def as_env(decision: CiDecision) -> str:
-    """Return lines of a shell: `SKIP_CI=false`; to be evaluated as they are."""
+    """Return lines for a shell to evaluate: `SKIP_CI=false`."""
     values = {
         "SKIP_CI": decision.skip_ci.value,
         "DOCS_ONLY": decision.docs_only.value,
@@ -64,7 +64,7 @@ def as_github(decision: CiDecision) -> str:
 
 
 def as_json(decision: CiDecision) -> str:
-    """Return what the API answers."""
+    """Return the JSON of the API's answer."""
     return json.dumps(decision.as_json(), indent=2) + "\n"
 
 

@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 UNKNOWN_SECONDS = 60.0
-"""How long it is believed that there is no such pull request, unless a webhook tells of it: anybody may make one up."""
+"""How long "there is no such pull request" is cached, unless a webhook reports one: anybody may make up a number."""
 SECONDS = 10.0
-"""How long it is believed that a pull request is as it was, unless a webhook tells: a build has many steps that ask."""
+"""How long a pull request is cached, unless a webhook reports a change: many steps of one build ask."""
 FILES_SECONDS = 600.0
-"""Likewise of the files that a commit changes. They change without a push only where the base takes part of them."""
+"""How long the changed files are cached. Without a push they change only when a part of them lands on the base."""
 PATIENCE = 5.0
-"""Seconds for which GitHub is waited for, twice at most; what it answers later is there for whoever asks next."""
+"""Seconds to wait for GitHub, twice at most; a later answer is cached for the next caller."""
 
 UNREADABLE = "On: the choice for this pull request could not be read, so everything runs."
 NO_SETTINGS = "the repository's settings could not be read"
@@ -95,11 +95,11 @@ class SeenPull:
 
 
 class Decisions:
-    """Answer what CI asks, from our own records, and GitHub where that is not enough. One for the process.
+    """Answers CI from our own records, and from GitHub if they are not enough. One for the process.
 
-    Requests to GitHub have the rank of whoever asks. Answers are kept for each rank apart, so that the limit that
-    strangers have reached is told to nobody else.
-    `github_for` gives a client for `owner/name`; `clock` is in seconds from anywhere.
+    Requests to GitHub have the caller's rank. Answers are cached for each rank separately, so that a rate limit that
+    strangers have reached affects nobody else. `github_for` returns a client for `owner/name`; `clock` counts seconds
+    from any start.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Decisions:
         except Exception:
             log.exception("the repository's settings could not be read", repository=repository, number=number)
             config = None
-        seen = await self._scan(repository, number, sha, known, config)
+        seen = await self._read_pull(repository, number, sha, known, config)
         about = seen.head.sha if seen.head else sha
         if config is None:
             return run_everything(NO_SETTINGS, about).as_json()
@@ -151,18 +151,18 @@ class Decisions:
             return None
         return KnownPull(repository_id, head) if repository_id is not None and head is not None else None
 
-    async def _scan(
+    async def _read_pull(
         self, repository: str, number: int, sha: str, known: KnownPull | None, config: RepositoryConfig | None
     ) -> SeenPull:
         more = config is not None and (config.skip_ci is not None or config.rebuild_docker is not None)
         if known is not None and not more and sha in ("", known.head.sha):
             return SeenPull(known.repository_id, known.head)
         try:
-            # What webhooks have told of is not to be overlooked for what GitHub said before.
+            # The key contains what webhooks have reported, so that a cached answer from before them does not count.
             key = (current_rank(), repository.lower(), number, await self._known_of(number, known))
             proposed = await in_time(self._newest(key, repository, number, sha))
         except Exception as error:
-            # Without a head there is nothing to answer about; who asks about a commit names one.
+            # Without a head there is nothing to decide about; a caller that names a commit gets the fallback.
             if known is None and (isinstance(error, NoSuchPullRequest) or not sha):
                 raise
             log.warning("a decision was made without GitHub", repository=repository, number=number, reason=str(error))
@@ -189,9 +189,9 @@ class Decisions:
         return (known.head.sha, known.head.updated_at, shown.reason if shown else "")
 
     async def _newest(self, key: tuple[object, ...], repository: str, number: int, sha: str) -> ProposedChange:
-        """Return what GitHub says, asked anew where it said something before of another commit than `sha`.
+        """Return GitHub's answer; ask again if the cached one is about a commit other than `sha`.
 
-        That happens once in `SECONDS` whatever commits are named, for anybody may make them up.
+        That happens once in `SECONDS` whatever commits callers name, because anybody may make them up.
         """
         asked = False
 

@@ -17,9 +17,9 @@ from handlers.ci_tests.outcomes import SuiteOutcomes
 from handlers.ci_tests.zips import read_zip
 
 REPORTS = (".xml", ".xml.gz")
-"""How the names of files end that are read as JUnit."""
+"""The endings of file names that are read as JUnit."""
 MOST_WRONG = 3
-"""Files of an artifact of which it is told why they could not be read."""
+"""Unreadable files of an artifact for which the section gives the reason."""
 
 
 @dataclass(slots=True)
@@ -47,9 +47,9 @@ class Budget:
 
 
 class Archive(NamedTuple):
-    """What came of one archive: `left` is what it leaves of the budget.
+    """The result of reading one archive: `left` is the rest of the budget.
 
-    `suite` is None where nothing of it could be used. `wrong` says why, or why some of its files could not be read.
+    `suite` is None if no file could be used. `wrong` has the reasons why files could not be read.
     """
 
     suite: SuiteOutcomes | None
@@ -134,7 +134,7 @@ class _Meter:
 
 @dataclass(slots=True)
 class _Counted:
-    """A stream whose bytes are told to a meter."""
+    """A stream that reports the bytes it has returned to a meter."""
 
     inner: BinaryIO
     meter: _Meter

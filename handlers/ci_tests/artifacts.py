@@ -71,7 +71,7 @@ class Reports:
 
     @property
     def size(self) -> int:
-        """Return how much it is to be kept."""
+        """Return its size for the cache: the number of stored tests, plus one."""
         return 1 + sum(len(suite.seen) for suite in self.suites.values())
 
 

@@ -57,9 +57,9 @@ class Outcomes:
 
 
 def places(test: str) -> Iterator[str]:
-    """Yield the file that a test's ID begins with; where that is dotted, also what is above it, for classes are in it.
+    """Yield the file at the start of a test's ID; for a dotted one, also its parents, as it may contain class names.
 
-    A file that is skipped as a whole is told under its own ID alone.
+    A file that is skipped as a whole is reported under its own ID only.
     """
     place, separator, _ = test.partition("::")
     if not separator:

@@ -1,8 +1,8 @@
 """How long the tests of a pull request's head take: suites whose total differs much from the base, and slow new tests.
 
-Told only where it is worth it, as the predecessor meant to (30 %). Differs from it on purpose: it asked the CI server
-for its last 26 builds and compared whole builds with their mean; here tests are compared with those of the nearest
-ancestor that was tested, suite by suite, and a section that has nothing to tell is taken away.
+The section reports only significant differences, as the predecessor was meant to (30 %). It differs on purpose: the
+predecessor asked the CI server for its last 26 builds and compared whole builds with their mean. This feature compares
+the tests with those of the nearest tested ancestor, suite by suite, and removes a section that has nothing to report.
 """
 
 from __future__ import annotations

@@ -10,14 +10,14 @@ from handlers.ci_tests import texts, words
 from handlers.ci_tests.outcomes import BaseSuite, Outcomes, SuiteOutcomes
 
 SMALLEST_CHANGE = 30.0
-"""Seconds; a total that differs by less is not worth a word, whatever part of it that is."""
+"""Seconds; a smaller difference of a suite's total is not reported, whatever its percentage."""
 MOST_NEW = 10
-"""New tests that are told, the slowest."""
+"""New tests that the section lists, the slowest ones."""
 MOST_SUITES = 20
 MOST_PERCENT = 1_000.0
-"""A greater change is told as a factor."""
+"""A greater change is shown as a factor."""
 MINUTES = 100.0
-"""Seconds from which on a time is told in minutes."""
+"""Seconds; a longer time is shown in minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class NewTest:
 
 
 def describe_runtimes(tested: Outcomes, percent: int, least: float, *, most_steps: int = MAX_STEPS) -> str:
-    """Return the section's text, empty where nothing is worth telling.
+    """Return the section's text, empty if there is nothing to report.
 
     `percent`: a suite's total must differ by more. `least`: a new test must take so many seconds.
     `most_steps` bounds the search for renamed tests in each suite.
@@ -54,7 +54,7 @@ def describe_runtimes(tested: Outcomes, percent: int, least: float, *, most_step
     changes = changed(tested, percent)
     new = slow_new_tests(tested, least, most_steps=most_steps)
     if not (changes or new):
-        # What could not be compared is told where it was all that there is, or nobody would ever learn of it.
+        # If no suite could be compared, report why: otherwise nobody would learn of it.
         lines = [] if tested.suites else list(tested.troubles)
     else:
         lines = [_change_line(tested, one) for one in changes[:MOST_SUITES]]

@@ -81,7 +81,7 @@ class Found:
 
 
 async def find(context: Context, config: Tests, event: SectionEvent) -> Found | str:
-    """Return what CI tested at a head, beside its base; or why there is nothing to be told.
+    """Return the test results of a head and of its base, or the reason why there is nothing to report.
 
     Raises `TryAgain`, and GitHub's refusals.
     """

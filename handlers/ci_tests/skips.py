@@ -23,19 +23,19 @@ class Skips:
     again: tuple[str, ...] = ()
     """They were skipped at the base and run here."""
     removed: int = 0
-    """How many ran at the base and are not there at all, neither skipped nor under another name."""
+    """How many ran at the base and are missing here: neither skipped nor renamed."""
     unsearched: bool = False
-    """Renamed tests were not searched for, as so many names changed: they count as gone."""
+    """Too many names changed to search for renamed tests: they count as removed."""
 
     def __bool__(self) -> bool:
-        """Tell whether anything differs."""
+        """Say whether anything differs."""
         return bool(self.newly or self.again or self.removed)
 
 
 def skips(here: SuiteOutcomes, base: SuiteOutcomes, *, most_steps: int = MAX_STEPS) -> Skips:
     """Compare a suite with its base. A test that the base does not have did not run there.
 
-    Of a suite of which more may come, no test is gone.
+    No test counts as removed while more results of the suite may come.
     """
     newly = [test for test in base.seen if base.ran(test) and here.skipped(test)]
     again = [test for test in here.seen if here.ran(test) and base.skipped(test)]

@@ -54,7 +54,7 @@ def _all_same(tested: Outcomes, found: dict[str, Skips]) -> bool:
 
 
 def _suites(tested: Outcomes, found: dict[str, Skips], most_steps: int) -> list[str]:
-    """Return a line for each suite, those first of which there is most to be told."""
+    """Return the lines of each suite, those with differences first."""
     lines = [texts.SUITE_MISSING.format(suite=words.suite_name(suite)) for suite in tested.vanished]
     names = sorted(tested.suites, key=lambda name: (not found.get(name), name))
     lines += [line for name in names for line in _suite(tested, name, found.get(name), most_steps)]

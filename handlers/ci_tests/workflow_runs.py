@@ -40,7 +40,7 @@ SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """A run that has ended, as its webhook told of it; `at` is ISO 8601."""
+    """A workflow run that has ended, from its webhook; `at` is ISO 8601."""
 
     run: WorkflowRun
     workflow: int

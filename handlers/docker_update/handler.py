@@ -4,10 +4,10 @@ The newest tag is the one that was pushed last, of those that builds give (date,
 is named in the file and the one for staging. The pull request is kept up to date in place, and closed when the base has
 all of it (`bot.effects.pulls`).
 
-On purpose unlike what TVM had: the file that CI reads is edited, and nothing but its tags; a tag that both namespaces
-have is proposed too, where the file has an older one; images that share a tag get one that all of them have; an image
-without tags is told of and keeps no other from being updated; where nothing is new nothing is written, and a pull
-request that is there already is no error.
+This differs from TVM's script on purpose. It edits the file that CI reads, and nothing but the tags in it. It also
+proposes a tag that both namespaces have, if the file has an older one. Images that share a tag get a tag that all of
+them have. An image without tags is reported and does not stop the update of the others. If nothing is new, nothing is
+written, and an existing pull request is not an error.
 """
 
 from __future__ import annotations

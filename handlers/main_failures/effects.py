@@ -43,10 +43,10 @@ NEXT_SCAN = Record("main-failures-scan", 1, NextScan, "when a watched branch is 
 
 @dataclass(frozen=True, slots=True)
 class RequestScan:
-    """Have a branch scanned, `wait` seconds after the moment `at` (in seconds since 1970).
+    """Request a scan of a branch, `wait` seconds after `at` (in seconds since 1970).
 
-    Whoever asks for one while it waits has asked for the same. Without a `wait` it is made in any case. `asked` names
-    who asks: the GUID of a delivery.
+    Requests made while a scan is pending share that scan. Without a `wait`, there is always a new scan. `asked` is the
+    GUID of the delivery that asks.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
@@ -62,7 +62,7 @@ class RequestScan:
         return f"look:{self.branch}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Announce it as a delivery of our own, which happens once, and note when it is due."""
+        """Announce the scan as an internal event, which is handled once, and note its time."""
         number = context.repository.id
         key = NEXT_SCAN.of(number, self.branch)
         if self.wait and is_scan_pending(await context.records.get(key), self.at, self.wait):

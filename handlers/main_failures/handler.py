@@ -48,7 +48,7 @@ https://docs.github.com/webhooks/webhook-events-and-payloads#status
 
 NO_BRANCH = "there is no branch {branch}; name those that are to be watched in app.yaml, below main_failures.branches"
 NOT_WATCHED = "{branch} is not watched any more"
-NOTHING_TO_ASK = "it changes nothing that is known, or a scan that will see it is due already"
+NOTHING_TO_ASK = "this changes no known failure, or a pending scan will see it"
 ASKED = "to be scanned: {branches}"
 
 router = Router()

@@ -1,11 +1,11 @@
 """`@ci merge`, `@ci merge when green`, `@ci cancel`: people with write access merge a pull request by a comment.
 
-A command is about the head that its writer saw. What keeps that from being merged is told whole, each reason with what
-to do about it (`handlers.merge.readiness`). `handlers.merge.waiting` has what happens to a merge that waits.
+A command applies to the head that its author saw. The answer lists every reason that blocks the merge, each with what
+to do about it (`handlers.merge.readiness`). `handlers.merge.waiting` handles pending merges.
 
-On purpose not as TVM's bot had it: an author who may write may merge; a line with more than the command is no command,
-and said to be none; who may is asked of GitHub by name and compared by number, not searched for; a closed pull request
-is answered; what goes wrong is told in words, and no traceback.
+This differs from TVM's bot on purpose. A pull request's author with write access may merge it. A line with more than
+the command is not a command, and the answer says so. We ask GitHub for the role of a login and compare ids, instead of
+searching lists. A command on a closed pull request is answered. Errors are explained in a sentence, not by a traceback.
 """
 
 from __future__ import annotations
@@ -147,12 +147,13 @@ async def _refresh(asked: CommandRequest) -> tuple[MergeState, list[MergeBlocker
 
 
 async def _check_head(asked: CommandRequest) -> None:
-    """Raise `UserError` where the head moved after the command was written, as far as any webhook has told.
+    """Raise `UserError` if a webhook has reported that the head moved after the command was written.
 
-    A command may be handled hours after it was written: GitHub offers again what could not be delivered. Where no
-    webhook has told of the pull request yet, as of one that is older than the App's installation, nothing says which
-    head the person saw. It is merged all the same: somebody with write access has approved exactly what is merged, and
-    a refusal would stand for good, for asking again tells nothing more. `approve ci`, which needs no approval, refuses.
+    A command may be handled hours after it was written, because GitHub redelivers webhooks that failed. If no webhook
+    has reported the pull request yet, for example because it is older than the App's installation, we cannot know which
+    head the person saw. The bot merges all the same: somebody with write access has approved exactly this head, and a
+    refusal would be permanent, because another command would not tell us more. `approve ci`, which needs no approval,
+    refuses.
     """
     known, new = asked.known_head, asked.pull.head_sha
     if known is not None and known != new:

@@ -1,12 +1,12 @@
 """The pending merges of a repository: their records, and how each is refreshed.
 
-A status or a check run names a commit alone, and carries no pull request's lock. So it is a hint and nothing more:
-where somebody waits for that commit, a look at the pull request is asked for, by a delivery of our own that is handled
-in order with everything else of its pull request. It is GitHub's answer at that look that counts.
+A status or a check run names only a commit and is not ordered by pull request. So it is only a trigger: if a merge
+waits for that commit, an internal event requests a refresh of the pull request, in order with everything else of that
+pull request. GitHub's answer during the refresh decides.
 
-Looks are numbered by pull request. Whoever asks for one asks for the next that has not begun; as soon as that begins,
-before anything is read, the number moves on. So a burst of a hundred checks makes a look or two, and none is lost: what
-was told before a look began, GitHub shows to it, and what is told later asks for another.
+Refreshes are numbered by pull request. A request is always for the next refresh that has not begun; when that one
+begins, before it reads anything, the number is incremented. So a burst of a hundred checks causes one or two refreshes,
+and no event is lost: GitHub's answer covers what happened before the refresh began, and a later event requests another.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
 
 MOST_WAITING = 1_000
-"""Pull requests of one repository that are looked at by the timer, the ones that began to wait last."""
+"""Pull requests of one repository that the timer refreshes, the ones that began to wait last."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingMerge:
     """A merge that somebody asked for, of this commit into this branch, where they asked (`url`) and when (ISO 8601).
 
-    `queued`: it is in GitHub's merge queue since, where we put it; all that is left to do is to take it out again.
-    `refused`: GitHub has refused it for what it does not show to us, and people were told that it waits for that.
+    `queued`: we have added it to GitHub's merge queue; all that the bot can still do is to remove it from there.
+    `refused`: GitHub refused the merge for a reason that it does not show us, and a comment says that the merge waits.
     """
 
     sha: str
@@ -43,7 +43,7 @@ class PendingMerge:
     refused: bool = False
 
     def is_same(self, other: PendingMerge) -> bool:
-        """Say whether both were asked for by the same words, whatever became of them since."""
+        """Say whether both are from the same command, whatever their current state."""
         return replace(self, queued=other.queued, refused=other.refused) == other
 
 
@@ -79,17 +79,18 @@ RECORDS = (MERGE_REQUEST, MERGE_WATCH, REFRESH_COUNT)
 
 
 def request_after(known: MergeRequest | None, pending: PendingMerge | None, moment: str) -> MergeRequest | None:
-    """Return what to store in place of the known request, None where that is the newer one.
+    """Return what to store in place of the known request, None if that one is newer.
 
-    `moment` (ISO 8601) is when the merge was asked for, or for None when it ended; empty: not known, and whatever is
-    pending ends. It stays in the record, so that a request that comes late brings back nothing that has ended.
+    `moment` (ISO 8601) is when the merge was asked for, or, if `pending` is None, when it ended; if empty, the time is
+    unknown and any pending merge ends. The record stores it, so that a late request does not restart a merge that has
+    ended.
     """
     over = known is not None and known.pending is None
     last = "" if known is None else known.pending.asked_at if known.pending else known.ended_at
     if pending is None:
         return MergeRequest(ended_at=max(moment, last)) if not moment or moment >= last else None
     if pending.queued and over:
-        # No request but its state at GitHub: to take it out of the queue somebody has to know that it is there.
+        # This is not a request but the state at GitHub: to remove it from the queue, we must know that it is there.
         return MergeRequest(pending)
     return None if moment < last or (over and moment == last) else MergeRequest(pending)
 
@@ -106,9 +107,9 @@ async def watching(records: Records, repository_id: int, sha: str) -> tuple[int,
 
 
 async def waiting(records: Records, repository_id: int) -> list[int]:
-    """Return a repository's pull requests for which a merge waits, the first that began to wait first, for the timer.
+    """Return a repository's pull requests with a pending merge, the longest waiting first, for the timer.
 
-    Found by what is stored for each: of a list of them, two that are written in the same instant would lose one.
+    Found by the record of each pull request: one record with a list would lose one of two concurrent writes.
     """
     found = await records.under(MERGE_REQUEST, repository_id)
     pending = [(request.pending, int(number)) for number, request in found.items()]
@@ -118,7 +119,7 @@ async def waiting(records: Records, repository_id: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class RefreshEvent:
-    """A refresh of a pull request: whether it can be merged. Its refreshes are numbered by `turn`."""
+    """A refresh: check whether a pull request can be merged. `turn` is the number of the refresh."""
 
     number: int
     turn: int
@@ -139,9 +140,9 @@ async def next_refresh(records: Records, repository: Repository, number: int) ->
 
 
 async def note_refresh(records: Records, delivery: Delivery) -> None:
-    """Note that a look begins: whoever asks for one from now on gets the one after it.
+    """Note that a refresh begins: requests from now on are for the one after it.
 
-    Called once for each delivery, before anything is planned. One that is replayed is none that others count on.
+    Called once for each delivery, before anything is planned. A replayed refresh changes nothing.
     """
     if delivery.event != REFRESH_EVENT.name:
         return

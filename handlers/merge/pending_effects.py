@@ -1,4 +1,4 @@
-"""What becomes of a merge that somebody stored for and that has to wait: it is kept, looked at, ended with a word."""
+"""Effects of a pending merge: store it, request a refresh of its pull request, end it."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from handlers.merge.pending import (
 )
 
 WAITS, NONE_LEFT = "the merge of {sha} waits", "no merge waits"
-LATER, WRITTEN = "what was said later stands", "somebody else wrote it down at the same moment"
-ASKED, ASKED_ALREADY = "#{number} is looked at", "#{number} is looked at soon in any case"
+LATER, WRITTEN = "a later request replaced this one", "another job changed the record at the same moment"
+ASKED, ASKED_ALREADY = "requested a refresh of #{number}", "a refresh of #{number} is already pending"
 SETTLE_SECONDS = 0.5
-"""How long a look waits for more of the same: one moment often ends a check run, its workflow and a status."""
+"""How long a refresh waits for more triggers: a check run, its workflow and a status often end at the same moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class StorePendingMerge:
-    """Keep what somebody stored for a pull request, in place of what was kept; None: nothing any more.
+    """Store the pending merge of a pull request in place of the stored one; None ends it.
 
-    `said_at` (ISO 8601) is when it was said that nothing is to be kept, or when that was which has ended; empty:
-    whatever is kept ends.
+    `said_at` (ISO 8601) is when somebody cancelled the merge, or when the merge that has ended was asked for; if empty,
+    any pending merge ends.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
@@ -45,11 +45,11 @@ class StorePendingMerge:
 
     @property
     def target(self) -> str:
-        """The pull request: of two words in one comment the later stands."""
+        """The pull request: of two commands in one comment, the later one counts."""
         return f"merge-pending:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Write it down, unless something was said later. Raises `TryAgain` where that changes at this very moment."""
+        """Store it, unless a later request is stored. Raises `TryAgain` if another job changes the record meanwhile."""
         moment = self.pending.asked_at if self.pending else self.said_at
         if not await _store(context, self.number, self.pending, moment):
             return Applied(LATER, changed=False)
@@ -58,10 +58,10 @@ class StorePendingMerge:
 
 @dataclass(frozen=True, slots=True)
 class RequestRefresh:
-    """Have a pull request looked at, whether it can be merged; with a `watch`, now and whenever that commit changes.
+    """Request a refresh of a pull request; with a `watch`, now and whenever something happens to that commit.
 
-    The look after the note of it sees what happened before it was written down, and was no hint yet. `reported_at`, in
-    seconds since 1970, is when something told that it may have changed; None: look at once.
+    The refresh comes after the watch is stored, so that it sees what happened before and triggered nothing.
+    `reported_at`, in seconds since 1970, is when an event reported a possible change; None: refresh at once.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
@@ -76,7 +76,7 @@ class RequestRefresh:
         return f"merge-look:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Announce the next look that has not begun; whoever did so before has asked for the same."""
+        """Announce the next refresh that has not begun, unless another request has announced it already."""
         if self.watch:
             numbers = await watching(context.records, context.repository.id, self.watch)
             if self.number not in numbers:
@@ -90,7 +90,7 @@ class RequestRefresh:
 
 @dataclass(frozen=True, slots=True)
 class EndPendingMerge:
-    """Forget a merge that was waited for, but none that was asked for since."""
+    """End a pending merge, unless a newer one has replaced it."""
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
@@ -103,7 +103,7 @@ class EndPendingMerge:
         return f"merge-end:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Look which one is stored, then forget it."""
+        """Check which merge is stored, then end it."""
         stored = await pending_merge(context.records, context.repository.id, self.number)
         if stored is not None and not stored.is_same(self.pending):
             return Applied(WAITS.format(sha=stored.sha[:7]), changed=False)

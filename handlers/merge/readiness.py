@@ -31,7 +31,7 @@ APPROVED, CHANGES_REQUESTED, DISMISSED = "APPROVED", "CHANGES_REQUESTED", "DISMI
 OPINIONS = frozenset({APPROVED, CHANGES_REQUESTED, DISMISSED})
 
 MOST_LISTED = 10
-"""Reasons of one kind that are told; the rest are counted."""
+"""Reasons of one kind that a text lists; the rest are counted."""
 EVERYTHING = "*"
 """The pattern that every context and name matches."""
 LONGEST_NAME = 100
@@ -40,7 +40,7 @@ SETTLED_HOURS = SETTLED_SECONDS // 3600
 
 
 class BlockerKind(StrEnum):
-    """What a reason is about, in the order in which they are told."""
+    """What a reason is about, in the order in which texts list the reasons."""
 
     CLOSED = "closed"
     METHOD = "method"

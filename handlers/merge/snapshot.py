@@ -73,9 +73,10 @@ async def merge_state_of(
 async def rules_of(github: GitHub, repository: str, branch: str) -> BranchRules:
     """Return what a branch requires: by rulesets, and by classic protection as far as an App may read it.
 
-    https://docs.github.com/rest/repos/rules#get-rules-for-a-branch (Metadata: read) tells of rulesets alone;
-    https://docs.github.com/rest/branches/branches#get-a-branch (Contents: read) of the checks that classic protection
-    requires. How many approvals that wants is told to administrators only: there GitHub itself refuses the merge.
+    https://docs.github.com/rest/repos/rules#get-rules-for-a-branch (Metadata: read) has the rulesets only;
+    https://docs.github.com/rest/branches/branches#get-a-branch (Contents: read) has the checks that classic protection
+    requires. Only administrators can read how many approvals classic protection requires: GitHub itself refuses the
+    merge if some are missing.
     """
     where = {"repo": repository, "branch": branch}
     rules = BranchRules()

@@ -1,14 +1,14 @@
-"""What happens to a merge that waits, and the label `merge: label:` on what could be merged as it is.
+"""Handle pending merges, and the label `merge: label:` on pull requests that could be merged now.
 
-Events are hints and cost nothing at GitHub, unless somebody waits for the commit that they name
-(`handlers.merge.pending`). Only what can be over by itself is waited for: checks and approvals. Whatever else comes in
-the way ends the waiting with a word, as it would have been refused in the first place, and a push does: it is another
-commit, which nobody asked to merge.
+Events are triggers and send no request to GitHub, unless a merge waits for the commit that they name
+(`handlers.merge.pending`). A merge waits only for what can resolve without a change: checks and approvals. Any other
+blocker ends the pending merge with a comment, as it would have been refused in the first place. So does a push: nobody
+asked to merge the new commit.
 
-Check suites are not listened to: a suite ends when the last of its runs does, and each of those is told of.
+Check suite events are ignored: a suite ends with its last check run, and each check run has an event of its own.
 
-The label changes with what is told of the pull request itself and of the checks of a head that somebody has approved.
-That the base moved and brought conflicts is told by no event of the pull request: it is seen at the next look.
+The label follows events of the pull request itself and of the checks of an approved head. No event of the pull request
+reports that its base moved and brought conflicts: the next refresh sees that.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ NAME = "merge-when-green"
 TIMER = "merges"
 
 MERGED_BY_QUEUE = frozenset({"MERGE", "ALREADY_MERGED"})
-"""Reasons for which nobody has to hear of it: that it is closed is told by another event."""
+"""Reasons that need no comment: another event reports that the pull request is closed."""
 
-NOBODY_WAITS = "nobody waits for that commit"
-A_REFRESH, SWEPT = "a look at {numbers}", "{count} merge(s) wait"
-STILL_WAITING = "still waited for: {count} thing(s)"
-UPDATED = "the base was merged into what is waited for"
+NOBODY_WAITS = "no merge waits for that commit"
+A_REFRESH, SWEPT = "a refresh of {numbers}", "{count} merge(s) wait"
+STILL_WAITING = "the merge waits for {count} thing(s)"
+UPDATED = "the base was merged into the head, and the merge still waits"
 ENDED = "the merge of #{number} was tried"
 READY, NOT_READY = "it is ready to be merged", "it is not ready to be merged"
 
@@ -65,19 +65,19 @@ router = Router()
 
 
 class PendingMergeVerdict(StrEnum):
-    """What becomes of a merge that waits."""
+    """What to do about a pending merge."""
 
     WAIT = "wait"
     MERGE = "merge"
     END = "end"
-    """With a word."""
+    """End it with a comment."""
     FORGET = "forget"
-    """Without one: somebody merged it, or closed it."""
+    """End it without a comment: somebody merged or closed the pull request."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingMergeDecision:
-    """A verdict, and for an end the words for people."""
+    """A verdict; `why` is the text for people if the merge ends."""
 
     verdict: PendingMergeVerdict
     why: str = ""
@@ -86,7 +86,7 @@ class PendingMergeDecision:
 def decide_pending_merge(
     pending: PendingMerge, merge_state: MergeState, found: Sequence[MergeBlocker]
 ) -> PendingMergeDecision:
-    """Say what becomes of a merge that waits, by how the pull request stands and what is in the way."""
+    """Decide what to do about a pending merge, by the pull request's merge state and its blockers."""
     pull = merge_state.pull
     if not pull.is_open:
         return PendingMergeDecision(PendingMergeVerdict.FORGET)
@@ -103,11 +103,11 @@ def decide_pending_merge(
     return PendingMergeDecision(PendingMergeVerdict.END, texts.NEEDS_WORK.format(why=listed(found)))
 
 
-# Hints: statuses and check runs, which name a commit and no pull request
+# Triggers: statuses and check runs, which name a commit and no pull request
 
 
 def is_trigger(delivery: Delivery, config: RepositoryConfig) -> bool:
-    """Tell whether something may have become ready, or, where a label says that it is, may be so no more."""
+    """Say whether a pull request may have become ready to merge or, with a label, may no longer be ready."""
     payload = delivery.payload
     if config.merge is None:
         return False
@@ -118,10 +118,10 @@ def is_trigger(delivery: Delivery, config: RepositoryConfig) -> bool:
     return green or config.merge.label is not None
 
 
-@router.on("status", name=f"{NAME}-hints", feature=KEY, accepts=is_trigger)
-@router.on("check_run", "created", "completed", name=f"{NAME}-hints", feature=KEY, accepts=is_trigger)
+@router.on("status", name=f"{NAME}-triggers", feature=KEY, accepts=is_trigger)
+@router.on("check_run", "created", "completed", name=f"{NAME}-triggers", feature=KEY, accepts=is_trigger)
 async def take_trigger(context: Context) -> Plan:
-    """Ask for a look at the pull requests for which somebody waits for this commit; GitHub is asked nothing."""
+    """Request a refresh of the pull requests whose merge waits for this commit. Sends no request to GitHub."""
     payload = context.delivery.payload
     sha = payload.string("sha") if context.delivery.event == "status" else payload.string("check_run", "head_sha")
     watched = await watching(context.records, context.repository.id, sha)
@@ -140,26 +140,26 @@ async def _is_wanted(context: Context, number: int, sha: str) -> bool:
     if pending is not None and pending.sha == sha and not pending.queued:
         return True
     head = await head_of(context.records, context.repository.id, number)
-    # Where no payload has told of the head, the look that had this commit watched has seen that it is.
+    # If no payload has named the head yet, trust the refresh that stored the watch: it saw this commit as the head.
     is_head = head is None or (head.is_open and head.sha == sha)
     return is_head and _config(context).label is not None
 
 
 @router.on(TIMER_EVENT.name, TIMER, name=TIMER, feature=KEY)
 async def sweep(context: Context) -> Plan:
-    """Ask for a look at every pull request for which a merge waits, in case that an event was lost, or came too early.
+    """Request a refresh of every pull request with a pending merge, in case an event was lost or came too early.
 
-    GitHub's API may lag behind the webhook that tells of a change.
+    GitHub's API may lag behind the webhook that reports a change.
     """
     numbers = await waiting(context.records, context.repository.id)
     return Plan(tuple(RequestRefresh(number) for number in numbers), why=SWEPT.format(count=len(numbers)))
 
 
-# What is told of the pull request itself, in order with everything else about it
+# Events of the pull request itself, in order with all others of it
 
 
 def may_matter(delivery: Delivery, config: RepositoryConfig) -> bool:
-    """Tell from the payload whether what happened to a pull request can have to do with its being merged."""
+    """Say whether a pull request's event can matter to its merge, by the payload alone."""
     payload, keys = delivery.payload, config.merge
     if keys is None:
         return False
@@ -175,7 +175,7 @@ def may_matter(delivery: Delivery, config: RepositoryConfig) -> bool:
 
 
 async def merge_conclusion(context: Context, number: int, outcomes: Outcomes) -> Plan:
-    """Decide what follows from how a merge that had waited ended."""
+    """Decide what follows from the outcome of a merge that had waited."""
     merged = outcomes.of(MergePull)
     return Plan(decide_after_wait(merged) if merged is not None else (), why=ENDED.format(number=number))
 
@@ -197,7 +197,7 @@ CONCLUDE = ConcludeStage(int, merge_conclusion)
 )
 @router.on(REFRESH_EVENT.name, name=NAME, feature=KEY, accepts=may_matter, conclude=CONCLUDE)
 async def follow(context: Context) -> Plan:
-    """Say what becomes of the merge that waits and of the label; GitHub is asked only where that is not known so."""
+    """Decide about the pending merge and the label; ask GitHub only if the payload and our records are not enough."""
     payload, action, label = context.delivery.payload, context.delivery.action, _config(context).label
     if _is_ours(context):
         return NOTHING
@@ -219,14 +219,14 @@ async def follow(context: Context) -> Plan:
 
 
 async def _pushed(context: Context, number: int, pending: PendingMerge | None, *, labelled: bool) -> Plan:
-    """End the waiting; the label goes without a look, for nobody has approved the new head yet."""
+    """End the pending merge, and remove the label without a refresh: nobody has approved the new head yet."""
     effects = _label(context, number, on=False, labelled=labelled)
     head = await head_of(context.records, context.repository.id, number)
     if pending is None or head is None or head.sha == pending.sha:
-        # Nobody waits for another head; or this tells late of a push before the one that is waited for.
+        # No merge waits, or this is a late event of a push before the commit that is to be merged.
         return Plan(effects, why=NOBODY_WAITS)
     if await _is_our_update(context, pending, head.sha):
-        # It holds what was asked to be merged and the base, and nothing that anybody has written since.
+        # It contains the commit that is to be merged and the base, and no other changes.
         carried = replace(pending, sha=head.sha, refused=False)
         return Plan((*effects, StorePendingMerge(number, carried), RequestRefresh(number, watch=head.sha)), why=UPDATED)
     return Plan(
@@ -236,7 +236,7 @@ async def _pushed(context: Context, number: int, pending: PendingMerge | None, *
 
 
 async def _is_our_update(context: Context, pending: PendingMerge, new: str) -> bool:
-    """Say whether the push that this tells of is `update`, made by us on top of the commit that is waited for."""
+    """Say whether this push is our own `update`, on top of the commit that is to be merged."""
     payload = context.delivery.payload
     if person_or_ghost(payload, "sender").id != context.me.user_id or payload.text("before") != pending.sha:
         return False
@@ -246,7 +246,7 @@ async def _is_our_update(context: Context, pending: PendingMerge, new: str) -> b
 
 
 def _left_queue(payload: Payload, number: int, pending: PendingMerge | None) -> Plan:
-    """Say why what we had put into the merge queue is there no more; of what others put there GitHub tells them."""
+    """Say why a pull request that we added to the merge queue left it; GitHub itself notifies others who add one."""
     reason = payload.text("reason")
     if pending is None or not pending.queued or reason in MERGED_BY_QUEUE:
         return NOTHING
@@ -257,7 +257,7 @@ def _left_queue(payload: Payload, number: int, pending: PendingMerge | None) -> 
 
 
 async def _refresh(context: Context, number: int, pending: PendingMerge | None) -> Plan:
-    """Look at everything, once for label and merge. Raises `TryAgain` while GitHub finds out about conflicts."""
+    """Read the merge state once, for label and merge. Raises `TryAgain` while GitHub computes conflicts."""
     config = _config(context)
     ours = Ours.of(context.me, context.config)
     merge_state = await merge_state_of(context.github, context.repository.full_name, number, ours, config.required)
@@ -293,7 +293,7 @@ def _label(context: Context, number: int, *, on: bool, labelled: bool) -> tuple[
 
 
 async def _watch(context: Context, merge_state: MergeState, found: Sequence[MergeBlocker]) -> list[Effect]:
-    """Have the checks of a head be watched once nothing but them is in the way of the label, or may come in its way."""
+    """Watch the checks of a head once only checks block the label, or can block it later."""
     sha, number = merge_state.pull.head_sha, merge_state.pull.number
     if any(reason.kind is not BlockerKind.CHECK for reason in found):
         return []
@@ -310,7 +310,7 @@ def _labels(payload: Payload) -> set[str]:
 
 
 def _is_ours(context: Context) -> bool:
-    """Say whether this tells of a label that we have put on or taken off ourselves."""
+    """Say whether this event is about a label that we added or removed ourselves."""
     labels = context.delivery.action in ("labeled", "unlabeled")
     return labels and person_or_ghost(context.delivery.payload, "sender").id == context.me.user_id
 

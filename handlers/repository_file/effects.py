@@ -1,4 +1,4 @@
-"""What is kept of a repository's own settings, of which the last good ones stay in force."""
+"""Store a repository's own settings; the last good ones stay in force."""
 
 from __future__ import annotations
 

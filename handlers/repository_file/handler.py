@@ -136,7 +136,7 @@ def pushed_at(payload: Payload) -> int:
 
 
 async def _found(context: Context, sha: str, stored_file: StoredFile) -> Found | None:
-    """Return the file at a commit; that it is gone is believed of a commit alone that GitHub shows."""
+    """Return the file at a commit. A missing file counts as removed only if GitHub already shows the commit."""
     repository = context.repository.full_name
     found = await found_at(context.github, repository, PATH, sha)
     if found is None and stored_file.seen and not await knows_commit(context.github, repository, sha):

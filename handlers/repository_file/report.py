@@ -1,4 +1,4 @@
-"""What is told of a repository's own settings, on the commit that changes them: their faults, or what they change."""
+"""The check run about a repository's own settings, on the commit that changes them: their faults, or their effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find out what is on the default branches of repositories where no webhook has told of it."""
+"""Read the settings file on the default branches of repositories, in case a webhook was lost."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 HALF_HOURLY = "11,41 * * * *"
-"""When it is seen to whose file has to be looked at."""
+"""When to check which repositories' files must be read."""
 PAUSE = 6 * 3600.0
-"""Seconds between two looks at a file: what is missed is missed for so long at most. A start is no reason for another:
-a push that nobody heard of while the bot was down is delivered again (`bot.app.redelivery`)."""
+"""Seconds between two reads of a file: a change whose webhook was lost takes effect within this time. The start of the
+bot needs no read: webhooks from its downtime are redelivered (`bot.app.redelivery`)."""
 NOT_SCANNED = "whether a repository's own settings have changed could not be seen"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)

@@ -1,4 +1,4 @@
-"""Reminders of reviews that are waited for: a new comment each, for nobody is told of one that is edited."""
+"""Reminders of pending reviews, each a new comment: GitHub notifies nobody of an edited one."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ What bots do, ourselves included, is no activity. Whoever was asked for a review
 comment, which is what notifies; where those are teams alone, the teams. A pull request that has no reviewer is left
 alone, for there is nobody to be reminded, and so are drafts and locked conversations.
 
-On purpose unlike what TVM had: every page is looked at, the ones that have waited longest come first, there is a
-limit, people are told apart by their ids, deleted accounts are nobody, and a run that fails shows (`nightjar timer
-list`) instead of ending in `|| echo failed`.
+This differs from TVM's script on purpose. It reads every page, starts with the pull requests that have waited longest,
+and stops at a limit. It compares people by id and ignores deleted accounts. A run that fails is reported (`nightjar
+timer list`) instead of ending in `|| echo failed`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""People who follow a topic, mentioned once; and the list of who follows what, kept."""
+"""Mention the subscribers of a topic once, and store the list of subscribers."""
 
 from __future__ import annotations
 

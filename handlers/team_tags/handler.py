@@ -1,8 +1,9 @@
-"""Whoever follows a topic is mentioned where a title's `[tag]` or a label names it, once.
+"""Mention the subscribers of a topic once, if a title's `[tag]` or a label names the topic.
 
-The predecessor wrote into the author's own text (TVM #12637), lost a name there (`cc @a, @c` and then b), told some of
-an empty `[]` (TVM #11454), read the first hundred comments of its list and failed on an empty text. Here people are
-mentioned in the sticky comment, on issues too; drafts wait (TVM #12824); and the list is read when it changes.
+The predecessor wrote into the author's own text (TVM #12637), lost a name there (`cc @a, @c` and then b), mentioned
+people for an empty `[]` (TVM #11454), read only the first hundred comments of its list, and failed on an empty text.
+This feature mentions people in the sticky comment, on issues too, waits while a pull request is a draft (TVM #12824),
+and reads the list when it changes.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 NAME, LIST_NAME = "team-tags", "team-list"
 KEY = "teams"
 READ_AGAIN_SECONDS = 24 * 3600.0
-"""After which a list is read again although no event has told of a change: webhooks get lost."""
+"""Seconds after which a list is read again although no event has reported a change: webhooks get lost."""
 
 
 log = structlog.get_logger(__name__)

@@ -61,7 +61,7 @@ async def test_a_trouble_from_beginning_to_end(world: World) -> None:
     assert await applied_text(world, broken("gpu", 1)) == "opened an issue"
     (issue,) = issues(world)
     assert (issue.title, *seen(issue)) == (TITLE, "These fail: gpu.", [], "open")
-    assert await applied_text(world, broken("gpu, cpu", 2)) == f"the issue #{issue.number} says so now"
+    assert await applied_text(world, broken("gpu, cpu", 2)) == f"updated the issue #{issue.number}"
     assert seen(issue) == ("These fail: gpu, cpu.", ["gpu, cpu fails"], "open")
     assert await applied_text(world, well(3)) == f"closed the issue #{issue.number}"
     assert seen(issue) == ("These fail: gpu, cpu.", ["gpu, cpu fails", "All is well"], "closed")
@@ -74,7 +74,7 @@ async def test_where_lists_know_no_apps_the_recorded_number_is_what_closes_the_i
     world.github.finds_apps_as_creators = False
     await applied_text(world, broken("gpu", 1))
     (issue,) = issues(world)
-    assert await applied_text(world, broken("gpu, cpu", 2)) == f"the issue #{issue.number} says so now"
+    assert await applied_text(world, broken("gpu, cpu", 2)) == f"updated the issue #{issue.number}"
     world.github.faults.add("PATCH", ISSUE, status=403, message="No")
     with pytest.raises(BadRequest):
         await applied_text(world, well(3))
@@ -95,7 +95,7 @@ async def test_a_recorded_issue_that_was_deleted_is_missed_by_nobody(world: Worl
     await applied_text(world, broken("gpu", 1))
     (issue,) = issues(world)
     del world.repository.issues[issue.number]
-    assert await applied_text(world, well(2)) == "there was no issue to be closed"
+    assert await applied_text(world, well(2)) == "there is no open issue to close"
     assert await applied_text(world, broken("gpu", 3)) == "opened an issue"
 
 
@@ -104,7 +104,7 @@ async def test_what_was_told_is_not_told_again_nor_undone_by_an_old_effect(world
     for effect in effects:
         await applied_text(world, effect)
     written = len(world.github.requests.writes)
-    assert [await applied_text(world, effect) for effect in effects] == ["told in an issue already"] * 3
+    assert [await applied_text(world, effect) for effect in effects] == ["an issue has already reported this"] * 3
     assert len(world.github.requests.writes) == written
 
 
@@ -140,9 +140,9 @@ async def test_news_of_an_issue_that_a_person_closed_is_not_told_in_it(world: Wo
     await applied_text(world, broken("gpu", 1))
     (issue,) = issues(world)
     issue.close("octocat")
-    left = f"somebody closed the issue #{issue.number}, so it was left alone"
+    left = f"somebody closed the issue #{issue.number}, so the bot left it alone"
     assert await applied_text(world, broken("cpu", 2)) == left
-    assert await applied_text(world, well(3)) == "there was no issue to be closed"
+    assert await applied_text(world, well(3)) == "there is no open issue to close"
     assert seen(issue) == ("These fail: gpu.", [], "closed")
     assert await applied_text(world, broken("gpu", 4)) == "opened an issue"
     assert seen(issues(world)[-1]) == ("These fail: gpu.", [], "open")
@@ -155,7 +155,7 @@ async def test_what_begins_once_a_person_closed_the_issue_has_another_one(world:
     begins = replace(broken("gpu, cpu", 2), begins=True)
     assert await applied_text(world, begins) == "opened an issue"
     await world.records.remove(NEWS_STATE.of(world.repository.id, "issue", "alarm:2"))  # killed before it was noted
-    assert (await applied_text(world, begins)).endswith("says so already")
+    assert (await applied_text(world, begins)).endswith("is up to date")
     assert await applied_text(world, well(3)) == f"closed the issue #{issues(world)[-1].number}"
     assert [seen(issue) for issue in issues(world)] == [
         ("These fail: gpu.", [], "closed"),
@@ -164,7 +164,7 @@ async def test_what_begins_once_a_person_closed_the_issue_has_another_one(world:
 
 
 async def test_good_news_without_an_issue_is_told_nowhere(world: World) -> None:
-    assert await applied_text(world, well(1)) == "there was no issue to be closed"
+    assert await applied_text(world, well(1)) == "there is no open issue to close"
     assert issues(world) == []
 
 
@@ -197,7 +197,7 @@ async def test_an_issue_without_news_is_kept_as_it_is_told(world: World) -> None
     assert issue.body == "<!-- nightjar:issue:nightly:nightly -->\nWhy"
     assert (
         await applied_text(world, EnsureIssue("nightly:nightly", "Stuck", "Why"))
-        == f"the issue #{issue.number} says so already"
+        == f"the issue #{issue.number} is up to date"
     )
     assert await applied_text(world, EnsureIssue("nightly:nightly")) == f"closed the issue #{issue.number}"
     assert seen(issue) == ("Why", [], "closed")
@@ -209,15 +209,15 @@ async def test_what_is_older_than_what_was_told_last_is_left_undone(world: World
         replace(effect, as_of=at)
         for effect, at in ((broken("gpu", 1), 60.0), (broken("cpu", 2), 120.0), (well(3), 180.0))
     )
-    left = "something newer was told in the issue of alarm:main already"
-    assert await applied_text(world, over) == "there was no issue to be closed"
+    left = "the issue of alarm:main already has newer content"
+    assert await applied_text(world, over) == "there is no open issue to close"
     assert await applied_text(world, began) == left
     assert issues(world) == []
     assert await applied_text(world, replace(worse, as_of=180.0)) == "opened an issue"
     (issue,) = issues(world)
     assert await applied_text(world, began) == left
     assert seen(issue) == ("These fail: cpu.", [], "open")
-    assert await applied_text(world, replace(began, as_of=0.0)) == f"the issue #{issue.number} says so now"
+    assert await applied_text(world, replace(began, as_of=0.0)) == f"updated the issue #{issue.number}"
 
 
 async def test_news_takes_few_requests(world: World) -> None:

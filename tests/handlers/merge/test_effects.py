@@ -185,11 +185,11 @@ async def test_a_worker_that_was_frozen_brings_back_no_merge_that_was_called_off
     )
     assert await applied(world, store) == f"the merge of {pull.head_sha[:7]} waits"
     assert await applied(world, cancel) == "no merge waits"
-    assert await applied(world, store) == "what was said later stands"
+    assert await applied(world, store) == "a later request replaced this one"
     assert await waiting(world.records, world.repository.id) == []
     again = StorePendingMerge(pull.number, pending(pull, asked_at="2026-11-20T05:00:02Z"))
     assert await applied(world, again) == f"the merge of {pull.head_sha[:7]} waits"
-    assert await applied(world, cancel) == "what was said later stands"
+    assert await applied(world, cancel) == "a later request replaced this one"
     assert await waiting(world.records, world.repository.id) == [pull.number]
 
 
