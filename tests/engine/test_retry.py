@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from itertools import pairwise
 
@@ -117,10 +118,28 @@ def test_a_fault_after_many_passing_troubles_still_has_its_own_tries() -> None:
 
 @pytest.mark.parametrize(
     ("attempts", "tries", "lost"),
-    [(0, Tries(), 0), (3, Tries(), 3), (5, Tries(1, 2, 1), 1), (9, Tries(1, 2, 1, away=4), 1)],
+    [
+        (0, Tries(), 0),
+        (3, Tries(), 3),
+        (5, Tries(1, 2, 1), 1),
+        (9, Tries(1, 2, 1, away=4), 1),
+        (9, Tries(1, 2, 1, stopped=3, away=1), 1),
+        (2, Tries(stopped=3), 0),
+    ],
 )
 def test_a_try_that_left_no_word_was_lost_with_its_worker(attempts: int, tries: Tries, lost: int) -> None:
     assert tries.lost(attempts) == lost
+
+
+def test_tries_that_their_process_outlived_were_not_lost_and_end_a_row_of_those_alone() -> None:
+    tries = Tries(backed_off=2, stopped=1, alone=2)
+    assert tries.after_outlived(0) == tries
+    assert tries.after_outlived(1) == Tries(backed_off=2, stopped=2, alone=0)
+    assert tries.after_outlived(3) == Tries(backed_off=2, stopped=4, alone=0)
+
+
+def test_the_cause_of_crashes_is_told_how_often_it_was() -> None:
+    assert "3 times in a row" in str(LostTooOften(3))
 
 
 def test_counts_of_tries_are_read_as_they_were_written() -> None:
@@ -197,15 +216,24 @@ def test_what_was_away_for_long_is_asked_less_and_less_often() -> None:
 JOB = Job(id=1, queue="default", lock=None, queueing_lock=None, task_name="effect", attempts=2)
 
 
+@pytest.mark.one_clock
 def test_the_queue_is_told_when_and_how_urgent() -> None:
-    decision = EngineRetry().get_retry_decision(exception=Again(5, 6), job=JOB)
+    began = datetime.now(UTC)
+    decision = EngineRetry().get_retry_decision(exception=Again(50, 6), job=JOB)
     assert decision is not None
     assert decision.priority == 6
     assert decision.retry_at is not None
+    assert decision.retry_at.tzinfo is UTC
+    assert timedelta(0) <= decision.retry_at - began - timedelta(seconds=50) < timedelta(seconds=50)
 
 
 def test_only_what_was_settled_as_failed_ends_a_job() -> None:
     strategy = EngineRetry()
     assert strategy.get_retry_decision(exception=Failed(), job=JOB) is None
-    for unsettled in (ConnectorException("away while failing"), asyncio.CancelledError(), RuntimeError("unforeseen")):
-        assert strategy.get_retry_decision(exception=unsettled, job=JOB) is not None
+    for unforeseen in (ConnectorException("away while failing"), RuntimeError("unforeseen")):
+        decision = strategy.get_retry_decision(exception=unforeseen, job=JOB)
+        assert decision is not None
+        assert decision.retry_at is not None
+    decision = strategy.get_retry_decision(exception=asyncio.CancelledError(), job=JOB)
+    assert decision is not None
+    assert decision.retry_at is None, "the next worker takes it up at once"

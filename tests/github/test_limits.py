@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
@@ -327,6 +328,8 @@ def test_what_processes_share_is_the_pace_of_the_rank() -> None:
     assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS)) == Pace(250, 250, 250, 0.0)
     ledger.learn(spare(4000), now=0.0)
     assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS)) == Pace(250, 250, 250, 0.0)
+    ledger.learn(replace(spare(14_000, reset=2000), limit=15_000), now=0.0)
+    assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS)) == Pace(750, 750, 750, 0.0)
     nothing = Ledger(Allowance(anonymous_share=0.0))
     assert nothing.shared_pace(Demand(rank=Rank.ANONYMOUS)) == Pace(1, 1, 1, 0.0)
 

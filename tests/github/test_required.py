@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.github.required import SETTLED_SECONDS, Seen, Signal, State, blockers, stands_for
+from bot.github.required import SETTLED_SECONDS, Expected, Seen, Signal, State, blockers, stands_for
 
 GREEN, RED, PENDING, MISSING = State.GREEN, State.RED, State.PENDING, State.MISSING
 
@@ -86,4 +86,4 @@ def test_a_pattern_stands_for_nothing_else_and_not_for_what_the_bot_reports() ->
     """What it does not match says nothing about whether it is settled either."""
     signals = (Signal("cpu/pr-head", GREEN, at=OLD), Signal("docs", RED), Signal("bot/pr-head", RED, ours=True))
     found = stands_for("*/pr-head", [Seen("0", signals), Seen("1", (Signal("gpu/pr-head", GREEN),))], NOW)
-    assert [one.names for one in found] == [("cpu/pr-head",)]
+    assert found == [Expected("*/pr-head", ("cpu/pr-head",), "0")]

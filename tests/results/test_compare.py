@@ -2,8 +2,18 @@ from itertools import product
 
 import pytest
 
-from bot.results.compare.diff import MASS_TESTS, ONE_CAUSE_TESTS, Comparison, Counts, SeriesRun, compare, confirmed
-from bot.results.compare.texts import ALL_SKIPPED, CRASHED, MASS_COLLECTION, NO_TESTS, ONE_CAUSE, ONLY_CRASHES
+from bot.results.compare.diff import (
+    MASS_TESTS,
+    ONE_CAUSE_TESTS,
+    Comparison,
+    Counts,
+    SeriesRun,
+    absent,
+    compare,
+    confirmed,
+    untested,
+)
+from bot.results.compare.texts import ALL_SKIPPED, CRASHED, MASS_COLLECTION, NO_TESTS, ONE_CAUSE, ONLY_CRASHES, UNTESTED
 from bot.results.model import Seen, Status, Trouble
 
 A, B = "tests/test_a.py", "tests/test_b.py"
@@ -166,7 +176,7 @@ def test_nobody_knows_of_the_tests_in_a_file_in_which_the_process_died() -> None
     assert comparison.new_failures == (TEST,)
 
 
-@pytest.mark.parametrize("exit_status", [-9, 2, 3, 4, 124, 137, 139, 0xC0000005])
+@pytest.mark.parametrize("exit_status", [-9, -1, 2, 3, 4, 124, 125, 137, 139, 0xC0000005])
 def test_nobody_knows_of_tests_that_are_missing_in_a_run_that_was_ended(exit_status: int) -> None:
     comparison = compared_runs(run(OTHER), run(TEST, OTHER), exit_status)
     assert classes(TEST, comparison) == {"precluded"}
@@ -177,9 +187,27 @@ def test_in_a_run_that_came_to_its_end_they_are_gone(exit_status: int | None) ->
     assert classes(TEST, compared_runs(run(OTHER), run(TEST, OTHER), exit_status)) == {"removed"}
 
 
+def test_a_run_that_skipped_whole_files_came_to_its_end() -> None:
+    skipped = run(A, status="skipped")
+    assert classes(OTHER, compared_runs(skipped, skipped | run(f"{B}::test_y"), 0)) == set()
+    assert classes(f"{B}::test_y", compared_runs(skipped, run(f"{B}::test_y"), 0)) == {"removed"}
+
+
 def test_an_internal_error_of_the_runner_ends_the_run_and_is_fixed_when_it_does_not_come_again() -> None:
     assert classes(TEST, compared_runs(run(OTHER) | INTERNAL, run(TEST, OTHER))) == {"precluded"}
     assert classes("pytest::internal", compared_runs(run(OTHER), run(OTHER) | INTERNAL)) == {"fixed"}
+
+
+def test_of_tests_that_failed_and_are_missing_files_that_run_again_and_removed_tests_are_told_apart() -> None:
+    failed = [A, OTHER, f"{B}::test_y", "tests/test_c.py"]
+    assert absent(run(TEST), failed, exit_status=1) == ({A}, {OTHER, f"{B}::test_y", "tests/test_c.py"})
+    assert absent(run(TEST) | unread(B), failed, exit_status=1) == ({A}, {OTHER, "tests/test_c.py"})
+    assert absent(run(TEST), failed, exit_status=2) == ({A}, set())
+
+
+def test_a_run_of_which_everything_was_skipped_tested_nothing() -> None:
+    assert untested(run(TEST, OTHER, status="skipped")) == UNTESTED.format(skipped=2)
+    assert untested(run(TEST, status="skipped") | run(OTHER)) == ""
 
 
 # Renames

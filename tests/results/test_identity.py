@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.results.ingest.identity import Resolver, is_shortened
+from bot.results.ingest.paths import MAX_PARTS
 from bot.results.limits import MAX_NAME
 from bot.results.model import Case, Status, Trouble
 
@@ -102,6 +103,24 @@ def test_all_formats_agree_on_a_test(files: tuple[str, ...] | None) -> None:
 def test_a_prefix_of_the_classname_does_not_hide_the_classes_behind_the_path() -> None:
     found = case("test_x", "cython.tests.python.te.test_new.TestTag", path="tests/python/te/test_new.py")
     assert resolved(found, None) == ("tests/python/te/test_new.py::TestTag::test_x", "")
+
+
+@pytest.mark.parametrize(
+    ("classname", "classes"),
+    [("te.test_new.TestTag.test_new", "TestTag::test_new"), ("test_new.te.test_new.TestTag", "TestTag")],
+)
+def test_where_a_classname_names_the_module_twice_the_place_that_fits_the_path_best_counts(
+    classname: str, classes: str
+) -> None:
+    found = case("test_x", classname, path="te/test_new.py")
+    assert resolved(found, None) == (f"te/test_new.py::{classes}::test_x", "")
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_classname_of_too_many_parts_is_not_taken_apart(more: int) -> None:
+    classname = "a." * (MAX_PARTS - 1 + more) + "test_new"
+    test, _ = resolved(case("test_x", classname, path="te/test_new.py"), None)
+    assert test == (f"{classname}::test_x" if more > 0 else "te/test_new.py::test_x")
 
 
 def test_a_test_that_was_inherited_belongs_to_the_file_it_was_collected_from_and_its_line_to_the_other() -> None:
