@@ -87,4 +87,7 @@ def test_the_modules_that_use_them_are_known() -> None:
     assert {module for module, _ in read()} == {
         "handlers/docker_update/images.py",
         "bot/results/formats/json_stream.py",
+        "bot/results/formats/utf_8.py",
+        "bot/results/formats/xml.py",
+        "bot/results/formats/xml_text.py",
     }

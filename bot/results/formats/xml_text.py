@@ -34,7 +34,7 @@ _CONTROL_REFERENCE = re.compile(  # noqa: TID251
 )
 _LONG_REFERENCE = re.compile(rb"&#(?:0{0,6}([1-9][0-9]{4,6})|x0{0,6}([1-9a-fA-F][0-9a-fA-F]{3,5}));")  # noqa: TID251
 """A reference to a character that XML forbids, or perhaps to one: of few digits, so that no search goes far."""
-_FIRST_TAG = re.compile(rb"^[ \t]*(?=<(?:\?xml|testsuites?)[\s/>])", re.MULTILINE)  # noqa: TID251
+_FIRST_TAG = re.compile(rb"^[ \t]*+(?=<(?:\?xml|testsuites?)[\s/>])", re.MULTILINE)  # noqa: TID251
 _DECLARED = re.compile(rb"<\?xml\s[^<>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9._-]{1,40})[\"']")  # noqa: TID251
 
 
