@@ -170,7 +170,9 @@ def _compared(
     most_steps: int,
 ) -> Comparison:
     precluded, skipped, returned, removed = _unseen(now, baseline, exit_status)
-    found = search_renames(removed, now.keys() - baseline.keys(), most_steps=most_steps)
+    missing = {test: baseline[test].status for test in removed}
+    added = {test: seen.status for test, seen in now.items() if test not in baseline}
+    found = search_renames(missing, added, most_steps=most_steps)
     renamed = found or {}
     before = {renamed.get(test, test): seen.status for test, seen in baseline.items()}
     new_failures = _sorted(test for test in result.failing if before.get(test) not in BAD)

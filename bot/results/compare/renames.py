@@ -9,6 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice
 
+from bot.results.compare.restructured import SMALL_CLASS, Ended, common_end, search_restructured
+from bot.results.compare.steps import StepBudget, TooManyStepsError
+
 RENAMED_TOGETHER = 10
 """So many tests must have been renamed by one rule, or it may be chance."""
 RENAMED_SHARE = 0.8
@@ -29,46 +32,43 @@ MAX_STEPS = 40_000_000
 Location = tuple[str, ...]
 
 
-class _GaveUpError(Exception):
-    """The search takes more steps than it may."""
-
-
-class _Steps:
-    def __init__(self, most: int) -> None:
-        self._left = most
-
-    def take(self, count: int) -> None:
-        self._left -= count
-        if self._left < 0:
-            raise _GaveUpError
-
-
 def search_renames(removed: Iterable[str], new: Iterable[str], *, most_steps: int = MAX_STEPS) -> dict[str, str] | None:
     """Pair tests that vanished with those that appeared, where one rule renamed many at once: old ID to new ID.
 
-    Two kinds of rule are known. A move: the beginning of the location (folders, file, classes) is another, and the rest
-    and the test's own name are the same. A rewording: the location is the same, and one word of the name or of its
-    parameters was replaced, added or removed; a number for a number is another value, not another name. A rule counts
-    if it pairs RENAMED_TOGETHER tests and RENAMED_SHARE of what it could concern, and a pair counts if no other rule
-    has another partner for one of the two.
+    Either side may be a mapping that tells how each test ended. Three kinds of rule are known. A move: the beginning of
+    the location (folders, file, classes) is another, and the rest and the test's own name are the same. Another
+    structure (`restructured.py`): parts of names were left out, added or reordered. A rewording: the location is the
+    same, and one word of the name or of its parameters was replaced, added or removed; a number for a number is another
+    value, not another name. A move or rewording counts if it pairs RENAMED_TOGETHER tests and RENAMED_SHARE of what it
+    could concern, and a pair counts if no other rule has another partner for one of the two.
 
     Returns None where the search takes more than `most_steps`.
     """
-    removed, new = set(removed), set(new)
-    if min(len(removed - new), len(new - removed)) < RENAMED_TOGETHER:
+    old, fresh = ended_of(removed), ended_of(new)
+    both = old.keys() & fresh.keys()
+    old, fresh = ({test: side[test] for test in sorted(side.keys() - both)} for side in (old, fresh))
+    if min(len(old), len(fresh)) < SMALL_CLASS:
         return {}
-    old = {test: split for test in sorted(removed - new) if (split := _split(test))}
-    fresh = {test: split for test in sorted(new - removed) if (split := _split(test))}
-    steps = _Steps(most_steps)
+    steps = StepBudget(most_steps)
     try:
-        moved = _moved(old, fresh, steps)
-        taken = set(moved.values())
-        old = {test: split for test, split in old.items() if test not in moved}
-        fresh = {test: split for test, split in fresh.items() if test not in taken}
-        found = {**moved, **_reworded(old, fresh, steps)}
-    except _GaveUpError:
+        found: dict[str, str] = {}
+        for search in (_moved, search_restructured, _reworded):
+            found |= search(old, fresh, len(found), steps)
+            known = set(found.values())
+            old = {test: ended for test, ended in old.items() if test not in found}
+            fresh = {test: ended for test, ended in fresh.items() if test not in known}
+    except TooManyStepsError:
         return None
     return dict(sorted(found.items()))
+
+
+def ended_of(tests: Iterable[str]) -> Ended:
+    """Return how tests ended, as far as a mapping tells it."""
+    return tests if isinstance(tests, Mapping) else dict.fromkeys(tests)
+
+
+def _located(tests: Iterable[str]) -> Tests:
+    return {test: split for test in tests if (split := _split(test))}
 
 
 def _split(test: str) -> tuple[Location, str] | None:
@@ -92,7 +92,10 @@ def _split(test: str) -> tuple[Location, str] | None:
 Tests = Mapping[str, tuple[Location, str]]
 
 
-def _moved(old: Tests, fresh: Tests, steps: _Steps) -> dict[str, str]:
+def _moved(removed: Ended, new: Ended, _explained: int, steps: StepBudget) -> dict[str, str]:
+    old, fresh = _located(removed), _located(new)
+    if min(len(old), len(fresh)) < RENAMED_TOGETHER:
+        return {}
     rules = [move for move, votes in _moves(old, fresh, steps).items() if votes >= RENAMED_TOGETHER]
     below = _below(old, {before for before, _ in rules}, steps)
     room = {after: len(tests) for after, tests in _below(fresh, {after for _, after in rules}, steps).items()}
@@ -114,7 +117,7 @@ def _moved(old: Tests, fresh: Tests, steps: _Steps) -> dict[str, str]:
     return _one_to_one(pairs)
 
 
-def _below(tests: Tests, places: set[Location], steps: _Steps) -> dict[Location, list[str]]:
+def _below(tests: Tests, places: set[Location], steps: StepBudget) -> dict[Location, list[str]]:
     """Return the tests whose location begins with each of some places."""
     below: dict[Location, list[str]] = defaultdict(list)
     lengths = sorted({len(place) for place in places})
@@ -128,7 +131,7 @@ def _below(tests: Tests, places: set[Location], steps: _Steps) -> dict[Location,
     return below
 
 
-def _moves(old: Tests, fresh: Tests, steps: _Steps) -> Counter[tuple[Location, Location]]:
+def _moves(old: Tests, fresh: Tests, steps: StepBudget) -> Counter[tuple[Location, Location]]:
     """Count the moves that tests tell of which can be recognised by their name and, at need, what stands before it."""
     moves: Counter[tuple[Location, Location]] = Counter()
     left, right = dict(old), dict(fresh)
@@ -139,7 +142,7 @@ def _moves(old: Tests, fresh: Tests, steps: _Steps) -> Counter[tuple[Location, L
             before, after = left.pop(known[key])[0], right.pop(others[key])[0]
             steps.take(len(before) + len(after))
             moves[before, after] += 1
-            if common := _common_end(before, after):
+            if common := common_end(before, after):
                 moves[before[:-common], after[:-common]] += 1
     return moves
 
@@ -153,16 +156,8 @@ def _alone(tests: Tests, context: int) -> dict[tuple[Location, str], str]:
     return {key: test for key, test in found.items() if test}
 
 
-def _common_end(left: Location, right: Location) -> int:
-    count = 0
-    for one, other in zip(reversed(left), reversed(right), strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
-
-
-def _reworded(old: Tests, fresh: Tests, steps: _Steps) -> dict[str, str]:
+def _reworded(removed: Ended, new: Ended, _explained: int, steps: StepBudget) -> dict[str, str]:
+    old, fresh = _located(removed), _located(new)
     if not RENAMED_TOGETHER <= min(len(old), len(fresh)) <= max(len(old), len(fresh)) <= MAX_REWORDED:
         return {}
     paired: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
@@ -185,7 +180,7 @@ def _reworded(old: Tests, fresh: Tests, steps: _Steps) -> dict[str, str]:
     return _one_to_one(pairs)
 
 
-def _without_a_word(tests: Tests, steps: _Steps) -> dict[int, tuple[str, str] | None]:
+def _without_a_word(tests: Tests, steps: StepBudget) -> dict[int, tuple[str, str] | None]:
     """Return a test and a word of it by what its name is without: blanked, taken out, and no word at all.
 
     The keys are hashes, for the names themselves would take a thousand times what came in. None: several have it.

@@ -14,15 +14,19 @@ import structlog
 from bot.core.errors import TryAgain
 from bot.core.untrusted.limits import OverLimit
 from bot.results.compare import texts
-from bot.results.compare.renames import MAX_STEPS, search_renames
+from bot.results.compare.renames import MAX_STEPS, ended_of, search_renames
 from bot.results.compare.texts import SEARCH_SKIPPED, SEARCH_TOO_LONG
+from bot.results.model import Status
 
 if TYPE_CHECKING:
     from bot.core.untrusted.pool import Pool
     from bot.core.untrusted.queue import Owner
 
 Renames = Callable[[Iterable[str], Iterable[str]], Mapping[str, str]]
-"""Finds which of the tests that are gone have come back under which name (`renames`)."""
+"""Finds which of the removed tests have come back under which name (`renames`).
+
+Mappings also tell how each test ended.
+"""
 
 FEW, FEW_CHARACTERS = 100, 10_000
 """Tests, and characters of their names, that are searched at once: that takes a millisecond or two."""
@@ -30,21 +34,21 @@ MOST_SEARCHES = 20
 """Searches for one run; it has at most three for each of the suites that it had before and has now."""
 
 Written = TypeVar("Written")
-_Lists = tuple[tuple[str, ...], tuple[str, ...]]
+_List = tuple[tuple[str, Status | None], ...]
+_Lists = tuple[_List, _List]
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def renames(removed: Iterable[str], new: Iterable[str], *, most_steps: int = MAX_STEPS) -> dict[str, str]:
     """Return what `search_renames` finds; nothing, and a line of the log, where it gives up."""
-    removed, new = set(removed), set(new)
     found = search_renames(removed, new, most_steps=most_steps)
     if found is None:
         log.warning(
             SEARCH_SKIPPED,
             reason=SEARCH_TOO_LONG.format(most=most_steps),
-            removed=len(removed - new),
-            added=len(new - removed),
+            removed=len(set(removed) - set(new)),
+            added=len(set(new) - set(removed)),
         )
     return found or {}
 
@@ -60,8 +64,8 @@ class SearchNeeded(Exception):
 class Answers:
     """What the searches for one run have found; lists that are short are searched at once, with `few`.
 
-    An answer depends on the two lists of names alone, so it is right whatever others have stored meanwhile; where that
-    changes the question, it is asked again.
+    An answer depends on the two lists of names alone, and on how their tests ended. So it is right whatever others
+    have stored meanwhile; where that changes the question, it is asked again.
     """
 
     def __init__(self, few: Renames) -> None:
@@ -70,9 +74,10 @@ class Answers:
 
     def __call__(self, removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
         """Return what is known. Raises `SearchNeeded` where that is nothing."""
-        lists = tuple(removed), tuple(new)
-        if all(lists) and _are_few([*lists[0], *lists[1]]):
-            return self._few(*lists)
+        ended = ended_of(removed), ended_of(new)
+        if all(ended) and _are_few([*ended[0], *ended[1]]):
+            return self._few(*ended)
+        lists = tuple(ended[0].items()), tuple(ended[1].items())
         if lists not in self._known:
             raise SearchNeeded(lists)
         return self._known[lists]
@@ -97,7 +102,7 @@ def written(write: Callable[[Renames], Written], search: Renames) -> Written:
         try:
             return write(answers)
         except SearchNeeded as needed:
-            answers.add(needed.lists, search(*needed.lists))
+            answers.add(needed.lists, search(*map(dict, needed.lists)))
     raise TryAgain(texts.STILL_CHANGING)
 
 
@@ -118,7 +123,7 @@ async def written_apart(write: Callable[[Renames], Written], pool: Pool, owner: 
 async def _searched(pool: Pool, owner: Owner, lists: _Lists) -> Mapping[str, str]:
     why = SEARCH_TOO_LONG.format(most=MAX_STEPS)
     try:
-        found = await pool.run(owner, pool.limits.renames, search_renames, *lists)
+        found = await pool.run(owner, pool.limits.renames, search_renames, *map(dict, lists))
     except OverLimit as error:
         found, why = None, str(error)
     if found is None:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from bot.results.compare.searching import Renames
 from bot.results.store import names, runs, schema
-from bot.results.store.columns import ABSENT, at, differences
+from bot.results.store.columns import ABSENT, at, differences, status_of
 from bot.results.store.names import Suite
 
 
@@ -156,5 +156,9 @@ def _renamed(
     name_of = names.every(connection, series.suite)
     place_of = {name_of[ordinal]: ordinal for ordinal in (*removed, *new)}
     # Sorted, so that the numbers that names have here decide nothing.
-    pairs = find_renames(sorted(name_of[one] for one in removed), sorted(name_of[one] for one in new))
+    missing, added = (
+        {name: status_of(at(column, place_of[name])) for name in sorted(name_of[one] for one in ordinals)}
+        for column, ordinals in ((then, removed), (now, new))
+    )
+    pairs = find_renames(missing, added)
     return {place_of[now_called]: place_of[called] for called, now_called in pairs.items()}

@@ -1,0 +1,301 @@
+"""Which tests were renamed because the parts of names changed: left out, added, or put in another order. No I/O.
+
+A runner that changes its rule for names renames all tests at once, in hundreds of small classes. So a rule need not
+pair many tests of one class. Candidates are names that are alike, and alone on both sides in that: first those of the
+same words, then those of the same beginning and end, from long to short, then those that are the same without words
+that vanished or appeared everywhere. A candidate counts if
+
+- it is one of SMALL_CLASS at least with the same change, if these are most of what the change could concern, and if
+  the tests ended alike before and after;
+- or parts were only left out, added or reordered, such candidates are most of all names that changed, and they ended
+  alike.
+
+A wrong pair would hide a failure; one that is not found shows one removed and one new test. So doubt means no pair.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from enum import Enum, auto
+from typing import NamedTuple
+
+from bot.core.patterns import LETTER_OR_DIGIT, Pattern
+from bot.results.compare.steps import StepBudget
+from bot.results.model import BAD, Status
+
+SMALL_CLASS = 4
+"""So many tests must have been renamed in the same place by the same words."""
+MANY = 10
+"""So many tests must have been renamed by the same words wherever these stood, or in smaller classes together."""
+MOST_OF_CLASS = 0.8
+"""So much of what a change could concern must have been renamed by it."""
+MOST_OF_REMOVED, MOST_OF_NEW = 0.8, 0.5
+"""So many of all names that changed must be candidates, where their classes are smaller than SMALL_CLASS."""
+ALIKE = 0.9
+"""So many of a larger class must have ended alike. Before and after real renames it was 95 percent or more."""
+MAX_RESTRUCTURED = 100_000
+"""Tests on one side; beyond that only moves are looked for."""
+MAX_WORDS = 64
+"""Words of a name, and parts; longer ones are not looked at."""
+LONGEST_END, LONGEST_BEGINNING = 8, 4
+"""Parts of a name by which it may be found again."""
+RARE = 0.1
+"""A word vanished if it is in the new names at most so many times as often as in the removed ones; and reversely."""
+
+Ended = Mapping[str, Status | None]
+"""How tests ended, None where that is not known."""
+Parts = tuple[str, ...]
+
+_WORD = Pattern(rf"[{LETTER_OR_DIGIT}]+")
+
+
+class _Kind(Enum):
+    LEFT_OUT = auto()
+    ADDED = auto()
+    REORDERED = auto()
+    REPLACED = auto()
+
+
+class _Name(NamedTuple):
+    """A test's name: its parts, the words outside of brackets, and the brackets."""
+
+    parts: Parts
+    words: Parts
+    brackets: str
+
+
+class _Change(NamedTuple):
+    """What two names do not share: all parts before their common end, or words, wherever these stand."""
+
+    kind: _Kind
+    before: Parts
+    after: Parts
+    by_words: bool = False
+
+
+class _Candidate(NamedTuple):
+    old: str
+    new: str
+    change: _Change
+
+
+_Key = Callable[[_Name], Hashable]
+"""What names have to share; None for a name that has no such thing."""
+
+
+def search_restructured(old: Ended, new: Ended, explained: int, steps: StepBudget) -> dict[str, str]:
+    """Pair removed tests with new ones whose names have the same parts but for some, or in another order.
+
+    `explained` is how many tests are known to be renamed already. Raises `TooManyStepsError`.
+    """
+    if not SMALL_CLASS <= min(len(old), len(new)) <= max(len(old), len(new)) <= MAX_RESTRUCTURED:
+        return {}
+    removed, added = _names(old, steps), _names(new, steps)
+    candidates = [
+        _Candidate(before, after, _change(removed[before], added[after], steps))
+        for before, after in _alike(removed, added, steps)
+    ]
+    accepted = [*_in_classes(candidates, removed, added, old, new, steps)]
+    general = [one for one in candidates if one.change.kind is not _Kind.REPLACED]
+    counted = explained + len({one.old for one in (*accepted, *general)})
+    most = counted >= MOST_OF_REMOVED * (explained + len(old)) and counted >= MOST_OF_NEW * (explained + len(new))
+    if most and len(general) >= MANY and _ended_alike(general, old, new):
+        accepted += [one for one in general if _is_alike(old[one.old], new[one.new])]
+    return {one.old: one.new for one in accepted}
+
+
+def _names(tests: Iterable[str], steps: StepBudget) -> dict[str, _Name]:
+    names = {}
+    for test in tests:
+        steps.take(len(test))
+        bracket = test.find("[")
+        outside, brackets = (test[:bracket], test[bracket:]) if bracket >= 0 else (test, "")
+        words = tuple(found[0] for found in _WORD.finditer(outside))
+        parts = outside.replace("::", ".").replace("/", ".").split(".", MAX_WORDS)
+        if max(len(words), len(parts)) <= MAX_WORDS:
+            names[test] = _Name((*parts[:-1], parts[-1] + brackets), words, brackets)
+    return names
+
+
+def _alike(removed: Mapping[str, _Name], added: Mapping[str, _Name], steps: StepBudget) -> Iterator[tuple[str, str]]:
+    """Yield names that are alike and alone in that on both sides, the likest first, and each once."""
+    left, right = dict(removed), dict(added)
+    for key in (_by_words, *_by_ends(), *_without_rare(removed, added, steps)):
+        if not (left and right):
+            return
+        known, others = (_alone(side, key, steps) for side in (left, right))
+        for shared in known.keys() & others.keys():
+            before, after = known[shared], others[shared]
+            del left[before], right[after]
+            yield before, after
+
+
+def _alone(names: Mapping[str, _Name], key: _Key, steps: StepBudget) -> dict[int, str]:
+    """Return the tests that share something with no other; by its hash, for it may be as long as the name."""
+    found: dict[int, str] = {}
+    for test, name in names.items():
+        steps.take(1)
+        if (shared := key(name)) is not None:
+            steps.take(LONGEST_END)
+            place = hash(shared)
+            found[place] = "" if place in found else test
+    return {place: test for place, test in found.items() if test}
+
+
+def _by_words(name: _Name) -> Hashable:
+    return frozenset(name.words), name.brackets
+
+
+def _by_ends() -> Iterator[_Key]:
+    """Yield how to share a beginning and an end: those of many parts first, and no beginning last."""
+    sizes = [(first, last) for first in range(LONGEST_BEGINNING + 1) for last in range(1, LONGEST_END + 1)]
+    for first, last in sorted(sizes, key=lambda size: (-sum(size), -size[1])):
+
+        def key(name: _Name, first: int = first, last: int = last) -> Hashable:
+            parts = name.parts
+            return (parts[:first], parts[-last:]) if len(parts) >= first + last else None
+
+        yield key
+
+
+def _without_rare(removed: Mapping[str, _Name], added: Mapping[str, _Name], steps: StepBudget) -> Iterator[_Key]:
+    """Yield how to share all words but for those that vanished everywhere, and those that appeared everywhere."""
+    olds, news = (_counted(side.values(), steps) for side in (removed, added))
+    for many, few in ((olds, news), (news, olds)):
+        rare = {
+            word for word, count in many.items() if count >= MANY and few[word] <= RARE * count and not word.isdecimal()
+        }
+
+        def key(name: _Name, rare: Collection[str] = rare) -> Hashable:
+            return tuple(word for word in name.words if word not in rare), name.brackets
+
+        if rare:
+            yield key
+
+
+def _counted(names: Iterable[_Name], steps: StepBudget) -> Counter[str]:
+    words = Counter[str]()
+    for name in names:
+        steps.take(len(name.words))
+        words.update(set(name.words))
+    return words
+
+
+def _change(old: _Name, new: _Name, steps: StepBudget) -> _Change:
+    steps.take(len(old.words) + len(new.words))
+    before, after = set(old.words), set(new.words)
+    kind = _Kind.REPLACED
+    if before == after:
+        kind = _Kind.REORDERED
+    elif before >= after:
+        kind = _Kind.LEFT_OUT
+    elif before <= after:
+        kind = _Kind.ADDED
+    end = common_end(old.parts, new.parts)
+    if end > 1 and end in (len(old.parts), len(new.parts)):
+        end -= 1  # all names begin with nothing
+    if end:
+        return _Change(kind, old.parts[:-end], new.parts[:-end])
+    if kind is _Kind.REORDERED:
+        places = {word: str(place) for place, word in enumerate(old.words)}
+        return _Change(kind, (), tuple(places[word] for word in new.words), by_words=True)
+    return _Change(kind, tuple(sorted(before - after)), tuple(sorted(after - before)), by_words=True)
+
+
+def common_end(left: Parts, right: Parts) -> int:
+    """Return how many parts at the end of two names are the same."""
+    count = 0
+    for one, other in zip(reversed(left), reversed(right), strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def _in_classes(
+    candidates: Iterable[_Candidate],
+    removed: Mapping[str, _Name],
+    added: Mapping[str, _Name],
+    old: Ended,
+    new: Ended,
+    steps: StepBudget,
+) -> Iterator[_Candidate]:
+    """Yield the candidates of large classes."""
+    classes: dict[_Change, list[_Candidate]] = defaultdict(list)
+    for one in candidates:
+        classes[one.change].append(one)
+    large = {change: found for change, found in classes.items() if len(found) >= SMALL_CLASS}
+    concerned = _Concerned(removed, added, {change: len(found) for change, found in classes.items()}, steps)
+    for change, found in large.items():
+        if concerned.are_made(change) and _ended_alike(found, old, new):
+            yield from found
+
+
+class _Concerned:
+    """What some changes could concern, beside what they did."""
+
+    def __init__(
+        self,
+        removed: Mapping[str, _Name],
+        added: Mapping[str, _Name],
+        made: Mapping[_Change, int],
+        steps: StepBudget,
+    ) -> None:
+        self._removed, self._made = len(removed), made
+        self._words = [_counted(side.values(), steps) for side in (removed, added)]
+        places: list[Counter[Parts]] = [Counter(), Counter()]
+        for change, count in made.items():
+            if not change.by_words:
+                places[0][change.before] += count
+                places[1][change.after] += count
+        self._places = places
+        self._below = [
+            _below(side.values(), of_side.keys(), steps) for side, of_side in zip((removed, added), places, strict=True)
+        ]
+
+    def are_made(self, change: _Change) -> bool:
+        """Tell whether a change was made to most that it could concern: what begins so, or has a word, on each side."""
+        made, enough = self._made[change], MOST_OF_CLASS
+        if change.by_words:
+            if change.kind is _Kind.REORDERED:
+                return True
+            words = zip(self._words, (change.before, change.after), strict=True)
+            having = [counted[word] for counted, side in words for word in side]
+            return made >= enough * max(MANY, *having, self._removed if change.kind is _Kind.ADDED else 0)
+        for place, places, below in zip((change.before, change.after), self._places, self._below, strict=True):
+            # Where parts were left out or added, several classes may have become one, or one several.
+            of_place = made if change.kind is _Kind.REPLACED else places[place]
+            if place and of_place < enough * below[place]:
+                return False
+        return True
+
+
+def _below(names: Iterable[_Name], places: Collection[Parts], steps: StepBudget) -> Counter[Parts]:
+    """Count the names that begin with each of some parts."""
+    below = Counter[Parts]()
+    lengths = sorted({len(place) for place in places})
+    for name in names:
+        for length in lengths:
+            if length >= len(name.parts):
+                break
+            steps.take(1 + length)
+            if (place := name.parts[:length]) in places:
+                below[place] += 1
+    return below
+
+
+def _ended_alike(candidates: Collection[_Candidate], old: Ended, new: Ended) -> bool:
+    """Tell whether tests ended alike before and after: all of a few, and ALIKE of many."""
+    others = sum(not _is_alike(old[one.old], new[one.new]) for one in candidates)
+    return others <= (len(candidates) * (1 - ALIKE) if len(candidates) >= MANY else 0)
+
+
+def _is_alike(before: Status | None, after: Status | None) -> bool:
+    return before is None or after is None or _rough(before) == _rough(after)
+
+
+def _rough(status: Status) -> Status:
+    if status in BAD:
+        return Status.FAILED
+    return Status.SKIPPED if status is Status.SKIPPED else Status.PASSED

@@ -1,0 +1,20 @@
+"""The steps that a search may take: what a lab calls its tests decides how much there is to compare."""
+
+from __future__ import annotations
+
+
+class TooManyStepsError(Exception):
+    """A search takes more steps than it may."""
+
+
+class StepBudget:
+    """Counts the steps of one search."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def take(self, count: int) -> None:
+        """Take steps. Raises `TooManyStepsError` when there are none left."""
+        self._left -= count
+        if self._left < 0:
+            raise TooManyStepsError

@@ -1,0 +1,81 @@
+"""A made-up corpus of test IDs as a device lab's runner reports them, renamed by rules whose truth is known."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bot.results.model import Status
+
+AREAS = ("kernel", "drivers", "net", "bluetooth", "fs", "crypto", "arch", "libc", "logging", "settings")
+# fmt: off
+TOPICS = (
+    "poll", "sched", "mutex", "timer", "queue", "pipe", "heap", "event", "stack", "thread", "gpio", "spi", "uart",
+    "flash", "sensor", "socket", "http", "dns", "tcp", "mesh", "gatt", "audio", "vfs", "nvs", "cipher", "hash", "fpu",
+    "irq", "mem", "string", "printk", "shell",
+)
+ACTIONS = (
+    "init", "wait", "send", "receive", "cancel", "timeout", "abort", "lock", "unlock", "read", "write", "open", "close",
+    "reset", "config",
+)
+OBJECTS = (
+    "multiple", "single", "empty", "full", "isr", "user", "null", "invalid", "max", "min", "nested", "order", "stress",
+    "basic", "recursive", "late",
+)
+# fmt: on
+SUITES = ("api", "1cpu", "internal", "extended")
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """The same tests before and after a change of the rule for names; `truth` are those that were renamed."""
+
+    before: dict[str, Status]
+    after: dict[str, Status]
+    truth: dict[str, str]
+
+
+Parts = tuple[str, str, str, str]
+"""The area, topic, suite and function of a test."""
+RULES: dict[str, tuple[Callable[[Parts], str], Callable[[Parts], str]]] = {
+    # What was called `kernel.poll.kernel.poll.poll_api.test_poll_wait` leaves words out that it has twice.
+    "left out": (
+        lambda p: f"{p[0]}.{p[1]}.{p[0]}.{p[1]}.{p[2]}.test_{p[3]}",
+        lambda p: f"{p[0]}.{p[1]}.{p[2]}.test_{p[3]}",
+    ),
+    "added": (lambda p: f"{p[0]}.{p[1]}.{p[3]}", lambda p: f"{p[0]}.{p[1]}.{p[2]}.{p[3]}"),
+    "reordered": (lambda p: f"{p[0]}.{p[1]}.{p[2]}.{p[3]}", lambda p: f"{p[2]}.{p[3]}.{p[0]}.{p[1]}"),
+    "prefix dropped": (lambda p: f"{p[0]}.{p[1]}.{p[2]}.{p[3]}", lambda p: f"{p[2]}.{p[3]}"),
+    "prefix restored": (lambda p: f"{p[2]}.{p[3]}", lambda p: f"{p[0]}.{p[1]}.{p[2]}.{p[3]}"),
+    "a word left out": (lambda p: f"{p[0]}.{p[1]}.{p[2]}.test_{p[3]}", lambda p: f"{p[0]}.{p[1]}.{p[2]}.{p[3]}"),
+}
+
+
+def boundary(seed: int, rule: str, *, topics: int = 40, share: float = 1.0, gone: float = 0.02) -> Boundary:
+    """Make tests of some topics and rename a `share` of the topics; as many others vanish and appear as `gone` says."""
+    chance = random.Random(f"{seed} {rule}")
+    old_name, new_name = RULES[rule]
+    before, after, truth = dict[str, Status](), dict[str, Status](), dict[str, str]()
+    pairs = chance.sample([(area, topic) for area in AREAS for topic in TOPICS], topics)
+    for area, topic in pairs:
+        renamed = chance.random() < share
+        for suite in chance.sample(SUITES, chance.randint(1, 3)):
+            for _ in range(chance.choice((1, 2, 3, 4, 6, 9, 15, 30))):
+                function = f"{topic}_{chance.choice(ACTIONS)}_{chance.choice(OBJECTS)}"
+                if chance.random() < 0.3:
+                    function = f"{chance.choice(ACTIONS)}_{chance.choice(OBJECTS)}"
+                parts = area, topic, f"{topic}_{suite}", function
+                old, new = old_name(parts), new_name(parts) if renamed else old_name(parts)
+                if old in before or new in after:
+                    continue
+                status = Status.FAILED if chance.random() < 0.05 else Status.PASSED
+                here, there = chance.random() >= gone, chance.random() >= gone
+                if here:
+                    before[old] = status
+                if there:
+                    other = Status.PASSED if status is Status.FAILED else Status.FAILED
+                    after[new] = other if chance.random() < 0.01 else status
+                if here and there and old != new:
+                    truth[old] = new
+    return Boundary(before, after, truth)

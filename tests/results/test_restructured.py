@@ -1,0 +1,139 @@
+"""A runner that changes its rule for names renames thousands of tests in small classes, and their history goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from bot.results.compare import restructured
+from bot.results.compare.renames import search_renames
+from bot.results.compare.restructured import SMALL_CLASS
+from bot.results.compare.searching import renames
+from bot.results.model import Status
+from tests.results.renamed_corpus import RULES, Boundary, boundary
+from tests.steps import assert_linear
+
+PASSED, FAILED, SKIPPED = Status.PASSED, Status.FAILED, Status.SKIPPED
+FOUR = ["wait", "send", "cancel", "timeout"]
+assert len(FOUR) == SMALL_CLASS
+
+
+def searched(tests: Boundary) -> dict[str, str]:
+    removed = {test: status for test, status in tests.before.items() if test not in tests.after}
+    new = {test: status for test, status in tests.after.items() if test not in tests.before}
+    return dict(renames(removed, new))
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_a_new_rule_for_all_names_keeps_their_history(rule: str) -> None:
+    tests = boundary(1, rule)
+    found = searched(tests)
+    right = sum(tests.truth.get(old) == new for old, new in found.items())
+    assert right >= 0.99 * len(found)
+    assert right >= 0.95 * len(tests.truth)
+
+
+@pytest.mark.parametrize("rule", sorted(RULES.keys() - {"a word left out"}))
+def test_so_does_a_new_rule_for_the_names_of_a_few_areas(rule: str) -> None:
+    tests = boundary(2, rule, share=0.2)
+    found = searched(tests)
+    right = sum(tests.truth.get(old) == new for old, new in found.items())
+    assert right >= 0.99 * len(found)
+    assert right >= 0.9 * len(tests.truth)
+
+
+def test_other_tests_with_names_of_the_same_kind_are_not_paired() -> None:
+    paired = total = 0
+    for seed in range(5):
+        removed, new = (boundary(seed + 1000 * side, "prefix dropped", topics=20).before for side in (0, 1))
+        paired += len(renames(removed.keys() - new.keys(), new.keys() - removed.keys()))
+        total += len(removed)
+    assert total > 1_500
+    assert paired <= 0.002 * total
+
+
+SMALL: list[tuple[str, str]] = [
+    ("kernel.poll.api.{}", "api.{}"),
+    ("api.{}", "kernel.poll.api.{}"),
+    ("kernel.poll.{}", "kernel.poll.api.{}"),
+    ("kernel.poll.api.{}", "kernel.poll.{}"),
+    ("kernel.poll.api.{}", "api.kernel.poll.{}"),
+    ("kernel.poll.api.test_{}", "api.test_{}.kernel.poll"),
+    ("tests/test_a.py::TestA::test_{}", "tests/test_a.py::TestB::test_{}"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), SMALL)
+def test_four_tests_of_one_class_are_enough(old: str, new: str) -> None:
+    others = {f"net.tcp.gone.reset_{number}": PASSED for number in range(30)}
+    removed, added = {old.format(name): PASSED for name in FOUR}, {new.format(name): PASSED for name in FOUR}
+    pairs = {old.format(name): new.format(name) for name in FOUR}
+    assert renames({**removed, **others}, added) == pairs
+    assert renames({**removed, **others}, {**added, "net.udp.open": PASSED}) == pairs
+
+
+@pytest.mark.parametrize(("old", "new"), SMALL)
+def test_three_are_not(old: str, new: str) -> None:
+    assert renames([old.format(name) for name in FOUR[:3]], [new.format(name) for name in FOUR[:3]]) == {}
+
+
+@pytest.mark.parametrize("then", [FAILED, SKIPPED])
+@pytest.mark.parametrize(("old", "new"), SMALL)
+def test_four_that_ended_otherwise_are_not_the_same_tests(old: str, new: str, then: Status) -> None:
+    removed, added = {old.format(name): PASSED for name in FOUR}, {new.format(name): PASSED for name in FOUR}
+    assert renames(removed, {**added, new.format("wait"): then}) == {}
+    assert renames({**removed, old.format("wait"): then}, added) == {}
+
+
+def test_a_failure_is_not_hidden_by_a_pair_that_nothing_confirms() -> None:
+    tests = boundary(3, "prefix dropped")
+    removed = {**tests.before, "kernel.lone.init_other": FAILED}
+    found = renames(removed, {**tests.after, "fs.single.init_other": FAILED})
+    assert len(found) > 300
+    assert "kernel.lone.init_other" not in found
+
+
+def test_parameters_in_another_order_are_other_values() -> None:
+    names = [f"test_cast_{number}" for number in range(12)]
+    assert renames([f"a.{name}[int-float]" for name in names], [f"a.{name}[float-int]" for name in names]) == {}
+
+
+def test_what_a_search_for_such_names_may_take_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    tests = boundary(1, "prefix dropped")
+    assert search_renames(tests.before, tests.after, most_steps=10_000) is None
+    assert search_renames(tests.before, tests.after, most_steps=2_000_000)
+
+
+def small_classes(size: int) -> Callable[[], object]:
+    removed = [f"area{index}.topic.suite.test_{number}_{index}" for index in range(size) for number in range(4)]
+    new = [f"suite.area{index}.topic.test_{number}_{index}" for index in range(size) for number in range(4)]
+    return lambda: renames(removed, new)
+
+
+def no_pairs(size: int) -> Callable[[], object]:
+    removed = [f"a.b.c.d.old{index}" for index in range(4 * size)]
+    new = [f"a.b.c.d.new{index}" for index in range(4 * size)]
+    return lambda: renames(removed, new)
+
+
+def many_parts(size: int) -> Callable[[], object]:
+    removed = [f"b.{'a.' * size}x{index}" for index in range(9)]
+    new = [f"{'a.' * size}x{index}" for index in range(9)]
+    return lambda: renames(removed, new)
+
+
+def many_signs(size: int) -> Callable[[], object]:
+    removed = [f"b{'.' * size}{index}" for index in range(9)]
+    new = [f"c{'.' * size}{index}" for index in range(9)]
+    return lambda: renames(removed, new)
+
+
+@pytest.mark.parametrize(("make", "size"), [(small_classes, 15), (no_pairs, 15), (many_parts, 28), (many_signs, 200)])
+def test_twice_as_many_names_take_twice_the_work(make: Callable[[int], Callable[[], object]], size: int) -> None:
+    assert_linear(make, size, memory=True)
+
+
+def test_names_of_too_many_words_or_too_many_names_are_not_looked_at() -> None:
+    words = ".".join("a" for _ in range(restructured.MAX_WORDS))
+    assert renames([f"{words}.x.{name}" for name in FOUR], [f"{words}.{name}" for name in FOUR]) == {}
