@@ -56,6 +56,7 @@ def _changes(findings: Findings) -> str:
         "fixed": sum(len(c.fixed) for c in compared),
         "newly skipped": sum(len(c.newly_skipped) for c in compared),
         "newly flaky": sum(len(c.newly_flaky) for c in compared),
+        "renamed": sum(len(c.renamed) for c in compared),
         "removed": sum(len(c.removed) for c in compared),
         "did not run": sum(len(c.precluded) for c in compared),
     }

@@ -9,6 +9,7 @@ from itertools import islice
 from bot.core.docs import table
 from bot.github.markdown import code
 from bot.results.compare.diff import Counts
+from bot.results.compare.rename_rules import RenameKind, RenameRule, rules_of
 from bot.results.compare.renames import MAX_STEPS
 from bot.results.report import texts
 from bot.results.report.findings import Baseline, ComparedSuite, Findings, NewFailure
@@ -20,6 +21,7 @@ SHOWN_ID, SHOWN_MESSAGE, SHOWN_CLAIM = 240, 160, 200
 """Characters of a cell."""
 NOT_COUNTED = {RunState.WAITING: texts.WAITS, RunState.INCOMPLETE: texts.CANNOT_BE_USED}
 MOST_UNSEARCHED = 10
+MOST_RULES = 3
 
 PASSED, STILL = "passed", "still failing"
 COUNTED = (*(field.name for field in fields(Counts)), STILL)
@@ -141,10 +143,41 @@ def renamed(findings: Findings) -> str:
     if pairs:
         before, now = (_code(name, SHOWN_ID) for name in pairs[0])
         renamed_text = texts.RENAMED_ONE if len(pairs) == 1 else texts.RENAMED
-        lines.append(renamed_text.format(count=len(pairs), before=before, now=now))
+        lines.append(renamed_text.format(count=len(pairs), rules=_rename_rules(pairs), before=before, now=now))
     if unsearched:
         lines.append(texts.UNSEARCHED.format(suites=texts.listed(unsearched, MOST_UNSEARCHED), most=MAX_STEPS))
     return "\n\n".join(lines)
+
+
+def _rename_rules(pairs: Sequence[tuple[str, str]]) -> str:
+    """Say by which rules tests were renamed: the largest of each kind, however many there are."""
+    kinds: dict[RenameKind, list[tuple[RenameRule, int]]] = {}
+    for rule, count in rules_of(pairs):
+        kinds.setdefault(rule.kind, []).append((rule, count))
+    of_kinds = sorted(
+        ((sum(count for _, count in rules), kind, rules) for kind, rules in kinds.items()),
+        key=lambda of_kind: (-of_kind[0], of_kind[1].value),
+    )
+    return "; ".join(
+        said if len(of_kinds) == 1 else texts.RENAMED_OF.format(rule=said, count=total)
+        for total, kind, rules in of_kinds
+        for said in [_rules_of_kind(kind, rules)]
+    )
+
+
+def _rules_of_kind(kind: RenameKind, rules: Sequence[tuple[RenameRule, int]]) -> str:
+    one, several = texts.RENAMED_BY[kind]
+    names = [(_renamed_part(rule), count) for rule, count in rules]
+    if len(names) == 1:
+        return one.format(name=names[0][0])
+    shown = [texts.RENAMED_OF.format(rule=name, count=count) for name, count in names[:MOST_RULES]]
+    more = [texts.MORE.format(count=len(names) - MOST_RULES)] if len(names) > MOST_RULES else []
+    return f"{several}: {', '.join([*shown, *more])}"
+
+
+def _renamed_part(rule: RenameRule) -> str:
+    before, after = _code(rule.before, SHOWN_CLAIM), _code(rule.after, SHOWN_CLAIM)
+    return texts.REPLACED_BY.format(before=before, after=after) if before and after else before or after
 
 
 def runs(findings: Findings) -> str:

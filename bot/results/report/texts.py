@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from bot.results.compare.rename_rules import RenameKind
 from bot.results.model import Trouble
 
 ADVISORY = (
@@ -112,7 +113,20 @@ CONFIRM = (
     "A failure is confirmed when two runs in a row see it after a run in which the test passed. Runs with many new "
     "failures at once do not count."
 )
-RENAMED = "{count:,} tests were renamed and keep their history: {before} is now {now}."
+RENAMED = "{count:,} tests were renamed and keep their history: {rules}. For example, {before} is now {now}."
+RENAMED_BY = {
+    RenameKind.PREFIX_DROPPED: ("the prefix {name} was dropped", "a prefix was dropped"),
+    RenameKind.PREFIX_ADDED: ("the prefix {name} was added", "a prefix was added"),
+    RenameKind.PART_DROPPED: ("{name} was dropped", "a part of the name was dropped"),
+    RenameKind.PART_ADDED: ("{name} was added", "a part of the name was added"),
+    RenameKind.REPLACED: ("{name}", "a part of the name was replaced"),
+    RenameKind.WORDS_DROPPED: ("{name} was dropped", "words were dropped"),
+    RenameKind.WORDS_ADDED: ("{name} was added", "words were added"),
+    RenameKind.REORDERED: ("words were reordered", "words were reordered"),
+}
+"""What a rule did, and what several rules of one kind did."""
+REPLACED_BY = "{before} became {after}"
+RENAMED_OF = "{rule} ({count:,})"
 RENAMED_ONE = "1 test was renamed and keeps its history: {before} is now {now}."
 UNSEARCHED = (
     "{suites}: the search for renamed tests was skipped because it would take more than {most:,} steps. A renamed "

@@ -1,0 +1,81 @@
+"""Thousands of renamed tests are one line of the check run: the rule, not lists of removed and new tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from bot.results.compare.rename_rules import RenameKind, RenameRule, rules_of
+from bot.results.report.check_run import report
+from tests.results.renamed_corpus import boundary
+from tests.results.reported import a_suite, compared, findings
+from tests.steps import assert_linear
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "rule"),
+    [
+        ("kernel.poll.api.wait", "api.wait", (RenameKind.PREFIX_DROPPED, "kernel.poll.", "")),
+        ("api.wait", "kernel.poll.api.wait", (RenameKind.PREFIX_ADDED, "", "kernel.poll.")),
+        ("kernel.poll.api.wait", "kernel.poll.wait", (RenameKind.PART_DROPPED, "api.", "")),
+        ("kernel.poll.wait", "kernel.poll.api.wait", (RenameKind.PART_ADDED, "", "api.")),
+        ("a/b.py::TestA::x[1/2]", "a/b.py::x[1/2]", (RenameKind.PART_DROPPED, "TestA::", "")),
+        ("a/b.py::x[1/2]", "a/c.py::x[1/2]", (RenameKind.REPLACED, "a/b.py::", "a/c.py::")),
+        ("kernel.poll.test_wait", "kernel.poll.wait", (RenameKind.WORDS_DROPPED, "test", "")),
+        ("kernel.poll.wait", "kernel.poll.test_wait", (RenameKind.WORDS_ADDED, "", "test")),
+        ("kernel.poll.wait", "poll.wait.kernel", (RenameKind.REORDERED, "", "")),
+        ("a.x[llvm]", "a.x[cuda]", (RenameKind.REPLACED, "llvm", "cuda")),
+        ("", "a", (RenameKind.PREFIX_ADDED, "", "a")),
+    ],
+)
+def test_a_rule_names_what_changed(before: str, now: str, rule: tuple[RenameKind, str, str]) -> None:
+    assert rules_of([(before, now)]) == [(RenameRule(*rule), 1)]
+
+
+def text_of(*pairs: tuple[str, str]) -> str:
+    return report(findings((a_suite(), compared(renamed=pairs)))).text
+
+
+def test_one_rule_is_one_line() -> None:
+    pairs = [(f"kernel.poll.api.{number}", f"api.{number}") for number in range(1200)]
+    content = report(findings((a_suite(), compared(renamed=tuple(pairs)))))
+    (line,) = [line for line in content.text.splitlines() if "renamed" in line]
+    assert line == (
+        "1,200 tests were renamed and keep their history: the prefix `kernel.poll.` was dropped. For example, "
+        "`kernel.poll.api.0` is now `api.0`."
+    )
+    assert "1,200 renamed" in content.title
+    assert "Removed" not in content.text
+
+
+def test_several_rules_of_one_kind_are_one_line_with_the_largest() -> None:
+    pairs = [(f"{area}{area}.api.{area}{number}", f"api.{area}{number}") for area in "abcde" for number in range(2)]
+    assert "a prefix was dropped: `aa.` (2), `bb.` (2), `cc.` (2), and 2 more." in text_of(*pairs)
+
+
+def test_rules_of_several_kinds_stand_beside_one_another() -> None:
+    dropped = [(f"kernel.api.{number}", f"api.{number}") for number in range(5)]
+    others = [(f"a.b{number}.c", f"c.a.b{number}") for number in range(3)]
+    said = text_of(*dropped, *others)
+    assert "the prefix `kernel.` was dropped (5); words were reordered (3). For example" in said
+
+
+def test_what_a_lab_calls_its_tests_is_shown_as_code() -> None:
+    pairs = tuple((f"<b>@octocat.{number}", f"{number}") for number in range(10))
+    assert "the prefix `<b>@octocat.` was dropped" in text_of(*pairs)
+
+
+def test_the_report_of_a_boundary_has_one_line_of_it() -> None:
+    pairs = boundary(1, "prefix dropped").truth.items()
+    said = text_of(*pairs)
+    assert said.count("renamed") == 1
+    assert f"{len(pairs):,} tests were renamed and keep their history: a prefix was dropped: `" in said
+
+
+def many_parts(size: int) -> Callable[[], object]:
+    return lambda: rules_of([("a." * size + "b", "c." * size + "b"), ("." * size, ":" * size)])
+
+
+def test_twice_as_long_names_take_twice_the_work() -> None:
+    assert_linear(many_parts, 200, memory=True)
