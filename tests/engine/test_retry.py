@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from itertools import pairwise
@@ -15,12 +16,14 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 
 from bot.core.errors import OUTAGE_PATIENCE, PayloadError, StorageError, TryAgain, UserError
+from bot.engine.processor import ErrorKind
 from bot.engine.retry import (
     JITTER,
     LONGEST_AWAY_WAIT,
     LONGEST_NAMED_WAIT,
     LONGEST_WAIT,
     MAX_FAULT_TRIES,
+    MAX_MISSING_TRIES,
     MAX_NAMED_WAITS,
     MAX_TRIES,
     Again,
@@ -129,6 +132,43 @@ def test_a_fault_after_many_passing_troubles_still_has_its_own_tries() -> None:
 )
 def test_a_try_that_left_no_word_was_lost_with_its_worker(attempts: int, tries: Tries, lost: int) -> None:
     assert tries.lost(attempts) == lost
+
+
+@pytest.mark.parametrize(
+    ("error", "counted"),
+    [
+        (Unavailable("502"), {"away": 7}),
+        (CheckAgain("on its way", retry_in=13), {"away": 7}),
+        (Again(1.0, None), {"stopped": 5}),
+        (asyncio.CancelledError(), {"stopped": 5}),
+        (TryAgain("limited", retry_in=1), {"named": 3, "away_since": 0.0}),
+        (TryAgain("not yet"), {"backed_off": 2, "away_since": 0.0}),
+        (KeyError("oops"), {"faults": 4, "away_since": 0.0}),
+    ],
+)
+def test_a_try_is_counted_by_how_it_ended(error: BaseException, counted: dict[str, float]) -> None:
+    tries = Tries(backed_off=1, named=2, faults=3, stopped=4, alone=5, away=6, away_since=NOW)
+    after = tries.after(error, NOW + 100)
+    assert asdict(after) == {**asdict(tries), "alone": 0, **counted}
+    assert isinstance(after.alone, int)
+
+
+@pytest.mark.parametrize("earlier", [MAX_MISSING_TRIES - 3, MAX_MISSING_TRIES - 2, MAX_MISSING_TRIES - 1])
+def test_what_github_does_not_find_is_tried_some_times_with_growing_waits(earlier: int) -> None:
+    seconds = next_try(KeyError("404"), Tries(faults=earlier), NOW, 10.0, ErrorKind.MISSING)
+    if earlier == MAX_MISSING_TRIES - 1:
+        assert seconds is None
+    else:
+        assert seconds is not None
+        assert 10 * 2**earlier <= seconds <= 10 * 2**earlier * (1 + JITTER)
+
+
+@pytest.mark.parametrize("error", [TryAgain("not yet"), KeyError("oops"), Unavailable("no answer in time")])
+@pytest.mark.parametrize("first_wait", [0.1, 10.0])
+def test_the_first_wait_can_be_handed_in(error: Exception, first_wait: float) -> None:
+    seconds = next_try(error, Tries(), NOW, first_wait)
+    assert seconds is not None
+    assert first_wait <= seconds <= first_wait * (1 + JITTER)
 
 
 def test_tries_that_their_process_outlived_were_not_lost_and_end_a_row_of_those_alone() -> None:

@@ -257,6 +257,7 @@ FILES = tuple(f"tests/test_{letter}.py" for letter in "abcdefgh")
             MASS_COLLECTION.format(broken=6, files=8),
         ),
         (many(25, "failed", message="no device") | many(5, start=25), 1, ONE_CAUSE.format(failed=25, ran=30)),
+        (many(ONE_CAUSE_TESTS, "failed", message="no device"), 1, ONE_CAUSE.format(failed=10, ran=10)),
     ],
 )
 def test_a_run_that_says_nothing_about_the_code_is_told_as_the_labs(
@@ -286,6 +287,11 @@ def test_a_run_that_says_nothing_about_the_code_is_told_as_the_labs(
 )
 def test_a_run_that_is_not_quite_as_bad_says_something(now: dict[str, Seen]) -> None:
     assert compared_runs(now, BEFORE).infra == ""
+
+
+def test_that_all_is_skipped_is_odd_where_three_tests_ended_well_before() -> None:
+    before = many(3) | many(27, "skipped", start=3)
+    assert compared_runs(many(30, "skipped"), before).infra == ALL_SKIPPED.format(skipped=30, good=3)
 
 
 @pytest.mark.parametrize("before", [None, many(30, "skipped"), many(2) | many(28, "skipped", start=2)])

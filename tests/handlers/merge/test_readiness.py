@@ -94,6 +94,15 @@ def test_each_reason_is_one_sentence_with_what_to_do(change: dict[str, Any], exp
     assert why(replace(READY, **change)) == [expected]
 
 
+def test_where_a_command_updates_the_branch_it_is_named() -> None:
+    text = (
+        "It is behind `main`, and the rules of `main` require it to be up to date. Comment `@ci update`, then ask for "
+        "a new review."
+    )
+    found = merge_blockers(replace(READY, behind=True), Merge(), RESTART, "@ci update")
+    assert found == [MergeBlocker(BlockerKind.BEHIND, text)]
+
+
 def test_every_reason_is_told_at_once_and_what_only_a_person_can_cure_comes_first() -> None:
     merge_state = MergeState(
         replace(PULL, draft=True),
