@@ -8,13 +8,17 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-# Tests of the whole bot, and those that repeat the same lines very often: tracing them would make them almost twice as
-# slow. Coverage is measured with all the others, of what does no I/O: `[tool.coverage]` in pyproject.toml.
-UNTRACED := $(addprefix tests/,app/doctor app/test_serve.py cli conversations core/untrusted robustness sandbox web \
-              results/formats engine/test_crash.py engine/test_differential.py engine/test_replicas.py \
-              github/test_markdown.py news/test_render.py results/test_any_order.py signal test_text_work.py)
-# Each worker collects all tests, which takes 8 CPU-seconds, and 16 when it is traced: so no more of them than make up
-# for the time that tests wait, and only the files that have tests to run alone.
+# Coverage is measured of what does no I/O: `[tool.coverage]` in pyproject.toml. Tracing makes tests almost twice as slow,
+# so those are not traced that show something else (the whole bot, a database, a server), or repeat the same lines often.
+TRACED_OF := $(patsubst %,tests/%.py,$(addprefix engine/test_,jobs portable retry text) \
+               $(addprefix github/test_,check_runs limits limits_told mentions pages sticky) \
+               $(addprefix results/test_,compare identity renames report report_annotations report_safe report_summary))
+UNTRACED  := $(addprefix tests/,app/doctor app/test_redelivery.py app/test_serve.py aws ci cli conversations \
+               core/untrusted effects robustness sandbox signal timers web results/formats news/test_render.py \
+               test_text_work.py) \
+             $(filter-out $(TRACED_OF),$(wildcard $(addprefix tests/,engine/test_*.py github/test_*.py results/test_*.py)))
+# Each worker collects all its tests, which takes seconds: so no more of them than make up for the time that tests wait,
+# and only the files that have tests to run alone.
 ALONE     = $(shell grep -rl --include="*.py" "mark.alone" tests)
 PYTEST   := $(BIN)/pytest --dist loadgroup -m "not alone"
 
@@ -43,7 +47,7 @@ types: $(VENV)/.ready
 
 tests: $(VENV)/.ready
 	$(PYTEST) -n 4 $(ARGS) $(UNTRACED)
-	$(PYTEST) -n 3 $(ARGS) --cov --cov-report= tests $(UNTRACED:%=--ignore=%)
+	$(PYTEST) -n 2 $(ARGS) --cov --cov-report= tests $(UNTRACED:%=--ignore=%)
 	$(BIN)/pytest -m alone $(ALONE)
 	$(BIN)/coverage report
 
