@@ -19,7 +19,8 @@ from functools import partial
 from io import BytesIO
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
-from bot.aws.client import AWAY, Aws, code_of, explained, in_thread
+from bot.aws import texts
+from bot.aws.client import Aws, code_of, explained, in_thread
 from bot.core.errors import TryAgain, UserError
 from bot.core.refused import TooMuch
 
@@ -32,20 +33,6 @@ LONGEST_KEY = 1024
 """Bytes, by S3's own rule: https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html"""
 SECONDS_PER_PAGE = 3.0
 """A request lists 1000 objects and costs $0.000005, so that no bucket, however large, costs more than $0.15 a day."""
-
-NOT_THERE = "{key} is not in the bucket"
-TOO_LARGE = "{key} has {size:,} bytes; at most {limit:,} are read"
-TOO_LONG = "{key} has more than {limit:,} bytes; no more are read"
-OTHER_CONTENT = (
-    "{key} is in the bucket already, with other content, and what was uploaded is never overwritten; "
-    "upload under another run ID"
-)
-UNKNOWN_CONTENT = (
-    "{key} is in the bucket already, and these credentials may not read it, to see whether it is the same; "
-    "if you did not just upload it, upload under another run ID"
-)
-WRITTEN_MEANWHILE = "{key} was written by somebody else at this very moment"
-CHANGED = "{key}: the file changed while it was uploaded; upload it again when nothing writes to it any more"
 
 
 class NotThere(Exception):
@@ -236,12 +223,12 @@ class Bucket:
             with closing(answer["Body"]) as body:
                 size = answer.get("ContentLength", 0)
                 if size > limit:
-                    raise TooMuch(TOO_LARGE.format(key=key, size=size, limit=limit))
+                    raise TooMuch(texts.TOO_LARGE.format(key=key, size=size, limit=limit))
                 count, digest = 0, hashlib.sha256()
                 while not stop.is_set() and (piece := body.read(CHUNK)):
                     count += len(piece)
                     if count > limit:
-                        raise TooMuch(TOO_LONG.format(key=key, limit=limit))
+                        raise TooMuch(texts.TOO_LONG.format(key=key, limit=limit))
                     digest.update(piece)
                     into.write(piece)
         return Downloaded(count, digest.hexdigest(), answer["ETag"].strip('"'))
@@ -253,7 +240,7 @@ class Bucket:
             return getattr(self._aws.s3(), operation)(Bucket=self.name, Key=key)
         except ClientError as error:
             if code_of(error)[0] in ("NoSuchKey", "404"):
-                raise NotThere(NOT_THERE.format(key=key)) from None
+                raise NotThere(texts.NOT_THERE.format(key=key)) from None
             raise
 
     async def write_over(self, key: str, body: bytes, *, content_type: str) -> bool:
@@ -287,7 +274,7 @@ class Bucket:
                 # 404: somebody deleted the object that we want to replace.
                 if code_of(error)[0] not in ("PreconditionFailed", "412", "NoSuchKey", "404"):
                     raise
-                raise TryAgain(WRITTEN_MEANWHILE.format(key=key)) from None
+                raise TryAgain(texts.WRITTEN_MEANWHILE.format(key=key)) from None
 
     def put_once(self, key: str, source: BinaryIO, *, sha256: str) -> bool:
         """Write an object that nobody may write twice; return whether it was written now. Blocks.
@@ -307,7 +294,7 @@ class Bucket:
             except ClientError as error:
                 code, _ = code_of(error)
                 if code in ("BadDigest", "XAmzContentChecksumMismatch"):
-                    raise UserError(CHANGED.format(key=key)) from None
+                    raise UserError(texts.CHANGED.format(key=key)) from None
                 if code not in ("PreconditionFailed", "412"):
                     raise
             else:
@@ -320,11 +307,11 @@ class Bucket:
         try:
             there = self._copy(key, _Nowhere(), LARGEST_OBJECT, threading.Event())
         except NotThere:
-            raise TryAgain(AWAY.format(place=self._place, reason=f"{key} came and went")) from None
+            raise TryAgain(texts.AWAY.format(place=self._place, reason=f"{key} came and went")) from None
         except UserError:
-            raise AlreadyThere(UNKNOWN_CONTENT.format(key=key)) from None
+            raise AlreadyThere(texts.UNKNOWN_CONTENT.format(key=key)) from None
         if there.sha256 != sha256:
-            raise UserError(OTHER_CONTENT.format(key=key))
+            raise UserError(texts.OTHER_CONTENT.format(key=key))
 
     @property
     def _place(self) -> str:

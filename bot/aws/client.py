@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
+from bot.aws import texts
 from bot.core.errors import SettingsError, TryAgain, UserError
 from bot.core.parts import PartKey
 from bot.core.patterns import Pattern
@@ -24,25 +25,6 @@ CONNECTIONS = 32
 ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL_SQS")
 KEY_ID, SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 
-AWAY = "{place} cannot be reached now: {reason}"
-DENIED = "{place}: {action} is denied to these AWS credentials; allow it to them (docs/labs.md holds the policies)"
-DENIED_UPLOAD = (
-    "{place}: {action} is denied, by the bucket's policy or because no policy allows it to these credentials; "
-    "docs/labs.md holds the policies. The bucket policy for AWS shuts out every upload on Ceph and other stores, which "
-    "do not know s3:if-none-match: put the one for those stores in its place"
-)
-NOWHERE = "{place} does not exist where AWS_* points; create it, or correct its name"
-NO_CREDENTIALS = f"no AWS credentials were found; set {KEY_ID} and {SECRET_KEY}, or give this machine a role"
-BAD_CREDENTIALS = f"{{place}}: AWS does not accept these credentials ({{reason}}); renew {KEY_ID} and {SECRET_KEY}"
-NO_REGION = "AWS_DEFAULT_REGION is not set; it must be the region of {place}, as in us-west-2"
-BAD_REGION = "AWS_DEFAULT_REGION is not the name of a region, as in us-west-2; correct it"
-OTHER_REGION = "{place} is in another region; set AWS_DEFAULT_REGION to it"
-WRONG_CLOCK = "{place}: AWS does not accept our signature, for this machine's clock is wrong; correct it"
-REFUSED = "{place}: {action} was refused ({reason}); correct the AWS_* variables or the names in app.yaml"
-
-HALF_A_KEY = "{missing} is not set, but {given} is; set both or neither"
-NO_PROFILE = "AWS_PROFILE names a profile that is in none of AWS's configuration files"
-BAD_ENDPOINT = "{name} {problem}"
 
 _ACTIONS = {
     "ListObjectsV2": "s3:ListBucket",
@@ -144,18 +126,18 @@ def check_environment(queue_urls: Iterable[str] = ()) -> None:
         try:
             http_url(os.environ.get(name) or "https://localhost")
         except ValueError as error:
-            problems.append(BAD_ENDPOINT.format(name=name, problem=error))
+            problems.append(texts.BAD_ENDPOINT.format(name=name, problem=error))
     for missing, given in ((KEY_ID, SECRET_KEY), (SECRET_KEY, KEY_ID)):
         if os.environ.get(given) and not os.environ.get(missing):
-            problems.append(HALF_A_KEY.format(missing=missing, given=given))
+            problems.append(texts.HALF_A_KEY.format(missing=missing, given=given))
     try:
         region = boto3.Session().region_name or os.environ.get("AWS_REGION")
     except ProfileNotFound:
-        problems.append(NO_PROFILE)
+        problems.append(texts.NO_PROFILE)
     else:
         unknown = next((url for url in queue_urls if not (region or region_of(url))), None)
         if unknown is not None:
-            problems.append(NO_REGION.format(place=f"the queue {unknown}"))
+            problems.append(texts.NO_REGION.format(place=f"the queue {unknown}"))
     if problems:
         raise SettingsError(problems)
 
@@ -215,17 +197,17 @@ def _answered(place: str, error: Any) -> Exception:
     reason = code or str(status)
     action = _ACTIONS.get(error.operation_name, f"s3:{error.operation_name}")
     if status >= 500 or status in (408, 429) or _TRANSIENT.search(code):
-        return TryAgain(AWAY.format(place=place, reason=reason))
-    texts = (
-        (_DENIED, DENIED),
-        (_NOWHERE, NOWHERE),
-        (_BAD_CREDENTIALS, BAD_CREDENTIALS),
-        (_OTHER_REGION, OTHER_REGION),
-        (_WRONG_CLOCK, WRONG_CLOCK),
+        return TryAgain(texts.AWAY.format(place=place, reason=reason))
+    by_code = (
+        (_DENIED, texts.DENIED),
+        (_NOWHERE, texts.NOWHERE),
+        (_BAD_CREDENTIALS, texts.BAD_CREDENTIALS),
+        (_OTHER_REGION, texts.OTHER_REGION),
+        (_WRONG_CLOCK, texts.WRONG_CLOCK),
     )
-    text = next((text for codes, text in texts if code in codes), REFUSED)
-    if text is DENIED and error.operation_name == "PutObject":
-        text = DENIED_UPLOAD
+    text = next((text for codes, text in by_code if code in codes), texts.REFUSED)
+    if text is texts.DENIED and error.operation_name == "PutObject":
+        text = texts.DENIED_UPLOAD
     return UserError(text.format(place=place, action=action, reason=reason))
 
 
@@ -235,16 +217,16 @@ def _unanswered(place: str, error: Exception) -> Exception:
 
     kind = type(error).__name__
     if isinstance(error, of.NoRegionError):
-        return UserError(NO_REGION.format(place=place))
+        return UserError(texts.NO_REGION.format(place=place))
     if isinstance(error, of.InvalidRegionError):
-        return UserError(BAD_REGION)
+        return UserError(texts.BAD_REGION)
     if isinstance(error, of.NoCredentialsError | of.PartialCredentialsError):
-        return UserError(f"{place}: {NO_CREDENTIALS}")
+        return UserError(f"{place}: {texts.NO_CREDENTIALS}")
     if isinstance(error, of.ProfileNotFound):
-        return UserError(NO_PROFILE)
+        return UserError(texts.NO_PROFILE)
     if isinstance(error, of.ParamValidationError | of.ConfigParseError):
-        return UserError(REFUSED.format(place=place, action="the request", reason=kind))
-    return TryAgain(AWAY.format(place=place, reason=kind))
+        return UserError(texts.REFUSED.format(place=place, action="the request", reason=kind))
+    return TryAgain(texts.AWAY.format(place=place, reason=kind))
 
 
 AWS = PartKey[Aws]("aws")

@@ -12,11 +12,9 @@ from pathlib import Path, PurePosixPath
 
 import structlog
 
+from bot.aws import texts
 from bot.aws.bucket import (
     CHUNK,
-    NOT_THERE,
-    TOO_LARGE,
-    TOO_LONG,
     Arrival,
     Downloaded,
     Head,
@@ -30,10 +28,6 @@ from bot.core.errors import UserError
 from bot.core.refused import TooMuch
 
 PAGE = 1000
-NO_FOLDER = "{path} is no folder; name one that is laid out as the bucket is"
-OUTSIDE = "{key} leads out of {root}; only what lies in the folder itself is read"
-NO_FILE = "{key} is no file"
-UNREADABLE = "{key} cannot be read: {reason}"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -46,7 +40,7 @@ class LocalFolder:
 
     def __init__(self, root: Path) -> None:
         if not root.is_dir():
-            raise UserError(NO_FOLDER.format(path=root))
+            raise UserError(texts.NO_FOLDER.format(path=root))
         self._root = root.resolve()
         self.name = self._root.as_uri()
 
@@ -105,12 +99,12 @@ class LocalFolder:
     def _copy(self, key: str, into: Writable, limit: int) -> Downloaded:
         with self._open(key) as file:
             if (size := _size(file)) > limit:
-                raise TooMuch(TOO_LARGE.format(key=key, size=size, limit=limit))
+                raise TooMuch(texts.TOO_LARGE.format(key=key, size=size, limit=limit))
             count, digest, version = 0, hashlib.sha256(), _md5()
             while piece := file.read(CHUNK):
                 count += len(piece)
                 if count > limit:
-                    raise TooMuch(TOO_LONG.format(key=key, limit=limit))
+                    raise TooMuch(texts.TOO_LONG.format(key=key, limit=limit))
                 digest.update(piece)
                 version.update(piece)
                 into.write(piece)
@@ -121,15 +115,15 @@ class LocalFolder:
         path = self._root / PurePosixPath(key)
         try:
             if not path.resolve().is_relative_to(self._root):
-                raise UserError(OUTSIDE.format(key=key, root=self._root))
+                raise UserError(texts.OUTSIDE.format(key=key, root=self._root))
             # What is no file is not opened: a named pipe would wait for its writer.
             if not stat.S_ISREG(path.stat().st_mode):
-                raise UserError(NO_FILE.format(key=key))
+                raise UserError(texts.NO_FILE.format(key=key))
             return path.open("rb")
         except (FileNotFoundError, NotADirectoryError):
-            raise NotThere(NOT_THERE.format(key=key)) from None
+            raise NotThere(texts.NOT_THERE.format(key=key)) from None
         except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
-            raise UserError(UNREADABLE.format(key=key, reason=_reason(error))) from None
+            raise UserError(texts.UNREADABLE.format(key=key, reason=_reason(error))) from None
 
 
 def _size(file: BufferedReader) -> int:
@@ -141,7 +135,7 @@ def _reason(error: Exception) -> str:
 
 
 def _unreadable_folder(error: OSError) -> None:
-    raise UserError(UNREADABLE.format(key=error.filename, reason=_reason(error))) from None
+    raise UserError(texts.UNREADABLE.format(key=error.filename, reason=_reason(error))) from None
 
 
 def _md5() -> hashlib._Hash:

@@ -18,6 +18,7 @@ from urllib.parse import unquote_plus
 
 import structlog
 
+from bot.aws import texts
 from bot.aws.bucket import Arrival, Place, is_manifest
 from bot.aws.client import Aws, explained, in_thread
 from bot.core.errors import PayloadError, TryAgain, UserError
@@ -30,10 +31,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 MAJOR_VERSION = "2"
 CREATED = ("ObjectCreated:", "s3:ObjectCreated:")
 
-NOT_JSON = "it is not JSON"
-NOT_AN_EVENT = "it is no notification of S3"
-OTHER_VERSION = "it is of version {version}; only 2.x is read"
-UNDELIVERED = "an arrival could not be noted: {reason}"
 
 Deliver = Callable[[Arrival], Awaitable[object]]
 """Makes an arrival durable before it returns; accepts an arrival that it already has."""
@@ -60,20 +57,20 @@ def arrivals(body: str) -> list[Arrival]:
         if message.text("source") == "aws.s3":
             return _of_event_bridge(message)
         if not message.has("Records"):
-            raise Garbage(NOT_AN_EVENT)
+            raise Garbage(texts.NOT_AN_EVENT)
         return [arrival for record in message.items("Records") for arrival in _of_record(record)]
     except (ValueError, RecursionError):
-        raise Garbage(NOT_JSON) from None
+        raise Garbage(texts.NOT_JSON) from None
     except PayloadError as error:
         raise Garbage(str(error)) from None
 
 
 def _of_record(record: Payload) -> list[Arrival]:
     if record.string("eventSource") != "aws:s3":
-        raise Garbage(NOT_AN_EVENT)
+        raise Garbage(texts.NOT_AN_EVENT)
     version = record.string("eventVersion")
     if version.partition(".")[0] != MAJOR_VERSION:
-        raise Garbage(OTHER_VERSION.format(version=version[:20]))
+        raise Garbage(texts.OTHER_VERSION.format(version=version[:20]))
     if not record.string("eventName").startswith(CREATED):
         return []
     key = unquote_plus(record.string("s3", "object", "key"), errors="strict")
@@ -139,7 +136,7 @@ class Notifications:
             await in_thread(partial(self._delete, done))
         failed = [outcome for outcome in outcomes if outcome is not None]
         if failed:
-            raise TryAgain(UNDELIVERED.format(reason=type(failed[0]).__name__)) from failed[0]
+            raise TryAgain(texts.UNDELIVERED.format(reason=type(failed[0]).__name__)) from failed[0]
 
     async def _deliver(self, body: str, deliver: Deliver) -> None:
         try:

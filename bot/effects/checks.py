@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from bot.core.payload import Payload
+from bot.effects import texts
 from bot.engine.records import Record
 from bot.github.access import CHECKS, WritePermissions
 from bot.github.check_runs import Annotation, CheckContent
@@ -18,9 +19,6 @@ CHECK_RUNS = "/repos/{+repo}/check-runs"
 ONE_CHECK_RUN = "/repos/{+repo}/check-runs/{id}"
 ANNOTATIONS = "/repos/{+repo}/check-runs/{id}/annotations"
 
-NEWER = "{name} shows something newer already"
-SAME = "{name} said so already"
-SUPERSEDED = {"title": "Superseded", "summary": "Another run of this check on this commit has the result."}
 
 _AnnotationKey = tuple[str, int, str, str]
 
@@ -75,11 +73,11 @@ class PutCheckRun:
         record = await context.records.get(key) or WrittenCheckRun()
         written = record.as_of
         if written > self.as_of:
-            return Applied(NEWER.format(name=self.name), changed=False)
+            return Applied(texts.CHECK_NEWER.format(name=self.name), changed=False)
         if self.again and written == self.as_of:
             if context.writes.may_have_twins:
                 await self._supersede_twins(context, await self._newest(context, record.id))
-            return Applied(SAME.format(name=self.name), changed=False)
+            return Applied(texts.CHECK_SAME.format(name=self.name), changed=False)
         found = await self._newest(context, record.id)
         if context.writes.may_have_twins:
             await self._supersede_twins(context, found)
@@ -96,7 +94,7 @@ class PutCheckRun:
 
     async def _change(self, context: EffectContext, found: Payload) -> tuple[Applied, int]:
         """Have a check run say this; return what was done, and the number of the run that says so."""
-        same = Applied(SAME.format(name=self.name), changed=False), found.integer("id")
+        same = Applied(texts.CHECK_SAME.format(name=self.name), changed=False), found.integer("id")
         there = found.integer("output", "annotations_count")
         says_so = self._says_so(found)
         if says_so and not there and not self.content.annotations:
@@ -134,7 +132,7 @@ class PutCheckRun:
         """Complete as superseded what says the same as the newest run does: a write that took effect late made it."""
         if newest is None or not self._says_so(newest):
             return
-        body = {"status": "completed", "conclusion": "neutral", "output": SUPERSEDED}
+        body = {"status": "completed", "conclusion": "neutral", "output": texts.CHECK_SUPERSEDED}
         for run in await self._runs(context, "all"):
             if run.integer("id") != newest.integer("id") and self._says_so(run):
                 where = {"repo": context.repository.full_name, "id": str(run.integer("id"))}

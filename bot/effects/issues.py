@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bot.core.payload import Payload
+from bot.effects import texts
 from bot.effects.comments import delete_comment, marked_comments
 from bot.engine.records import Record
 from bot.github.access import ISSUES, WritePermissions
@@ -30,13 +31,6 @@ TITLE_LIMIT = 256
 """Characters of a title that GitHub accepts."""
 BODY_LIMIT = TEXT_LIMIT - 500
 """Characters of a body; the rest is for its markers."""
-
-NONE_OPEN = "there is no open issue to close"
-OPENED, CLOSED = "opened an issue", "closed the issue #{number}"
-SAYS_SO, CHANGED = "the issue #{number} is up to date", "updated the issue #{number}"
-NEWER = "the issue of {key} already has newer content"
-LEFT_CLOSED = "somebody closed the issue #{number}, so the bot left it alone"
-ALREADY_REPORTED = "an issue has already reported this"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +91,11 @@ class EnsureIssue:
         """Look for the open issue by its marker and our author id, then open, change or close it, or do nothing."""
         posted = NEWS_STATE.of(context.repository.id, "issue", self.news_key)
         if self.news_key and not context.writes.may_have_twins and await context.records.get(posted) is not None:
-            return Applied(ALREADY_REPORTED, changed=False)
+            return Applied(texts.ALREADY_REPORTED, changed=False)
         moment = ISSUE_MOMENT.of(context.repository.id, self.key)
         newest = (await context.records.get(moment) or IssueMoment()).as_of
         if 0 < self.as_of < newest:
-            return Applied(NEWER.format(key=self.key), changed=False)
+            return Applied(texts.ISSUE_NEWER.format(key=self.key), changed=False)
         applied = await self._ensure(context)
         if self.as_of > newest:
             await context.records.put(moment, IssueMoment(self.as_of))
@@ -114,19 +108,19 @@ class EnsureIssue:
         issue = await context.records.get(record)
         known = issue.number if issue is not None else None
         if not self.body and known is None:
-            return Applied(NONE_OPEN, changed=False)
+            return Applied(texts.NO_OPEN_ISSUE, changed=False)
         found = await self._open_one(context, known)
         if not self.body:
             return await self._close(context, found, record)
         if found is None and known is not None and not self.begins:
-            return Applied(LEFT_CLOSED.format(number=known), changed=False)
+            return Applied(texts.ISSUE_LEFT_CLOSED.format(number=known), changed=False)
         if found is None:
             title = truncate(plain(self.title), TITLE_LIMIT)
             data = {"title": title, "body": self._body_with(self._news_marker)}
             where = {"repo": context.repository.full_name}
             made = Payload(await context.github.post(ALL_ISSUES, url_vars=where, data=data), "issue")
             await context.records.put(record, OpenIssue(made.integer("number")))
-            return Applied(OPENED)
+            return Applied(texts.ISSUE_OPENED)
         number = found.integer("number")
         await context.records.put(record, OpenIssue(number))
         body = self._body_with(_news_marker_in(found.text("body")))
@@ -134,7 +128,10 @@ class EnsureIssue:
         if changed:
             await self._change(context, number, {"body": body})
         commented = await self._comment(context, found)
-        return Applied((CHANGED if changed or commented else SAYS_SO).format(number=number), changed or commented)
+        return Applied(
+            (texts.ISSUE_UPDATED if changed or commented else texts.ISSUE_SAME).format(number=number),
+            changed or commented,
+        )
 
     async def _close(self, context: EffectContext, found: Payload | None, record: Key[OpenIssue]) -> Applied:
         if found is not None:
@@ -142,7 +139,11 @@ class EnsureIssue:
             await self._comment(context, found)
             await self._change(context, number, {"state": "closed", "state_reason": "completed"})
         await context.records.remove(record)
-        return Applied(CLOSED.format(number=number)) if found is not None else Applied(NONE_OPEN, changed=False)
+        return (
+            Applied(texts.ISSUE_CLOSED.format(number=number))
+            if found is not None
+            else Applied(texts.NO_OPEN_ISSUE, changed=False)
+        )
 
     async def _open_one(self, context: EffectContext, known: int | None) -> Payload | None:
         """Return the open issue of the key; close its twins, which a write that took effect late has left.

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bot.core.payload import Payload
+from bot.effects import texts
 from bot.github.access import ISSUES, WritePermissions
 from bot.github.errors import is_not_found
 from bot.plan.effect import Applied, EffectContext
 
 LABELS = "/repos/{+repo}/issues/{number}/labels"
 ONE_LABEL = "/repos/{+repo}/issues/{number}/labels/{label}"
-
-SO_ALREADY, PUT_ON, TAKEN_OFF = "the label was so already", "put the label {label} on", "took the label {label} off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +40,13 @@ class EnsureLabel:
         present = [Payload(label).text("name") async for label in context.github.getiter(LABELS, url_vars=where)]
         is_on = self.label.casefold() in (name.casefold() for name in present)
         if is_on == self.on:
-            return Applied(SO_ALREADY, changed=False)
+            return Applied(texts.LABEL_SAME, changed=False)
         if self.on:
             await context.github.post(LABELS, url_vars=where, data={"labels": [self.label]})
-            return Applied(PUT_ON.format(label=self.label))
+            return Applied(texts.LABEL_ADDED.format(label=self.label))
         try:
             await context.github.delete(ONE_LABEL, url_vars={**where, "label": self.label})
         except Exception as error:
             if not is_not_found(error):  # somebody was quicker
                 raise
-        return Applied(TAKEN_OFF.format(label=self.label))
+        return Applied(texts.LABEL_REMOVED.format(label=self.label))

@@ -13,6 +13,7 @@ from typing import ClassVar
 from bot.core.errors import TryAgain, UserError
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
+from bot.effects import texts
 from bot.effects.refs import ONE_REF, REFS
 from bot.engine.records import Record
 from bot.github.access import CONTENTS, PULL_REQUESTS, WritePermissions
@@ -34,23 +35,6 @@ MOST_COMMITS = 10
 
 MARKER = "<!-- nightjar:pull:{key} -->"
 _ANY_MARKER = Pattern(r"\A<!-- nightjar:pull:[a-z0-9:]* -->\r?\n?")
-LEFT = (
-    "Somebody else has pushed to `{branch}`, so I leave it alone from now on. Delete the branch, and I begin anew.\n\n"
-)
-NOT_NEEDED = "`{base}` has all of this by now, so it is not needed any more.\n\n"
-
-OLDER = "something newer was decided since"
-SHOWN, SHOWN_ALREADY = "#{number} shows it now", "#{number} shows it already"
-OPENED, UPDATED = "opened #{number}", "updated #{number}"
-LEFT_ALONE = "somebody else has pushed to {branch}, so it was left alone"
-CLOSED_BY_OTHERS = "somebody closed #{number}, so something new is waited for"
-THEIRS = "#{number} was opened by somebody else, so its text was left alone"
-CLOSED, DELETED, NOTHING = "closed #{number}", "deleted the branch {branch}", "there is nothing to be done"
-MOVED_MEANWHILE = "the branch {branch} was changed at this very moment"
-TAKEN = (
-    "the branch {branch} has commits that I have not made, and no pull request of mine; delete it, or name another "
-    "branch in app.yaml"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +84,20 @@ class EnsurePull:
         """
         record = await context.records.get(PULL_BRANCH.of(context.repository.id, self.branch)) or PullBranch()
         if record.at > self.at:
-            return Applied(OLDER, changed=False)
+            return Applied(texts.PULL_OLDER, changed=False)
         pull = await self._pull(context)
         head = await branch_head(context.github, context.repository.full_name, self.branch)
         ours = head in record.shas
         if not self.content:
             return await self._end(context, pull, head if ours else None, record)
         if pull and not _is_open(pull) and not pull.has("merged_at") and self._says_so(context, pull):
-            return Applied(CLOSED_BY_OTHERS.format(number=pull.integer("number")), changed=False)
+            return Applied(texts.PULL_CLOSED_BY_OTHERS.format(number=pull.integer("number")), changed=False)
         is_open = pull is not None and _is_open(pull)
         if head and await self._is_there(context, head, record, is_open=is_open):
             return await self._show(context, pull, pushed=False)
         if head and not ours:
             if not is_open:
-                raise UserError(TAKEN.format(branch=self.branch))
+                raise UserError(texts.BRANCH_TAKEN.format(branch=self.branch))
             return await self._show(context, pull, pushed=False, left=True)
         await self._push(context, head, record)
         return await self._show(context, pull, pushed=True)
@@ -148,7 +132,7 @@ class EnsurePull:
         noted = PullBranch((*record.shas, sha)[-MOST_COMMITS:], self.base_sha, self.at)
         await context.records.put(PULL_BRANCH.of(context.repository.id, self.branch), noted)
         if await branch_head(github, context.repository.full_name, self.branch) != head:
-            raise TryAgain(MOVED_MEANWHILE.format(branch=self.branch))
+            raise TryAgain(texts.BRANCH_CHANGED.format(branch=self.branch))
         if head is None:
             await github.post(REFS, url_vars=where, data={"ref": f"refs/heads/{self.branch}", "sha": sha})
         else:
@@ -161,14 +145,16 @@ class EnsurePull:
             return await self._open(context)
         number = pull.integer("number")
         if not _is_ours(pull, context):
-            return Applied(THEIRS.format(number=number), changed=pushed)
+            return Applied(texts.PULL_OF_OTHERS.format(number=number), changed=pushed)
         key = f"{self.key}:left" if left else self.key
-        text = LEFT_ALONE.format(branch=self.branch) if left else SHOWN_ALREADY.format(number=number)
+        text = texts.PULL_LEFT_ALONE.format(branch=self.branch) if left else texts.PULL_SAME.format(number=number)
         if self._says_so(context, pull, key):
-            return Applied(UPDATED.format(number=number) if pushed else text, changed=pushed)
-        body = "\n".join([MARKER.format(key=key), (LEFT.format(branch=self.branch) if left else "") + self.body])
+            return Applied(texts.PULL_UPDATED.format(number=number) if pushed else text, changed=pushed)
+        body = "\n".join(
+            [MARKER.format(key=key), (texts.PULL_TAKEN_OVER.format(branch=self.branch) if left else "") + self.body]
+        )
         await self._change(context, number, {"body": body})
-        return Applied(text if left else UPDATED.format(number=number))
+        return Applied(text if left else texts.PULL_UPDATED.format(number=number))
 
     async def _open(self, context: EffectContext) -> Applied:
         body = "\n".join([MARKER.format(key=self.key), self.body])
@@ -177,24 +163,24 @@ class EnsurePull:
             made = await context.github.post(PULLS, url_vars={"repo": context.repository.full_name}, data=data)
         except Exception as error:
             if is_unprocessable(error) and (there := await self._pull(context)) is not None and _is_open(there):
-                return Applied(SHOWN.format(number=there.integer("number")))
+                return Applied(texts.PULL_SHOWN.format(number=there.integer("number")))
             raise
-        return Applied(OPENED.format(number=Payload(made, "pull_request").integer("number")))
+        return Applied(texts.PULL_OPENED.format(number=Payload(made, "pull_request").integer("number")))
 
     async def _end(self, context: EffectContext, pull: Payload | None, head: str | None, record: PullBranch) -> Applied:
         """Close the pull request, in one write with the reason, and delete the branch; `head` None: it is not ours."""
         done = []
         is_open = pull is not None and _is_open(pull) and _is_ours(pull, context)
         if is_open and head is None:
-            return Applied(LEFT_ALONE.format(branch=self.branch), changed=False)
+            return Applied(texts.PULL_LEFT_ALONE.format(branch=self.branch), changed=False)
         if head is not None:
             noted = replace(record, at=self.at)
             await context.records.put(PULL_BRANCH.of(context.repository.id, self.branch), noted)
         if is_open and pull is not None:
             number = pull.integer("number")
-            body = NOT_NEEDED.format(base=self.base) + _ANY_MARKER.sub("", pull.text("body"))
+            body = texts.PULL_NOT_NEEDED.format(base=self.base) + _ANY_MARKER.sub("", pull.text("body"))
             await self._change(context, number, {"state": "closed", "body": truncate(body, TEXT_LIMIT)})
-            done.append(CLOSED.format(number=number))
+            done.append(texts.PULL_CLOSED.format(number=number))
         if head is not None:
             where = {"repo": context.repository.full_name, "branch": self.branch}
             try:
@@ -202,8 +188,8 @@ class EnsurePull:
             except Exception as error:
                 if not (is_not_found(error) or is_unprocessable(error)):  # somebody has deleted it already
                     raise
-            done.append(DELETED.format(branch=self.branch))
-        return Applied("; ".join(done) or NOTHING, changed=bool(done))
+            done.append(texts.PULL_BRANCH_DELETED.format(branch=self.branch))
+        return Applied("; ".join(done) or texts.NOTHING_TO_CLOSE, changed=bool(done))
 
     async def _change(self, context: EffectContext, number: int, change: dict[str, str]) -> None:
         where = {"repo": context.repository.full_name, "number": str(number)}

@@ -9,6 +9,7 @@ from gidgethub import GitHubException
 
 from bot.core.events import ISSUE_COMMENT, PULL_REQUEST_BODY, REVIEW, REVIEW_COMMENT, UserComment
 from bot.core.payload import Payload
+from bot.effects import texts
 from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions
 from bot.github.errors import is_not_found, is_unprocessable
 from bot.plan.effect import Applied, EffectContext
@@ -17,7 +18,6 @@ EYES = "eyes"
 DONE = "+1"
 CONFUSED = "confused"
 
-REMOVED, NO_REACTION = "removed the reaction {content}", "there was no reaction {content} of ours"
 
 # Reviews have no reactions in the REST API, so they take GraphQL's addReaction and removeReaction
 # (https://docs.github.com/en/graphql/reference/mutations#addreaction).
@@ -74,7 +74,7 @@ class React:
                 await context.github.post(_PATHS[self.comment_kind], url_vars=where, data={"content": self.content})
         except GitHubException as error:
             if is_not_found(error):
-                return Applied("the comment was deleted, so there is nothing to react to", changed=False)
+                return Applied(texts.COMMENT_DELETED, changed=False)
             raise
         return Applied(f"reacted with {self.content}")
 
@@ -100,12 +100,12 @@ class RemoveReaction:
         try:
             if self.comment_kind == REVIEW:
                 await _mutate(context, _REMOVE_REACTION, self.node_id, self.content)
-                return Applied(REMOVED.format(content=self.content))
+                return Applied(texts.REACTION_REMOVED.format(content=self.content))
             return await self._remove(context)
         except GitHubException as error:
             if not (is_not_found(error) or is_unprocessable(error)):
                 raise
-        return Applied(NO_REACTION.format(content=self.content), changed=False)
+        return Applied(texts.NO_REACTION.format(content=self.content), changed=False)
 
     async def _remove(self, context: EffectContext) -> Applied:
         path, where = _PATHS[self.comment_kind], _where(context, self.id)
@@ -116,7 +116,9 @@ class RemoveReaction:
                 one = {**where, "reaction_id": str(given.integer("id"))}
                 await context.github.delete(path + "/{reaction_id}", url_vars=one)
                 removed = True
-        return Applied((REMOVED if removed else NO_REACTION).format(content=self.content), changed=removed)
+        return Applied(
+            (texts.REACTION_REMOVED if removed else texts.NO_REACTION).format(content=self.content), changed=removed
+        )
 
 
 async def _mutate(context: EffectContext, mutation: str, node_id: str, content: str) -> None:

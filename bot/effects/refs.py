@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bot.core.errors import TryAgain, UserError
+from bot.effects import texts
 from bot.github.access import CONTENTS, WORKFLOWS, WritePermissions
 from bot.github.errors import is_forbidden, is_unprocessable
 from bot.github.refs import AHEAD, DIVERGED, branch_head, compared
@@ -15,18 +16,6 @@ from bot.plan.failure_text import NEEDS_WORKFLOWS, refusal_text
 
 REFS = "/repos/{+repo}/git/refs"
 ONE_REF = "/repos/{+repo}/git/refs/heads/{branch}"
-
-CANNOT = "the branch {branch} cannot be moved: "
-"""The beginning of each failure text about a branch."""
-HAS_OTHERS = (
-    "it has commits that {sha} does not have, and it only ever moves forward. Delete it, and it is made anew; or bring "
-    "its commits into the branch that it follows"
-)
-WAS_MOVED = "the branch {branch} was changed at this very moment"
-THERE = "{branch} is at {sha} already"
-CONTAINS = "{branch} has {sha} already"
-MADE = "{branch} was made at {sha}"
-MOVED = "{branch} moved from {before} to {sha}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +45,17 @@ class MoveBranch:
         repository = context.repository.full_name
         before = await branch_head(context.github, repository, self.branch)
         if before == self.sha:
-            return Applied(THERE.format(**names), changed=False, value=self.sha)
+            return Applied(texts.BRANCH_THERE.format(**names), changed=False, value=self.sha)
         if before is None:
             await self._write(context, None)
-            return Applied(MADE.format(**names), value=self.sha)
+            return Applied(texts.BRANCH_CREATED.format(**names), value=self.sha)
         status = (await compared(context.github, repository, before, self.sha)).status
         if status == DIVERGED:
-            raise UserError(CANNOT.format(**names) + HAS_OTHERS.format(**names))
+            raise UserError(texts.CANNOT_MOVE.format(**names) + texts.HAS_OTHER_COMMITS.format(**names))
         if status != AHEAD:
-            return Applied(CONTAINS.format(**names), changed=False, value=before)
+            return Applied(texts.BRANCH_CONTAINS.format(**names), changed=False, value=before)
         await self._write(context, before)
-        return Applied(MOVED.format(**names, before=before[:7]), value=self.sha)
+        return Applied(texts.BRANCH_MOVED.format(**names, before=before[:7]), value=self.sha)
 
     async def _write(self, context: EffectContext, before: str | None) -> None:
         repository = context.repository.full_name
@@ -82,8 +71,8 @@ class MoveBranch:
                 raise
             # Its own words do not tell a protected branch from one that somebody moved since we looked.
             if await branch_head(context.github, repository, self.branch) != before:
-                raise TryAgain(WAS_MOVED.format(branch=self.branch)) from error
+                raise TryAgain(texts.BRANCH_CHANGED.format(branch=self.branch)) from error
             why = str(refusal_text(error))
             if may_lack_workflows(error) and await move_changes_workflows(context.github, repository, before, self.sha):
                 why = NEEDS_WORKFLOWS
-            raise UserError(CANNOT.format(branch=self.branch) + why.rstrip(".")) from error
+            raise UserError(texts.CANNOT_MOVE.format(branch=self.branch) + why.rstrip(".")) from error

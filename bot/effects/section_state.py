@@ -13,13 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from bot.effects import texts
 from bot.engine.internal import InternalEvent
 from bot.engine.records import Record
 from bot.github.markdown import code
-
-OUT_OF_DATE = "> **Out of date:** "
-"""The beginning of a section that shows a commit other than the head; no section's own text begins like this."""
-OF_ANOTHER = "this is of {sha}; the head is {head} now."
 
 SHOWN_SHA = 7
 """Digits of a commit that people see."""
@@ -100,11 +97,11 @@ def marked(text: str, sha: str, head: str) -> str:
 
     An empty text, of a section that was removed, stays empty.
     """
-    if text.startswith(OUT_OF_DATE):
+    if text.startswith(texts.OUT_OF_DATE):
         text = text.partition("\n")[2].lstrip("\n")
     if not text or not head:
         return text
-    return f"{OUT_OF_DATE}{OF_ANOTHER.format(sha=short(sha), head=short(head))}\n\n{text}"
+    return f"{texts.OUT_OF_DATE}{texts.OF_ANOTHER_COMMIT.format(sha=short(sha), head=short(head))}\n\n{text}"
 
 
 def short(sha: str) -> str:

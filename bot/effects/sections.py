@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from bot.effects import texts
 from bot.effects.comments import change_sections
 from bot.effects.section_state import SECTION, SECTION_EVENT, SECTION_TEXT, SectionEvent, SectionText, Shown, marked
 from bot.engine.internal import announce
@@ -14,15 +15,6 @@ from bot.github import sticky
 from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
 from bot.github.pull_heads import confirmed_head, head_of
 from bot.plan.effect import Applied, EffectContext
-
-ASKED = "section {section} of {sha} is asked for"
-HANDED_OVER = "section {section} of {sha} is to be written"
-MOVED = "section {section}: {sha} is not the head of #{number} any more"
-NEWER = "section {section} says something newer already"
-SAME = "section {section} said so already"
-WRITTEN, TAKEN_AWAY = "section {section} written", "section {section} taken away"
-MARKED = "marked as out of date or current again: {sections}"
-NOTHING_TO_MARK = "no section had to be marked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +40,7 @@ class RequestSection:
         """Announce it, once for each intent."""
         event = SectionEvent(self.section, self.number, self.sha, self.about, _digest(context.intent))
         new = await announce(context.announce, SECTION_EVENT, context.repository, event)
-        return Applied(ASKED.format(section=self.section, sha=self.sha[:7]), changed=new)
+        return Applied(texts.SECTION_REQUESTED.format(section=self.section, sha=self.sha[:7]), changed=new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +65,7 @@ class SubmitSection:
         asked = _digest(f"{context.intent}\0{self.text}")
         written = SectionText(self.section, self.number, self.sha, self.text, self.as_of, asked)
         new = await announce(context.announce, SECTION_TEXT, context.repository, written)
-        return Applied(HANDED_OVER.format(section=self.section, sha=self.sha[:7]), changed=new)
+        return Applied(texts.SECTION_SUBMITTED.format(section=self.section, sha=self.sha[:7]), changed=new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +94,19 @@ class ShowSection:
         before = await context.records.get(key)
         written = {"section": self.section, "sha": self.sha[:7], "number": self.number}
         if await confirmed_head(context.records, context.github, context.repository, self.number, self.sha) is None:
-            return Applied(MOVED.format(**written), changed=False)
+            return Applied(texts.SECTION_MOVED.format(**written), changed=False)
         if before is not None and before.as_of > self.as_of:
-            return Applied(NEWER.format(**written), changed=False)
+            return Applied(texts.SECTION_NEWER.format(**written), changed=False)
         after = Shown(self.sha, self.as_of, _digest(self.text))
         known = Shown("", 0.0, "") if before is None else before
         same = (known.digest, known.head) == (after.digest, "") and (known.sha == self.sha or not self.text)
         if same and not context.writes.may_have_twins:
-            return Applied(SAME.format(**written), changed=False)
+            return Applied(texts.SECTION_SAME.format(**written), changed=False)
         await change_sections(
             context, self.number, lambda present: sticky.with_section(present, self.section, self.text)
         )
         await context.records.put(key, after)
-        return Applied((WRITTEN if self.text else TAKEN_AWAY).format(**written))
+        return Applied((texts.SECTION_WRITTEN if self.text else texts.SECTION_REMOVED).format(**written))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +139,11 @@ class MarkOutOfDate:
             if shown is not None and head is not None and shown.head != shown.mark(head.sha)
         }
         if not wrong and not context.writes.may_have_twins:
-            return Applied(NOTHING_TO_MARK, changed=False)
+            return Applied(texts.NO_SECTION_TO_MARK, changed=False)
         changed = await change_sections(context, self.number, lambda present: _marked(present, wrong))
         for section, shown in wrong.items():
             await context.records.put(SECTION.of(context.repository.id, self.number, section), shown)
-        return Applied(MARKED.format(sections=", ".join(wrong)), changed=changed)
+        return Applied(texts.SECTIONS_MARKED.format(sections=", ".join(wrong)), changed=changed)
 
 
 def _marked(present: Mapping[str, str], wrong: Mapping[str, Shown]) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Review requests, and what the sticky comment says of those that came to nothing."""
+"""Review requests, and the section of the sticky comment about those that failed."""
 
 from __future__ import annotations
 
@@ -13,30 +13,21 @@ from bot.github.access import ISSUES, MEMBERS, PULL_REQUESTS, WritePermissions
 from bot.github.errors import is_unprocessable, message_of
 from bot.github.markdown import code
 from bot.plan.effect import Applied, EffectContext
+from handlers.cc_reviewers import texts
 
 REQUESTED = "/repos/{+repo}/pulls/{number}/requested_reviewers"
 
-REFUSED = (
-    "**Reviewers:** I couldn't request a review from {names}: only people and teams with access to this repository "
-    "can review. Check the name and edit the description; then I try again."
-)
-HIDDEN = (
-    "**Reviewers:** I couldn't request a review from {names}: the App needs *Members: read* to see teams. The "
-    "App's owner grants it in the App's settings; then an owner of the organization accepts it. I try again when "
-    "the description is edited."
-)
 UNRESOLVED = "could not resolve to a node"
-"""What GitHub says of a team that the App may not see (https://github.com/github/docs/issues/35057)."""
-TROUBLE = "**Reviewers:** I couldn't request reviews. {why}"
+"""Part of GitHub's message about a team that the App may not see (https://github.com/github/docs/issues/35057)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewRequests:
-    """What is remembered of a pull request's review requests; names in small letters, but for `refused`.
+    """The review requests of a pull request; names in lower case, except in `refused`.
 
-    `asked` holds everybody whom we dealt with, so that nobody is asked again whom a human removed; `refused` those of
-    them whom GitHub did not take, `hidden` the teams among these that it does not show to the App; `message` is what
-    the sticky comment says.
+    `asked` holds everybody whom we have handled, so that the bot does not ask again whom a person removed. `refused`
+    are those whom GitHub did not accept, `hidden` the teams among them that it does not show to the App. `message` is
+    the text in the sticky comment.
     """
 
     asked: Annotated[frozenset[str], SORTED] = frozenset()
@@ -54,7 +45,7 @@ REVIEWERS = Record(
 class RequestReviewers:
     """Ask people and teams (`org/team`) to review, all in one request.
 
-    GitHub refuses a whole request for one name that it does not take (422); then each name is asked for on its own.
+    GitHub refuses a whole request if it does not accept one name (422); then we request each name separately.
     https://docs.github.com/en/rest/pulls/review-requests
     """
 
@@ -64,7 +55,7 @@ class RequestReviewers:
     users: tuple[str, ...]
     teams: tuple[str, ...]
     named: tuple[str, ...]
-    """Everybody whom the text names, in small letters: who was refused and is no longer named needs no word."""
+    """Everybody whom the text names, in lower case: a refused name that it no longer has is not reported."""
 
     @property
     def target(self) -> str:
@@ -85,7 +76,7 @@ class RequestReviewers:
         if after != before:
             await context.records.put(record, after)
         if not asked and not refused:
-            return Applied("nobody had to be asked", changed=after != before)
+            return Applied(texts.NOBODY_ASKED, changed=after != before)
         return Applied(_summary(asked, refused))
 
     async def _ask(self, context: EffectContext) -> tuple[list[str], _Refused]:
@@ -96,7 +87,7 @@ class RequestReviewers:
         there = {user.string("login").lower() for user in present.items("users")}
         slugs = {team.string("slug").lower() for team in present.items("teams")}
         owner = repo.partition("/")[0].lower()
-        # GitHub is given the team's name alone, so another organization's team would be taken for one of ours.
+        # The request has only the team's name, so GitHub would ask our own team instead of another organization's.
         foreign = [name for name in self.teams if name.partition("/")[0].lower() != owner]
         users = [name for name in self.users if name.lower() not in there]
         teams = [name for name in self.teams if name not in foreign and _slug(name).lower() not in slugs]
@@ -107,7 +98,7 @@ class RequestReviewers:
 
 @dataclass(frozen=True, slots=True)
 class ReportReviewers:
-    """Say in the sticky comment who could not be asked, or why; an empty text takes the section away."""
+    """Say in the sticky comment who could not be asked, or why; an empty text removes the section."""
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
 
@@ -121,20 +112,20 @@ class ReportReviewers:
         return f"tell-of-reviewers:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Write, change or take away the section, unless it says so already."""
+        """Write, change or remove the section, unless it is up to date."""
         record = REVIEWERS.of(context.repository.id, self.number)
         before = await context.records.get(record) or ReviewRequests()
         if self.text == before.message and not context.writes.may_have_twins:
-            return Applied("the sticky comment says so already", changed=False)
+            return Applied(texts.SECTION_SAME, changed=False)
         applied = await write_section(context, self.number, self.section, self.text)
         await context.records.put(record, replace(before, message=self.text))
         return applied
 
 
 def refusal_text(names: Sequence[str], hidden: Sequence[str] = ()) -> str:
-    """Say who could not be asked, and why, without mentioning them; empty where there is nobody."""
+    """Say who could not be asked, and why, without mentioning them; empty if there is nobody."""
     others = [name for name in names if name not in hidden]
-    parts = ((REFUSED, others), (HIDDEN, hidden))
+    parts = ((texts.REFUSED, others), (texts.HIDDEN, hidden))
     return "\n\n".join(text.format(names=", ".join(map(code, who))) for text, who in parts if who)
 
 
@@ -149,14 +140,14 @@ def _slug(team: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    """Who was refused, and which teams of them because the App may not see teams."""
+    """The refused names, and those of them that are teams which the App may not see."""
 
     names: tuple[str, ...] = ()
     hidden: frozenset[str] = frozenset()
 
 
 async def _refused(context: EffectContext, where: dict[str, str], users: list[str], teams: list[str]) -> _Refused:
-    """Ask for all; where GitHub refuses, for each alone. Return the names that were refused."""
+    """Request all reviews at once; if GitHub refuses, each separately. Return the names that were refused."""
     if not users and not teams:
         return _Refused()
     said = await _asked(context, where, users, teams)
@@ -172,7 +163,7 @@ async def _refused(context: EffectContext, where: dict[str, str], users: list[st
 
 
 async def _asked(context: EffectContext, where: dict[str, str], users: list[str], teams: list[str]) -> str | None:
-    """Ask for reviews; return what GitHub says where it refuses, None where it does not."""
+    """Request reviews; return GitHub's message if it refuses, None if it accepts."""
     body: dict[str, list[str]] = {}
     if users:
         body["reviewers"] = users
@@ -182,6 +173,6 @@ async def _asked(context: EffectContext, where: dict[str, str], users: list[str]
         await context.github.post(REQUESTED, url_vars=where, data=body)
     except Exception as error:
         if is_unprocessable(error):
-            return message_of(error) or REFUSED
+            return message_of(error) or texts.REFUSED
         raise
     return None

@@ -12,17 +12,15 @@ from yarl import URL
 
 from bot.core.urls import encrypted_url
 from bot.github.markdown import truncate
+from handlers.ci_decisions import texts
 from handlers.ci_decisions.decide import CiDecision
-from handlers.ci_decisions.forms import UNREADABLE, of_answer
+from handlers.ci_decisions.forms import of_answer
 
 TIMEOUT = aiohttp.ClientTimeout(total=11, sock_connect=4)
 """Seconds for one try: a little more than the bot itself waits for GitHub."""
 PAUSES = (1.0, 2.0)
 """Seconds between tries."""
 
-NO_ANSWER = "the bot did not answer ({problem})"
-REFUSED = "the bot answered {status}: {detail}"
-NOT_ENCRYPTED = "NIGHTJAR_TOKEN is not sent to {url}, where others could read it; use an address with https://"
 SERVER_TROUBLE = frozenset({429, 500, 502, 503, 504})
 LONGEST_DETAIL = 200
 
@@ -62,11 +60,11 @@ async def get_from_bot(url: str, path: str, token: str = "", *, pauses: Sequence
             try:
                 status, body = await _get(session, address)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                trouble = NO_ANSWER.format(problem=_problem(error))
+                trouble = texts.NO_ANSWER.format(problem=_problem(error))
             else:
                 if status == 200:
                     return body
-                trouble = REFUSED.format(status=status, detail=_detail(body))
+                trouble = texts.REFUSED.format(status=status, detail=_detail(body))
                 if status not in SERVER_TROUBLE:
                     break
             if pause is not None:
@@ -78,7 +76,7 @@ def _check_encrypted(url: str) -> None:
     try:
         encrypted_url(url)
     except ValueError:
-        raise CannotAsk(NOT_ENCRYPTED.format(url=url)) from None
+        raise CannotAsk(texts.NOT_ENCRYPTED.format(url=url)) from None
 
 
 async def _get(session: aiohttp.ClientSession, address: URL) -> tuple[int, bytes]:
@@ -95,7 +93,7 @@ def _problem(error: Exception) -> str:
 def _read(body: bytes) -> CiDecision:
     decision = of_answer(body)
     if decision is None:
-        raise CannotAsk(UNREADABLE)
+        raise CannotAsk(texts.UNREADABLE)
     return decision
 
 

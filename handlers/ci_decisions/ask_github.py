@@ -23,13 +23,13 @@ from bot.github.client import GitHub, Wire
 from bot.github.contents import FILE, found_at
 from bot.github.errors import is_forbidden, is_not_found, status_of
 from bot.github.governor import Governor
+from handlers.ci_decisions import texts
 from handlers.ci_decisions.ask_bot import CannotAsk
 from handlers.ci_decisions.changes import ProposedChange, changes_of, read_proposed
 from handlers.ci_decisions.commits import no_base, read_compared, read_parent, read_pushes
 from handlers.ci_decisions.decide import (
     NOT_NEEDED,
     SHOWN_OF_SHA,
-    SLOW_TESTS_NOT_ON,
     Changes,
     CiDecision,
     CiVerdict,
@@ -50,14 +50,6 @@ if TYPE_CHECKING:
 
 TIMEOUT = aiohttp.ClientTimeout(total=7, sock_connect=4)
 """Seconds for one try of one request."""
-
-FAULTY = f"{PATH} on the default branch has faults"
-NO_STATUS = "there is no status {context} on {sha} yet"
-NOT_ASKED = "GitHub could not be asked"
-NOT_TAKEN = "GitHub does not take the token"
-NOT_ALLOWED = "the token may not read what it takes"
-NOT_THERE = "GitHub shows no such pull request to this token"
-NO_SUCH_COMMIT = "GitHub shows no such commit to this token"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +105,14 @@ async def ask_github_about_commit(
             config = await _settings(github, repository, given)
             parent = await read_parent(github, repository, sha)
         except (TryAgain, HTTPException) as error:
-            raise CannotAsk(NO_SUCH_COMMIT if is_not_found(error) else _why(error)) from None
+            raise CannotAsk(texts.COMMIT_NOT_SHOWN if is_not_found(error) else _why(error)) from None
         changes: Changes = NOT_NEEDED
         if commit_needs_files(config):
             try:
                 pushes = await read_pushes(github, repository, branch)
                 changes = no_base(sha, parent, pushes) or await read_compared(github, repository, parent, sha)
             except (TryAgain, HTTPException) as error:
-                changes = UnknownChanges(NOT_ASKED if is_not_found(error) else _why(error))
+                changes = UnknownChanges(texts.GITHUB_NOT_REACHED if is_not_found(error) else _why(error))
         return decide_for_commit(config, sha, changes)
 
 
@@ -142,11 +134,11 @@ async def _settings(github: GitHub, repository: str, given: RepositoryConfig | N
         return given
     found = await found_at(github, repository, PATH)
     if found is not None and found.kind != FILE:
-        raise CannotAsk(FAULTY)
+        raise CannotAsk(texts.FILE_INVALID.format(path=PATH))
     try:
         said = parse_repository_file(found.raw if found else b"")
     except ConfigError:
-        raise CannotAsk(FAULTY) from None
+        raise CannotAsk(texts.FILE_INVALID.format(path=PATH)) from None
     return alone(said) if given is None else overlaid(given, said)
 
 
@@ -167,9 +159,9 @@ async def _seen(
 
 async def _slow_tests(github: GitHub, repository: str, proposed: ProposedChange, config: RepositoryConfig) -> CiVerdict:
     if config.slow_tests is None:
-        return CiVerdict(True, SLOW_TESTS_NOT_ON)
+        return CiVerdict(True, texts.SLOW_TESTS_NOT_ON)
     head, context = proposed.pull.head_sha, config.slow_tests.status
-    why = NO_STATUS.format(context=context, sha=head[:SHOWN_OF_SHA])
+    why = texts.NO_STATUS.format(context=context, sha=head[:SHOWN_OF_SHA])
     try:
         statuses = github.getiter(
             "/repos/{+repo}/commits/{sha}/status",
@@ -188,7 +180,7 @@ async def _slow_tests(github: GitHub, repository: str, proposed: ProposedChange,
 
 def _why(error: Exception) -> str:
     if status_of(error) == 401:
-        return NOT_TAKEN
+        return texts.INVALID_CREDENTIALS
     if is_forbidden(error):
-        return NOT_ALLOWED
-    return NOT_THERE if is_not_found(error) else NOT_ASKED
+        return texts.MISSING_PERMISSION
+    return texts.PULL_NOT_SHOWN if is_not_found(error) else texts.GITHUB_NOT_REACHED

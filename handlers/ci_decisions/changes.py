@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from bot.core.events import PullRequest
 from bot.core.payload import Payload
+from handlers.ci_decisions import texts
 from handlers.ci_decisions.decide import ChangedFiles, Changes, UnknownChanges
 
 if TYPE_CHECKING:
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
 
 MOST_FILES = 3_000
 """GitHub lists no more (https://docs.github.com/en/rest/pulls/pulls#list-pull-requests-files)."""
-
-TOO_MANY = "{count} files are changed and GitHub lists {most} of them"
-MOVED = "somebody pushed while the changed files were read"
-INCOMPLETE = "GitHub lists {listed} of {count} changed files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ async def changes_of(github: GitHub, repository: str, proposed: ProposedChange) 
     the list may be another commit's. Raises what asking GitHub raises.
     """
     if proposed.changed_files > MOST_FILES:
-        return UnknownChanges(TOO_MANY.format(count=proposed.changed_files, most=MOST_FILES))
+        return UnknownChanges(texts.TOO_MANY_FILES.format(count=proposed.changed_files, most=MOST_FILES))
     pull, listed = proposed.pull, 0
     names: list[str] = []
     url_vars = {"repo": repository, "number": str(pull.number)}
@@ -58,9 +55,9 @@ async def changes_of(github: GitHub, repository: str, proposed: ProposedChange) 
         names.extend(changed_names(file))
     after = await read_proposed(github, repository, pull.number)
     if (after.pull.head_sha, after.pull.base_ref) != (pull.head_sha, pull.base_ref):
-        return UnknownChanges(MOVED)
+        return UnknownChanges(texts.PUSHED_MEANWHILE)
     if listed != after.changed_files:
-        return UnknownChanges(INCOMPLETE.format(listed=listed, count=after.changed_files))
+        return UnknownChanges(texts.INCOMPLETE.format(listed=listed, count=after.changed_files))
     return ChangedFiles(tuple(names), listed)
 
 

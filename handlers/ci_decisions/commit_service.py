@@ -16,6 +16,7 @@ from bot.core.single_flight import Remembered
 from bot.github.errors import NotInstalled, is_conflict, is_not_found
 from bot.github.in_force import config_in_force
 from bot.github.ranks import current_rank
+from handlers.ci_decisions import texts
 from handlers.ci_decisions.commits import BranchPush, no_base, read_compared, read_parent, read_pushes
 from handlers.ci_decisions.decide import (
     NOT_NEEDED,
@@ -27,7 +28,6 @@ from handlers.ci_decisions.decide import (
 )
 from handlers.ci_decisions.service import (
     FILES_SECONDS,
-    NO_SETTINGS,
     SECONDS,
     NothingThere,
     changes_seconds,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
     from bot.github.client import GitHub
 
-NOT_ASKED = "GitHub did not answer about the commit"
 
 log = structlog.get_logger(__name__)
 
@@ -86,14 +85,14 @@ class CommitDecisions:
             log.exception("the repository's settings could not be read", repository=repository, sha=sha)
             config = None
         if config is None:
-            return run_everything(NO_SETTINGS, sha).as_json()
+            return run_everything(texts.NO_SETTINGS, sha).as_json()
         try:
             changes = await in_time(self._changes(repository, sha, branch, config))
         except NoSuchCommit:
             raise
         except Exception as error:
             log.warning("a decision was made without GitHub", repository=repository, sha=sha, reason=str(error))
-            changes = UnknownChanges(NOT_ASKED)
+            changes = UnknownChanges(texts.NO_ANSWER_ABOUT_COMMIT)
         return decide_for_commit(config, sha, changes).as_json()
 
     async def _changes(self, repository: str, sha: str, branch: str, config: RepositoryConfig) -> Changes:

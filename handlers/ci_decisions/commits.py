@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.core.payload import Payload
+from handlers.ci_decisions import texts
 from handlers.ci_decisions.changes import changed_names
 from handlers.ci_decisions.decide import SHOWN_OF_SHA, ChangedFiles, Changes, UnknownChanges
 
@@ -18,10 +19,6 @@ MOST_COMPARED = 300
 """GitHub shows no more files of a comparison (https://docs.github.com/rest/commits/commits#compare-two-commits)."""
 NO_COMMIT = "0" * 40
 """How GitHub says that there was no branch before a push, or is none after it."""
-
-NO_PARENT = "{sha} has no parent to compare it with"
-OTHER_BASE = "the branch was at {before} before the push of {sha}, whose parent is {parent}"
-TOO_MANY = f"GitHub shows at most {MOST_COMPARED} changed files of a commit, and there may be more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,7 @@ async def read_compared(github: GitHub, repository: str, parent: str, sha: str) 
     answer = await github.getitem(url, url_vars={"repo": repository, "basehead": f"{parent}...{sha}"})
     files = list(Payload(answer, "comparison").items("files"))
     if len(files) >= MOST_COMPARED:
-        return UnknownChanges(TOO_MANY)
+        return UnknownChanges(texts.TOO_MANY_IN_COMMIT.format(most=MOST_COMPARED))
     return ChangedFiles(tuple(name for file in files for name in changed_names(file)), len(files))
 
 
@@ -69,10 +66,10 @@ def no_base(sha: str, parent: str, pushes: Sequence[BranchPush]) -> UnknownChang
     builds the tip alone would miss what else has changed.
     """
     if not parent:
-        return UnknownChanges(NO_PARENT.format(sha=_short(sha)))
+        return UnknownChanges(texts.NO_PARENT.format(sha=_short(sha)))
     for push in pushes:
         if push.after == sha and push.before not in (parent, NO_COMMIT):
-            why = OTHER_BASE.format(before=_short(push.before), sha=_short(sha), parent=_short(parent))
+            why = texts.OTHER_BASE.format(before=_short(push.before), sha=_short(sha), parent=_short(parent))
             return UnknownChanges(why)
     return None
 

@@ -12,10 +12,8 @@ from collections.abc import Sequence
 from bot.core.errors import PayloadError
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
+from handlers.ci_decisions import texts
 from handlers.ci_decisions.decide import CiDecision, CiVerdict, run_everything
-
-UNREADABLE = "the answer is none of the bot's"
-LACKING = "the bot's answer does not tell"
 
 _SHA = Pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _OTHER = Pattern(r"[^A-Za-z0-9_ .,:/#@()+=-]")
@@ -29,7 +27,7 @@ def of_answer(body: bytes) -> CiDecision | None:
         sha = answer.text("sha")
     except (ValueError, RecursionError, PayloadError):
         return None
-    lacking = run_everything(LACKING).verdicts
+    lacking = run_everything(texts.LACKING).verdicts
     found = {name: _verdict(answer, name) or lacking[name] for name in lacking}
     return CiDecision(sha if _SHA.fullmatch(sha) else "", **found)
 

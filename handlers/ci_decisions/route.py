@@ -14,14 +14,7 @@ from bot.core.errors import TryAgain
 from bot.core.patterns import Pattern
 from bot.web.openapi import Answer, Operation, Parameter, problem
 from bot.web.problems import Problem
-
-NO_SUCH_COMMIT = "There is no such commit, or app.yaml does not list the repository."
-NO_SUCH_PULL_REQUEST = "There is no such pull request, or app.yaml does not list the repository."
-BAD_REPOSITORY = "Give the owner and the name of a repository."
-BAD_NUMBER = "A pull request's number is a whole number from 1 to 2147483647."
-BAD_SHA = "Give the full SHA of a commit: 40 or 64 hexadecimal digits in lower case."
-BAD_BRANCH = "Give the name of a branch, such as main: at most 244 characters, without refs/heads/ and without spaces."
-GITHUB_UNAVAILABLE = "GitHub isn't answering right now. Try again in a minute."
+from handlers.ci_decisions import texts
 
 LARGEST_NUMBER = 2**31 - 1
 _NAME = r"[A-Za-z0-9._-]{1,100}"
@@ -133,25 +126,25 @@ def _of_commit(decide: DecideCommit) -> Operation:
 async def _commit_decision(request: web.Request, decide: DecideCommit) -> web.Response:
     repository, sha, branch = _repository(request), request.match_info["sha"], request.query.get("branch", "")
     if not _IS_SHA.fullmatch(sha):
-        raise Problem(400, BAD_SHA)
+        raise Problem(400, texts.BAD_SHA)
     if branch and (not _IS_BRANCH.fullmatch(branch) or branch.startswith(HEADS)):
-        raise Problem(400, BAD_BRANCH)
-    return await _answered(decide(repository, sha, branch), NO_SUCH_COMMIT)
+        raise Problem(400, texts.BAD_BRANCH)
+    return await _answered(decide(repository, sha, branch), texts.NO_SUCH_COMMIT)
 
 
 async def _decision(request: web.Request, decide: Decide) -> web.Response:
     repository, number, sha = _repository(request), request.match_info["n"], request.query.get("sha", "")
     if not _NUMBER.fullmatch(number) or int(number) > LARGEST_NUMBER:
-        raise Problem(400, BAD_NUMBER)
+        raise Problem(400, texts.BAD_NUMBER)
     if sha and not _IS_SHA.fullmatch(sha):
-        raise Problem(400, BAD_SHA)
-    return await _answered(decide(repository, int(number), sha), NO_SUCH_PULL_REQUEST)
+        raise Problem(400, texts.BAD_SHA)
+    return await _answered(decide(repository, int(number), sha), texts.NO_SUCH_PULL_REQUEST)
 
 
 def _repository(request: web.Request) -> str:
     names = [request.match_info[part] for part in ("owner", "repo")]
     if not all(_IS_NAME.fullmatch(name) for name in names):
-        raise Problem(400, BAD_REPOSITORY)
+        raise Problem(400, texts.BAD_REPOSITORY)
     return "/".join(names)
 
 
@@ -160,7 +153,7 @@ async def _answered(deciding: Awaitable[Mapping[str, object]], nothing: str) -> 
         members = await deciding
     except TryAgain as error:
         seconds = str(max(1, math.ceil(error.retry_in or 10)))
-        raise Problem(503, GITHUB_UNAVAILABLE, headers={"Retry-After": seconds}) from error
+        raise Problem(503, texts.GITHUB_UNAVAILABLE, headers={"Retry-After": seconds}) from error
     except LookupError as error:
         # A KeyError or IndexError is a fault of ours, not an answer.
         if isinstance(error, KeyError | IndexError):

@@ -21,10 +21,10 @@ from bot.github.errors import NotInstalled, RateLimited, is_not_found
 from bot.github.in_force import config_in_force
 from bot.github.pull_heads import Head, head_of, repository_id_of
 from bot.github.ranks import current_rank
+from handlers.ci_decisions import texts
 from handlers.ci_decisions.changes import ProposedChange, changes_of, read_proposed
 from handlers.ci_decisions.decide import (
     NOT_NEEDED,
-    SLOW_TESTS_NOT_ON,
     ChangedFiles,
     Changes,
     CiDecision,
@@ -54,11 +54,6 @@ FILES_SECONDS = 600.0
 PATIENCE = 5.0
 """Seconds to wait for GitHub, twice at most; a later answer is cached for the next caller."""
 
-UNREADABLE = "On: the choice for this pull request could not be read, so everything runs."
-NO_SETTINGS = "the repository's settings could not be read"
-NOT_ASKED = "GitHub did not answer about the pull request"
-BEHIND = "GitHub does not show the newest push yet"
-SLOW = "GitHub did not answer in time"
 
 Result = TypeVar("Result")
 
@@ -133,7 +128,7 @@ class Decisions:
         seen = await self._read_pull(repository, number, sha, known, config)
         about = seen.head.sha if seen.head else sha
         if config is None:
-            return run_everything(NO_SETTINGS, about).as_json()
+            return run_everything(texts.NO_SETTINGS, about).as_json()
         return CiDecision(
             sha=about,
             run_slow_tests=await self._slow_tests(repository, number, seen, config),
@@ -166,7 +161,7 @@ class Decisions:
             if known is None and (isinstance(error, NoSuchPullRequest) or not sha):
                 raise
             log.warning("a decision was made without GitHub", repository=repository, number=number, reason=str(error))
-            unknown = UnknownChanges(NOT_ASKED)
+            unknown = UnknownChanges(texts.NO_ANSWER_ABOUT_PULL)
             return (
                 SeenPull(known.repository_id, known.head, "", unknown) if known else SeenPull(None, None, "", unknown)
             )
@@ -174,7 +169,7 @@ class Decisions:
         if head.sha != proposed.pull.head_sha:
             self._pulls.forget((False, *key))
             self._pulls.forget((True, *key))
-            return SeenPull(proposed.repository_id, head, changes=UnknownChanges(BEHIND))
+            return SeenPull(proposed.repository_id, head, changes=UnknownChanges(texts.BEHIND))
         if sha not in ("", head.sha):
             return SeenPull(proposed.repository_id, head, changes=other_commit(sha, head.sha))
         changes: Changes = NOT_NEEDED
@@ -224,18 +219,18 @@ class Decisions:
             return await in_time(self._files.get(key, ask))
         except Exception as error:
             log.warning("changed files are not known", repository=repository, number=pull.number, reason=str(error))
-            return UnknownChanges(NOT_ASKED)
+            return UnknownChanges(texts.NO_ANSWER_ABOUT_PULL)
 
     async def _slow_tests(self, repository: str, number: int, seen: SeenPull, config: RepositoryConfig) -> CiVerdict:
         if config.slow_tests is None:
-            return CiVerdict(True, SLOW_TESTS_NOT_ON)
+            return CiVerdict(True, texts.SLOW_TESTS_NOT_ON)
         if seen.repository_id is None or seen.head is None:
-            return run_everything(NOT_ASKED).run_slow_tests
+            return run_everything(texts.NO_ANSWER_ABOUT_PULL).run_slow_tests
         try:
             choice = await self._records.get(CHOICE.of(seen.repository_id, number))
         except Exception:
             log.exception("the choice of slow tests could not be read", repository=repository, number=number)
-            return CiVerdict(True, UNREADABLE)
+            return CiVerdict(True, texts.CHOICE_UNREADABLE)
         verdict = decide_slow_tests(config.slow_tests, seen.head.head_ref, choice, self._config.mentions[0])
         return CiVerdict(verdict.on, verdict.reason)
 
@@ -246,7 +241,7 @@ async def in_time(asking: Awaitable[Result]) -> Result:
         async with asyncio.timeout(PATIENCE):
             return await asking
     except TimeoutError:
-        raise TryAgain(SLOW) from None
+        raise TryAgain(texts.SLOW) from None
 
 
 def error_seconds(error: Exception) -> float:

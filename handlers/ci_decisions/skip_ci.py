@@ -16,6 +16,7 @@ from bot.github.markdown import truncate
 from bot.github.merge_queue import CHECKS_REQUESTED, MERGE_GROUP, MergeGroup
 from bot.github.pull_heads import head_of
 from bot.plan.handler import NOTHING, Context, Plan, Router
+from handlers.ci_decisions import texts
 from handlers.ci_decisions.changes import ProposedChange, changes_of, read_proposed
 from handlers.ci_decisions.decide import NOT_NEEDED, Changes, CiVerdict, UnknownChanges, has_tag, needs_files, skip_ci
 
@@ -26,11 +27,6 @@ if TYPE_CHECKING:
 NAME = "skip-ci"
 SUCCESS = "success"  # never anything else: the status informs and must not block a merge
 
-RUN_AGAIN = " Restart CI if it has started."
-MOVED = "a newer push has its own status"
-NOT_LISTED = "GitHub does not list the changed files"
-
-NOT_SKIPPED_IN_GROUP = "CI runs: the merge queue tests each merge group"
 
 router = Router()
 
@@ -65,7 +61,7 @@ async def show_failure(context: Context, message: str) -> Plan:
     """Show that CI runs where what is changed could not be found out."""
     proposed = ProposedChange.of(context.delivery.payload.at("pull_request"))
     return await _shown(
-        context, proposed, skip_ci(context.config.skip_ci, proposed.pull.title, UnknownChanges(NOT_LISTED))
+        context, proposed, skip_ci(context.config.skip_ci, proposed.pull.title, UnknownChanges(texts.NOT_LISTED))
     )
 
 
@@ -91,7 +87,7 @@ async def show_on_head(context: Context) -> Plan:
         # Webhooks come in any order: what the title says now, GitHub knows.
         proposed = await read_proposed(context.github, repository, number)
         if proposed.pull.head_sha != sha:
-            return Plan(why=MOVED)
+            return Plan(why=texts.NEWER_PUSH)
     changes: Changes = NOT_NEEDED
     if needs_files(rules, None, proposed.pull.title):
         changes = await changes_of(context.github, repository, proposed)
@@ -105,7 +101,7 @@ async def show_on_group(context: Context) -> Plan:
     if config is None:
         return NOTHING
     sha = MergeGroup.of(context.delivery.payload).sha
-    return Plan((SetStatus(sha, config.status, SUCCESS, NOT_SKIPPED_IN_GROUP),), why=NOT_SKIPPED_IN_GROUP)
+    return Plan((SetStatus(sha, config.status, SUCCESS, texts.NOT_SKIPPED_IN_GROUP),), why=texts.NOT_SKIPPED_IN_GROUP)
 
 
 async def _shown(context: Context, proposed: ProposedChange, verdict: CiVerdict) -> Plan:
@@ -126,6 +122,6 @@ def shown_for(verdict: CiVerdict, sha: str, before: ShownSkip | None) -> ShownSk
     if same_head is not None and same_head.reason == verdict.reason:
         return ShownSkip(sha, verdict.reason, verdict.value, same_head.description, same_head.run_again)
     run_again = same_head is not None and (same_head.run_again or same_head.value != verdict.value)
-    more = RUN_AGAIN if run_again else ""
+    more = texts.RESTART_CI if run_again else ""
     description = truncate(verdict.reason, DESCRIPTION_LIMIT - len(more)) + more
     return ShownSkip(sha, verdict.reason, verdict.value, description, run_again)

@@ -267,7 +267,7 @@ async def test_the_same_content_again_is_fine_and_not_written(aws_world: World) 
 async def test_other_content_is_never_overwritten(aws_world: World) -> None:
     bucket = Bucket(aws_world.aws, aws_world.name)
     aws_world.put("te.xml", b"first")
-    with pytest.raises(UserError, match=r"in the bucket already, with other content.*upload under another run ID"):
+    with pytest.raises(UserError, match=r"already in the bucket with other content.*upload under another run ID"):
         bucket.put_once("te.xml", io.BytesIO(b"second"), sha256=sha256(b"second"))
     assert (await bucket.read_small("te.xml", 10)).body == b"first"
 
@@ -287,7 +287,7 @@ async def test_where_a_lab_may_not_write_the_action_is_named(aws_world: World) -
 
 async def test_a_file_that_changed_on_the_way_is_told(script: Script, aws: Aws) -> None:
     script.answers = [fault(400, "XAmzContentChecksumMismatch")]
-    with pytest.raises(UserError, match="the file changed while it was uploaded"):
+    with pytest.raises(UserError, match="the file changed during the upload"):
         await asyncio.to_thread(Bucket(aws, "device-results").put_once, "te.xml", io.BytesIO(b"x"), sha256=sha256(b"y"))
     (request,) = script.requests
     assert request.headers["If-None-Match"] == "*"

@@ -30,7 +30,7 @@ def blank(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 @pytest.mark.parametrize(
     ("environment", "queues", "line"),
     [
-        ({}, [ELSEWHERE], f"AWS_DEFAULT_REGION is not set; it must be the region of the queue {ELSEWHERE}"),
+        ({}, [ELSEWHERE], f"AWS_DEFAULT_REGION is not set; set it to the region of the queue {ELSEWHERE}"),
         ({"AWS_ACCESS_KEY_ID": "AKIA"}, [], "AWS_SECRET_ACCESS_KEY is not set, but AWS_ACCESS_KEY_ID is"),
         ({"AWS_SECRET_ACCESS_KEY": SECRET}, [], "AWS_ACCESS_KEY_ID is not set, but AWS_SECRET_ACCESS_KEY is"),
         ({"AWS_ENDPOINT_URL": f"minio:{SECRET}@store"}, [], "AWS_ENDPOINT_URL must be a web address"),

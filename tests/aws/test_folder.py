@@ -75,12 +75,12 @@ async def test_a_file_beyond_the_limit_is_not_read(root: Path) -> None:
 @pytest.mark.parametrize("key", ["../secret/manifest.json", "a/../../secret/manifest.json", "link/manifest.json"])
 async def test_nothing_outside_of_the_folder_is_read(root: Path, key: str) -> None:
     (root / "link").symlink_to(root.parent / "secret")
-    with pytest.raises(UserError, match="leads out of"):
+    with pytest.raises(UserError, match="is outside"):
         await LocalFolder(root).read_small(key, 100)
 
 
 async def test_an_absolute_path_is_no_key(root: Path) -> None:
-    with pytest.raises(UserError, match="leads out of"):
+    with pytest.raises(UserError, match="is outside"):
         await LocalFolder(root).head(str(root.parent / "secret" / "manifest.json"))
 
 
@@ -105,7 +105,7 @@ async def test_what_is_not_there_is_told_so(root: Path, key: str) -> None:
 async def test_a_pipe_and_a_folder_are_no_files(root: Path) -> None:
     os.mkfifo(root / "pipe")
     for key in ("pipe", RUN):
-        with pytest.raises(UserError, match="is no file"):
+        with pytest.raises(UserError, match="is not a file"):
             await LocalFolder(root).head(key)
 
 
@@ -117,5 +117,5 @@ async def test_what_no_system_can_open_is_told(root: Path, key: str) -> None:
 
 
 def test_what_is_no_folder_is_told_at_once(root: Path) -> None:
-    with pytest.raises(UserError, match="is no folder"):
+    with pytest.raises(UserError, match="is not a folder"):
         LocalFolder(root / RUN / "te.xml")

@@ -135,7 +135,7 @@ async def test_what_could_not_be_noted_comes_again_and_does_not_hold_up_others(a
             await until(lambda: logs[-1]["event"] == "queue is heard again")
     assert (logs[0]["event"], logs[0]["reason"]) == (
         "queue is not heard",
-        "an arrival could not be noted: TryAgain",
+        "an arrival could not be stored: TryAgain",
     )
 
 

@@ -148,7 +148,7 @@ async def test_what_is_not_in_the_bucket_any_more_stays_stored(place: LabTown) -
 
 
 async def test_a_folder_that_is_none_is_told(place: LabTown, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is no folder"):
+    with pytest.raises(UserError, match="is not a folder"):
         await ingested(place, in_folder(tmp_path / "gone", place.town.bot.config))
     (tmp_path / "empty").mkdir()
     assert await ingested(place, in_folder(tmp_path / "empty", place.town.bot.config)) == []

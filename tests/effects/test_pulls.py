@@ -72,21 +72,21 @@ async def test_a_pull_request_from_its_beginning_to_its_end(world: World) -> Non
     repository.push("main", {FILE: NEWER}, by="octocat")
     assert await applied_text(world, ended()) == f"closed #1; deleted the branch {BRANCH}"
     assert pulls(world) == [
-        ("closed", "`main` has all of this by now, so it is not needed any more.\n\nHave `3-3-c`.", NEWER)
+        ("closed", "`main` already has all of this, so this pull request is no longer needed.\n\nHave `3-3-c`.", NEWER)
     ]
     assert REF not in repository.refs
-    assert await applied_text(world, ended()) == "there is nothing to be done"
+    assert await applied_text(world, ended()) == "there is nothing to close"
 
 
 async def test_nothing_is_written_where_nothing_is_new(world: World) -> None:
     """TVM: without a change `git commit` failed, and a pull request that was there already was an error."""
-    assert await applied_text(world, ended()) == "there is nothing to be done"
+    assert await applied_text(world, ended()) == "there is nothing to close"
     assert world.github.requests.writes == []
     await applied_text(world, ensured(world))
     only(world).edit("octocat", title="Images", body=f"{only(world).body}\n\nI shall look at it.")
     world.repository.push("main", {"README.md": "More"}, by="octocat")
     written = len(world.github.requests.writes)
-    assert await applied_text(world, ensured(world)) == "#1 shows it already"
+    assert await applied_text(world, ensured(world)) == "#1 is up to date"
     assert len(world.github.requests.writes) == written, "what people added stays"
 
 
@@ -119,14 +119,14 @@ async def test_a_lost_answer_doubles_and_loses_nothing(world: World, method: str
 async def test_a_branch_to_which_somebody_pushed_is_left_to_them(world: World) -> None:
     await applied_text(world, ensured(world))
     theirs = only(world).push({FILE: "mine"}, by="octocat")
-    left = f"somebody else has pushed to {BRANCH}, so it was left alone"
+    left = f"somebody else pushed to {BRANCH}, so the bot left it alone"
     for _ in range(2):
         assert await applied_text(world, ensured(world, NEWER)) == left
     assert pulls(world) == [
         (
             "open",
-            f"Somebody else has pushed to `{BRANCH}`, so I leave it alone from now on. Delete the branch, and I begin "
-            "anew.\n\nHave `3-3-c`.",
+            f"Somebody else pushed to `{BRANCH}`, so I no longer change it. Delete the branch, and I start a new "
+            "one.\n\nHave `3-3-c`.",
             "mine",
         )
     ]
@@ -144,23 +144,23 @@ async def test_a_push_between_our_look_and_our_own_is_seen(world: World) -> None
     await pause.reached.wait()
     theirs = only(world).push({FILE: "mine"}, by="octocat").sha
     pause.resume()
-    with pytest.raises(TryAgain, match="was changed at this very moment"):
+    with pytest.raises(TryAgain, match="somebody else changed the branch"):
         await task
     assert world.repository.refs[REF] == theirs
 
 
 async def test_a_branch_that_was_never_ours_is_not_touched(world: World) -> None:
     theirs = world.repository.push(BRANCH, {"a": "b"}, by="octocat").sha
-    with pytest.raises(UserError, match="has commits that I have not made"):
+    with pytest.raises(UserError, match="has commits that aren't mine"):
         await applied_text(world, ensured(world))
-    assert await applied_text(world, ended()) == "there is nothing to be done"
+    assert await applied_text(world, ended()) == "there is nothing to close"
     assert (world.repository.refs[REF], world.repository.pulls) == (theirs, [])
 
 
 async def test_what_a_person_closed_stays_closed_until_there_is_something_new(world: World) -> None:
     await applied_text(world, ensured(world))
     only(world).close("octocat")
-    assert await applied_text(world, ensured(world)) == "somebody closed #1, so something new is waited for"
+    assert await applied_text(world, ensured(world)) == "somebody closed #1, so the bot waits for a newer change"
     assert await applied_text(world, ensured(world, NEWER)) == "opened #2"
     assert pulls(world) == [("closed", "Have `2-2-b`.", NEW), ("open", "Have `3-3-c`.", NEWER)]
 
@@ -186,7 +186,7 @@ async def test_a_pull_request_that_a_person_opened_from_the_branch_keeps_its_tex
     with pytest.raises(TryAgain):
         await applied_text(world, ensured(world))
     world.repository.open_pull_request("octocat", body="Mine", branch=BRANCH)
-    theirs = "#1 was opened by somebody else, so its text was left alone"
+    theirs = "somebody else opened #1, so the bot left its text alone"
     assert await applied_text(world, ensured(world)) == theirs
     assert await applied_text(world, ensured(world, NEWER)) == theirs
     assert pulls(world) == [("open", "Mine", NEWER)]
@@ -206,12 +206,12 @@ async def test_what_was_decided_before_what_was_done_last_changes_nothing(world:
     """A worker that was frozen for a night applies its effect, or an old delivery is replayed."""
     old = ensured(world)
     await applied_text(world, ensured(world, NEWER, at="2026-11-21T00:00:00Z"))
-    assert await applied_text(world, old) == "something newer was decided since"
+    assert await applied_text(world, old) == "a newer decision replaced this one"
     world.repository.push("main", {FILE: NEWER}, by="octocat")
     await applied_text(world, ended("2026-11-22T00:00:00Z"))
     assert (
         await applied_text(world, replace(old, content=NEWER, at="2026-11-21T00:00:00Z"))
-        == "something newer was decided since"
+        == "a newer decision replaced this one"
     )
     assert [state for state, _, _ in pulls(world)] == ["closed"]
 
@@ -219,8 +219,8 @@ async def test_what_was_decided_before_what_was_done_last_changes_nothing(world:
 async def test_a_lost_memory_of_our_commits_leaves_the_branch_alone(world: World) -> None:
     await applied_text(world, ensured(world))
     await world.records.remove(PULL_BRANCH.of(world.repository.id, BRANCH))
-    assert await applied_text(world, ensured(world)) == "#1 shows it already"
-    assert (await applied_text(world, ensured(world, NEWER))).startswith("somebody else has pushed")
+    assert await applied_text(world, ensured(world)) == "#1 is up to date"
+    assert (await applied_text(world, ensured(world, NEWER))).startswith("somebody else pushed")
 
 
 async def test_what_it_costs(world: World) -> None:

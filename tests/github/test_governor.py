@@ -97,7 +97,7 @@ async def test_a_failed_answers_quota_counts(scripted: ScriptedGitHub, gh: GitHu
     with pytest.raises(BadRequest):
         await gh.getitem(PATH)
     assert seen.quotas == [(str(INSTALLATION), "core", 17, 5000, 4_102_444_800)]
-    with ranked(Rank.SWEEP), pytest.raises(RateLimited, match="kept for webhooks"):
+    with ranked(Rank.SWEEP), pytest.raises(RateLimited, match="reserved for webhooks"):
         await gh.getitem(PATH)
 
 

@@ -11,8 +11,9 @@ from bot.core.errors import TryAgain
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.effects.section_handlers import NAME, SHOW_NAME
-from bot.effects.section_state import OUT_OF_DATE, SECTION_TEXT, SectionText
+from bot.effects.section_state import SECTION_TEXT, SectionText
 from bot.effects.sections import MarkOutOfDate, ShowSection
+from bot.effects.texts import OUT_OF_DATE
 from bot.github import sticky
 from sandbox import PullRequest
 from tests.handlers.driver import FULL_NAME, World

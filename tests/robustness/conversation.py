@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from bot.config.shared import PATH
-from bot.effects.refs import CANNOT
+from bot.effects.texts import CANNOT_MOVE
 from handlers.repository_file.report import NAME as CONFIG
 from sandbox import PullRequest, Repository
 from sandbox.jenkins import JenkinsJob
@@ -156,7 +156,7 @@ CONVERSATIONS: tuple[type[Conversation], ...] = (Reviewers, SlowTests, Rerun)
 class NightlyMoves(Conversation):
     """The nightly branch is made and moves on, cannot be moved, and can again, by a timer that somebody runs."""
 
-    REFUSED = CANNOT.format(branch="nightly")
+    REFUSED = CANNOT_MOVE.format(branch="nightly")
 
     async def hold(self) -> None:
         """Let four nights pass: before the third somebody pushes to the branch, before the fourth it is deleted."""

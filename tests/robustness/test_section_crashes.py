@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from bot.effects.section_state import OUT_OF_DATE
+from bot.effects.texts import OUT_OF_DATE
 from bot.github import sticky
 from sandbox.model.issues import Comment
 from tests.handlers.ci_tests.test_artifacts import junit

@@ -76,7 +76,7 @@ async def test_what_another_try_may_cure_is_tried_again(server: Script) -> None:
         ((403, "<html>Log in</html>"), "the bot answered 403: no reason given", 1),
         ((400, "[]"), "the bot answered 400: no reason given", 1),
         ((503, PROBLEM), "the bot answered 503: There is no such pull request", 3),
-        ((200, "<html>Log in</html>"), "the answer is none of the bot's", 1),
+        ((200, "<html>Log in</html>"), "the answer is not from the bot", 1),
         # For a connection that the server closed, the HTTP library itself tries a second time.
         (None, "the bot did not answer (ServerDisconnectedError)", 6),
     ],

@@ -6,9 +6,8 @@ import pytest
 
 from bot.config.ci_decisions import RebuildDocker, SkipCi
 from bot.config.model import RepositoryConfig
+from handlers.ci_decisions import texts
 from handlers.ci_decisions.decide import (
-    ON_COMMIT,
-    SLOW_TESTS_NOT_ON,
     ChangedFiles,
     CiVerdict,
     UnknownChanges,
@@ -260,7 +259,7 @@ def test_the_message_of_a_commit_is_no_title() -> None:
     assert skip_ci(BY_DOCS, None, files("docs/x.rst")).value
 
 
-@pytest.mark.parametrize(("on", "reason"), [(True, ON_COMMIT), (False, SLOW_TESTS_NOT_ON)])
+@pytest.mark.parametrize(("on", "reason"), [(True, texts.SLOW_TESTS_ON_COMMIT), (False, texts.SLOW_TESTS_NOT_ON)])
 def test_slow_tests_always_run_for_a_commit_of_a_branch(on: bool, reason: str) -> None:
     config = RepositoryConfig.model_validate({"slow_tests": on})
     assert decide_for_commit(config, "a" * 40, files()).run_slow_tests == CiVerdict(True, reason)

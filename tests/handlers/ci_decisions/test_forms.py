@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from handlers.ci_decisions import texts
 from handlers.ci_decisions.decide import CiDecision, CiVerdict, run_everything
-from handlers.ci_decisions.forms import LACKING, as_env, as_github, as_json, comments, explained, of_answer
+from handlers.ci_decisions.forms import as_env, as_github, as_json, comments, explained, of_answer
 
 SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
 HOSTILE = "x\n$(touch broken) `touch broken` ; touch broken #' \" \\ * ? [ab] <(touch broken) && ${IFS} \u202e\u2028é"
@@ -80,5 +81,5 @@ def test_what_an_answer_lacks_runs(skip_ci: object) -> None:
     """As of a bot of an older version, which only knew of slow tests."""
     body = {"sha": "$(touch broken)", "run_slow_tests": {"value": False, "reason": "off"}, "skip_ci": skip_ci}
     found = of_answer(json.dumps(body).encode())
-    lacking = run_everything(LACKING)
+    lacking = run_everything(texts.LACKING)
     assert found == CiDecision("", CiVerdict(False, "off"), lacking.skip_ci, lacking.docs_only, lacking.rebuild_docker)

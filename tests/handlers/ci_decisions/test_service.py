@@ -123,7 +123,7 @@ async def test_whoever_asks_much_leaves_webhooks_their_part_of_githubs_quota(wor
     with ranked(Rank.ANONYMOUS), pytest.raises(TryAgain, match="anonymous questions have used their share"):
         await ask_much()
     assert world.github.requests.count("GET", "/repos/{owner}/{repo}/pulls/{pull_number}") == 20
-    with ranked(Rank.SWEEP), pytest.raises(TryAgain, match="kept for webhooks"):
+    with ranked(Rank.SWEEP), pytest.raises(TryAgain, match="reserved for webhooks"):
         await ask_much()
     await world.say(pull, "@ci run slow tests")
     assert await decide(FULL_NAME, pull.number) == answer(pull.head_sha, ON)

@@ -13,7 +13,8 @@ from bot.config.ci_decisions import SkipCi
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from handlers.ci_decisions.decide import CiVerdict
-from handlers.ci_decisions.skip_ci import NAME, RUN_AGAIN, ShownSkip, accepts, shown_for
+from handlers.ci_decisions.skip_ci import NAME, ShownSkip, accepts, shown_for
+from handlers.ci_decisions.texts import RESTART_CI
 from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
 
@@ -67,10 +68,10 @@ def before(verdict: CiVerdict, description: str = "", sha: str = "a") -> ShownSk
         (RUNS, None, CODE),
         (RUNS, before(SKIPPED, sha="b"), CODE),
         (RUNS, before(RUNS), CODE),
-        (SKIPPED, before(RUNS), TAGGED + RUN_AGAIN),
-        (RUNS, before(SKIPPED), CODE + RUN_AGAIN),
-        (RUNS, before(RUNS, CODE + RUN_AGAIN), CODE + RUN_AGAIN),
-        (RUNS, before(CiVerdict(False, "other"), "other" + RUN_AGAIN), CODE + RUN_AGAIN),
+        (SKIPPED, before(RUNS), TAGGED + RESTART_CI),
+        (RUNS, before(SKIPPED), CODE + RESTART_CI),
+        (RUNS, before(RUNS, CODE + RESTART_CI), CODE + RESTART_CI),
+        (RUNS, before(CiVerdict(False, "other"), "other" + RESTART_CI), CODE + RESTART_CI),
         (RUNS, before(CiVerdict(False, "other")), CODE),
     ],
 )
@@ -85,7 +86,7 @@ def test_what_is_said_fits_into_a_status_with_the_advice_at_its_end() -> None:
     assert len(shown_for(long, "a", None).description) == 140
     said = shown_for(long, "a", before(SKIPPED)).description
     assert len(said) == 140
-    assert said.endswith("…" + RUN_AGAIN)
+    assert said.endswith("…" + RESTART_CI)
 
 
 async def test_a_retry_that_comes_late_does_not_undo_what_a_later_edit_shows(world: World) -> None:
@@ -94,9 +95,9 @@ async def test_a_retry_that_comes_late_does_not_undo_what_a_later_edit_shows(wor
     _, status = await world.planned(opened, NAME)
     pull.edit("octocat", title="[skip ci] Fix")
     await world.happen()
-    assert shown(world, pull) == [TAGGED + RUN_AGAIN, CODE]
+    assert shown(world, pull) == [TAGGED + RESTART_CI, CODE]
     await world.apply(opened, NAME, status)
-    assert shown(world, pull) == [TAGGED + RUN_AGAIN, CODE]
+    assert shown(world, pull) == [TAGGED + RESTART_CI, CODE]
     assert "was changed since" in world.applied[-1]
 
 
@@ -107,7 +108,7 @@ async def test_webhooks_in_the_wrong_order_show_the_title_as_it_is_now(world: Wo
     pulls = [answer_ for answer_ in world.github.webhooks.held if answer_.event == "pull_request"]
     world.github.webhooks.held[:] = pulls[::-1]
     await world.happen()
-    assert shown(world, pull)[0].removesuffix(RUN_AGAIN) == TAGGED
+    assert shown(world, pull)[0].removesuffix(RESTART_CI) == TAGGED
 
 
 async def test_a_push_that_has_been_overtaken_shows_nothing_on_its_commit(world: World) -> None:

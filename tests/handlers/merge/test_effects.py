@@ -236,10 +236,10 @@ async def test_a_label_is_written_only_where_it_is_not_so_and_others_stay(world:
     pull.label("hubot", "docs")
     said = [await applied(world, EnsureLabel(pull.number, "ready", on=on)) for on in (False, True, True, False)]
     assert said == [
-        "the label was so already",
-        "put the label ready on",
-        "the label was so already",
-        "took the label ready off",
+        "the label is already as it should be",
+        "added the label ready",
+        "the label is already as it should be",
+        "removed the label ready",
     ]
     assert [label.name for label in pull.labels] == ["docs"]
 
@@ -252,5 +252,5 @@ async def test_a_label_that_somebody_takes_off_at_the_same_moment_is_off(world: 
     await held.reached.wait()
     pull.unlabel("hubot", "ready")
     held.resume()
-    assert await applying == "took the label ready off"
+    assert await applying == "removed the label ready"
     assert pull.labels == []

@@ -1,0 +1,58 @@
+"""What people read about a bucket, a queue or a folder: errors name the object, the reason and what to do."""
+
+from __future__ import annotations
+
+# -- the service --
+
+AWAY = "{place} cannot be reached now: {reason}"
+DENIED = "{place}: {action} is denied to these AWS credentials; allow it in a policy (docs/labs.md has the policies)"
+DENIED_UPLOAD = (
+    "{place}: {action} is denied, by the bucket's policy or because no policy allows it to these credentials; "
+    "docs/labs.md has the policies. On Ceph and other stores that do not support s3:if-none-match, the bucket policy "
+    "for AWS denies every upload: replace it by the policy for those stores"
+)
+NOWHERE = "{place} does not exist where AWS_* points; create it, or correct its name"
+NO_CREDENTIALS = (
+    "no AWS credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give this machine a role"
+)
+BAD_CREDENTIALS = (
+    "{place}: AWS does not accept these credentials ({reason}); renew AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+)
+NO_REGION = "AWS_DEFAULT_REGION is not set; set it to the region of {place}, such as us-west-2"
+BAD_REGION = "AWS_DEFAULT_REGION is not the name of a region such as us-west-2; correct it"
+OTHER_REGION = "{place} is in another region; set AWS_DEFAULT_REGION to it"
+WRONG_CLOCK = "{place}: AWS does not accept our signature, because this machine's clock is wrong; correct it"
+REFUSED = "{place}: {action} was refused ({reason}); correct the AWS_* variables or the names in app.yaml"
+HALF_A_KEY = "{missing} is not set, but {given} is; set both or neither"
+NO_PROFILE = "AWS_PROFILE names a profile that is in none of AWS's configuration files"
+BAD_ENDPOINT = "{name} {problem}"
+
+# -- objects --
+
+NOT_THERE = "{key} is not in the bucket"
+TOO_LARGE = "{key} has {size:,} bytes; at most {limit:,} are read"
+TOO_LONG = "{key} has more than {limit:,} bytes; no more are read"
+OTHER_CONTENT = (
+    "{key} is already in the bucket with other content, and uploaded objects are never overwritten; upload under "
+    "another run ID"
+)
+UNKNOWN_CONTENT = (
+    "{key} is already in the bucket, and these credentials may not read it to compare; unless you have just uploaded "
+    "it, upload under another run ID"
+)
+WRITTEN_MEANWHILE = "somebody else wrote {key} at the same moment"
+CHANGED = "{key}: the file changed during the upload; upload it again when nothing writes to it any longer"
+
+# -- a folder in place of a bucket --
+
+NO_FOLDER = "{path} is not a folder; name one that is laid out as the bucket is"
+OUTSIDE = "{key} is outside {root}; only files in the folder itself are read"
+NO_FILE = "{key} is not a file"
+UNREADABLE = "{key} cannot be read: {reason}"
+
+# -- messages of a queue --
+
+NOT_JSON = "it is not JSON"
+NOT_AN_EVENT = "it is not a notification of S3"
+OTHER_VERSION = "it has version {version}; only 2.x is read"
+UNDELIVERED = "an arrival could not be stored: {reason}"
