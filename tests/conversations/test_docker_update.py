@@ -172,7 +172,7 @@ async def test_people_who_push_or_close_have_the_last_word(place: ImageTown) -> 
     place.release("ci-cpu", tag=NEWER)
     await place.nightly_run()
     assert place.town.repo.branch(BRANCH) == theirs
-    assert "Somebody else has pushed to `nightly-docker-update`, so I leave it alone" in (newer.body or "")
+    assert "Somebody else pushed to `nightly-docker-update`, so I no longer change it" in (newer.body or "")
 
 
 @pytest.mark.parametrize(
