@@ -126,7 +126,7 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     accepts=accepts,
 )
 async def scan(context: Context) -> Plan:
-    """Look at the title and the text, and say on the head what could be better."""
+    """Check the title and the text, and report the faults in a check run on the head."""
     as_of, pull = time.time(), PullRequest.of(context.delivery.payload.at("pull_request"))
     known = await head_of(context.records, context.repository.id, pull.number)
     if known is not None and known.updated_at > pull.updated_at:
@@ -145,7 +145,7 @@ def _is_asked_for(delivery: Delivery, config: RepositoryConfig) -> bool:
 @router.on("check_run", "rerequested", name=AGAIN_NAME, feature=KEY, accepts=_is_asked_for)
 @router.on("check_suite", "rerequested", name=AGAIN_NAME, feature=KEY, accepts=_is_asked_for)
 async def scan_again(context: Context) -> Plan:
-    """Look once more, for somebody asked for it or for all checks of the commit."""
+    """Check again: somebody asked for this check or for all checks of the commit."""
     as_of, asked = time.time(), context.delivery.payload.at(context.delivery.event)
     sha, ours = asked.string("head_sha"), asked.integer("app", "id") == context.me.app_id
     if not ours or not await context.records.get(CHECK_RUN.of(context.repository.id, sha, CHECK)):

@@ -59,7 +59,7 @@ class RequestScan:
     @property
     def target(self) -> str:
         """The branch."""
-        return f"look:{self.branch}"
+        return f"scan:{self.branch}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """Announce the scan as an internal event, which is handled once, and note its time."""

@@ -162,7 +162,7 @@ def _asking(asked: list[RequestScan]) -> Plan:
     return Plan(tuple(asked), why=ASKED.format(branches=branches) if asked else NOTHING_TO_ASK)
 
 
-@router.on(SCAN_EVENT.name, name=f"{NAME}-look", feature=KEY)
+@router.on(SCAN_EVENT.name, name=f"{NAME}-scan", feature=KEY)
 async def scan_branch(context: Context) -> Plan:
     """Read how the newest commits of a branch stand, and tell what has changed since the last scan."""
     watched = _watched(context)

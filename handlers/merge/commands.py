@@ -127,9 +127,9 @@ async def cancel(asked: CommandRequest, command: Command) -> CommandAnswer:
 
 
 async def _refresh(asked: CommandRequest) -> tuple[MergeState, list[MergeBlocker]]:
-    """Return how the pull request stands and what is in the way of its being merged.
+    """Return the pull request's merge state, and what blocks its merge.
 
-    Raises `UserError` where its head is not the one that the person saw, and `TryAgain` while GitHub finds out.
+    Raises `UserError` if its head is not the one that the person saw, and `TryAgain` while GitHub computes conflicts.
     """
     context, sha = asked.context, asked.pull.head_sha
     await _check_head(asked)
@@ -139,7 +139,7 @@ async def _refresh(asked: CommandRequest) -> tuple[MergeState, list[MergeBlocker
     repository = context.repository.full_name
     merge_state = await merge_state_of(context.github, repository, asked.pull.number, ours, config.required)
     if merge_state.pull.head_sha != sha:
-        raise TryAgain(UNDECIDED)  # pushed to in this very moment: the webhook of it comes
+        raise TryAgain(UNDECIDED)  # somebody has just pushed: the webhook is on its way
     found = merge_blockers(merge_state, config, await _restart_command(asked, merge_state), update_command(context))
     if undecided(merge_state, found):
         raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)

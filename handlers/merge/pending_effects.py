@@ -73,7 +73,7 @@ class RequestRefresh:
     @property
     def target(self) -> str:
         """The pull request."""
-        return f"merge-look:{self.number}"
+        return f"merge-refresh:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """Announce the next refresh that has not begun, unless another request has announced it already."""

@@ -209,7 +209,7 @@ async def sweep_and_scan(world: World, guid: str) -> list[str]:
     for branch in asked[1:]:
         body = SCAN_EVENT.body(Repository(world.repository.id, FULL_NAME, None), ScanEvent(branch, 7200))
         scan = Delivery(f"{guid}:{branch}", SCAN_EVENT.name, Payload(body), 7200.0)
-        for planned in (await world.pipeline.plan(scan, f"{NAME}-look", scan.guid)).effects:
+        for planned in (await world.pipeline.plan(scan, f"{NAME}-scan", scan.guid)).effects:
             await world.apply_alone(CODEC.decode(planned.effect))
     return asked
 
