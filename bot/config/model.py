@@ -21,6 +21,7 @@ from bot.config.last_good import LastGood
 from bot.config.lint import Lint
 from bot.config.merge import Merge
 from bot.config.nightly import Nightly
+from bot.config.renames import TestRenames
 from bot.config.results import Results
 from bot.config.stale_reviews import StaleReviews
 from bot.config.teams import Teams
@@ -39,6 +40,7 @@ from bot.config.types import (
     WebAddress,
 )
 from bot.config.welcome import Welcome
+from bot.core.aliases import Aliases
 from bot.core.schedule import Schedule
 
 
@@ -241,6 +243,15 @@ class RepositoryConfig(Keys):
         description="Greets first-time contributors in the sticky comment.",
         examples=[True],
     )
+    renames: TestRenames = Field(
+        default=(),
+        description=(
+            "Tests whose names changed, in all suites of all labs, where the bot did not recognize it by itself. "
+            "History and comparisons go on under the new name. Stored results stay as they are: remove an item to "
+            "undo it."
+        ),
+        examples=[[{"from": "kernel.poll.*", "to": "poll.*"}, {"from": "net.tcp.test_open", "to": "net.tcp.open"}]],
+    )
     api: Annotated[Api, Section(switch=False)] = Field(
         default=Api(),
         description="Access to `/api/v1` for this repository.",
@@ -298,6 +309,11 @@ class RepositoryConfig(Keys):
             "docker-update": self.docker_update,
         }
         return {name: feature.schedule for name, feature in features.items() if feature is not None}
+
+    @cached_property
+    def aliases(self) -> Aliases:
+        """Return which names of tests stand for one another."""
+        return Aliases(one.pair for one in self.renames)
 
     @property
     def lab_branches(self) -> tuple[str, ...]:

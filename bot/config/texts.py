@@ -83,6 +83,12 @@ UPDATE_OF_ITS_BASE = "branch and base must differ: the bot force-pushes and dele
 TRACKS_ITSELF = "branch and from must differ: one tracks the other"
 HOLDING_LABEL = "label must not be one of hold_labels: those block a merge"
 UNKNOWN_LAB = "needs a lab {lab} with the target {target} below results.labs; CI uploads its results as that lab"
+STAR_AT_END = "must have a * only at its end, behind . or / or :, as in kernel.poll.*"
+BARE_STAR = "from must name a beginning before the *, as in kernel.poll.*: a * alone means every test"
+BOTH_WITH_STAR = "from and to must both end with *, or neither"
+RENAMED_TO_ITSELF = "from and to must differ"
+RENAMED_TWICE = "must have each from once; {name} has two, remove one of them"
+RENAMED_IN_LOOP = "must not lead back to where a name began; {names} do, remove one of them"
 BRANCH_IN_USE = "branch must differ from the one of {other}, which moves it too"
 NEEDS_RESULTS = "needs the key results, which says where labs upload; add it, or remove this key"
 

@@ -192,7 +192,9 @@ async def _findings(
     state: TargetState,
     ignored: IgnoredFailures | None,
 ) -> Findings:
-    compared = await compared_suites(context.part(RESULTS), context.github, context.repository.full_name, state)
+    compared = await compared_suites(
+        context.part(RESULTS), context.github, context.repository.full_name, state, context.config.aliases
+    )
     # Annotations alone need to know what files there are, and they are for new failures alone.
     files = None
     if any(compared_suite.comparison.new_failures for compared_suite in compared.values()):

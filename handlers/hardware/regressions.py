@@ -77,7 +77,9 @@ async def report_regressions(context: Context) -> Plan:
         return Plan((*_remembered(key, known, now), *([closed] if behind else [])), why=texts.NOTHING_FAILS)
     findings = Findings(
         state,
-        await compared_suites(context.part(RESULTS), context.github, context.repository.full_name, state),
+        await compared_suites(
+            context.part(RESULTS), context.github, context.repository.full_name, state, context.config.aliases
+        ),
         contacts=lab.contacts,
     )
     # In a thread, as it reads details from the database; linear in the tests of the runs (tests/test_handler_work.py).

@@ -73,6 +73,21 @@ def test_four_tests_of_one_class_are_enough(old: str, new: str) -> None:
     assert renames({**removed, **others}, {**added, "net.udp.open": PASSED}) == pairs
 
 
+def test_four_tests_of_one_class_may_stand_in_four_files() -> None:
+    files = [f"tests/test_{name}.py::Test{{}}::test_{name}" for name in FOUR]
+    removed, new = [file.format("Tile") for file in files], [file.format("Tiling") for file in files]
+    assert renames(removed, new) == dict(zip(removed, new, strict=True))
+    others = [file.format("Tile") + "_twice" for file in files]
+    assert renames([*removed, *others], new) == {}
+
+
+def test_one_test_of_eight_may_begin_to_fail() -> None:
+    removed = {f"kernel.poll.test_{number}_x": PASSED for number in range(8)}
+    new = {test.removeprefix("kernel."): status for test, status in removed.items()}
+    assert len(renames(removed, {**new, "poll.test_3_x": FAILED})) == 8
+    assert renames(removed, {**new, "poll.test_3_x": FAILED, "poll.test_4_x": FAILED}) == {}
+
+
 @pytest.mark.parametrize(("old", "new"), SMALL)
 def test_three_are_not(old: str, new: str) -> None:
     assert renames([old.format(name) for name in FOUR[:3]], [new.format(name) for name in FOUR[:3]]) == {}

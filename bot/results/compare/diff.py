@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from bot.core.aliases import NO_ALIASES, Aliases
 from bot.core.patterns import SPACE, Pattern
 from bot.results.compare import texts
 from bot.results.compare.places import Places
@@ -92,20 +93,21 @@ def compare(
     *,
     exit_status: int | None,
     most_steps: int = MAX_STEPS,
+    aliases: Aliases = NO_ALIASES,
 ) -> Comparison:
     """Compare one suite's merged results with those of its baseline, which must not be infra itself.
 
     `exit_status` is that of the lab's test command, as far as it is known: one that no finished run of tests has makes
     tests that are missing precluded. A file's own ID, for a collection error or a skip of all of it, speaks for its
     tests: they are precluded or newly skipped, not gone, and it is fixed, not gone, when they are there again.
-    `most_steps` bounds the search for renamed tests.
+    `most_steps` bounds the search for renamed tests; those that `aliases` name are not searched for.
     """
     failing = _sorted(test for test, seen in now.items() if seen.status in BAD)
     flaky = _sorted(test for test, seen in now.items() if seen.flaky)
     result = Comparison(_counts(now), baseline is not None, failing=failing, flaky=flaky)
     if why := infra(now, baseline, exit_status=exit_status):
         return replace(result, infra=why)
-    return result if baseline is None else _compared(result, now, baseline, exit_status, most_steps)
+    return result if baseline is None else _compared(result, now, baseline, exit_status, most_steps, aliases)
 
 
 def infra(now: Mapping[str, Seen], baseline: Mapping[str, Seen] | None, *, exit_status: int | None) -> str:
@@ -168,12 +170,15 @@ def _compared(
     baseline: Mapping[str, Seen],
     exit_status: int | None,
     most_steps: int,
+    aliases: Aliases,
 ) -> Comparison:
     precluded, skipped, returned, removed = _unseen(now, baseline, exit_status)
-    missing = {test: baseline[test].status for test in removed}
-    added = {test: seen.status for test, seen in now.items() if test not in baseline}
+    renamed = aliases.pairs(removed, now.keys() - baseline.keys())
+    known = set(renamed.values())
+    missing = {test: baseline[test].status for test in removed if test not in renamed}
+    added = {test: seen.status for test, seen in now.items() if test not in baseline and test not in known}
     found = search_renames(missing, added, most_steps=most_steps)
-    renamed = found or {}
+    renamed |= found or {}
     before = {renamed.get(test, test): seen.status for test, seen in baseline.items()}
     new_failures = _sorted(test for test in result.failing if before.get(test) not in BAD)
     newly_skipped = [

@@ -32,8 +32,8 @@ MOST_OF_CLASS = 0.8
 """So much of what a change could concern must have been renamed by it."""
 MOST_OF_REMOVED, MOST_OF_NEW = 0.8, 0.5
 """So many of all names that changed must be candidates, where their classes are smaller than SMALL_CLASS."""
-ALIKE = 0.9
-"""So many of a larger class must have ended alike. Before and after real renames it was 95 percent or more."""
+ALIKE = 0.875
+"""So many of a class must have ended alike: all of four, seven of eight. In real renames it was 95 percent or more."""
 MAX_RESTRUCTURED = 100_000
 """Tests on one side; beyond that only moves are looked for."""
 MAX_WORDS = 64
@@ -46,6 +46,8 @@ RARE = 0.1
 Ended = Mapping[str, Status | None]
 """How tests ended, None where that is not known."""
 Parts = tuple[str, ...]
+
+PARTS, WORDS = "parts", "words"
 
 _WORD = Pattern(rf"[{LETTER_OR_DIGIT}]+")
 
@@ -66,12 +68,15 @@ class _Name(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """What two names do not share: all parts before their common end, or words, wherever these stand."""
+    """What two names do not share: all parts before their common end, or what is `inside` of two names.
+
+    Inside, it is `parts` between a common beginning and a common end, or `words`, wherever these stand.
+    """
 
     kind: _Kind
     before: Parts
     after: Parts
-    by_words: bool = False
+    inside: str = ""
 
 
 class _Candidate(NamedTuple):
@@ -161,7 +166,7 @@ def _by_ends() -> Iterator[_Key]:
 
 def _without_rare(removed: Mapping[str, _Name], added: Mapping[str, _Name], steps: StepBudget) -> Iterator[_Key]:
     """Yield how to share all words but for those that vanished everywhere, and those that appeared everywhere."""
-    olds, news = (_counted(side.values(), steps) for side in (removed, added))
+    olds, news = (_counted((name.words for name in side.values()), steps) for side in (removed, added))
     for many, few in ((olds, news), (news, olds)):
         rare = {
             word for word, count in many.items() if count >= MANY and few[word] <= RARE * count and not word.isdecimal()
@@ -174,12 +179,12 @@ def _without_rare(removed: Mapping[str, _Name], added: Mapping[str, _Name], step
             yield key
 
 
-def _counted(names: Iterable[_Name], steps: StepBudget) -> Counter[str]:
-    words = Counter[str]()
-    for name in names:
-        steps.take(len(name.words))
-        words.update(set(name.words))
-    return words
+def _counted(names: Iterable[Parts], steps: StepBudget) -> Counter[str]:
+    counts = Counter[str]()
+    for parts in names:
+        steps.take(len(parts))
+        counts.update(set(parts))
+    return counts
 
 
 def _change(old: _Name, new: _Name, steps: StepBudget) -> _Change:
@@ -199,8 +204,8 @@ def _change(old: _Name, new: _Name, steps: StepBudget) -> _Change:
         return _Change(kind, old.parts[:-end], new.parts[:-end])
     if kind is _Kind.REORDERED:
         places = {word: str(place) for place, word in enumerate(old.words)}
-        return _Change(kind, (), tuple(places[word] for word in new.words), by_words=True)
-    return _Change(kind, tuple(sorted(before - after)), tuple(sorted(after - before)), by_words=True)
+        return _Change(kind, (), tuple(places[word] for word in new.words), WORDS)
+    return _Change(kind, tuple(sorted(before - after)), tuple(sorted(after - before)), WORDS)
 
 
 def common_end(left: Parts, right: Parts) -> int:
@@ -224,12 +229,24 @@ def _in_classes(
     """Yield the candidates of large classes."""
     classes: dict[_Change, list[_Candidate]] = defaultdict(list)
     for one in candidates:
-        classes[one.change].append(one)
+        for change in dict.fromkeys((one.change, _inner(one.change))):
+            classes[change].append(one)
     large = {change: found for change, found in classes.items() if len(found) >= SMALL_CLASS}
     concerned = _Concerned(removed, added, {change: len(found) for change, found in classes.items()}, steps)
     for change, found in large.items():
         if concerned.are_made(change) and _ended_alike(found, old, new):
             yield from found
+
+
+def _inner(change: _Change) -> _Change:
+    """Return a change without the parts that both names begin with, which may be another place for each of a class."""
+    if change.inside:
+        return change
+    before, after = change.before, change.after
+    if end := common_end(before, after):
+        before, after = before[:-end], after[:-end]
+    beginning = common_end(before[::-1], after[::-1])
+    return _Change(change.kind, before[beginning:], after[beginning:], PARTS)
 
 
 class _Concerned:
@@ -243,10 +260,13 @@ class _Concerned:
         steps: StepBudget,
     ) -> None:
         self._removed, self._made = len(removed), made
-        self._words = [_counted(side.values(), steps) for side in (removed, added)]
+        self._having = {
+            WORDS: [_counted((name.words for name in side.values()), steps) for side in (removed, added)],
+            PARTS: [_counted((name.parts for name in side.values()), steps) for side in (removed, added)],
+        }
         places: list[Counter[Parts]] = [Counter(), Counter()]
         for change, count in made.items():
-            if not change.by_words:
+            if not change.inside:
                 places[0][change.before] += count
                 places[1][change.after] += count
         self._places = places
@@ -257,12 +277,14 @@ class _Concerned:
     def are_made(self, change: _Change) -> bool:
         """Tell whether a change was made to most that it could concern: what begins so, or has a word, on each side."""
         made, enough = self._made[change], MOST_OF_CLASS
-        if change.by_words:
+        if change.inside:
             if change.kind is _Kind.REORDERED:
-                return True
-            words = zip(self._words, (change.before, change.after), strict=True)
-            having = [counted[word] for counted, side in words for word in side]
-            return made >= enough * max(MANY, *having, self._removed if change.kind is _Kind.ADDED else 0)
+                return change.inside == WORDS
+            counted = zip(self._having[change.inside], (change.before, change.after), strict=True)
+            having = [of_side[each] for of_side, side in counted for each in side]
+            if change.inside == WORDS:
+                having += [MANY, self._removed if change.kind is _Kind.ADDED else 0]
+            return made >= enough * max(having)
         for place, places, below in zip((change.before, change.after), self._places, self._below, strict=True):
             # Where parts were left out or added, several classes may have become one, or one several.
             of_place = made if change.kind is _Kind.REPLACED else places[place]
@@ -286,9 +308,8 @@ def _below(names: Iterable[_Name], places: Collection[Parts], steps: StepBudget)
 
 
 def _ended_alike(candidates: Collection[_Candidate], old: Ended, new: Ended) -> bool:
-    """Tell whether tests ended alike before and after: all of a few, and ALIKE of many."""
-    others = sum(not _is_alike(old[one.old], new[one.new]) for one in candidates)
-    return others <= (len(candidates) * (1 - ALIKE) if len(candidates) >= MANY else 0)
+    """Tell whether tests ended alike before and after."""
+    return sum(_is_alike(old[one.old], new[one.new]) for one in candidates) >= ALIKE * len(candidates)
 
 
 def _is_alike(before: Status | None, after: Status | None) -> bool:

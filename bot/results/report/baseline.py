@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from bot.core.aliases import NO_ALIASES, Aliases
 from bot.core.payload import Payload
 from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.queue import Owner
@@ -29,21 +30,24 @@ AHEAD = "ahead"
 
 
 async def compared_suites(
-    results: ResultsService, github: GitHub, repository: str, state: TargetState
+    results: ResultsService, github: GitHub, repository: str, state: TargetState, aliases: Aliases = NO_ALIASES
 ) -> dict[str, ComparedSuite]:
     """Compare every suite of a commit, by name: GitHub says which commits are its ancestors, the store has the results.
 
-    `repository` is `owner/name` as GitHub knows it now.
+    `repository` is `owner/name` as GitHub knows it now; `aliases` are the names of tests that maintainers renamed.
     """
     about, sha = state.about, state.sha
     # What fails at a pull request's head is not confirmed, so one ancestor is enough.
     wanted = CONFIRMED_RUNS if state.mainline else 1
     ancestors = await nearest_ancestors(results, github, repository, about, sha, state.suites, wanted=wanted)
-    return {s: await _compared(results, state, found, ancestors.get(s, [])) for s, found in state.suites.items()}
+    return {
+        suite: await _compared(results, state, found, ancestors.get(suite, []), aliases)
+        for suite, found in state.suites.items()
+    }
 
 
 async def _compared(
-    results: ResultsService, state: TargetState, suite: SuiteState, ancestors: Sequence[Baseline]
+    results: ResultsService, state: TargetState, suite: SuiteState, ancestors: Sequence[Baseline], aliases: Aliases
 ) -> ComparedSuite:
     """Compare a suite with the nearest of its ancestors, and see with the next one what that confirms."""
 
@@ -61,12 +65,12 @@ async def _compared(
         if not ancestors:
             return await apart(compared_with, None, None)
         before = await seen(ancestors[0])
-        comparison_ = await apart(compared_with, ancestors[0], before)
+        comparison_ = await apart(compared_with, ancestors[0], before, aliases)
         # What fails at a pull request's head and on the nightly branch before it is no news of the pull request.
         if len(ancestors) == 1 or not (state.mainline and comparison_.comparison.still_failing):
             return comparison_
         comparison_ = replace(comparison_, good=ancestors[1])
-        return await apart(with_confirmed, comparison_, before, await seen(ancestors[1]))
+        return await apart(with_confirmed, comparison_, before, await seen(ancestors[1]), aliases)
     except OverLimit as error:
         return ComparedSuite(Comparison(Counts(), bool(ancestors), infra=texts.COMPARISON_COST.format(why=error)))
 

@@ -5,25 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.diff import SeriesRun, compare, confirmed
 from bot.results.model import Seen
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState
 
 
-def compared_with(suite: SuiteState, baseline: Baseline | None, before: Mapping[str, Seen] | None) -> ComparedSuite:
+def compared_with(
+    suite: SuiteState, baseline: Baseline | None, before: Mapping[str, Seen] | None, aliases: Aliases = NO_ALIASES
+) -> ComparedSuite:
     """Compare a suite with its baseline. Of what may still come, nothing is told as gone."""
-    comparison = compare(suite.seen, before, exit_status=exit_status(suite))
+    comparison = compare(suite.seen, before, exit_status=exit_status(suite), aliases=aliases)
     if not suite.complete:
         comparison = replace(comparison, removed=())
     return ComparedSuite(comparison, baseline)
 
 
 def with_confirmed(
-    suite: SuiteState, comparison_: ComparedSuite, before: Mapping[str, Seen], earlier: Mapping[str, Seen]
+    suite: SuiteState,
+    comparison_: ComparedSuite,
+    before: Mapping[str, Seen],
+    earlier: Mapping[str, Seen],
+    aliases: Aliases = NO_ALIASES,
 ) -> ComparedSuite:
     """Add which failures are confirmed by this run, its baseline (`before`) and the baseline's own (`earlier`)."""
-    first = compare(before, earlier, exit_status=None)
+    first = compare(before, earlier, exit_status=None, aliases=aliases)
     now = dict(comparison_.comparison.renamed)
     runs = (
         SeriesRun(_renamed(_renamed(earlier, dict(first.renamed)), now)),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
+from bot.core.aliases import Aliases
 from bot.results.compare.ancestors import Candidate
 from bot.results.model import Seen, TargetKey
 from bot.results.store import names, runs, schema
@@ -78,7 +80,7 @@ def _status(byte: int) -> Seen | None:
 
 
 def flakiest(
-    connection: sa.Connection, known: Known, about: TargetKey, suite: str, limit: int, since: float
+    connection: sa.Connection, known: Known, about: TargetKey, suite: str, limit: int, since: float, aliases: Aliases
 ) -> list[Flaky]:
     """Return the tests of a suite with the most flips, those of equal many by name."""
     found = names.find(connection, about.repository, suite)
@@ -89,12 +91,25 @@ def flakiest(
     counts = _flips(connection, of, since)
     for old, new in _latest_names(connection, of, counts):
         counts[new] += counts.pop(old, 0)
+    name_of = known.every(connection, found)
+    _join_aliases(counts, name_of, aliases)
     # Among equals the names decide, which are looked at for no more tests than may be told.
     enough = sorted(counts.values(), reverse=True)[:limit]
     wanted = [ordinal for ordinal, count in counts.items() if count >= enough[-1]] if enough else []
-    name_of = known.every(connection, found)
     ranked = sorted((Flaky(name_of[ordinal], counts[ordinal]) for ordinal in wanted), key=lambda one: one.test_id)
     return sorted(ranked, key=lambda one: -one.flips)[:limit]
+
+
+def _join_aliases(counts: Counter[int], name_of: Sequence[str], aliases: Aliases) -> None:
+    """Count the flips of a test under the newest of its names that the suite has."""
+    renamed = {ordinal: chain for ordinal in counts if len(chain := aliases.chain(name_of[ordinal])) > 1}
+    if not renamed:
+        return
+    place_of = {name: place for place, name in enumerate(name_of)}
+    for ordinal, chain in renamed.items():
+        newest = next(place_of[name] for name in reversed(chain) if name in place_of)
+        if newest != ordinal:
+            counts[newest] += counts.pop(ordinal)
 
 
 def _flips(connection: sa.Connection, series: sa.ScalarSelect[int], since: float) -> Counter[int]:

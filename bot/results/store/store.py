@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import sqlalchemy as sa
 
+from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare import diff as compare
 from bot.results.compare.ancestors import Candidate, Relation
 from bot.results.compare.searching import Renames, written
@@ -372,15 +373,19 @@ class ResultsStore:
 
     # What there is to be learned
 
-    def history(self, repository: str, suite: str, test_id: str) -> dict[TargetKey, TestHistory]:
+    def history(
+        self, repository: str, suite: str, test_id: str, aliases: Aliases = NO_ALIASES
+    ) -> dict[TargetKey, TestHistory]:
         """Return what became of a test on each target from commit to commit, under its earlier names too."""
         with self._database.reading() as connection:
-            return trace.of_test(connection, self._known, repository, suite, test_id)
+            return trace.of_test(connection, self._known, repository, suite, test_id, aliases)
 
-    def flakiest(self, about: TargetKey, suite: str, *, limit: int = 10, since: float = 0.0) -> list[Flaky]:
+    def flakiest(
+        self, about: TargetKey, suite: str, *, limit: int = 10, since: float = 0.0, aliases: Aliases = NO_ALIASES
+    ) -> list[Flaky]:
         """Return the tests that changed between good and bad most often, in commits made since a moment."""
         with self._database.reading() as connection:
-            return history.flakiest(connection, self._known, about, suite, limit, since)
+            return history.flakiest(connection, self._known, about, suite, limit, since, aliases)
 
     def snapshot(self, repository: str) -> dict[str, object]:
         """Return everything known of a repository as JSON, the same whatever the order in which it came."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.model import Status, TargetKey
 from bot.results.store import names, runs, schema
 from bot.results.store.columns import ABSENT, at, is_flaky, status_of
@@ -62,17 +63,22 @@ class _Line:
 
 
 def of_test(
-    connection: sa.Connection, known: Known, repository: str, suite: str, test_id: str
+    connection: sa.Connection,
+    known: Known,
+    repository: str,
+    suite: str,
+    test_id: str,
+    aliases: Aliases = NO_ALIASES,
 ) -> dict[TargetKey, TestHistory]:
-    """Return what became of a test on every target."""
+    """Return what became of a test on every target; `aliases` are the names of tests that maintainers renamed."""
     found = names.find(connection, repository, suite)
     place = None if found is None else known.ordinal(connection, found, test_id)
     if found is None or place is None:
         return {}
     lines = _lines(connection, repository, found, place)
-    _trace(connection, lines, place)
-    starts = _starts(connection, lines, suite)
     name_of = known.every(connection, found)
+    _trace(connection, lines, place, _OtherNames(name_of, aliases))
+    starts = _starts(connection, lines, suite)
     traced = {line.about: _segments(line, starts[number], name_of) for number, line in lines.items()}
     return {about: segments for about, segments in sorted(traced.items()) if segments}
 
@@ -99,12 +105,29 @@ def _lines(connection: sa.Connection, repository: str, suite: Suite, place: int)
     }
 
 
-def _trace(connection: sa.Connection, lines: Mapping[int, _Line], place: int) -> None:
+class _OtherNames:
+    """The tests of a suite that stand for one another, by their places."""
+
+    def __init__(self, name_of: Sequence[str], aliases: Aliases) -> None:
+        self._name_of = name_of
+        self._aliases = aliases
+        self._place_of: dict[str, int] = {}
+
+    def of(self, ordinal: int) -> set[int]:
+        """Return the other tests that stand for one."""
+        names = self._aliases.others(self._name_of[ordinal]) if self._aliases else []
+        if names and not self._place_of:
+            self._place_of = {name: place for place, name in enumerate(self._name_of)}
+        return {self._place_of[name] for name in names if name in self._place_of}
+
+
+def _trace(connection: sa.Connection, lines: Mapping[int, _Line], place: int, others: _OtherNames) -> None:
     """Go back through the names of a test, in all series at once."""
     # What is still to be asked: by series, under which name the test is looked for, and until when.
     open_ones = dict.fromkeys(lines, (place, _END))
     while open_ones:
-        asked = {ordinal for ordinal, _ in open_ones.values()}
+        other_names = {ordinal: others.of(ordinal) for ordinal, _ in open_ones.values()}
+        asked = other_names.keys() | {other for names in other_names.values() for other in names}
         changes = _changes(connection, open_ones, asked)
         renames = _renames(connection, open_ones, asked)
         further = {}
@@ -112,8 +135,14 @@ def _trace(connection: sa.Connection, lines: Mapping[int, _Line], place: int) ->
             line = lines[number]
             known = [one for one in renames.get(number, ()) if one.position < until]
             came = max((one for one in known if one.new == ordinal), default=None)
+            of_line = [one for one in changes.get(number, ()) if one.position < until]
+            alias = _came_by_alias(ordinal, other_names[ordinal], of_line, known)
+            came = max((one for one in (came, alias) if one), default=None)
             since = came.position if came else (float("-inf"), "")
-            found = [one for one in changes.get(number, ()) if one.ordinal == ordinal and since <= one.position < until]
+            found = [one for one in of_line if one.ordinal == ordinal and since <= one.position]
+            if came and came == alias:
+                # Before, it had another name, so that it was there.
+                found = [one._replace(before=None) if one.position == since else one for one in found]
             left = [one.position for one in known if one.old == ordinal and one.position > since]
             found += [_Change(position, ordinal, None, ABSENT) for position in left]
             if came:
@@ -123,6 +152,24 @@ def _trace(connection: sa.Connection, lines: Mapping[int, _Line], place: int) ->
                 line.oldest = came.old
             line.changes = sorted(found, key=lambda one: one.position) + line.changes
         open_ones = further
+
+
+def _came_by_alias(
+    ordinal: int, names: Collection[int], changes: Sequence[_Change], renames: Sequence[_Rename]
+) -> _Rename | None:
+    """Return when a test last appeared under a name, of whose other names one had been removed by then."""
+    appeared = [one.position for one in changes if one.ordinal == ordinal and one.before == ABSENT]
+    for position in sorted(appeared, reverse=True):
+        removed = []
+        for name in names:
+            events = [(one.position, one.after == ABSENT) for one in changes if one.ordinal == name]
+            events += [(one.position, one.old == name) for one in renames if name in (one.old, one.new)]
+            last = max((event for event in events if event[0] <= position), default=None)
+            if last and last[1]:
+                removed.append((last[0], name))
+        if removed:
+            return _Rename(position, max(removed)[1], ordinal)
+    return None
 
 
 def _changes(connection: sa.Connection, series: Collection[int], ordinals: Collection[int]) -> dict[int, list[_Change]]:

@@ -1,0 +1,51 @@
+"""`renames` in app.yaml: exact names and prefixes; errors for loops, duplicates and patterns that mean nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.config.faults import ConfigError
+from bot.config.load import parse_config
+
+
+def written(items: str) -> bytes:
+    return f"repositories:\n  octocat/compiler:\n    renames: {items}\n".encode()
+
+
+def test_names_and_prefixes_are_read() -> None:
+    config = parse_config(written('[{from: kernel.poll.*, to: "*"}, {from: "t/a.py::x[a*b]", to: y}]'), "app.yaml")
+    repository = config.repository("octocat/compiler")
+    assert repository is not None
+    assert [repository.aliases.canonical(name) for name in ("kernel.poll.a", "t/a.py::x[a*b]")] == ["a", "y"]
+
+
+def test_without_the_key_there_are_none() -> None:
+    repository = parse_config(b"repositories: {octocat/compiler: {}}", "app.yaml").repository("octocat/compiler")
+    assert repository is not None
+    assert not repository.aliases
+
+
+@pytest.mark.parametrize(
+    ("items", "fault"),
+    [
+        ("[{from: a, to: b}, {from: b, to: a}]", "renames: must not lead back to where a name began; a, b do"),
+        ("[{from: a.*, to: b.*}, {from: b.*, to: a.*}]", "renames: must not lead back to where a name began; a.*, b.*"),
+        ("[{from: a, to: b}, {from: a, to: c}]", "renames: must have each from once; a has two, remove one of them"),
+        ("[{from: a, to: a}]", "renames[0]: from and to must differ"),
+        ("[{from: a.*, to: b}]", "renames[0]: from and to must both end with *, or neither"),
+        ("[{from: a, to: b.*}]", "renames[0]: from and to must both end with *, or neither"),
+        ('[{from: "*", to: b.*}]', "renames[0]: from must name a beginning before the *"),
+        ("[{from: a*, to: b.*}]", "renames[0].from: must have a * only at its end, behind . or / or :"),
+        ("[{from: a.*.c, to: b}]", "renames[0].from: must have a * only at its end"),
+        ("[{from: a.*, to: b.*.*}]", "renames[0].to: must have a * only at its end"),
+        ("[{from: a}]", "renames[0]: the key to is missing"),
+        ("[{from: a, to: 5}]", "renames[0].to: is a number; it must be the ID of a test"),
+        ('[{from: a, to: ""}]', "renames[0].to: must be the ID of a test, or the beginning of IDs with a star"),
+        ("{a: b}", "renames: is a mapping; it must be a list"),
+        ("[{from: a, to: b, suite: c}]", "renames[0].suite: unknown key"),
+    ],
+)
+def test_what_cannot_be_meant_is_an_error_that_names_it(items: str, fault: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        parse_config(written(items), "app.yaml")
+    assert fault in str(error.value)

@@ -1,0 +1,112 @@
+"""What maintainers write below `renames` counts when results are read; taken away, it never was."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.core.aliases import Aliases
+from bot.results.compare.diff import compare
+from bot.results.model import Seen, Status
+from bot.results.report.compared import compared_with, with_confirmed
+from bot.results.report.findings import Baseline
+from bot.results.state import SuiteState
+from bot.results.store.store import ResultsStore
+from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload
+
+PASSED, FAILED = Seen(Status.PASSED), Seen(Status.FAILED)
+OLD, NEW = "kernel.poll.wait", "fs.notify.await"
+OTHER = "kernel.sched.yield"
+ALIASES = Aliases([(OLD, NEW)])
+PREFIX = Aliases([("kernel.poll.*", "poll.*")])
+
+
+def test_a_failure_under_the_new_name_still_fails() -> None:
+    now, before = {NEW: FAILED, OTHER: PASSED}, {OLD: FAILED, OTHER: PASSED}
+    without = compare(now, before, exit_status=1)
+    assert (without.new_failures, without.removed, without.new) == ((NEW,), (OLD,), (NEW,))
+    comparison = compare(now, before, exit_status=1, aliases=ALIASES)
+    assert (comparison.still_failing, comparison.renamed) == ((NEW,), ((OLD, NEW),))
+    assert (comparison.new_failures, comparison.removed, comparison.new) == ((), (), ())
+
+
+def test_a_test_that_begins_to_fail_with_its_new_name_is_a_new_failure() -> None:
+    comparison = compare({NEW: FAILED}, {OLD: PASSED}, exit_status=1, aliases=ALIASES)
+    assert (comparison.new_failures, comparison.new) == ((NEW,), ())
+    assert compare({NEW: PASSED}, {OLD: FAILED}, exit_status=0, aliases=ALIASES).fixed == (NEW,)
+
+
+def test_a_lab_that_has_the_old_name_still_is_compared_as_ever() -> None:
+    comparison = compare({OLD: FAILED}, {OLD: PASSED}, exit_status=1, aliases=ALIASES)
+    assert (comparison.new_failures, comparison.renamed) == ((OLD,), ())
+    back = compare({OLD: FAILED}, {NEW: FAILED}, exit_status=1, aliases=ALIASES)
+    assert (back.still_failing, back.renamed) == ((OLD,), ((NEW, OLD),))
+
+
+def test_the_word_of_maintainers_goes_before_what_is_found() -> None:
+    before = {f"kernel.poll.test_{number}": PASSED for number in range(12)}
+    now = {f"poll.test_{number}": PASSED for number in range(12)} | {"poll.first": PASSED}
+    del now["poll.test_0"]
+    aliases = Aliases([("kernel.poll.test_0", "poll.test_11"), ("kernel.poll.test_11", "poll.first")])
+    found = dict(compare(now, before, exit_status=0, aliases=aliases).renamed)
+    assert found["kernel.poll.test_0"] == "poll.test_11"
+    assert found["kernel.poll.test_11"] == "poll.first"
+    assert found["kernel.poll.test_5"] == "poll.test_5"
+
+
+def test_a_regression_is_confirmed_over_its_rename() -> None:
+    suite = SuiteState(SUITE, (), {NEW: FAILED, OTHER: PASSED}, {}, 1, (), (), ())
+    before, earlier = {OLD: FAILED, OTHER: PASSED}, {OLD: PASSED, OTHER: PASSED}
+    for aliases, confirmed in ((ALIASES, {NEW}), (Aliases(), set[str]())):
+        compared = compared_with(suite, Baseline("a", ""), before, aliases)
+        assert with_confirmed(suite, compared, before, earlier, aliases).confirmed == confirmed
+
+
+def put(store: ResultsStore, *nights: dict[str, str]) -> None:
+    for number, tests in enumerate(nights, 1):
+        upload = Upload(number, tests)
+        assert store.put(upload.run, upload.columns)
+
+
+def history(store: ResultsStore, test: str, aliases: Aliases) -> list[tuple[int, str, str | None]]:
+    segments = store.history(REPOSITORY, SUITE, test, aliases).get(ABOUT, ())
+    return [(int(one.sha, 16), one.name, one.status and one.status.value) for one in segments]
+
+
+def test_history_goes_on_under_the_new_name_and_ends_again_without_the_alias(store: ResultsStore) -> None:
+    put(store, {OLD: "passed"}, {OLD: "failed"}, {NEW: "failed"}, {NEW: "passed"})
+    before = store.snapshot(REPOSITORY)
+    joined = [(1, OLD, "passed"), (2, OLD, "failed"), (3, NEW, "failed"), (4, NEW, "passed")]
+    assert history(store, NEW, ALIASES) == joined
+    assert history(store, NEW, Aliases()) == joined[2:]
+    assert history(store, NEW, ALIASES) == joined
+    assert store.snapshot(REPOSITORY) == before
+
+
+def test_history_knows_a_test_that_never_changed_under_its_old_name(store: ResultsStore) -> None:
+    put(store, {OLD: "failed", OTHER: "passed"}, {NEW: "passed", OTHER: "passed"})
+    assert history(store, NEW, ALIASES) == [(1, OLD, "failed"), (2, NEW, "passed")]
+    assert history(store, OTHER, ALIASES) == [(1, OTHER, "passed")]
+
+
+def test_history_follows_a_prefix_that_is_dropped_and_restored_and_a_gap(store: ResultsStore) -> None:
+    long, short = "kernel.poll.wait", "poll.wait"
+    put(store, {long: "passed"}, {short: "passed"}, {OTHER: "passed"}, {long: "failed"})
+    assert history(store, long, PREFIX) == [
+        (1, long, "passed"),
+        (2, short, "passed"),
+        (3, short, None),
+        (4, long, "failed"),
+    ]
+
+
+def test_flips_count_under_the_newest_name(store: ResultsStore) -> None:
+    put(store, {OLD: "passed"}, {OLD: "failed"}, {OLD: "passed"}, {NEW: "passed"}, {NEW: "failed"})
+    for aliases, flips in ((ALIASES, [(NEW, 3)]), (Aliases(), [(OLD, 2), (NEW, 1)])):
+        assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE, aliases=aliases)] == flips
+
+
+@pytest.mark.parametrize("aliases", [ALIASES, PREFIX, Aliases([("a", "b")])])
+def test_where_no_run_has_another_name_nothing_changes(store: ResultsStore, aliases: Aliases) -> None:
+    put(store, {OLD: "passed"}, {OLD: "failed"})
+    assert history(store, OLD, aliases) == [(1, OLD, "passed"), (2, OLD, "failed")]
+    assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE, aliases=aliases)] == [(OLD, 1)]
