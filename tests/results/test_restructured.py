@@ -114,7 +114,7 @@ def test_parameters_in_another_order_are_other_values() -> None:
     assert renames([f"a.{name}[int-float]" for name in names], [f"a.{name}[float-int]" for name in names]) == {}
 
 
-def test_what_a_search_for_such_names_may_take_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_search_for_such_names_may_take_is_bounded() -> None:
     tests = boundary(1, "prefix dropped")
     assert search_renames(tests.before, tests.after, most_steps=10_000) is None
     assert search_renames(tests.before, tests.after, most_steps=2_000_000)
@@ -150,5 +150,7 @@ def test_twice_as_many_names_take_twice_the_work(make: Callable[[int], Callable[
 
 
 def test_names_of_too_many_words_or_too_many_names_are_not_looked_at() -> None:
+    many = range(restructured.MAX_RESTRUCTURED + 1)
+    assert renames([f"a{number}.b" for number in many], [f"b.a{number}" for number in many]) == {}
     words = ".".join("a" for _ in range(restructured.MAX_WORDS))
     assert renames([f"{words}.x.{name}" for name in FOUR], [f"{words}.{name}" for name in FOUR]) == {}

@@ -34,8 +34,8 @@ MOST_OF_REMOVED, MOST_OF_NEW = 0.8, 0.5
 """So many of all names that changed must be candidates, where their classes are smaller than SMALL_CLASS."""
 ALIKE = 0.875
 """So many of a class must have ended alike: all of four, seven of eight. In real renames it was 95 percent or more."""
-MAX_RESTRUCTURED = 100_000
-"""Tests on one side; beyond that only moves are looked for."""
+MAX_RESTRUCTURED = 30_000
+"""Tests on one side; beyond that only moves are looked for. So many that are not alike take three seconds."""
 MAX_WORDS = 64
 """Words of a name, and parts; longer ones are not looked at."""
 LONGEST_END, LONGEST_BEGINNING = 8, 4
