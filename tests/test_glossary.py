@@ -61,6 +61,7 @@ CLEAN = (
     "handlers/team_tags",
     "handlers/welcome.py",
     "scripts",
+    "tests/conversations",
     "tests/results/formats",
 )
 """Files and folders without any old word. Add a folder when it is clean; nothing is ever removed."""

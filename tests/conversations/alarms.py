@@ -1,4 +1,4 @@
-"""A town whose main branch is watched, with everybody who is told of failures."""
+"""A town whose main branch is watched, with all the channels that receive its alarms."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class AlarmTown:
         await self.town.quiet()
 
     async def news(self) -> list[str]:
-        """Wait until all is quiet, and return what was told in the chats, line by line, once it is forgotten there."""
+        """Wait until all is quiet, then return the lines posted to the chats and clear them there."""
         await self.town.quiet()
         said, same = list(self.channels.discord.said), list(self.channels.slack.said)
         assert said == same
@@ -66,7 +66,7 @@ class AlarmTown:
         return [issue for issue in self.town.repo.issues.values() if issue.user.login == BOT]
 
     async def scans(self) -> list[DeliveryRecord]:
-        """Return the looks that the bot has made, the newest first."""
+        """Return the scans that the bot has made, the newest first."""
         return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == SCAN_EVENT.name]
 
 
@@ -80,7 +80,7 @@ async def replica_of(place: AlarmTown) -> AsyncIterator[Bot]:
 
 @asynccontextmanager
 async def alarm_town(database_url: str, branches: str = "main", also: str = "") -> AsyncIterator[AlarmTown]:
-    """Start a town where nothing fails and the timer is known and not due yet; `also` are more of the keys."""
+    """Start a town where nothing fails and the timer is known but not scheduled yet; `also` adds keys."""
     config, moments = CONFIG % branches + also, Moments()
     async with (
         channels() as chats,

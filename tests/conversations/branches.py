@@ -28,7 +28,7 @@ class BranchTown:
     config: str
 
     async def come_to(self, schedule: Schedule) -> None:
-        """Let the time pass until a timer is due, and let the bot notice."""
+        """Advance the time to the next scheduled moment, and let the bot notice."""
         self.time.come_to(schedule.next_time(self.time()) + 1)
         await self.town.bot.timers.tick()
 
@@ -42,13 +42,13 @@ class BranchTown:
         return self.town.repo.refs.get(f"refs/heads/{self.branch}")
 
     async def branch_state(self) -> dict[str, Any]:
-        """Return what the API tells of the branch."""
+        """Return the API's answer about the branch."""
         status, _, answer = await self.town.ask(f"{API}/{self.PATH}")
         assert status == 200, answer
         return dict(answer)
 
     async def verdicts(self) -> list[tuple[str, str, list[str]]]:
-        """Return what the API tells of the commits looked at: the title, the verdict, and what was in the way."""
+        """Return what the API says about the scanned commits: the title, the verdict, and the blockers."""
         listed = (await self.branch_state())["why_not_newer"]
         return [
             (one["title"], one["verdict"], [f"{b['name']} {b['state']}" for b in one["blockers"]]) for one in listed

@@ -34,7 +34,7 @@ class GoodTown(BranchTown):
     PATH = "last-good"
 
     async def scan(self) -> None:
-        """Let the time pass until the timer is due, and wait until the bot has done what comes of it."""
+        """Advance the time to the next scheduled scan, and wait until the bot has finished it."""
         await self.come_to(SCHEDULE)
         await self.town.quiet()
 
@@ -63,7 +63,7 @@ class GoodTown(BranchTown):
         return [one for one in self.town.github.requests.records if one.token == "installation"]
 
     async def measured(self) -> dict[str, float]:
-        """Return what the metrics tell of the branch: each line's name, with its labels, and value."""
+        """Return the metrics of the branch: each line's name, with its labels, and its value."""
         async with aiohttp.ClientSession() as session, session.get(f"{self.town.url}/metrics") as response:
             lines = re.findall(r"^nightjar_last_good_(\S+) (\S+)$", await response.text(), re.MULTILINE)
         return {name: float(value) for name, value in lines}
@@ -78,7 +78,7 @@ def routes(requests: Sequence[Request]) -> Counter[str]:
 async def good_town(
     database_url: str, *, require: Sequence[str], also: str = QUIET, **options: Any
 ) -> AsyncIterator[GoodTown]:
-    """Start a town where the timer is known and not due yet; `also` are more of the repository's keys."""
+    """Start a town where the timer is known but not scheduled yet; `also` adds keys of the repository."""
     config = CONFIG % ", ".join(f'"{pattern}"' for pattern in require) + also
     moments = Moments()
     async with town(database_url, config=config, now=moments, **options) as place:

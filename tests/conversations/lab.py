@@ -85,7 +85,7 @@ class LabTown:
         """Move the nightly branch on by one commit; returns its SHA."""
         self.town.github.clock.advance(seconds=20)
         self.nightly_runs += 1
-        marker = {"night.txt": f"night {self.nightly_runs}\n"}
+        marker = {"nightly-run.txt": f"nightly run {self.nightly_runs}\n"}
         return self.town.repo.push("nightly", {**files, **marker}, by="octocat").sha
 
     def upload(
@@ -122,7 +122,7 @@ class LabTown:
         await self.town.quiet()
 
     async def settle(self) -> None:
-        """Let the bot take what has been uploaded, and after a quiet minute write the checks that are due."""
+        """Let the bot ingest the uploads and, after a quiet minute, write the scheduled checks."""
         await self.scan()
         await self.scan()
 
@@ -155,15 +155,15 @@ async def lab_town(
     `repository` as app.yaml spells it; `features` and `more_labs` are lines of app.yaml beside what stands there.
     """
     bucket.create()
-    # A little less than what a look lets pass, so that the timer of the bot's own adds no listing to those of a test.
-    message = f"queue: {queue}" if queue else "poll: 55s"
+    # Shorter than the pause that a test makes before a scan, so that the bot's own timer adds no listing.
+    source = f"queue: {queue}" if queue else "poll: 55s"
     config = CONFIG.format(
         repository=repository,
         features=features,
         bucket=bucket.name,
         settle=settle,
         deadline=deadline,
-        queue=message,
+        queue=source,
         more_labs=more_labs,
     )
     moments = Moments()

@@ -27,17 +27,17 @@ SCHEDULE = Daily("21:00", "America/Los_Angeles")
 
 
 class NightlyTown(BranchTown):
-    """A town whose nightly branch moves when a test lets a night pass."""
+    """A town whose nightly branch moves when a test says so."""
 
     PATH = "nightly"
 
     async def nightly_run(self) -> None:
-        """Let the time pass until the timer is due, and wait until the bot has done what comes of it."""
+        """Advance the time to the next nightly run, and wait until the bot has finished it."""
         await self.come_to_the_moment()
         await self.town.quiet()
 
     async def come_to_the_moment(self) -> None:
-        """Let the time pass until the timer is due, and let the bot notice."""
+        """Advance the time to the next nightly run, and let the bot notice."""
         await self.come_to(SCHEDULE)
 
     async def hour(self) -> None:
@@ -64,7 +64,7 @@ async def nightly_town(
     bucket: World | None = None,
     **options: Any,
 ) -> AsyncIterator[NightlyTown]:
-    """Start a town where the timer is known and not due yet; a lab uploads to the `bucket`, where there is one."""
+    """Start a town where the timer is known but not scheduled yet; a lab uploads to the `bucket`, if there is one."""
     config = CONFIG % (branch, ", ".join(f'"{pattern}"' for pattern in require))
     config += LABS % bucket.name if bucket is not None else ""
     moments = Moments()

@@ -48,7 +48,7 @@ class StaleTown:
         return pull
 
     async def scan(self, days: float = 0) -> None:
-        """Let the days pass, and then until the timer is due; wait until the bot has done what comes of it."""
+        """Advance the time by some days and then to the next scan; wait until the bot has finished it."""
         at = EVERY.next_time(self.time() + days * DAY) + 1
         self.time.ahead += at - self.time()
         await self.town.bot.timers.tick()
@@ -61,7 +61,7 @@ class StaleTown:
 
 @asynccontextmanager
 async def stale_town(database_url: str, **options: Any) -> AsyncIterator[StaleTown]:
-    """Start a town where the timer is known and not due yet."""
+    """Start a town where the timer is known but not scheduled yet."""
     moments = Moments()
     async with town(database_url, **{"config": CONFIG, "now": moments, **options}) as place:
         await place.bot.timers.tick()

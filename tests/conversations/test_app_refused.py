@@ -1,4 +1,4 @@
-"""GitHub refuses who the bot says it is, or the clocks differ: nothing is lost, and operators are told."""
+"""GitHub rejects the App's signature, or the clocks differ: nothing is lost, and operators are notified."""
 
 from __future__ import annotations
 

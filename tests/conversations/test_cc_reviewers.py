@@ -70,7 +70,7 @@ async def test_teams_are_asked_by_their_full_name(tmp_path: Path) -> None:
         assert here.github.requests.count("POST", REQUESTED) == 1
 
 
-async def test_teams_that_the_app_may_not_see_are_told_with_the_permission_that_it_lacks(tmp_path: Path) -> None:
+async def test_for_teams_that_the_app_cannot_see_the_comment_names_the_missing_permission(tmp_path: Path) -> None:
     """GitHub says that it could not resolve a node, and names neither the team nor the permission."""
     permissions = {name: access for name, access in PERMISSIONS.items() if name != "members"}
     teams = {"reviewers": ["triager"]}
@@ -94,7 +94,7 @@ async def test_teams_that_the_app_may_not_see_are_told_with_the_permission_that_
 
 
 async def test_another_organizations_team_is_not_taken_for_ours(tmp_path: Path) -> None:
-    """GitHub is told a team's name without its organization: `@example-lab/reviewers` would ask `octocat/reviewers`."""
+    """The API takes a team's name without its organization: `@example-lab/reviewers` would ask `octocat/reviewers`."""
     teams = {"reviewers": ["triager"]}
     async with town(f"sqlite:///{tmp_path}/nightjar.db", teams=teams) as here:
         pull = here.repo.open_pull_request("hubot", "Faster", "cc @example-lab/reviewers")
@@ -111,8 +111,8 @@ async def test_who_is_asked_already_is_not_asked_again(here: Town) -> None:
     pull.edit("hubot", body="cc @octocat and @triager")
     await here.quiet()
     assert asked(pull) == ["octocat", "triager"]
-    reply_text = here.github.webhooks.find("pull_request", "review_requested")
-    assert [delivery.body["requested_reviewer"]["login"] for delivery in reply_text] == ["octocat", "triager"]
+    deliveries = here.github.webhooks.find("pull_request", "review_requested")
+    assert [delivery.body["requested_reviewer"]["login"] for delivery in deliveries] == ["octocat", "triager"]
 
 
 async def test_who_has_reviewed_is_not_asked_however_many_reviews_there_are(here: Town) -> None:
@@ -120,7 +120,7 @@ async def test_who_has_reviewed_is_not_asked_however_many_reviews_there_are(here
     pull = here.repo.open_pull_request("hubot", "Faster")
     here.github.webhooks.lose("pull_request_review", times=101)
     for number in range(100):
-        pull.review("triager", f"Remark {number}")
+        pull.review("triager", f"Comment {number}")
     pull.review("octocat", "", "APPROVED")
     pull.edit("hubot", body="cc @octocat, @triager, @reader")
     await here.quiet()
@@ -160,7 +160,7 @@ async def test_a_refused_name_is_not_tried_again_by_the_next_push(here: Town) ->
     assert len(here.answers(pull)) == 1
 
 
-async def test_a_name_that_was_spelled_right_at_last_clears_what_was_said(here: Town) -> None:
+async def test_correcting_a_misspelt_name_clears_the_comment(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocta")
     await here.quiet()
     assert "`octocta`" in here.answers(pull)[0]
@@ -254,7 +254,7 @@ async def test_a_closed_pull_request_asks_nobody(here: Town) -> None:
     assert asked(pull) == []
 
 
-async def test_a_missing_permission_is_told_in_the_section_and_forgotten_when_it_is_given(here: Town) -> None:
+async def test_the_section_reports_a_missing_permission_and_clears_when_it_is_granted(here: Town) -> None:
     """A failing section shows its own error."""
     needed = {"X-Accepted-GitHub-Permissions": "pull_requests=write"}
     here.github.faults.add("POST", REQUESTED, status=403, headers=needed)
@@ -270,7 +270,7 @@ async def test_a_missing_permission_is_told_in_the_section_and_forgotten_when_it
     assert here.answers(pull) == []
 
 
-async def test_a_failure_to_find_out_who_has_reviewed_is_told_in_the_section_too(here: Town) -> None:
+async def test_the_section_reports_that_reviewers_cannot_be_listed(here: Town) -> None:
     """And takes nothing else down: the status for slow tests is there, and the next push asks."""
     here.github.faults.add("GET", REVIEWS, status=422, message="No reviews for @octocat")
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat")

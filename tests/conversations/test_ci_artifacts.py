@@ -103,7 +103,7 @@ async def opened(here: Town, *, fork: bool = False) -> PullRequest:
     return pull
 
 
-async def test_a_test_that_ran_at_the_merge_base_and_is_skipped_here_is_told(here: Town) -> None:
+async def test_the_comment_names_a_test_that_ran_at_the_merge_base_and_is_skipped_here(here: Town) -> None:
     base = on_main(here, ALL_PASS)
     pull = await opened(here)
     run = ran(here, pull.head_sha, ADD_SKIPPED)
@@ -143,7 +143,7 @@ async def test_a_push_outdates_the_section_until_ci_has_ended_again(here: Town) 
 
 
 async def test_the_base_is_the_nearest_ancestor_on_which_the_workflow_ended_well(here: Town) -> None:
-    """TVM compared with whatever `main` was, and told that `main` had failed where it had."""
+    """TVM compared with the newest commit of `main`, and only said so if that one had failed."""
     good = on_main(here, ALL_PASS)
     here.repo.push("main", by="octocat")
     on_main(here, ADD_SKIPPED, "failure")
@@ -184,7 +184,7 @@ async def test_a_run_that_uploaded_nothing_is_said(here: Town) -> None:
     assert "- The run of `CI` has no artifact that matches `tests-*`." in section(pull)
 
 
-async def test_a_suite_that_is_gone_and_one_that_is_new(here: Town) -> None:
+async def test_a_removed_suite_and_a_new_one_are_reported(here: Town) -> None:
     """TVM crashed with a KeyError on a suite that `main` did not have."""
     on_main(here, {**ALL_PASS, "tests-gpu": junit(add="passed")})
     pull = await opened(here)
@@ -216,7 +216,7 @@ async def test_required_tests_are_read_on_the_base_branch(here: Town) -> None:
     ],
 )
 async def test_a_list_of_required_tests_that_is_no_list_is_said(here: Town, content: str | None, why: str) -> None:
-    """TVM #13368: the file was deleted a day after it was added, and nobody was ever told of a required test."""
+    """TVM #13368: the file was deleted a day after it was added, and no required test was ever reported."""
     here.repo.push("main", {"ci/required.json": content}, by="octocat")
     on_main(here, ALL_PASS)
     pull = await opened(here)
@@ -294,7 +294,7 @@ async def test_each_section_says_for_itself_what_could_not_be_found_out(both: To
     assert sections(pull).keys() == {"skipped-tests", "runtime"}
 
 
-async def test_one_section_that_fails_keeps_no_other_from_being_told(both: Town) -> None:
+async def test_a_section_that_fails_does_not_stop_the_others(both: Town) -> None:
     """TVM #12824: where one section failed, the whole comment did."""
     on_main(both, ALL_PASS)
     pull = await opened(both)
@@ -305,7 +305,7 @@ async def test_one_section_that_fails_keeps_no_other_from_being_told(both: Town)
     assert "`tests-cpu`: 686 times as long" in sections(pull)["runtime"]
 
 
-async def test_what_takes_longer_is_told_and_taken_away_when_it_no_longer_does(both: Town) -> None:
+async def test_a_longer_runtime_is_reported_until_it_is_normal_again(both: Town) -> None:
     base = on_main(both, {"tests-cpu": junit(add="passed 100")})
     pull = await opened(both)
     ran(both, pull.head_sha, {"tests-cpu": junit(add="passed 100", mul="passed 100")})
@@ -323,7 +323,7 @@ async def test_what_takes_longer_is_told_and_taken_away_when_it_no_longer_does(b
 # Requests
 
 
-async def test_a_run_is_asked_about_once_and_told_in_one_write(here: Town) -> None:
+async def test_a_run_is_read_once_and_reported_in_one_write(here: Town) -> None:
     on_main(here, ALL_PASS)
     pull = await opened(here)
     ran(here, pull.head_sha, ADD_SKIPPED)
@@ -335,7 +335,7 @@ async def test_a_run_is_asked_about_once_and_told_in_one_write(here: Town) -> No
     assert await cost(here) == HEAD_READ | {COMPARE: 1, RUNS: 1, FILE: 1} | EDITED
 
 
-async def test_an_earlier_base_takes_a_look_at_the_commits(here: Town) -> None:
+async def test_an_older_base_costs_one_listing_of_the_commits(here: Town) -> None:
     on_main(here, ALL_PASS)
     for _ in range(20):
         here.repo.push("main", by="octocat")
@@ -366,19 +366,19 @@ async def test_runs_that_are_not_of_the_tests_cost_nothing(here: Town) -> None:
     assert pull.comments == []
 
 
-async def test_an_artifact_that_costs_too_much_is_told_with_the_limit(here: Town) -> None:
+async def test_an_artifact_that_is_too_expensive_is_reported_with_the_limit(here: Town) -> None:
     on_main(here, ALL_PASS)
     pull = await opened(here)
     pool = here.bot.services.part(POOL)
     pool.limits = replace(pool.limits, artifact=replace(pool.limits.artifact, wall=1e-6))
     ran(here, pull.head_sha, ADD_SKIPPED)
     await here.quiet()
-    reply_text = "cannot be read: `reading one artifact may take 1e-06 seconds, and this took longer`."
-    assert reply_text in section(pull)
+    reason = "cannot be read: `reading one artifact may take 1e-06 seconds, and this took longer`."
+    assert reason in section(pull)
     assert await here.failures() == []
 
 
-async def test_a_comparison_that_costs_too_much_is_told_with_the_limit(both: Town) -> None:
+async def test_a_comparison_that_is_too_expensive_is_reported_with_the_limit(both: Town) -> None:
     """The code of a pull request decides how many tests there are to compare, and how they are called."""
     on_main(both, ALL_PASS)
     pull = await opened(both)

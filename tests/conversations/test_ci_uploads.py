@@ -96,7 +96,7 @@ async def test_results_of_the_base_that_come_late_are_taken_in(place: LabTown) -
     assert "`ops`: 1 test is newly skipped" in sections(pull)["skipped-tests"]
 
 
-async def test_a_suite_that_is_missing_is_told_when_nothing_more_is_expected(place: LabTown) -> None:
+async def test_a_missing_suite_is_reported_once_nothing_more_is_expected(place: LabTown) -> None:
     nightly_run = place.nightly_run()
     for suite in ("ops", "te"):
         uploaded(place, nightly_run, suite=suite, add="passed")
@@ -120,8 +120,8 @@ async def test_other_targets_and_commits_of_no_pull_request_lead_to_no_section(p
     assert pull.comments == []
 
 
-async def test_results_of_a_head_cost_a_look_at_its_ancestors_and_a_write(place: LabTown) -> None:
-    """However many tests and nights there are; what the lab's check run costs is counted elsewhere."""
+async def test_results_of_a_head_cost_one_listing_of_its_ancestors_and_one_write(place: LabTown) -> None:
+    """The number of tests and nightly runs is irrelevant. Another test counts what the lab's check run costs."""
     for _ in range(3):
         _, pull = await based(place, add="passed 1")
     await place.settle()

@@ -38,7 +38,7 @@ async def test_sixty_comments_of_a_stranger_cost_six_writes_and_keep_nobody_wait
     assert "Put each command on its own line" in last
 
 
-async def test_a_stranger_is_told_on_each_pull_request_and_after_an_hour_heard_again(here: Town) -> None:
+async def test_a_stranger_gets_one_answer_per_pull_request_and_another_after_an_hour(here: Town) -> None:
     one, two = here.repo.open_pull_request("hubot", "Faster"), here.repo.open_pull_request("hubot", "Slower")
     await here.quiet()
     for pull in (one, one, two):
@@ -55,7 +55,7 @@ async def test_a_stranger_is_told_on_each_pull_request_and_after_an_hour_heard_a
     assert (one.reactions(again), len(here.answers(one))) == (["confused"], 1)
 
 
-async def test_an_author_is_told_once_that_they_may_not_merge(tmp_path: Path) -> None:
+async def test_an_author_who_may_not_merge_gets_one_answer(tmp_path: Path) -> None:
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=f"{CONFIG}    merge: true\n") as here:
         pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
         first = pull.comment("somebody", "@ci merge")

@@ -81,8 +81,8 @@ async def test_code_quotes_html_comments_and_links_are_not_commands(here: Town, 
     assert slow(here, pull.head_sha) == OFF
 
 
-async def test_a_slip_is_answered_with_the_nearest_command_and_help(here: Town) -> None:
-    """Unknown ones are answered with the nearest command and a link to `help`."""
+async def test_a_typo_is_answered_with_the_nearest_command_and_help(here: Town) -> None:
+    """An unknown command is answered with the nearest command and a link to `help`."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     comment = pull.comment("hubot", "@ci rnu slow tests")
     await here.quiet()
@@ -164,8 +164,8 @@ async def test_the_description_is_heard_when_the_pull_request_opens_and_when_it_
     assert "About [the description](" in answer
 
 
-async def test_a_slip_that_is_corrected_leaves_no_confused_face(here: Town) -> None:
-    """Wherever it was made; the faces of others stay."""
+async def test_correcting_a_typo_removes_the_confused_reaction(here: Town) -> None:
+    """This holds wherever the typo was; reactions of others stay."""
     pull = here.repo.open_pull_request("hubot", "Faster", "@ci rnu", files={"a.py": "a = 1\n"})
     comment, review = pull.comment("octocat", "@ci rnu"), pull.review("octocat", "@ci rnu")
     note = pull.review_comment("octocat", "@ci rnu", path="a.py", line=1)
@@ -263,7 +263,7 @@ async def test_other_names_may_call_the_bot(tmp_path: Path) -> None:
 
 
 async def test_a_slash_may_call_the_bot_so_that_no_stranger_is_mentioned(tmp_path: Path) -> None:
-    """`@ci` is somebody's login, and GitHub tells them of every command."""
+    """`@ci` is somebody's login, and GitHub would notify them about every command."""
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=f'mentions: ["/ci"]\n{CONFIG}') as here:
         pull = here.repo.open_pull_request("hubot", "Faster")
         deaf, path = pull.comment("hubot", "@ci run slow tests"), pull.comment("hubot", "/ci/pr-head is slow")
@@ -316,7 +316,7 @@ async def test_a_repository_that_app_yaml_does_not_name_is_left_alone(here: Town
     assert (pull.requested_reviewers, other.statuses(pull.head_sha)) == ([], [])
 
 
-async def test_one_comment_that_two_hooks_tell_of_is_answered_once(here: Town) -> None:
+async def test_one_comment_that_arrives_through_two_hooks_is_answered_once(here: Town) -> None:
     """Two deliveries under two GUIDs, one intent."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     comment = pull.comment("hubot", "@ci help")

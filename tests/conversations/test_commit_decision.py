@@ -30,7 +30,7 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 
 
 async def decision(here: Town, sha: str, branch: str = "main") -> Mapping[str, Any]:
-    """Return what CI is told of a commit."""
+    """Return the decision that CI gets for a commit."""
     await here.quiet()
     query = f"?branch={branch}" if branch else ""
     status, kind, answer = await here.ask(f"/api/v1/repos/octocat/compiler/commits/{sha}/decision{query}")
@@ -94,7 +94,7 @@ async def test_the_message_of_a_commit_does_not_skip_ci(here: Town) -> None:
 
 
 async def test_a_forced_push_runs_everything(here: Town) -> None:
-    """CI compares with what it built before, and that is gone from the branch."""
+    """CI compares with the commit it built before, and that is no longer on the branch."""
     first = here.repo.push("main", {"docs/a.rst": "x"}, by="octocat")
     second = here.repo.push("main", {"docker/Dockerfile": "x"}, by="octocat")
     forced = here.repo.push("main", {"docs/b.rst": "x"}, by="octocat", onto=first.sha)

@@ -1,4 +1,4 @@
-"""Slow tests, step by step: what the status says, and what CI is told when it asks over HTTP."""
+"""Slow tests, step by step: what the status says, and what CI gets when it asks over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Docker update: a pull request with the newest tags of CI's images, kept up to date, and gone when it is done."""
+"""Docker update: a pull request with the newest tags of CI's images, kept up to date, and closed when it is done."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ DAYS = {OLD: "2026-01-01T08:00:00.1Z", NEW: "2026-02-01T08:00:00Z", NEWER: "2026
 
 @dataclass
 class ImageTown:
-    """A town whose images are updated when a test lets a night pass."""
+    """A town whose images are updated when a test says so."""
 
     town: Town
     time: Moments
     hub: RegistrySandbox
 
     async def nightly_run(self) -> None:
-        """Let the time pass until the timer is due, and wait until the bot has done what comes of it."""
+        """Advance the time to the next nightly update, and wait until the bot has finished it."""
         self.time.ahead += Daily("00:00", "UTC").next_time(self.time()) + 1 - self.time()
         await self.town.bot.timers.tick()
         await self.town.quiet()
@@ -146,7 +146,7 @@ async def test_nothing_is_written_where_nothing_is_new(place: ImageTown) -> None
     assert await place.last_run() == ("done", "newer tags for 1 of 2 images")
 
 
-async def test_an_image_without_tags_is_told_of(url: str) -> None:
+async def test_an_image_without_tags_is_reported(url: str) -> None:
     """TVM's script ended in an IndexError, and no other image was updated."""
     async with image_town(url, f"{EACH}ci_lint: tlcpack/ci-lint:{OLD}\n") as place:
         place.release("ci-arm", tag=NEW)
@@ -216,7 +216,7 @@ async def test_a_file_without_images_of_ours_is_left_alone(url: str) -> None:
         assert place.hub.requests == []
 
 
-async def test_what_a_night_costs(place: ImageTown) -> None:
+async def test_what_an_update_costs(place: ImageTown) -> None:
     await place.nightly_run()  # who am I, and where: asked once
     counts: list[Counter[str]] = []
     for tag in (OLD, NEW, NEW, NEWER):
@@ -229,12 +229,12 @@ async def test_what_a_night_costs(place: ImageTown) -> None:
         of_ours = [one for one in made if "/contents/" not in one.path or FILE in one.path]
         counts.append(Counter(f"{one.method} {one.route.removeprefix(REPO)}" for one in of_ours))
         assert len(place.hub.requests) == 4, "each image in both namespaces"
-    cost_of_scan = {"GET /git/ref/{ref}": 2, "GET /contents/{path}": 1, "GET /pulls": 1}
+    unchanged = {"GET /git/ref/{ref}": 2, "GET /contents/{path}": 1, "GET /pulls": 1}
     commit = {"GET /git/commits/{commit_sha}": 1, "POST /git/trees": 1, "POST /git/commits": 1}
     again = {"GET /git/ref/{ref}": 3, "GET /contents/{path}": 2, "GET /pulls": 1}
     assert counts == [
-        cost_of_scan,
-        {**cost_of_scan, "GET /git/ref/{ref}": 3, **commit, "POST /git/refs": 1, "POST /pulls": 1},
-        {**cost_of_scan, "GET /contents/{path}": 2},
+        unchanged,
+        {**unchanged, "GET /git/ref/{ref}": 3, **commit, "POST /git/refs": 1, "POST /pulls": 1},
+        {**unchanged, "GET /contents/{path}": 2},
         {**again, **commit, "PATCH /git/refs/{ref}": 1, "PATCH /pulls/{pull_number}": 1},
     ]

@@ -36,9 +36,9 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 def built(here: Town, pull: PullRequest, build: int = 3, *, sha: str = "", **values: str | None) -> None:
     """Let CI say how a build of the docs stands."""
     url: str | None = f"https://ci.example.org/job/docs/job/PR-{pull.number}/{build}/display/redirect"
-    reply_text = {"context": "docs/pr-head", "state": "success", "target_url": url, **values}
-    context, state = reply_text["context"] or "", reply_text["state"] or ""
-    here.repo.set_status("octocat", sha or pull.head_sha, context, state, target_url=reply_text["target_url"])
+    status = {"context": "docs/pr-head", "state": "success", "target_url": url, **values}
+    context, state = status["context"] or "", status["state"] or ""
+    here.repo.set_status("octocat", sha or pull.head_sha, context, state, target_url=status["target_url"])
 
 
 def section(pull: PullRequest) -> str:
@@ -109,7 +109,7 @@ async def test_a_push_without_a_section_costs_nothing(here: Town) -> None:
 
 
 async def test_statuses_that_are_not_of_the_docs_cost_nothing(here: Town) -> None:
-    """TVM #12902, #12903: being told of every status used 75 % of an organization's quota, so it was switched off."""
+    """TVM #12902, #12903: events for every status used 75 % of an organization's quota, so it was switched off."""
     pull = await opened(here)
     for number in range(20):
         built(here, pull, context=f"tests/{number}")
@@ -173,9 +173,9 @@ async def test_a_status_that_comes_before_the_push_that_made_its_commit_is_not_l
     here.github.webhooks.hold()
     pull.push()
     built(here, pull)
-    others = [reply_text for reply_text in here.github.webhooks.held if reply_text.event != "status"]
+    others = [one for one in here.github.webhooks.held if one.event != "status"]
     asked = here.github.faults.pause("GET", PULL.removeprefix("GET "), when="after")
-    here.github.webhooks.release(lambda held: [reply_text for reply_text in held if reply_text.event == "status"])
+    here.github.webhooks.release(lambda held: [one for one in held if one.event == "status"])
     await asked.reached.wait()
     asked.resume()
     here.github.webhooks.held.extend(others)

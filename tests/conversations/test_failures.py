@@ -34,7 +34,7 @@ async def test_what_we_do_not_understand_ends_in_a_word_and_the_deliverys_id(her
     assert "elsewhere.example" not in answer
 
 
-async def test_a_refusal_of_github_is_told_in_its_own_words(here: Town) -> None:
+async def test_a_refusal_by_github_is_quoted_in_the_answer(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     here.github.faults.add("GET", PULL, status=451, message="blocked for @octocat's sake", times=None)
@@ -44,7 +44,7 @@ async def test_a_refusal_of_github_is_told_in_its_own_words(here: Town) -> None:
     assert "GitHub refused this: `blocked for @octocat's sake`." in here.answers(pull)[0]
 
 
-async def test_a_slip_of_somebody_whose_role_cannot_be_read_is_not_held_up_to_them(here: Town) -> None:
+async def test_a_typo_gets_no_answer_when_the_role_of_its_author_cannot_be_read(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     here.github.faults.add("GET", ROLE, status=403, message="Resource not accessible by integration", times=None)

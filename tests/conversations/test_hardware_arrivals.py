@@ -59,7 +59,7 @@ async def test_a_file_that_comes_late_is_waited_for(place: LabTown) -> None:
     assert place.checks(sha)[-1].conclusion == "success"
 
 
-async def test_a_run_that_waits_comes_to_an_end_though_its_manifest_is_gone(place: LabTown) -> None:
+async def test_a_waiting_run_ends_although_its_manifest_was_removed(place: LabTown) -> None:
     sha = place.nightly_run()
     folder = place.upload(sha, {"ops.xml": junit(**GOOD)}, without=("ops.xml",))
     await place.settle()
@@ -155,7 +155,7 @@ async def test_a_manifest_that_was_corrected_is_looked_at_again(place: LabTown) 
     assert place.check(sha).conclusion == "success"
 
 
-async def test_all_that_has_not_arrived_is_told_at_once(place: LabTown) -> None:
+async def test_all_missing_files_are_reported_at_once(place: LabTown) -> None:
     sha = place.nightly_run()
     files = {f"{name}.xml": junit(**{f"test_{name}": "passed"}) for name in "abcdefgh"}
     folder = place.upload(sha, files, without=tuple(files)[1:])

@@ -30,7 +30,7 @@ from tests.conversations.lab import CHECK, FILES, LAB, TARGET, Moments, junit
 from tests.conversations.town import PEOPLE, Town, town
 from tests.waiting import until
 
-FIRST_RUN, SECOND_RUN, THIRD_RUN, HEAD = "the first night", "the second night", "the third night", "a head"
+FIRST_RUN, SECOND_RUN, THIRD_RUN, HEAD = "first nightly run", "second nightly run", "third nightly run", "a head"
 COMMITS = (FIRST_RUN, SECOND_RUN, HEAD, THIRD_RUN)
 OPERATORS, RELAX = "operators", "relax"
 ROUNDS = 6
@@ -113,7 +113,7 @@ Order = Sequence[Sequence[Step]]
 
 @dataclass
 class Lane:
-    """One repository in which the story is told, in rounds; after each the bot looks at what is there."""
+    """One repository in which the lab uploads in rounds; after each round the bot scans the bucket."""
 
     repository: Repository
     rounds: Sequence[Sequence[Step]]
@@ -187,7 +187,7 @@ def _nightly_run(name: str, repository: Repository) -> str:
 
 
 async def report(lanes: Sequence[Lane], here: Town, moments: Moments, queue: str | None) -> None:
-    """Take every round of every lane, with a look of the bot after each, and let it come to its end."""
+    """Take every round of every lane, with a scan by the bot after each, and let each lane finish."""
     bucket = lanes[0].bucket
 
     async def scan(later: float = 61.0) -> None:

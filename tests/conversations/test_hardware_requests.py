@@ -1,4 +1,4 @@
-"""What labs' results cost: every request to GitHub and to S3, counted; none grows with tests, suites or nights."""
+"""The requests to GitHub and S3 for labs' results do not grow with tests, suites or nightly runs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Counted:
         self.s3 = s3
 
     async def cost(self, step: Callable[[], object]) -> tuple[dict[str, int], dict[str, int]]:
-        """Return the requests to GitHub and to S3 that a step brings about, with the looks that it takes to settle."""
+        """Return the requests to GitHub and to S3 that a step causes, including the scans until all is settled."""
         await self.place.settle()
         self.place.town.github.requests.clear()
         self.s3.requests.clear()
@@ -61,13 +61,13 @@ class Counted:
         asked = Counter(f"{r.method} {r.route}" for r in records if r.token == "installation")
         # The repository's own number is looked up once.
         del asked[f"GET {REPO}"], asked["GET /users/{username}"]
-        message = Counter(kind_of(path) for _, path in self.s3.requests)
-        # Two looks list twice; the bot's own timer may have ticked between them.
-        assert message[LIST] in (SCANS, SCANS + 1)
-        return dict(asked), {**message, LIST: SCANS}
+        of_s3 = Counter(kind_of(path) for _, path in self.s3.requests)
+        # Two scans list twice; the bot's own timer may have ticked between them.
+        assert of_s3[LIST] in (SCANS, SCANS + 1)
+        return dict(asked), {**of_s3, LIST: SCANS}
 
     def nightly_run(self, suites: tuple[str, ...] = SUITES, content: bytes = GOOD) -> Callable[[], object]:
-        """Return the step of a lab that uploads some suites of a new night."""
+        """Return the step in which a lab uploads some suites of a new nightly run."""
 
         def upload() -> None:
             sha = self.place.nightly_run()
@@ -82,17 +82,17 @@ def kind_of(path: str) -> str:
 
 
 def read(runs: int) -> dict[str, int]:
-    """Return the requests to S3 of so many runs of a file each, heard of by two looks."""
+    """Return the requests to S3 for a number of runs with one file each, found by two scans."""
     return {LIST: SCANS, MANIFEST: runs, FILE: runs}
 
 
-async def test_a_night_of_five_suites_is_asked_about_once_and_told_once(counted: Counted) -> None:
+async def test_a_nightly_run_of_five_suites_costs_one_set_of_reads_and_one_write(counted: Counted) -> None:
     assert await counted.cost(counted.nightly_run()) == (TAKEN | ANSWERED, read(5))
-    # The second night has one to be compared with.
+    # The second nightly run has one to be compared with.
     assert await counted.cost(counted.nightly_run()) == (TAKEN | ANSWERED | COMPARED, read(5))
 
 
-async def test_the_cost_grows_neither_with_tests_nor_with_suites_nor_with_nights(counted: Counted) -> None:
+async def test_the_cost_does_not_grow_with_tests_suites_or_nightly_runs(counted: Counted) -> None:
     await counted.cost(counted.nightly_run(SUITES[:1]))
     second = TAKEN | ANSWERED | COMPARED
     many = junit(**{f"test_{n}": "passed" for n in range(2000)})
@@ -103,7 +103,7 @@ async def test_the_cost_grows_neither_with_tests_nor_with_suites_nor_with_nights
     assert await counted.cost(counted.nightly_run(content=many)) == (second, read(5))
 
 
-async def test_a_pull_request_costs_a_look_at_its_head(counted: Counted) -> None:
+async def test_results_of_a_pull_request_cost_one_read_of_its_head(counted: Counted) -> None:
     await counted.cost(counted.nightly_run(SUITES[:1]))
     place = counted.place
     place.town.repo.push("main", onto=place.town.repo.branch("nightly"), by="octocat")
@@ -133,7 +133,7 @@ async def test_results_that_come_late_change_the_check_by_one_write(counted: Cou
     assert late == ({CHECKS: 1, UPDATE: 1}, read(1))
 
 
-async def test_runs_that_were_taken_cost_a_listing(counted: Counted) -> None:
+async def test_ingested_runs_cost_one_listing(counted: Counted) -> None:
     await counted.cost(counted.nightly_run())
     assert await counted.cost(lambda: None) == ({}, {LIST: SCANS})
 
@@ -165,13 +165,13 @@ async def test_many_runs_of_a_commit_that_nobody_may_test_are_asked_about_once(c
         for _ in range(FLOOD):
             counted.place.upload(sha, {"a.xml": GOOD})
 
-    asked, message = await counted.cost(flood)
+    asked, of_s3 = await counted.cost(flood)
     assert asked == ({COMMIT: 1} if sha == "f" * 40 else {COMMIT: 1, ON_BRANCH: 1, HEADS_PULLS: 1})
-    assert message == {LIST: SCANS, MANIFEST: FLOOD}
+    assert of_s3 == {LIST: SCANS, MANIFEST: FLOOD}
 
 
 @pytest.mark.parametrize("suite", ["arith", "arith-{n}"])
-async def test_a_flood_of_runs_is_asked_about_once_and_told_at_its_begin_and_its_end(
+async def test_many_runs_at_once_cost_one_set_of_reads_and_a_write_at_begin_and_end(
     counted: Counted, suite: str
 ) -> None:
     await counted.cost(counted.nightly_run(SUITES[:1]))
@@ -181,10 +181,10 @@ async def test_a_flood_of_runs_is_asked_about_once_and_told_at_its_begin_and_its
         for n in range(FLOOD):
             counted.place.upload(sha, {"a.xml": GOOD}, suite=suite.format(n=n) if n else "arith")
 
-    asked, message = await counted.cost(flood)
-    assert message == read(FLOOD)
+    asked, of_s3 = await counted.cost(flood)
+    assert of_s3 == read(FLOOD)
     taken = TAKEN | COMPARED
     assert {route: asked.pop(route) for route in taken} == taken
-    # The second look may find that the first one has told of all.
+    # The second scan may find that the first one has reported everything.
     assert asked.pop(UPDATE, 0) <= 1
     assert asked == {CHECKS: 2, CHECK: 1}

@@ -27,7 +27,7 @@ async def place(tmp_path: Path, aws_world: World) -> AsyncIterator[LabTown]:
         yield place
 
 
-async def test_two_nights_tell_what_changed_between_them(place: LabTown) -> None:
+async def test_the_second_nightly_run_reports_what_changed_since_the_first(place: LabTown) -> None:
     first, second = place.nightly_run(), place.nightly_run()
     place.upload(first, {"ops.xml": junit(**GOOD)})
     await place.settle()
@@ -54,7 +54,7 @@ async def test_a_check_is_written_once_though_a_lab_sends_five_suites(place: Lab
     assert len([write for write in writes if "/check-runs" in write]) == 2, writes
 
 
-async def test_a_suite_that_vanished_is_told_and_is_no_green(place: LabTown) -> None:
+async def test_a_suite_that_vanished_is_reported_and_prevents_success(place: LabTown) -> None:
     first, second, third = place.nightly_run(), place.nightly_run(), place.nightly_run()
     for suite in ("arith", "relax"):
         place.upload(first, {"a.xml": junit(**GOOD)}, suite=suite)
@@ -71,7 +71,7 @@ async def test_a_suite_that_vanished_is_told_and_is_no_green(place: LabTown) -> 
     assert place.check(third).conclusion == "success"
 
 
-async def test_a_device_that_is_away_for_several_nights_is_no_green_on_any_of_them(place: LabTown) -> None:
+async def test_a_device_that_is_away_for_several_nightly_runs_prevents_success_on_each(place: LabTown) -> None:
     nightly_runs = [place.nightly_run() for _ in range(4)]
     for sha, verdict in zip(nightly_runs, ("passed", "skipped", "skipped", "passed"), strict=True):
         place.upload(sha, {"a.xml": junit(**{f"test_{number}": verdict for number in range(5)})})
@@ -89,7 +89,7 @@ async def test_a_commit_that_nobody_asked_to_test_gets_no_check(place: LabTown) 
     assert "neither on nightly nor the head of a pull request" in run.reason
 
 
-async def test_earlier_results_that_come_later_change_what_is_told(place: LabTown) -> None:
+async def test_earlier_results_that_arrive_late_change_the_report(place: LabTown) -> None:
     first, second = place.nightly_run(), place.nightly_run()
     place.upload(second, {"ops.xml": junit(**BAD)})
     await place.settle()
@@ -113,11 +113,11 @@ async def test_a_pull_request_is_compared_with_the_nearest_ancestor_and_can_be_i
 
     run.press("reader", "ignore")
     await place.town.quiet()
-    message = place.checks(pull.head_sha)[-1]
-    assert message.conclusion == "neutral"
-    assert "write" in str(message.summary)
+    check = place.checks(pull.head_sha)[-1]
+    assert check.conclusion == "neutral"
+    assert "write" in str(check.summary)
 
-    message.press("hubot", "ignore")
+    check.press("hubot", "ignore")
     await place.town.quiet()
     ignored = place.checks(pull.head_sha)[-1]
     assert ignored.conclusion == "success"
@@ -125,8 +125,8 @@ async def test_a_pull_request_is_compared_with_the_nearest_ancestor_and_can_be_i
 
 
 async def test_a_button_works_though_app_yaml_spells_the_repository_otherwise(place: LabTown, tmp_path: Path) -> None:
-    canonical = "Octocat/Compiler"
-    async with lab_town(f"sqlite:///{tmp_path}/other.db", place.bucket, repository=canonical) as other:
+    name = "Octocat/Compiler"
+    async with lab_town(f"sqlite:///{tmp_path}/other.db", place.bucket, repository=name) as other:
         sha = other.nightly_run()
         other.upload(sha, {"ops.xml": junit(**GOOD)})
         await other.settle()
@@ -223,15 +223,15 @@ async def test_an_operator_sees_how_old_everything_is(place: LabTown) -> None:
     place.upload(sha, {"more.xml": junit(**GOOD)}, suite="more", without=("more.xml",))
     await place.settle()
     async with aiohttp.ClientSession() as session, session.get(f"{place.town.url}/metrics") as response:
-        message = dict(
+        metrics = dict(
             line.rsplit(" ", 1) for line in (await response.text()).splitlines() if "nightjar_results" in line
         )
     where = '{repository="octocat/compiler"}'
-    assert 0 <= float(message[f"nightjar_results_listed_age_seconds{where}"]) < 60
-    assert message[f"nightjar_results_waiting_runs{where}"] == "1.0"
+    assert 0 <= float(metrics[f"nightjar_results_listed_age_seconds{where}"]) < 60
+    assert metrics[f"nightjar_results_waiting_runs{where}"] == "1.0"
     for target in ("hexagon-v73", "adreno"):  # of the second one no run has ever come
         labels = f'{{lab="example-lab",repository="octocat/compiler",target="{target}"}}'
-        assert 0 <= float(message[f"nightjar_results_newest_run_age_seconds{labels}"]) < 600
+        assert 0 <= float(metrics[f"nightjar_results_newest_run_age_seconds{labels}"]) < 600
 
 
 async def test_a_run_whose_files_cost_too_much_is_shown_with_the_limit_and_not_read_again(place: LabTown) -> None:
@@ -253,7 +253,7 @@ async def test_a_run_whose_files_cost_too_much_is_shown_with_the_limit_and_not_r
     assert place.check(nightly_run).title == check.title, "it is final"
 
 
-async def test_a_comparison_that_costs_too_much_is_told_in_the_check(place: LabTown) -> None:
+async def test_the_check_reports_a_comparison_that_is_too_expensive(place: LabTown) -> None:
     nightly_run = place.nightly_run()
     place.upload(nightly_run, {"ops.xml": junit(**GOOD)})
     await place.settle()

@@ -34,7 +34,7 @@ async def place(url: str) -> AsyncIterator[GoodTown]:
         yield here
 
 
-async def test_the_first_look_makes_the_branch_and_a_later_one_moves_it_on(place: GoodTown) -> None:
+async def test_the_first_scan_creates_the_branch_and_a_later_one_moves_it(place: GoodTown) -> None:
     assert (await place.town.ask(f"{API}/last-good"))[0] == 404
     assert await place.measured() == {}
     first = place.checked("first", GREEN)
@@ -88,8 +88,8 @@ async def test_each_conclusion_of_any_app_is_green_or_red_or_not_there_yet(place
         *((conclusion, "red") for conclusion in reversed(CONCLUSIONS[:4])),
     ]
     for conclusion in CONCLUSIONS[4:]:
-        # A red check that nobody requires is nobody's business.
-        sha = place.checked(conclusion, {"cpu": conclusion, "spelling": "failure"})
+        # Nobody requires this check, so its failure does not matter.
+        sha = place.checked(conclusion, {"cpu": conclusion, "typos": "failure"})
         await place.scan()
         assert place.head == sha, conclusion
 
@@ -133,7 +133,7 @@ async def test_what_is_red_blocks_until_it_is_green_after_a_rerun(place: GoodTow
     assert place.issues == []
 
 
-async def test_names_that_nothing_has_any_more_are_told(url: str) -> None:
+async def test_required_names_that_no_longer_match_anything_are_reported(url: str) -> None:
     async with good_town(url, require=["cpu", "cortexm/*"]) as place:
         place.checked("first", GREEN)
         place.checked("second", RED)
@@ -143,7 +143,7 @@ async def test_names_that_nothing_has_any_more_are_told(url: str) -> None:
         assert "nothing on them matches cortexm/*: check the names in `require`" in why
 
 
-async def test_a_branch_that_has_diverged_is_left_alone_and_told_of_once(place: GoodTown) -> None:
+async def test_a_branch_that_has_diverged_is_left_alone_and_reported_once(place: GoodTown) -> None:
     place.checked("first", GREEN)
     await place.scan()
     stray = place.town.repo.push("last-successful", by="hubot", message="A stray commit").sha
@@ -165,7 +165,7 @@ async def test_a_branch_that_has_diverged_is_left_alone_and_told_of_once(place: 
     assert (await place.branch_state())["trouble"] == ""
 
 
-async def test_a_protected_branch_is_told_of_in_an_issue_that_closes_by_itself(place: GoodTown) -> None:
+async def test_a_protected_branch_is_reported_in_an_issue_that_closes_when_it_can_move(place: GoodTown) -> None:
     first = place.checked("first", GREEN)
     await place.scan()
     tip = place.checked("second", GREEN)
@@ -209,7 +209,7 @@ async def test_a_branch_that_is_made_where_there_are_workflows_names_the_permiss
     assert "*Workflows: write*" in (place.issues[0].body or "")
 
 
-async def test_a_refusal_to_tell_of_checks_fails_the_run_in_sight_of_everybody(place: GoodTown) -> None:
+async def test_a_refusal_to_list_checks_fails_the_run_visibly(place: GoodTown) -> None:
     place.checked("first", GREEN)
     fault = place.town.github.faults.add(*CHECK_RUNS, status=403, message="Resource not accessible", times=None)
     await place.scan()
@@ -274,7 +274,7 @@ async def test_a_workflow_that_our_own_push_started_says_nothing_of_main(url: st
 
 
 @pytest.mark.one_clock
-async def test_how_far_the_branch_is_behind_and_what_is_in_its_way_grow_true_between_looks(place: GoodTown) -> None:
+async def test_the_lag_of_the_branch_and_its_blockers_are_updated_between_scans(place: GoodTown) -> None:
     place.checked("good", GREEN)
     await place.scan()
     assert await place.measured() == {f"lag_commits{{{ABOUT}}}": 0, f"lag_seconds{{{ABOUT}}}": 0}
@@ -295,7 +295,7 @@ async def test_how_far_the_branch_is_behind_and_what_is_in_its_way_grow_true_bet
     assert 5 <= branch_state["lag"]["hours"] <= 6
 
 
-async def test_a_week_of_absence_is_caught_up_by_one_look(place: GoodTown) -> None:
+async def test_one_scan_catches_up_after_a_week_of_absence(place: GoodTown) -> None:
     place.checked("first", GREEN)
     await place.scan()
     place.checked("red", RED)
@@ -312,7 +312,7 @@ SCAN = {"GET /git/ref/{ref}": 2, "GET /commits": 1}
 ASKED = {"GET /commits/{ref}/status": 1, "GET /commits/{ref}/check-runs": 1}
 
 
-async def test_a_look_costs_three_requests_and_two_for_each_newer_commit(place: GoodTown) -> None:
+async def test_a_scan_costs_three_requests_and_two_for_each_newer_commit(place: GoodTown) -> None:
     place.checked("first", GREEN)
     await place.scan()
     assert routes(await place.asked()) == SCAN
@@ -331,7 +331,7 @@ async def test_a_move_looks_twice_before_it_writes(place: GoodTown) -> None:
     assert moved == {**SCAN, **ASKED, **writes}
 
 
-async def test_what_has_not_changed_since_the_last_look_costs_nothing_of_the_quota(place: GoodTown) -> None:
+async def test_what_has_not_changed_since_the_last_scan_costs_no_quota(place: GoodTown) -> None:
     place.checked("first", GREEN)
     await place.scan()
     shas = [place.checked("red", RED) for _ in range(4)]

@@ -61,7 +61,7 @@ async def test_a_pull_request_that_is_as_it_should_be(here: Town) -> None:
     assert (run.conclusion, run.title) == ("success", "No problems")
 
 
-async def test_what_could_be_better_is_told_and_how_to_mend_it_and_nothing_fails(here: Town) -> None:
+async def test_problems_are_reported_with_their_fix_and_fail_nothing(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "[frob] Faster.", None, draft=True)
     await here.quiet()
     run = check(here, pull)
@@ -100,8 +100,8 @@ async def test_a_list_of_topics_that_github_refuses_to_show_keeps_no_pull_reques
     pull = here.repo.open_pull_request("hubot", "[hexagon][tests] Faster", "Saves a pass.")
     await here.quiet()
     assert check(here, pull).title == "No problems"
-    message = [job.text for record in await here.bot.engine.journal.recent(limit=50) for job in record.jobs]
-    assert "No problems; GitHub refuses to show issue 1 (403), so its last list counts" in message
+    job_texts = [job.text for record in await here.bot.engine.journal.recent(limit=50) for job in record.jobs]
+    assert "No problems; GitHub refuses to show issue 1 (403), so its last list counts" in job_texts
     assert await here.failures() == []
 
 

@@ -1,4 +1,4 @@
-"""Alarms: what breaks on main is told where people are, once, and so is its end."""
+"""Alarms: a failure on main is reported once in every channel, and so is its recovery."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def ran(repo: Repository, sha: str, conclusion: str) -> None:
     repo.add_workflow_run(sha, "CI", conclusion, {"lint": conclusion, "docs": conclusion}, event="push", by="hubot")
 
 
-async def test_what_breaks_is_told_once_in_every_place_and_so_is_its_end(place: AlarmTown) -> None:
+async def test_a_failure_and_its_recovery_are_each_reported_once_in_every_channel(place: AlarmTown) -> None:
     good = place.push("All is well", cpu="success", gpu="success")
     ran(place.town.repo, good, "success")
     assert await place.news() == []
@@ -64,8 +64,8 @@ async def test_what_breaks_is_told_once_in_every_place_and_so_is_its_end(place: 
         "",
         ISSUE_END,
     ]
-    # What fails on and on is told no more, and not even looked at.
-    still = place.push("Try to mend it", cpu="failure", gpu="failure")
+    # A failure that lasts is not reported again, and causes no scan.
+    still = place.push("Try to fix it", cpu="failure", gpu="failure")
     assert await place.news() == []
     assert len(await place.scans()) == 1
     place.report(still, gpu="success")
@@ -75,7 +75,7 @@ async def test_what_breaks_is_told_once_in_every_place_and_so_is_its_end(place: 
         "2 checks still failing."
     ]
     assert issue.comments[-1].body.count("gpu/branch") == 1
-    well = place.push("Mend it", cpu="success", gpu="success")
+    well = place.push("Fix it", cpu="success", gpu="success")
     ran(place.town.repo, well, "success")
     assert await place.news() == [
         "✅ main has recovered, after 2 commits\n"
@@ -98,17 +98,17 @@ async def test_a_rerun_that_passes_ends_it_and_one_that_fails_once_more_is_no_ne
     place.report(flaky, cpu="failure")
     assert await place.news() == []
     next_one = place.push("The next one", cpu="failure")
-    (reply_text,) = await place.news()
-    assert reply_text.startswith(f"❌ 1 check began to fail on main at {next_one[:7]}\n")
+    (message,) = await place.news()
+    assert message.startswith(f"❌ 1 check began to fail on main at {next_one[:7]}\n")
 
 
-async def test_what_breaks_beside_what_somebody_has_closed_the_issue_of_is_told_in_another(place: AlarmTown) -> None:
+async def test_a_failure_after_somebody_closed_the_issue_is_reported_in_a_new_issue(place: AlarmTown) -> None:
     place.push("All is well", cpu="success", gpu="success", npu="success")
     place.push("Break it", cpu="failure", gpu="success", npu="failure")
     assert len(await place.news()) == 1
     (first,) = place.issues
     first.close("octocat")
-    place.push("Mend one", cpu="failure", gpu="success", npu="success")
+    place.push("Fix one", cpu="failure", gpu="success", npu="success")
     assert len(await place.news()) == 1
     assert place.issues == [first]
     place.push("Break more", cpu="failure", gpu="failure")
@@ -118,7 +118,7 @@ async def test_what_breaks_beside_what_somebody_has_closed_the_issue_of_is_told_
     assert [name in (second.body or "") for name in ("cpu/branch", "gpu/branch")] == [True, True]
 
 
-async def test_what_was_mended_before_anybody_looked_is_no_news(place: AlarmTown) -> None:
+async def test_a_failure_that_is_fixed_before_the_scan_is_not_reported(place: AlarmTown) -> None:
     place.push("All is well", cpu="success")
     flaky = place.push("Flake", cpu="failure")
     place.report(flaky, cpu="success")
@@ -136,20 +136,20 @@ async def test_a_late_failure_of_an_older_commit_is_no_news_where_a_newer_one_is
     assert place.issues == []
 
 
-async def test_what_no_event_has_told_of_is_found_within_the_hour(place: AlarmTown) -> None:
+async def test_a_failure_whose_events_were_lost_is_found_within_the_hour(place: AlarmTown) -> None:
     place.town.github.webhooks.lose(times=100)
     place.push("All is well", cpu="success")
     broken = place.push("Break it", cpu="failure")
     assert await place.news() == []
     await place.sweep()
-    (reply_text,) = await place.news()
-    assert reply_text.startswith(f"❌ 1 check began to fail on main at {broken[:7]}\n")
+    (message,) = await place.news()
+    assert message.startswith(f"❌ 1 check began to fail on main at {broken[:7]}\n")
     await place.sweep()
     assert await place.news() == []
     place.report(broken, cpu="success")
     await place.sweep()
-    (reply_text,) = await place.news()
-    assert reply_text.startswith("✅ main has recovered, after 2 hours\n")
+    (message,) = await place.news()
+    assert message.startswith("✅ main has recovered, after 2 hours\n")
 
 
 async def test_a_check_that_was_removed_is_no_longer_waited_for_after_a_day(place: AlarmTown) -> None:
@@ -165,8 +165,8 @@ async def test_a_check_that_was_removed_is_no_longer_waited_for_after_a_day(plac
         assert await place.news() == []
         assert place.issues[0].state == "open"
     await place.sweep(hours=1)
-    (reply_text,) = await place.news()
-    assert reply_text.startswith("✅ 1 check on main: failed, and no longer reported\n")
+    (message,) = await place.news()
+    assert message.startswith("✅ 1 check on main: failed, and no longer reported\n")
     assert place.issues[0].state == "closed"
 
 
@@ -176,8 +176,8 @@ async def test_a_branch_that_was_rewritten_is_taken_as_it_is_now(place: AlarmTow
     assert len(await place.news()) == 1
     place.town.repo.move("refs/heads/main", good, "octocat")
     await place.sweep()
-    (reply_text,) = await place.news()
-    assert reply_text.splitlines()[0] == "✅ main has recovered, after 1 hour"
+    (message,) = await place.news()
+    assert message.splitlines()[0] == "✅ main has recovered, after 1 hour"
 
 
 async def test_a_branch_that_is_not_there_is_named(url: str) -> None:
@@ -189,7 +189,7 @@ async def test_a_branch_that_is_not_there_is_named(url: str) -> None:
         assert await place.news() == []
 
 
-async def test_each_branch_is_told_of_by_itself(url: str) -> None:
+async def test_each_branch_is_reported_separately(url: str) -> None:
     async with alarm_town(url, "main, release") as place:
         repo = place.town.repo
         good = place.push("All is well", cpu="success")
@@ -197,7 +197,7 @@ async def test_each_branch_is_told_of_by_itself(url: str) -> None:
         place.push("Break it", cpu="failure")
         for_release = repo.push("release", by="hubot", message="Break the release").sha
         place.report(for_release, cpu="failure")
-        assert sorted(reply_text.splitlines()[0] for reply_text in await place.news()) == [
+        assert sorted(message.splitlines()[0] for message in await place.news()) == [
             f"❌ 1 check began to fail on main at {repo.branch('main')[:7]}",
             f"❌ 1 check began to fail on release at {for_release[:7]}",
         ]
@@ -224,13 +224,13 @@ async def test_two_replicas_and_every_delivery_twice_tell_once(postgres_url: str
             place.town.github.webhooks.send_under_new_guid(delivery)
         place.time.ahead += HOUR
         await asyncio.gather(place.town.bot.timers.tick(), other.timers.tick())
-        (reply_text,) = await place.news()
-        assert reply_text.startswith("❌ 2 checks began to fail on main at ")
+        (message,) = await place.news()
+        assert message.startswith("❌ 2 checks began to fail on main at ")
         assert len(place.issues) == 1
         assert len(await place.scans()) >= 2
 
 
-async def test_a_github_that_is_down_at_the_look_is_asked_again(place: AlarmTown) -> None:
+async def test_a_scan_is_retried_when_github_is_down(place: AlarmTown) -> None:
     place.push("All is well", cpu="success")
     down = place.town.github.faults.add(*SCAN, status=502, times=3)
     place.push("Break it", cpu="failure")
@@ -239,7 +239,7 @@ async def test_a_github_that_is_down_at_the_look_is_asked_again(place: AlarmTown
     assert len(place.issues) == 1
 
 
-async def test_an_issue_that_could_not_be_written_is_made_good_by_a_later_look(place: AlarmTown) -> None:
+async def test_a_later_scan_writes_an_issue_that_could_not_be_written(place: AlarmTown) -> None:
     place.push("All is well", cpu="success")
     place.town.github.faults.add(*OPEN.split(), status=403, message="Not accessible")
     place.push("Break it", cpu="failure")
@@ -249,7 +249,7 @@ async def test_an_issue_that_could_not_be_written_is_made_good_by_a_later_look(p
     (issue,) = place.issues
     assert "cpu/branch" in (issue.body or "")
     place.town.github.faults.add(*CLOSE.split(), status=403, message="Not accessible")
-    place.push("Mend it", cpu="success")
+    place.push("Fix it", cpu="success")
     assert len(await place.news()) == 1
     assert issue.state == "open"
     await place.sweep()
@@ -260,21 +260,21 @@ async def test_an_issue_that_could_not_be_written_is_made_good_by_a_later_look(p
     assert await place.news() == []
 
 
-async def test_a_replay_of_news_that_could_not_be_told_tells_nothing_that_is_over(place: AlarmTown) -> None:
+async def test_a_replay_of_failed_messages_reports_nothing_that_is_over(place: AlarmTown) -> None:
     place.push("All is well", cpu="success")
     place.town.github.faults.add(*OPEN.split(), status=403, message="Not accessible")
     place.push("Break it", cpu="failure")
     assert len(await place.news()) == 1
-    place.push("Mend it", cpu="success")
+    place.push("Fix it", cpu="success")
     assert len(await place.news()) == 1
-    (failed,) = [cost_of_scan for cost_of_scan in await place.scans() if cost_of_scan.state == "failed"]
+    (failed,) = [one for one in await place.scans() if one.state == "failed"]
     await place.town.bot.engine.replay(failed.guid)
     await place.town.quiet()
     assert place.issues == []
     assert await place.news() == []
 
 
-async def test_a_channel_that_is_down_is_told_when_it_is_back_and_the_others_at_once(place: AlarmTown) -> None:
+async def test_a_channel_that_is_down_gets_the_message_later_and_the_others_at_once(place: AlarmTown) -> None:
     place.push("All is well", cpu="success")
     place.channels.discord.faults.add("POST", "*", status=503, times=1)
     place.push("Break it", cpu="failure")
@@ -291,7 +291,7 @@ def asked(place: AlarmTown) -> Counter[str]:
     return Counter(f"{r.method} {r.route}" for r in records if r.route not in {"/users/{username}", REPO})
 
 
-async def test_a_look_costs_two_requests_for_each_of_the_newest_commits_and_one_for_their_names(url: str) -> None:
+async def test_a_scan_costs_two_requests_for_each_of_the_newest_commits_and_one_to_list_them(url: str) -> None:
     async with alarm_town(url) as place:
         for number in range(MOST_COMMITS + 5):
             sha = place.push(f"Commit {number}", cpu="success", gpu="success")
@@ -299,15 +299,15 @@ async def test_a_look_costs_two_requests_for_each_of_the_newest_commits_and_one_
         place.town.github.requests.clear()
         place.report(sha, cpu="failure", gpu="failure")
         await place.town.quiet()
-        cost_of_scan = {COMMITS: 1, STATUSES: MOST_COMMITS, CHECKS: MOST_COMMITS}
-        assert asked(place) == cost_of_scan | {ISSUES: 2, OPEN: 1}
+        scan_cost = {COMMITS: 1, STATUSES: MOST_COMMITS, CHECKS: MOST_COMMITS}
+        assert asked(place) == scan_cost | {ISSUES: 2, OPEN: 1}
         place.town.github.requests.clear()
         place.report(sha, cpu="success")
         await place.town.quiet()
-        assert asked(place) == cost_of_scan | {ISSUES: 1, CLOSE: 1, COMMENTS: 1, COMMENT: 1}
+        assert asked(place) == scan_cost | {ISSUES: 1, CLOSE: 1, COMMENTS: 1, COMMENT: 1}
         place.town.github.requests.clear()
         await place.sweep()
-        assert asked(place) == cost_of_scan
+        assert asked(place) == scan_cost
 
 
 async def test_a_flood_of_statuses_elsewhere_asks_github_nothing_and_keeps_one_row_of_work_each(
@@ -323,8 +323,8 @@ async def test_a_flood_of_statuses_elsewhere_asks_github_nothing_and_keeps_one_r
     await place.town.quiet()
     assert asked(place) == {}
     assert await place.scans() == []
-    remaining = rows(url)
-    assert {table: remaining[table] - before[table] for table in remaining} == {
+    after = rows(url)
+    assert {table: after[table] - before[table] for table in after} == {
         "procrastinate_jobs": FLOOD,
         "nightjar_notes": FLOOD,
         "nightjar_records": 0,

@@ -53,8 +53,8 @@ async def test_the_commit_carries_nothing_that_makes_a_ci_skip_it(here: Town) ->
     assert message(here) == "Faster (#1)\n\nSaves a pass.\n\n```\n\n```"
 
 
-async def test_everything_that_is_in_the_way_is_told_at_once(here: Town) -> None:
-    """TVM's bot told one thing, and the next after that was cured; and it did not look at drafts at all."""
+async def test_everything_that_blocks_a_merge_is_reported_at_once(here: Town) -> None:
+    """TVM's bot reported one obstacle at a time, and it did not check for drafts."""
     pull = here.repo.open_pull_request("hubot", "Faster", draft=True, files={"README.md": "mine\n"})
     here.repo.push("main", {"README.md": "theirs\n"}, by="octocat")
     here.repo.set_role("triager", "write")
@@ -91,7 +91,7 @@ async def test_people_who_may_write_may_merge_also_the_author(here: Town) -> Non
         assert pull.merged_at
 
 
-async def test_others_may_not_and_are_told_who_may(here: Town) -> None:
+async def test_others_may_not_merge_and_learn_who_may(here: Town) -> None:
     for who, author in (("triager", "hubot"), ("reader", "hubot"), ("somebody", "somebody")):
         pull = ready(here, author, fork=author == "somebody")
         assert await says(here, pull, "@ci merge", by=who) == f"eyes confused\n- 😕 `@ci merge`: {WHO}"
@@ -126,7 +126,7 @@ async def test_an_approval_by_somebody_who_may_not_write_is_none(here: Town) -> 
 
 
 async def test_an_approval_is_of_a_commit_and_a_push_takes_it_along(here: Town) -> None:
-    """TVM #10833 wished that committers may merge without a new review. Here no, and it is told which one is old."""
+    """TVM #10833 asked that committers may merge without a new review. Here no, and the answer names the old one."""
     pull = ready(here)
     old = pull.head_sha
     pull.push()
@@ -140,7 +140,7 @@ async def test_an_approval_is_of_a_commit_and_a_push_takes_it_along(here: Town) 
 
 
 async def test_who_asked_to_change_something_and_approves_then_is_content(here: Town) -> None:
-    """TVM's bot took each review for itself, so that the older of the two kept blocking."""
+    """TVM's bot counted each review separately, so that the older of the two still blocked."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     report(here, pull)
     pull.review("octocat", "Not like this.", "CHANGES_REQUESTED")
@@ -178,7 +178,7 @@ async def test_a_comment_that_comes_after_the_push_that_followed_it_is_not_about
 
 
 async def test_a_push_at_the_very_moment_of_the_merge_is_not_merged(here: Town) -> None:
-    """GitHub is told which head is meant."""
+    """The request to merge names the head SHA."""
     pull = ready(here)
     await here.quiet()
     held = here.github.faults.pause("PUT", MERGE, when="before")
@@ -220,7 +220,7 @@ async def test_an_approving_review_may_ask_for_the_merge_in_the_same_breath(here
 
 
 async def test_what_is_older_than_the_installation_is_merged_as_it_was_approved(here: Town) -> None:
-    """No webhook has told of its head, and none will: to refuse would be to refuse for good."""
+    """No webhook has named its head, and none will: to refuse would be to refuse for good."""
     here.github.webhooks.lose("pull_request")
     pull = ready(here)
     assert await says(here, pull, "@ci merge") == "eyes +1"

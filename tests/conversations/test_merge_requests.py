@@ -30,7 +30,7 @@ MERGED = SCAN + Counter({ROLE: 1, FACTS: 1, COMMITS: 1, MERGE: 1})
 AFTERWARDS = Counter({COMBINED: 1, STATUS: 1})
 """The push to the base branch gets the status of the slow tests, as every push does."""
 PUSHED = AFTERWARDS + Counter({f"GET {REPO}/contents/{{path}}": 1})
-"""What any push to a pull request costs: that status, and a look whether it has another `.github/nightjar.yaml`."""
+"""What any push to a pull request costs: that status, and a check for another `.github/nightjar.yaml`."""
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ async def test_a_merge_looks_twice_and_a_refusal_once(here: Town) -> None:
     assert merged == COMMAND - Counter({ROLE: 1}) + SCAN + MERGED + AFTERWARDS
 
 
-async def test_waiting_costs_a_look_where_something_happened_that_somebody_waits_for_and_nothing_elsewhere(
+async def test_a_pending_merge_costs_a_refresh_only_where_something_happened_that_it_waits_for(
     here: Town,
 ) -> None:
     pull, other = opened(here), opened(here)
@@ -87,7 +87,7 @@ async def test_names_cost_less_than_patterns_for_nothing_has_to_be_asked_about_t
         assert refused == COMMAND + SCAN - PATTERN - Counter({ROLE: 1}) + Counter({COMMENTS: 1, COMMENT: 1})
 
 
-async def test_a_push_ends_the_waiting_without_a_look(here: Town) -> None:
+async def test_a_push_ends_a_pending_merge_without_a_refresh(here: Town) -> None:
     pull = opened(here)
     pull.comment("octocat", "@ci merge when green")
     pushed = await cost(here, pull.push)

@@ -137,7 +137,7 @@ async def test_a_rebase_keeps_the_messages_of_the_commits(tmp_path: Path) -> Non
 # GitHub
 
 
-async def test_what_github_refuses_is_told_in_its_words_and_without_a_traceback(here: Town) -> None:
+async def test_a_refusal_by_github_is_quoted_without_a_traceback(here: Town) -> None:
     """TVM's bot put its tracebacks into comments."""
     here.repo.merge_methods = ("merge",)
     pull = ready(here)
@@ -196,7 +196,7 @@ async def test_with_that_permission_workflows_are_merged_as_anything_is(tmp_path
         ),
     ],
 )
-async def test_a_403_is_told_by_its_cause(here: Town, sentence: str, words: str) -> None:
+async def test_a_403_is_answered_with_its_cause(here: Town, sentence: str, words: str) -> None:
     pull = ready(here)
     await here.quiet()
     here.github.faults.add("PUT", MERGE, status=403, message=sentence)
@@ -219,7 +219,7 @@ async def test_a_command_in_a_locked_conversation_is_carried_out_and_no_failure_
     )
 
 
-async def test_nothing_is_written_to_an_archived_repository_and_the_reason_is_kept(here: Town) -> None:
+async def test_nothing_is_written_to_an_archived_repository_and_the_reason_is_recorded(here: Town) -> None:
     pull = ready(here)
     await here.quiet()
     here.repo.archived = True
@@ -254,11 +254,11 @@ async def test_a_branch_with_a_merge_queue_is_merged_into_by_it(here: Town, clas
     else:
         here.repo.rules["main"] = Rules(queue=True, methods=("rebase",))
     pull = ready(here)
-    reply_text = (
+    answer = (
         "" if classic else f"{short(pull)} is in the merge queue of `main`. GitHub merges it when it reaches the front."
     )
     said = await says(here, pull, "@ci merge")
-    assert said == (f"eyes +1\n- `@ci merge`: {reply_text}" if reply_text else "eyes +1")
+    assert said == (f"eyes +1\n- `@ci merge`: {answer}" if answer else "eyes +1")
     assert pull.queued is not None
     assert (str(pull.queued.enqueuer), pull.queued.head_sha) == ("@nightjar[bot]", pull.head_sha)
     assert here.github.requests.count("PUT", MERGE) == 0
@@ -288,7 +288,9 @@ DEQUEUED = [
 
 
 @pytest.mark.parametrize(("reason", "words"), DEQUEUED)
-async def test_what_leaves_the_queue_unmerged_is_told_with_githubs_reason(here: Town, reason: str, words: str) -> None:
+async def test_a_pull_request_that_leaves_the_queue_unmerged_gets_githubs_reason(
+    here: Town, reason: str, words: str
+) -> None:
     here.repo.classic_queues.add("main")
     pull = ready(here)
     await says(here, pull, "@ci merge")
@@ -324,7 +326,7 @@ async def test_what_people_put_into_the_queue_themselves_is_githubs_to_tell(here
     assert here.answers(pull) == []
 
 
-async def test_what_the_queue_does_not_take_is_told(here: Town) -> None:
+async def test_a_pull_request_that_the_queue_rejects_gets_the_reason(here: Town) -> None:
     here.repo.classic_queues.add("main")
     pull = ready(here)
     await here.quiet()

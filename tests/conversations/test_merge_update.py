@@ -1,4 +1,4 @@
-"""A branch whose rules require its newest commits: what people are told, and `@ci update`."""
+"""A branch whose rules require its newest commits: what the bot answers, and `@ci update`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_somebody_elses_push_calls_it_off_also_where_it_merges_the_base(he
     assert "The head moved to" in here.answers(pull)[-1]
 
 
-async def test_a_merge_that_falls_behind_while_it_waits_is_told_once_and_not_ended(tmp_path: Path) -> None:
+async def test_a_pending_merge_that_falls_behind_is_reported_once_and_not_ended(tmp_path: Path) -> None:
     moments = Moments()
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", f"required: [{CPU}]", now=moments) as here:
         here.repo.rules["main"] = Rules(strict=True)
@@ -79,8 +79,8 @@ async def test_a_merge_that_falls_behind_while_it_waits_is_told_once_and_not_end
         for _ in range(2):
             report(here, pull)
             await here.quiet()
-        _, message = here.answers(pull)
-        assert message.splitlines()[1:] == [
+        _, answer = here.answers(pull)
+        assert answer.splitlines()[1:] == [
             f"I'm still waiting to merge {short(pull)}, but now someone must act:",
             "",
             f"- {BEHIND}",
@@ -102,7 +102,7 @@ async def test_only_people_with_the_write_role_may_update(here: Town) -> None:
     assert pull.head_sha == before
 
 
-async def test_a_fork_that_does_not_allow_edits_is_told_so(here: Town) -> None:
+async def test_the_answer_says_that_a_fork_does_not_allow_edits(here: Town) -> None:
     pull = behind(here, author="stranger", fork=True)
     pull.maintainers_may_push = False
     assert await says(here, pull, "@ci update") == (
@@ -114,7 +114,7 @@ async def test_a_fork_that_does_not_allow_edits_is_told_so(here: Town) -> None:
     assert await says(here, pull, "@ci update") == "eyes +1"
 
 
-async def test_conflicts_with_the_base_are_told(here: Town) -> None:
+async def test_the_answer_reports_conflicts_with_the_base(here: Town) -> None:
     pull = ready(here, files={"README.md": "# Mine\n"})
     here.repo.push("main", MOVED_ON, by="octocat")
     said = await says(here, pull, "@ci update")

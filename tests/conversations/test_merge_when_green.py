@@ -1,4 +1,4 @@
-"""`@ci merge when green`: what is waited for, what ends the waiting, and who is told."""
+"""`@ci merge when green`: what it waits for, what ends the waiting, and who is notified."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def word(here: Town, pull: PullRequest) -> str:
 
 
 async def test_it_waits_for_checks_and_approval_and_merges_when_both_are_there(here: Town) -> None:
-    """TVM #10833: a merge once CI is through was wished for; what listened to statuses there knew no pull request."""
+    """TVM #10833 asked for a merge once CI has passed; the listener for statuses there knew no pull request."""
     pull = here.repo.open_pull_request("hubot", "Faster", BODY)
     report(here, pull, "pending")
     said = await says(here, pull, WHEN_GREEN)
@@ -122,11 +122,11 @@ async def test_a_push_calls_it_off_and_says_so_once(here: Town) -> None:
     approve(pull)
     await here.quiet()
     assert pull.state == "open"
-    (reply_text,) = here.answers(pull)[1:]
+    (answer,) = here.answers(pull)[1:]
     comment = pull.comments_by("octocat")[-1]
     url = f"{here.github.url}/octocat/compiler/pull/1#issuecomment-{comment.id}"
-    assert f"I won't merge `{old[:7]}`, which `octocat` [asked for]({url}). The head moved to `" in reply_text
-    assert reply_text.endswith("`. Review it, and ask again to merge it.")
+    assert f"I won't merge `{old[:7]}`, which `octocat` [asked for]({url}). The head moved to `" in answer
+    assert answer.endswith("`. Review it, and ask again to merge it.")
 
 
 async def test_in_a_locked_conversation_a_merge_is_called_off_without_a_word(here: Town) -> None:
@@ -163,7 +163,7 @@ async def test_what_would_have_been_refused_ends_the_waiting(here: Town) -> None
         assert pull.state == "open", "it has to be asked for again"
 
 
-async def test_conflicts_that_came_from_the_base_are_told_when_it_is_green(here: Town) -> None:
+async def test_conflicts_that_came_from_the_base_are_reported_when_it_is_green(here: Town) -> None:
     pull = await waiting(here, files={"README.md": "mine\n"})
     here.repo.push("main", {"README.md": "theirs\n"}, by="octocat")
     report(here, pull)
@@ -193,7 +193,7 @@ async def test_who_lost_their_access_since_merges_nothing(here: Town) -> None:
     assert word(here, pull).endswith("`hubot` no longer has write access. Ask someone who has it to comment again.")
 
 
-async def test_what_github_refuses_in_the_end_is_told(here: Town) -> None:
+async def test_a_refusal_of_the_final_merge_is_reported(here: Town) -> None:
     pull = await waiting(here)
     here.repo.merge_methods = ("rebase",)
     report(here, pull)
@@ -205,7 +205,7 @@ async def test_what_github_refuses_in_the_end_is_told(here: Town) -> None:
 
 
 async def test_approvals_that_only_githubs_classic_protection_knows_of_are_waited_for(here: Town) -> None:
-    """It is told of once, however often the merge is tried."""
+    """It is reported once, however often the merge is tried."""
     here.repo.protect("main", approvals=2)
     pull = await waiting(here)
     report(here, pull)
@@ -285,7 +285,7 @@ async def test_what_is_ready_is_not_merged_where_the_same_comment_calls_it_off(h
 
 
 async def test_a_merge_that_was_given_up_is_not_made_by_a_replay(here: Town) -> None:
-    """People were told that it is off, and may have pushed, cancelled, or asked again since."""
+    """The bot said that the merge is off, and people may have pushed, cancelled, or asked again since."""
     pull = await waiting(here)
     here.repo.merge_methods = ("rebase",)
     report(here, pull)
@@ -302,7 +302,7 @@ async def test_a_merge_that_was_given_up_is_not_made_by_a_replay(here: Town) -> 
 # What is refused at once
 
 
-async def test_what_somebody_has_to_do_first_is_not_waited_for_and_all_of_it_is_told(here: Town) -> None:
+async def test_obstacles_that_waiting_does_not_remove_are_all_reported_at_once(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", draft=True)
     pull.label("hubot", "hold")
     said = await says(here, pull, WHEN_GREEN)
@@ -328,7 +328,7 @@ async def test_what_somebody_has_to_do_first_is_not_waited_for_and_all_of_it_is_
 # Nothing is lost
 
 
-async def test_what_no_event_has_told_of_is_seen_by_the_timer(tmp_path: Path) -> None:
+async def test_the_timer_finds_a_success_whose_events_were_lost(tmp_path: Path) -> None:
     moments = Moments()
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", now=moments) as here:
         await here.bot.timers.tick()
@@ -349,7 +349,7 @@ async def test_what_no_event_has_told_of_is_seen_by_the_timer(tmp_path: Path) ->
 
 
 async def test_what_happens_while_the_command_is_worked_out_is_not_lost(here: Town) -> None:
-    """Green between our look and the note that somebody waits: the look after the note sees it."""
+    """The checks pass between the refresh and the record that somebody waits; the refresh after it finds them."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     approve(pull)
     report(here, pull, "pending")

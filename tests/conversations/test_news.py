@@ -48,7 +48,7 @@ async def test_a_channel_that_does_not_answer_keeps_nothing_else_waiting(tmp_pat
         assert len(news) == 2
 
 
-async def test_a_webhook_that_is_gone_fails_alone_and_is_told_again_when_there_is_another(
+async def test_a_removed_webhook_fails_alone_and_its_replacement_gets_the_message(
     tmp_path: Path, aws_world: World
 ) -> None:
     features = "regressions: {to: [discord, slack]}"

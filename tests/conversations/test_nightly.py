@@ -43,7 +43,7 @@ def green(place: NightlyTown, sha: str) -> None:
     place.town.repo.add_workflow_run(sha, "CI", "success", {"lint": "skipped"}, by="hubot")
 
 
-async def test_the_first_night_makes_the_branch_and_the_next_one_moves_it_on(place: NightlyTown) -> None:
+async def test_the_first_nightly_run_creates_the_branch_and_the_next_one_moves_it(place: NightlyTown) -> None:
     assert "refs/heads/nightly" not in place.town.repo.refs
     assert (await place.town.ask(f"{API}/nightly"))[0] == 404
     first = place.push("The first")
@@ -71,7 +71,7 @@ async def test_the_first_night_makes_the_branch_and_the_next_one_moves_it_on(pla
     assert place.issues == []
 
 
-async def test_a_night_with_nothing_new_writes_nothing(place: NightlyTown) -> None:
+async def test_a_nightly_run_with_nothing_new_writes_nothing(place: NightlyTown) -> None:
     first = place.push()
     await place.nightly_run()
     before = await place.branch_state()
@@ -168,7 +168,7 @@ async def test_what_a_merge_brought_in_is_never_taken_by_itself(strict: NightlyT
     assert [title for title, _, _ in await strict.verdicts()] == ["Merge", "on main"]
 
 
-async def test_a_branch_that_has_diverged_is_left_alone_and_told_of_once(place: NightlyTown) -> None:
+async def test_a_branch_that_has_diverged_is_left_alone_and_reported_once(place: NightlyTown) -> None:
     place.push()
     await place.nightly_run()
     stray = place.town.repo.push("nightly", by="hubot", message="A stray commit").sha
@@ -193,7 +193,7 @@ async def test_a_branch_that_has_diverged_is_left_alone_and_told_of_once(place: 
 
 
 @pytest.mark.parametrize("made", [False, True])
-async def test_a_night_across_a_change_of_workflows_names_the_permission_that_it_needs(
+async def test_a_move_across_a_change_of_workflows_names_the_permission_that_it_needs(
     place: NightlyTown, made: bool
 ) -> None:
     """GitHub says "Resource not accessible by integration", which names nothing."""
@@ -247,7 +247,7 @@ async def test_an_issue_that_a_person_closes_stays_closed_until_the_trouble_is_o
         (403, "Resource not accessible by integration", "GitHub denied this: the App needs"),
     ],
 )
-async def test_a_protected_branch_is_told_of_in_an_issue_that_closes_by_itself(
+async def test_a_protected_branch_is_reported_in_an_issue_that_closes_when_it_can_move(
     place: NightlyTown, status: int, message: str, branch_state: str
 ) -> None:
     first = place.push()
@@ -266,7 +266,7 @@ async def test_a_protected_branch_is_told_of_in_an_issue_that_closes_by_itself(
     assert issue.state == "closed"
 
 
-async def test_an_app_that_may_not_write_is_told_which_permission_it_lacks(url: str) -> None:
+async def test_an_issue_names_the_permission_that_the_app_lacks(url: str) -> None:
     async with nightly_town(url, permissions={**PERMISSIONS, "contents": "read"}) as place:
         place.push()
         await place.nightly_run()
@@ -305,7 +305,7 @@ async def test_a_branch_that_somebody_moves_on_between_look_and_move_is_fine(pla
     assert place.town.repo.status(chosen, "nightly") is None
 
 
-async def test_a_push_to_main_between_look_and_move_waits_for_the_next_night(place: NightlyTown) -> None:
+async def test_a_push_to_main_between_scan_and_move_waits_for_the_next_nightly_run(place: NightlyTown) -> None:
     chosen = place.push()
     pause = place.town.github.faults.pause(*MAKE, when="before")
     await place.come_to_the_moment()
@@ -341,7 +341,7 @@ async def test_a_week_of_absence_is_caught_up_by_one_run(place: NightlyTown) -> 
     assert len(await place.runs()) == 1
 
 
-async def test_any_number_of_looks_announce_a_moment_once(place: NightlyTown) -> None:
+async def test_any_number_of_ticks_announce_a_scheduled_time_once(place: NightlyTown) -> None:
     place.push()
     await place.nightly_run()
     for _ in range(3):
@@ -366,7 +366,7 @@ async def test_two_replicas_on_one_postgresql_tick_once(postgres_url: str) -> No
         assert [names.count("nightly") for names in contexts] == [1, 1, 1]
 
 
-async def test_the_api_and_the_metrics_tell_of_the_timer(place: NightlyTown) -> None:
+async def test_the_api_and_the_metrics_show_the_timer(place: NightlyTown) -> None:
     sha = place.push()
     status, _, before = await place.town.ask(f"{API}/timers")
     assert (status, before["timers"][0]["outcome"], before["timers"][0]["last_run"]) == (200, "never", None)

@@ -74,7 +74,7 @@ async def test_a_lab_reads_in_its_bucket_what_the_api_tells(bench: Bench) -> Non
     assert await place.town.failures() == []
 
 
-async def test_the_file_is_read_once_a_night_and_written_where_the_branch_has_moved(bench: Bench) -> None:
+async def test_the_file_is_read_once_per_nightly_run_and_written_where_the_branch_has_moved(bench: Bench) -> None:
     bench.place.push()
     await bench.place.nightly_run()
     assert bench.asked == ["GET", "PUT"]
@@ -85,7 +85,7 @@ async def test_the_file_is_read_once_a_night_and_written_where_the_branch_has_mo
     assert bench.asked == ["GET", "PUT", "GET", "GET", "PUT"]
 
 
-async def test_a_file_that_somebody_removes_or_changes_is_right_again_after_the_next_night(bench: Bench) -> None:
+async def test_the_next_nightly_run_restores_a_file_that_was_removed_or_changed(bench: Bench) -> None:
     sha = bench.place.push()
     await bench.place.nightly_run()
     bench.bucket.s3.delete_object(Bucket=bench.bucket.name, Key=KEY)
@@ -111,7 +111,7 @@ async def test_a_lab_tests_the_commit_that_it_reads_and_the_file_is_taken_for_no
     assert await place.town.failures() == []
 
 
-async def test_a_bucket_that_refuses_keeps_nothing_else_from_being_done_and_is_told_as_the_reason(bench: Bench) -> None:
+async def test_a_bucket_that_refuses_stops_nothing_else_and_the_timer_shows_the_reason(bench: Bench) -> None:
     place, server = bench.place, bench.bucket.server
     server.forbid(bench.bucket.name, "s3:PutObject")
     sha = place.push()

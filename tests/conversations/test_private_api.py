@@ -1,4 +1,4 @@
-"""What the API tells of a private repository: nothing to strangers, everything to those who show its token."""
+"""The API of a private repository answers strangers with nothing, and holders of its token with everything."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def test_a_bad_token_is_refused_for_a_public_repository_too(here: Town, se
     assert (status, problem["detail"]) == (401, BAD_TOKEN)
 
 
-async def test_a_public_repository_can_be_kept_from_strangers(tmp_path: Path) -> None:
+async def test_a_public_repository_can_have_a_private_api(tmp_path: Path) -> None:
     config = f"{CONFIG}    api: {{private: true}}\n"
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
         assert (await asked(here, path_of(route="timers")))[0] == 401

@@ -30,8 +30,8 @@ def labels(pull: PullRequest) -> list[str]:
 
 def deeds(here: Town) -> Counter[str]:
     """Return how often the bot put labels on and took them off."""
-    message = [d for d in here.github.webhooks.deliveries if d.event == "pull_request" and "label" in d.body]
-    return Counter(str(d.action) for d in message if d.body["sender"]["login"] == BOT)
+    labelings = [d for d in here.github.webhooks.deliveries if d.event == "pull_request" and "label" in d.body]
+    return Counter(str(d.action) for d in labelings if d.body["sender"]["login"] == BOT)
 
 
 async def test_it_comes_when_everything_is_there_and_goes_with_a_push(here: Town) -> None:
@@ -115,7 +115,7 @@ async def test_the_checks_of_what_nobody_has_approved_cost_nothing(here: Town) -
 
 
 async def test_a_burst_of_checks_is_looked_at_once_more(here: Town) -> None:
-    """Whatever is told before a look begins is seen by it; all that is told while one goes on is seen by the next."""
+    """A scan sees every event before it begins; the next scan sees all events that arrive during it."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     report(here, pull, "pending")
     approve(pull)
@@ -129,11 +129,11 @@ async def test_a_burst_of_checks_is_looked_at_once_more(here: Town) -> None:
     report(here, pull)
     await here.github.delivered()
 
-    async def triggers_are_ingested() -> bool:
-        message = await here.bot.engine.journal.recent(limit=500)
-        return all(one.settled for one in message if one.event == "status")
+    async def events_are_settled() -> bool:
+        recent = await here.bot.engine.journal.recent(limit=500)
+        return all(one.settled for one in recent if one.event == "status")
 
-    await until(triggers_are_ingested)
+    await until(events_are_settled)
     held.resume()
     await here.quiet()
     assert labels(pull) == [LABEL]

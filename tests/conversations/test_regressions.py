@@ -1,4 +1,4 @@
-"""Labs test the nightly branch night after night, and people are told once of what it broke."""
+"""Labs test the nightly branch every night, and each regression is reported once."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class NightlyRuns:
         return sha
 
     @property
-    def reply_text(self) -> list[str]:
+    def titles(self) -> list[str]:
         """Return the first lines of all messages in the channel."""
         return [said.splitlines()[0] for said in self.channels.discord.said]
 
@@ -77,10 +77,10 @@ async def nightly_runs(tmp_path: Path, aws_world: World) -> AsyncIterator[Nightl
         yield NightlyRuns(place, opened)
 
 
-async def test_a_regression_is_told_when_it_is_confirmed_and_when_it_ends(nightly_runs: NightlyRuns) -> None:
+async def test_a_regression_is_reported_when_it_is_confirmed_and_when_it_ends(nightly_runs: NightlyRuns) -> None:
     first = await nightly_runs.nightly_run(relax=[])
     second = await nightly_runs.nightly_run("test_a", "test_b", relax=["test_a"])
-    assert nightly_runs.reply_text == []
+    assert nightly_runs.titles == []
     third = await nightly_runs.nightly_run("test_a", "test_b", relax=["test_a"])
     (said,) = nightly_runs.channels.discord.said
     since = f"since {second[:7]}; it passed at {first[:7]} (details)"
@@ -102,19 +102,19 @@ async def test_a_regression_is_told_when_it_is_confirmed_and_when_it_ends(nightl
     assert "`@example-lab-ci`" in (issue.body or "")
 
     await nightly_runs.nightly_run("test_a", "test_b", relax=["test_a"])
-    assert len(nightly_runs.reply_text) == 1
+    assert len(nightly_runs.titles) == 1
     fifth = await nightly_runs.nightly_run("test_b", relax=[])
-    assert nightly_runs.reply_text[1:] == [f"❌ 2 tests recovered on {WHERE} at nightly commit {fifth[:7]} (details)"]
+    assert nightly_runs.titles[1:] == [f"❌ 2 tests recovered on {WHERE} at nightly commit {fifth[:7]} (details)"]
     assert "1 test fails still, as reported before." in nightly_runs.channels.discord.said[1]
     assert (issue.state, len(issue.comments)) == ("open", 1)
     assert "test_a" not in (issue.body or "")
     sixth = await nightly_runs.nightly_run(relax=[])
-    assert nightly_runs.reply_text[2:] == [f"✅ 1 test recovered on {WHERE} at nightly commit {sixth[:7]} (details)"]
+    assert nightly_runs.titles[2:] == [f"✅ 1 test recovered on {WHERE} at nightly commit {sixth[:7]} (details)"]
     assert (issue.state, len(issue.comments)) == ("closed", 2)
     assert await nightly_runs.place.town.failures() == []
 
 
-async def test_many_failures_at_once_are_told_as_one(nightly_runs: NightlyRuns) -> None:
+async def test_many_failures_at_once_are_reported_as_one(nightly_runs: NightlyRuns) -> None:
     many = [f"test_{n}" for n in range(MANY)]
     first = await nightly_runs.nightly_run(tests=100)
     second = await nightly_runs.nightly_run(*many, tests=100)
@@ -129,17 +129,17 @@ async def test_many_failures_at_once_are_told_as_one(nightly_runs: NightlyRuns) 
     assert "confirmed" not in (nightly_runs.issue.body or "")
     assert f"/compare/{first}...{second}" in (nightly_runs.issue.body or "")
     last = await nightly_runs.nightly_run(tests=100)
-    assert nightly_runs.reply_text[1:] == [f"✅ 30 tests recovered on {WHERE} at nightly commit {last[:7]} (details)"]
+    assert nightly_runs.titles[1:] == [f"✅ 30 tests recovered on {WHERE} at nightly commit {last[:7]} (details)"]
     assert nightly_runs.issue.state == "closed"
 
 
-async def test_of_a_lab_that_is_broken_people_are_not_told(nightly_runs: NightlyRuns) -> None:
+async def test_a_broken_lab_causes_no_message(nightly_runs: NightlyRuns) -> None:
     everything = [f"test_{chr(97 + n)}" for n in range(20)]
     await nightly_runs.nightly_run(tests=20)
     for _ in range(2):
         sha = await nightly_runs.nightly_run(*everything, tests=20)
     assert "Lab setup problem" in str(nightly_runs.place.check(sha).title)
-    assert (nightly_runs.reply_text, nightly_runs.issues) == ([], [])
+    assert (nightly_runs.titles, nightly_runs.issues) == ([], [])
 
 
 async def test_each_target_of_each_lab_has_a_message_of_its_own(nightly_runs: NightlyRuns) -> None:
@@ -149,7 +149,7 @@ async def test_each_target_of_each_lab_has_a_message_of_its_own(nightly_runs: Ni
         for lab, target in places:
             nightly_runs.upload(sha, *failed, lab=lab, target=target)
         await nightly_runs.place.settle()
-    assert sorted(nightly_runs.reply_text) == sorted(
+    assert sorted(nightly_runs.titles) == sorted(
         f"❌ 1 test began to fail on {lab}/{target} at nightly commit {sha[:7]} (details)" for lab, target in places
     )
     assert sorted(issue.title for issue in nightly_runs.issues) == sorted(
@@ -167,16 +167,16 @@ async def test_what_fails_in_a_pull_request_is_nothing_of_the_nightly_branch(nig
         assert str(nightly_runs.place.check(pull.head_sha).title).startswith("1 new failure")
         pull.push()
         await nightly_runs.place.town.quiet()
-    assert (nightly_runs.reply_text, nightly_runs.issues) == ([], [])
+    assert (nightly_runs.titles, nightly_runs.issues) == ([], [])
 
 
-async def test_nothing_is_told_twice_whatever_is_looked_at_again(nightly_runs: NightlyRuns) -> None:
+async def test_nothing_is_reported_twice_whatever_is_compared_again(nightly_runs: NightlyRuns) -> None:
     shas = [
         await nightly_runs.nightly_run(),
         await nightly_runs.nightly_run("test_a"),
         await nightly_runs.nightly_run("test_a"),
     ]
-    assert len(nightly_runs.reply_text) == 1
+    assert len(nightly_runs.titles) == 1
     written = len(nightly_runs.place.town.github.requests.writes)
     nightly_runs.place.check(shas[-1]).press("hubot", "re-check")
     await nightly_runs.place.town.quiet()
@@ -190,7 +190,7 @@ async def test_nothing_is_told_twice_whatever_is_looked_at_again(nightly_runs: N
     for sha in shas:
         nightly_runs.upload(sha, *([] if sha == shas[0] else ["test_a"]), attempt=2)
     await nightly_runs.place.settle()
-    assert len(nightly_runs.reply_text) == 1
+    assert len(nightly_runs.titles) == 1
     issues = [
         str(write) for write in nightly_runs.place.town.github.requests.writes[written:] if "/issues" in str(write)
     ]
@@ -198,18 +198,18 @@ async def test_nothing_is_told_twice_whatever_is_looked_at_again(nightly_runs: N
     assert await nightly_runs.place.town.failures() == []
 
 
-async def test_an_issue_that_could_not_be_written_is_made_good_by_the_next_night(nightly_runs: NightlyRuns) -> None:
+async def test_the_next_nightly_run_writes_an_issue_that_could_not_be_written(nightly_runs: NightlyRuns) -> None:
     faults = nightly_runs.place.town.github.faults
     await nightly_runs.nightly_run()
     await nightly_runs.nightly_run("test_a")
     faults.add("POST", "/repos/{owner}/{repo}/issues", status=403, message="Not accessible")
     await nightly_runs.nightly_run("test_a")
-    assert (len(nightly_runs.reply_text), nightly_runs.issues) == (1, [])
+    assert (len(nightly_runs.titles), nightly_runs.issues) == (1, [])
     await nightly_runs.nightly_run("test_a")
     assert "1 test" in (nightly_runs.issue.body or "")
     faults.add("PATCH", "/repos/{owner}/{repo}/issues/{issue_number}", status=403, message="Not accessible")
     await nightly_runs.nightly_run()
-    assert (len(nightly_runs.reply_text), nightly_runs.issue.state) == (2, "open")
+    assert (len(nightly_runs.titles), nightly_runs.issue.state) == (2, "open")
     await nightly_runs.nightly_run()
     assert nightly_runs.issue.state == "closed"
     written = len(nightly_runs.place.town.github.requests.writes)
@@ -217,37 +217,37 @@ async def test_an_issue_that_could_not_be_written_is_made_good_by_the_next_night
     assert not [
         str(write) for write in nightly_runs.place.town.github.requests.writes[written:] if "/issues" in str(write)
     ]
-    assert len(nightly_runs.reply_text) == 2
+    assert len(nightly_runs.titles) == 2
 
 
-async def test_what_comes_once_a_night_was_told_is_told_with_the_next_one(nightly_runs: NightlyRuns) -> None:
+async def test_results_that_arrive_after_the_report_are_reported_with_the_next_nightly_run(
+    nightly_runs: NightlyRuns,
+) -> None:
     await nightly_runs.nightly_run(relax=[])
     bad = await nightly_runs.nightly_run("test_a", relax=["test_b"])
     third = nightly_runs.place.nightly_run()
     nightly_runs.upload(third, "test_a")
     await nightly_runs.place.settle()
-    assert nightly_runs.reply_text == []  # the second suite is still waited for
+    assert nightly_runs.titles == []  # the second suite is still waited for
     await nightly_runs.place.scan(later=7 * 3600)
-    assert nightly_runs.reply_text == [f"❌ 1 test began to fail on {WHERE} at nightly commit {third[:7]} (details)"]
+    assert nightly_runs.titles == [f"❌ 1 test began to fail on {WHERE} at nightly commit {third[:7]} (details)"]
     nightly_runs.upload(third, "test_b", suite="relax")
     await nightly_runs.place.settle()
-    assert len(nightly_runs.reply_text) == 1
+    assert len(nightly_runs.titles) == 1
     fourth = await nightly_runs.nightly_run("test_a", relax=["test_b"])
-    assert nightly_runs.reply_text[1:] == [
-        f"❌ 1 test began to fail on {WHERE} at nightly commit {fourth[:7]} (details)"
-    ]
+    assert nightly_runs.titles[1:] == [f"❌ 1 test began to fail on {WHERE} at nightly commit {fourth[:7]} (details)"]
     assert f"relax, since {bad[:7]}" in nightly_runs.channels.discord.said[1]
 
 
-async def test_a_night_that_comes_late_is_told_with_the_newest_and_never_as_if_it_were_today(
+async def test_a_late_nightly_run_is_reported_with_the_newest_one_and_never_as_todays(
     nightly_runs: NightlyRuns,
 ) -> None:
     first, second, third, fourth = (nightly_runs.place.nightly_run() for _ in range(4))
     for sha, failed in ((first, []), (fourth, ["test_b"]), (third, ["test_a", "test_b"])):
         nightly_runs.upload(sha, *failed)
         await nightly_runs.place.settle()
-    assert nightly_runs.reply_text == [f"❌ 1 test began to fail on {WHERE} at nightly commit {fourth[:7]} (details)"]
+    assert nightly_runs.titles == [f"❌ 1 test began to fail on {WHERE} at nightly commit {fourth[:7]} (details)"]
     nightly_runs.upload(second, "test_a")
     await nightly_runs.place.settle()
     assert "1 failure confirmed" in str(nightly_runs.place.checks(third, CHECK)[-1].title)
-    assert len(nightly_runs.reply_text) == 1
+    assert len(nightly_runs.titles) == 1

@@ -41,11 +41,11 @@ def places(run: CheckRun) -> list[tuple[str, int, int, str]]:
 
 
 async def faults(here: Town) -> float:
-    """Return what the metrics tell of the repository's file."""
+    """Return the number of faults in the repository's file, from the metrics."""
     async with aiohttp.ClientSession() as session, session.get(f"{here.url}/metrics") as response:
         lines = (await response.text()).splitlines()
-    (reply_text,) = [line for line in lines if line.startswith("nightjar_repository_file_faults{")]
-    return float(reply_text.rpartition(" ")[2])
+    (faults_line,) = [line for line in lines if line.startswith("nightjar_repository_file_faults{")]
+    return float(faults_line.rpartition(" ")[2])
 
 
 async def test_what_is_on_the_default_branch_holds_until_it_is_removed(here: Town) -> None:
@@ -105,7 +105,7 @@ async def test_of_a_file_with_faults_the_last_one_without_stays_in_force_and_the
 
 
 @pytest.mark.parametrize("fork", [False, True])
-async def test_a_pull_request_that_edits_it_is_told_each_fault_at_its_line_and_then_what_it_changes(
+async def test_a_pull_request_that_edits_it_gets_each_fault_at_its_line_and_then_its_changes(
     here: Town, fork: bool
 ) -> None:
     push(here, ONLY_WRITERS)
@@ -140,7 +140,7 @@ async def test_a_pull_request_that_edits_it_is_told_each_fault_at_its_line_and_t
     assert await refused(here, here.repo.open_pull_request("hubot")) == ""
 
 
-async def test_a_pull_request_that_removes_it_is_told_what_that_changes(here: Town) -> None:
+async def test_a_pull_request_that_removes_it_shows_what_that_changes(here: Town) -> None:
     push(here, "help: false\n")
     pull = here.repo.open_pull_request("hubot", "Tidy up", files={FILE: None})
     await here.quiet()

@@ -54,7 +54,7 @@ def nothing(site: Works, pull: PullRequest) -> None:
 TABLE: dict[str, tuple[Step, Step, dict[str, int]]] = {
     "a push": (nothing, lambda site, pull: pull.push(), {STATUSES: 1, STATUS: 1, SETTINGS: 1}),
     "a comment that calls nobody": (nothing, says("Nice."), {}),
-    "a slip of somebody who may run nothing": (nothing, says("@ci rnu", "reader"), {PULL: 1, ROLE: 1}),
+    "a typo by somebody who may run nothing": (nothing, says("@ci rnu", "reader"), {PULL: 1, ROLE: 1}),
     "help, by the author": (nothing, says("@ci help"), ANSWERED),
     "help, by somebody else": (nothing, says("@ci help", "triager"), ANSWERED),
     "five commands in one comment": (
@@ -158,7 +158,7 @@ async def test_what_other_events_bring_costs_nothing(here: Town) -> None:
 
 
 async def test_a_busy_pull_request_takes_one_token_for_each_thing_that_the_bot_may_do(site: Works) -> None:
-    """Tokens are kept for 55 minutes: what comes after the first of its kind mints none."""
+    """Tokens are cached for 55 minutes: after the first of its kind, no event mints another one."""
     town, tokens = site.town, "/app/installations/{installation_id}/access_tokens"
     pull = town.repo.open_pull_request("hubot", "Faster", "cc @octocat")
     many_failed(site, pull)

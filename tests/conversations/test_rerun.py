@@ -57,7 +57,7 @@ async def test_what_failed_runs_again_on_actions_and_on_jenkins(place: Place) ->
 
 
 async def test_a_dead_job_is_named_and_the_others_run(place: Place) -> None:
-    """apache/tvm#18780: one job that was gone kept all after it from running."""
+    """apache/tvm#18780: one removed job stopped all jobs after it from running."""
     here = place.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     arm, gpu = place.job(pull, "arm", "FAILURE"), place.job(pull, "gpu", "FAILURE")

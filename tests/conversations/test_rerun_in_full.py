@@ -104,7 +104,7 @@ async def test_a_name_means_a_workflow_a_job_or_a_jenkins_context(
     assert (again(run), again(other), len(gpu.builds)) == (jobs, [], 1 + builds)
 
 
-async def test_a_name_that_nothing_has_is_told_with_what_there_is(site: Works) -> None:
+async def test_an_unknown_name_is_answered_with_the_names_that_exist(site: Works) -> None:
     here = site.town
     pull = here.repo.open_pull_request("hubot", "Faster")
     run = here.repo.add_workflow_run(pull.head_sha, "Linux", "failure", {"docs": "failure"})
@@ -114,7 +114,7 @@ async def test_a_name_that_nothing_has_is_told_with_what_there_is(site: Works) -
     assert f"Nothing on `{pull.head_sha[:7]}` is named `arm`." in answer
 
 
-async def test_nothing_failed_nothing_ended_and_nothing_ran_are_told_apart(here: Town) -> None:
+async def test_the_answer_says_whether_nothing_failed_nothing_finished_or_nothing_ran(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     sha = pull.head_sha[:7]
     reactions, answer = await says(here, pull, "@ci rerun")
@@ -156,7 +156,7 @@ async def test_a_switch_to_slow_tests_beside_a_rerun_runs_the_whole_again(here: 
     assert again(run) == ["unit", "docs"]
 
 
-async def test_what_github_refuses_of_two_commands_is_told_of_both(here: Town) -> None:
+async def test_a_refusal_by_github_is_reported_for_each_of_two_commands(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     run = here.repo.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure", "docs": "failure"})
     run.created_at -= timedelta(days=31)

@@ -144,8 +144,8 @@ async def test_without_a_record_of_the_head_the_commit_must_be_named(here: Town)
     assert (reactions, run.conclusion) == (["eyes", "+1"], None)
 
 
-async def test_a_head_that_we_were_told_of_only_after_the_comment_must_be_named_too(here: Town) -> None:
-    """The webhook of the push was lost, and a label told of the head that the writer had never seen."""
+async def test_a_head_that_became_known_only_after_the_comment_must_be_named_too(here: Town) -> None:
+    """The webhook of the push was lost, and a label revealed a head that the writer had never seen."""
     here.github.webhooks.lose("pull_request", times=2)
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
     here.github.clock.advance(seconds=1)

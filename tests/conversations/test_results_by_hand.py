@@ -23,7 +23,7 @@ async def place(tmp_path: Path, aws_world: World) -> AsyncIterator[LabTown]:
         yield place
 
 
-def admin_command(place: LabTown) -> ResultsAdmin:
+def results_admin(place: LabTown) -> ResultsAdmin:
     return ResultsAdmin(place.town.bot.services)
 
 
@@ -33,7 +33,7 @@ def from_bucket(place: LabTown, prefix: str = "results/") -> AsyncIterator[Found
 
 
 async def ingested(place: LabTown, found: AsyncIterator[FoundRun]) -> list[IngestOutcome]:
-    return [await admin_command(place).ingest(one) async for one in found]
+    return [await results_admin(place).ingest(one) async for one in found]
 
 
 def copied(place: LabTown, into: Path, *, without: str = "") -> Path:
@@ -74,7 +74,7 @@ async def test_a_single_runs_folder_or_manifest_is_read_alone(place: LabTown, tm
         assert [one.state for one in await ingested(place, in_folder(path, place.town.bot.config))] == ["stored"]
 
 
-async def test_what_is_not_taken_is_told_with_its_reason(place: LabTown) -> None:
+async def test_runs_that_are_not_ingested_are_reported_with_the_reason(place: LabTown) -> None:
     sha = place.nightly_run()
     place.upload(sha, {"ops.xml": junit(**GOOD)}, target="unknown")
     place.upload("f" * 40, {"ops.xml": junit(**GOOD)})
@@ -83,8 +83,8 @@ async def test_what_is_not_taken_is_told_with_its_reason(place: LabTown) -> None
     place.bucket.put("results/elsewhere/manifest.json")
     place.bucket.put(f"results/octocat/other/{LAB}/{TARGET}/{sha}/1/manifest.json")
     outcomes = await ingested(place, from_bucket(place))
-    message = sorted((one.state, one.reason[:26]) for one in outcomes)
-    assert message == [
+    states = sorted((one.state, one.reason[:26]) for one in outcomes)
+    assert states == [
         ("incomplete", "ops.xml: the file ends in "),
         ("refused", "app.yaml has no results fo"),
         ("refused", "app.yaml has no target unk"),
@@ -106,11 +106,11 @@ async def test_a_run_that_was_refused_is_looked_at_again(place: LabTown) -> None
 async def test_the_check_runs_are_written_without_waiting_for_more(place: LabTown) -> None:
     sha = place.nightly_run()
     place.upload(sha, {"ops.xml": junit(**GOOD)})
-    hand = admin_command(place)
+    admin = results_admin(place)
     outcomes = await ingested(place, from_bucket(place))
     keys = [one.key for one in outcomes if one.key]
-    await hand.announce(keys)
-    assert await hand.published(keys, 60)
+    await admin.announce(keys)
+    assert await admin.published(keys, 60)
     assert [check.conclusion for check in place.checks(sha, CHECK)] == ["success"]
 
 
@@ -123,32 +123,32 @@ async def test_a_rebuild_leaves_everything_as_it_was(place: LabTown) -> None:
     await ingested(place, from_bucket(place))
     store = place.town.bot.services.part(RESULTS).store
     before = json.dumps(store.snapshot("octocat/compiler"), default=str, sort_keys=True)
-    hand = admin_command(place)
-    states = [(await hand.rebuild(one)).state async for one in from_bucket(place)]
+    admin = results_admin(place)
+    states = [(await admin.rebuild(one)).state async for one in from_bucket(place)]
     assert sorted(states) == ["refused", "stored", "stored", "stored"]
     assert json.dumps(store.snapshot("octocat/compiler"), default=str, sort_keys=True) == before
 
 
 async def test_what_is_not_in_the_bucket_any_more_stays_stored(place: LabTown) -> None:
     sha = place.nightly_run()
-    remaining = place.upload(sha, {"ops.xml": junit(**GOOD)})
+    folder = place.upload(sha, {"ops.xml": junit(**GOOD)})
     broken = place.upload(sha, {"more.xml": junit(**GOOD)}, suite="more")
     await ingested(place, from_bucket(place))
-    place.bucket.s3.delete_object(Bucket=place.bucket.name, Key=f"{remaining}manifest.json")
+    place.bucket.s3.delete_object(Bucket=place.bucket.name, Key=f"{folder}manifest.json")
     place.bucket.s3.delete_object(Bucket=place.bucket.name, Key=f"{broken}more.xml")
-    hand = admin_command(place)
-    [outcome] = [await hand.rebuild(one) async for one in from_bucket(place)]
+    admin = results_admin(place)
+    [outcome] = [await admin.rebuild(one) async for one in from_bucket(place)]
     assert (outcome.state, outcome.good) == ("known", False)
     assert "more.xml has not arrived" in outcome.reason
     assert outcome.key is not None
-    assert [key.folder for key in await hand.missing("octocat/compiler", {outcome.key})] == [
-        remaining.removeprefix("results/")
+    assert [key.folder for key in await admin.missing("octocat/compiler", {outcome.key})] == [
+        folder.removeprefix("results/")
     ]
     assert len(place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")) == 2
 
 
-async def test_a_folder_that_is_none_is_told(place: LabTown, tmp_path: Path) -> None:
+async def test_a_folder_that_does_not_exist_is_reported(place: LabTown, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is not a folder"):
-        await ingested(place, in_folder(tmp_path / "gone", place.town.bot.config))
+        await ingested(place, in_folder(tmp_path / "missing", place.town.bot.config))
     (tmp_path / "empty").mkdir()
     assert await ingested(place, in_folder(tmp_path / "empty", place.town.bot.config)) == []

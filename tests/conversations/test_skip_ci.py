@@ -1,4 +1,4 @@
-"""Skipping CI, step by step: what the status on the head says, and what CI is told when it asks over HTTP."""
+"""Skipping CI, step by step: what the status on the head says, and what CI gets when it asks over HTTP."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def shown(here: Town, pull: PullRequest) -> str:
     return (status.description or "") if status else ""
 
 
-async def reply_text(here: Town, pull: PullRequest, sha: str = "") -> Mapping[str, Any]:
-    """Return what CI is told of the head."""
+async def answered(here: Town, pull: PullRequest, sha: str = "") -> Mapping[str, Any]:
+    """Return the answer that CI gets for the head."""
     await here.quiet()
     query = f"?sha={sha}" if sha else ""
     status, kind, answer = await here.ask(f"/api/v1/repos/octocat/compiler/pulls/{pull.number}/decision{query}")
@@ -46,8 +46,8 @@ async def reply_text(here: Town, pull: PullRequest, sha: str = "") -> Mapping[st
 
 
 async def decided(here: Town, pull: PullRequest) -> tuple[bool, str]:
-    """Return what CI is told about skipping, which people see as well."""
-    answer = await reply_text(here, pull)
+    """Return the decision about skipping that CI gets, and the reason, which people see as well."""
+    answer = await answered(here, pull)
     assert answer["sha"] == pull.head_sha
     assert shown(here, pull).removesuffix(RUN_AGAIN) == answer["skip_ci"]["reason"]
     return answer["skip_ci"]["value"], shown(here, pull)
@@ -82,27 +82,27 @@ async def test_images_are_built_where_what_they_are_made_of_is_changed(here: Tow
     image = here.repo.open_pull_request("hubot", "Newer", files={"docker/Dockerfile.ci_gpu": "x"})
     script = here.repo.open_pull_request("hubot", "Nicer", files={"docker/bash.sh": "x", "tests/docker/x.py": "x"})
     because = {"value": True, "reason": "The images are built because docker/Dockerfile.ci_gpu changed."}
-    assert (await reply_text(here, image))["rebuild_docker"] == because
-    assert (await reply_text(here, script))["rebuild_docker"]["value"] is False
+    assert (await answered(here, image))["rebuild_docker"] == because
+    assert (await answered(here, script))["rebuild_docker"]["value"] is False
 
 
 async def test_who_builds_another_commit_skips_nothing(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     old = pull.head_sha
     pull.push({"docs/index.rst": "y"})
-    answer = await reply_text(here, pull, old)
+    answer = await answered(here, pull, old)
     assert (answer["sha"], answer["skip_ci"]["value"], answer["rebuild_docker"]["value"]) == (
         pull.head_sha,
         False,
         True,
     )
-    assert (await reply_text(here, pull, pull.head_sha))["skip_ci"]["value"] is True
+    assert (await answered(here, pull, pull.head_sha))["skip_ci"]["value"] is True
 
 
 async def test_where_it_is_not_switched_on_nothing_is_skipped_shown_or_asked(tmp_path: Path) -> None:
     async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
         pull = here.repo.open_pull_request("hubot", "[skip ci] Faster", files={"docs/index.rst": "x"})
-        answer = await reply_text(here, pull)
+        answer = await answered(here, pull)
         assert answer["skip_ci"]["value"] is False
         assert answer["rebuild_docker"]["value"] is True
         assert shown(here, pull) == ""
@@ -117,7 +117,7 @@ async def test_a_repository_says_in_its_own_file_what_does_not_matter_to_ci(here
     await here.quiet()
     pull.push({"notes/a.txt": "y"})
     assert (await decided(here, pull))[0] is True
-    assert (await reply_text(here, pull))["rebuild_docker"]["value"] is True
+    assert (await answered(here, pull))["rebuild_docker"]["value"] is True
 
 
 async def test_where_the_files_cannot_be_listed_the_status_says_that_ci_runs(here: Town) -> None:
@@ -126,7 +126,7 @@ async def test_where_the_files_cannot_be_listed_the_status_says_that_ci_runs(her
     pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     await here.quiet()
     assert shown(here, pull) == "Fallback: GitHub does not list the changed files, so CI runs."
-    answer = await reply_text(here, pull)
+    answer = await answered(here, pull)
     assert answer["skip_ci"]["reason"] == "Fallback: GitHub did not answer about the pull request, so CI runs."
 
 

@@ -1,4 +1,4 @@
-"""`@ci run slow tests`, with the whole bot, and what CI is told when it asks."""
+"""`@ci run slow tests`, with the whole bot, and what CI gets when it asks."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ async def test_switched_on_they_stay_on_and_ci_hears_of_it(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     assert shown(here, pull) == OFF
-    message = await decision(here, pull)
-    assert (message["sha"], message["run_slow_tests"]) == (pull.head_sha, {"value": False, "reason": OFF})
+    answer = await decision(here, pull)
+    assert (answer["sha"], answer["run_slow_tests"]) == (pull.head_sha, {"value": False, "reason": OFF})
     run = here.repo.add_workflow_run(pull.head_sha, "CI", "success")
     comment = pull.comment("hubot", "@ci run slow tests")
     await here.quiet()
@@ -41,8 +41,8 @@ async def test_switched_on_they_stay_on_and_ci_hears_of_it(here: Town) -> None:
     pull.push()
     await here.quiet()
     assert shown(here, pull) == ON
-    message = await decision(here, pull)
-    assert (message["sha"], message["run_slow_tests"]) == (pull.head_sha, {"value": True, "reason": ON})
+    answer = await decision(here, pull)
+    assert (answer["sha"], answer["run_slow_tests"]) == (pull.head_sha, {"value": True, "reason": ON})
 
 
 async def test_asked_for_in_the_description_they_are_on_from_the_first_commit(here: Town) -> None:
@@ -61,7 +61,7 @@ async def test_github_failing_at_the_opening_leaves_no_false_status(here: Town) 
 
 
 async def test_a_review_that_is_edited_to_ask_is_the_later_word(here: Town) -> None:
-    """GitHub tells of a review when it was submitted, and not when it was edited."""
+    """GitHub gives the time at which a review was submitted, not that of an edit."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     review = pull.review("octocat", "Looks right.")
     here.github.clock.advance(seconds=60)

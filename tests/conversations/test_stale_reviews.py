@@ -111,7 +111,7 @@ async def test_what_bots_do_is_no_activity(place: StaleTown) -> None:
 
 
 async def test_a_commit_that_is_older_than_its_push_is_a_push_all_the_same(place: StaleTown) -> None:
-    """The pull request's own payload told when the head moved; GitHub tells later when the commit was made."""
+    """The pull request's payload said when the head moved; GitHub later says when the commit was made."""
     pull = place.opened(9, "hubot")
     await place.town.quiet()
     with place.days_ago(20):
@@ -156,12 +156,12 @@ async def test_of_many_the_ones_that_have_waited_longest_come_first_and_the_othe
 ) -> None:
     """TVM #10807: of all pages the first was scanned, the newest pull requests."""
     pulls = [place.opened(10 + number, "hubot") for number in range(60)]
-    message: list[int] = []
+    reminded: list[int] = []
     for _ in range(3):
         await place.scan()
-        new = [number for number in range(60) if place.reminders(pulls[number]) and number not in message]
-        message += sorted(new, reverse=True)
-    assert message == list(range(59, 44, -1))
+        new = [number for number in range(60) if place.reminders(pulls[number]) and number not in reminded]
+        reminded += sorted(new, reverse=True)
+    assert reminded == list(range(59, 44, -1))
 
 
 async def test_a_team_is_reminded_where_no_person_was_asked(url: str) -> None:
@@ -194,7 +194,7 @@ async def test_a_run_that_fails_is_seen(url: str) -> None:
         assert (timer["name"], timer["outcome"]) == ("stale-reviews", "failed")
 
 
-async def test_a_look_costs_a_request_for_25_pull_requests_and_a_reminder_three(place: StaleTown) -> None:
+async def test_a_scan_costs_a_request_per_25_pull_requests_and_a_reminder_three(place: StaleTown) -> None:
     for _ in range(60):
         place.opened(1, "hubot")
     pending = place.opened(9, "hubot")

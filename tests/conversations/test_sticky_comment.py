@@ -47,13 +47,13 @@ async def test_the_sections_of_others_stay_as_they_are(here: Town) -> None:
     """Sections are owned by handlers."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     docs = sticky.render({"docs": "Built docs: `abc`.", "runtime": "12 min"})
-    remaining = pull.comment(BOT, docs)
+    comment = pull.comment(BOT, docs)
     pull.edit("hubot", body="cc @stranger")
     await here.quiet()
-    assert sticky.sections_of(remaining.body).keys() == {"docs", "runtime", "cc-reviewers"}
+    assert sticky.sections_of(comment.body).keys() == {"docs", "runtime", "cc-reviewers"}
     pull.edit("hubot", body="Never mind.")
     await here.quiet()
-    assert remaining.body == docs
+    assert comment.body == docs
 
 
 async def test_a_marker_that_somebody_else_wrote_is_left_alone(here: Town) -> None:
@@ -88,7 +88,7 @@ async def test_it_is_found_behind_a_hundred_comments(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     here.github.webhooks.lose("issue_comment", times=151)
     for number in range(150):
-        pull.comment("reader", f"Remark {number}")
+        pull.comment("reader", f"Comment {number}")
     ours = pull.comment(BOT, sticky.render({"docs": "built"}))
     pull.edit("hubot", body="cc @stranger")
     await here.quiet()

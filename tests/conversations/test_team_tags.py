@@ -70,7 +70,7 @@ def said(about: Issue) -> str:
 
 
 async def a_day_later(here: Town) -> None:
-    """Let a day have gone by since the list was read."""
+    """Let a day pass since the list was read."""
     key = TEAM_LIST.of(here.repo.id)
     known = await here.bot.engine.records.get(key)
     assert known is not None
@@ -101,7 +101,7 @@ async def test_the_authors_own_text_is_left_alone(here: Town) -> None:
     assert said(pull)
 
 
-async def test_on_an_issue_they_are_told_in_one_comment(here: Town) -> None:
+async def test_on_an_issue_they_are_mentioned_in_one_comment(here: Town) -> None:
     issue = here.repo.open_issue("hubot", "[hexagon] It is slow", None)
     assert await cost(here) == WRITTEN
     assert said(issue) == "**Teams:** cc @octocat and @Triager, for `hexagon`."
@@ -138,20 +138,20 @@ async def test_what_brings_nobody_new_costs_nothing(here: Town) -> None:
 
 @pytest.mark.parametrize("title", ["[] Faster", "[ ] Faster", "Faster", "[tests] Faster", "hexagon: faster"])
 async def test_what_names_no_topic_tells_nobody(here: Town, title: str) -> None:
-    """TVM #11454, #11455: an empty tag had people told."""
+    """TVM #11454, #11455: an empty tag notified people."""
     pull = here.repo.open_pull_request("hubot", title)
     assert await cost(here) == {}
     assert pull.comments == []
 
 
-async def test_the_author_and_who_is_in_the_text_already_are_not_told(here: Town) -> None:
+async def test_the_author_and_people_in_the_text_are_not_mentioned(here: Town) -> None:
     pull = here.repo.open_pull_request("triager", "[hexagon, adreno] Faster", "Thanks @Octocat.")
     await here.quiet()
     assert said(pull) == "**Teams:** cc @monalisa, for `adreno`."
 
 
 async def test_a_draft_waits_until_it_is_ready(here: Town) -> None:
-    """TVM #12824: of drafts people were told by one of its two bots."""
+    """TVM #12824: one of its two bots mentioned people on drafts."""
     pull = here.repo.open_pull_request("hubot", "[hexagon] Faster", draft=True)
     pull.label("hubot", "adreno")
     pull.edit("hubot", title="[hexagon] Much faster")
@@ -161,7 +161,7 @@ async def test_a_draft_waits_until_it_is_ready(here: Town) -> None:
     assert said(pull) == "**Teams:** cc @monalisa, @octocat and @Triager, for `adreno`, `hexagon`."
 
 
-async def test_nobody_is_told_of_what_is_closed(here: Town) -> None:
+async def test_nobody_is_mentioned_on_a_closed_issue(here: Town) -> None:
     issue = here.repo.open_issue("hubot", "It is slow")
     issue.close("hubot")
     issue.label("hubot", "hexagon")
@@ -224,7 +224,7 @@ async def test_comments_of_people_with_access_list_too_and_no_others(listing: To
 
 
 async def test_a_line_that_cannot_be_read_is_answered_once_with_how_to_write_it(listing: Town) -> None:
-    """As people wrote into apache/tvm#10317: list items, lines without bullets, and remarks in parentheses."""
+    """As people wrote into apache/tvm#10317: list items, lines without bullets, and notes in parentheses."""
     roll = listing.repo.issues[1]
     good = roll.comment("triager", "hexagon (phones): @triager (since June)\n1. adreno @reader")
     bad = roll.comment("hubot", "Please add me, @hubot, to hexagon\n\n- hexagon @monalisa")
@@ -274,8 +274,8 @@ async def test_the_text_of_an_issue_that_somebody_without_access_opened_lists_no
         pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
         await here.quiet()
         assert said(pull) == "**Teams:** cc @triager, for `hexagon`."
-        message = "the author of issue 1 has no triage role, so its text does not count"
-        assert message in await reasons(here)
+        reason = "the author of issue 1 has no triage role, so its text does not count"
+        assert reason in await reasons(here)
 
 
 @pytest.mark.parametrize(

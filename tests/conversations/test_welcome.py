@@ -81,7 +81,7 @@ async def test_people_with_access_contributors_and_bots_are_not_greeted(here: To
     assert await cost(here) == {}
 
 
-async def test_the_greeting_comes_before_whatever_else_is_told(here: Town) -> None:
+async def test_the_greeting_comes_before_all_other_sections(here: Town) -> None:
     pull = here.repo.open_pull_request("newcomer", "[hexagon] Faster", "cc @stranger", fork=True)
     await here.quiet()
     assert list(sections(pull)) == ["welcome", "team-tags", "cc-reviewers"]

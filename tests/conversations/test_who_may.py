@@ -36,7 +36,7 @@ async def test_the_author_may_without_any_role(here: Town) -> None:
 
 
 @pytest.mark.parametrize("who", ["reader", "somebody"])
-async def test_others_are_told_why_not_and_who_may(here: Town, who: str) -> None:
+async def test_others_get_the_reason_and_who_may(here: Town, who: str) -> None:
     """😕 plus an answer that says why and who may."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     comment = pull.comment(who, "@ci run slow tests")
@@ -199,7 +199,7 @@ async def test_an_author_who_takes_another_name_is_still_the_author(here: Town) 
     assert pull.reactions(comment) == ["eyes", "+1"]
 
 
-async def test_somebody_whose_account_is_gone_may_run_nothing(here: Town) -> None:
+async def test_somebody_whose_account_was_deleted_may_run_nothing(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     here.github.webhooks.hold()
@@ -211,7 +211,7 @@ async def test_somebody_whose_account_is_gone_may_run_nothing(here: Town) -> Non
 
 
 async def test_a_role_given_in_between_counts_after_a_minute_at_most(here: Town) -> None:
-    """Roles are asked of GitHub once for several comments: a second comment at once costs no second look."""
+    """One role check serves several comments: a second comment right after the first costs no second check."""
     pull = here.repo.open_pull_request("octocat", "Faster")
     for said in ("@ci rerun", "@ci rerun all", "@ci help"):
         pull.comment("triager", said)

@@ -24,7 +24,7 @@ async def nightly(tmp_path: Path) -> AsyncIterator[Town]:
 
 
 async def timer(here: Town) -> TimerState:
-    """Ask with a token, for what is no longer ours is told to nobody else."""
+    """Ask with a token, because a repository that is no longer ours is shown to nobody else."""
     token, _ = await TokenStore(here.bot.engine.database.connector, API).create(REPOSITORY, seconds=60.0)
     _, _, answer = await here.ask(f"/api/v1/repos/{REPOSITORY}/timers", token)
     return answer["timers"][0]  # type: ignore[no-any-return]
@@ -110,7 +110,7 @@ async def test_a_repository_that_was_deleted_and_made_anew_is_served(nightly: To
     anew = here.github.create_repository(REPOSITORY, people={"hubot": "write"})
     here.app.install(anew)
     await here.quiet()
-    await repositories(here)  # it finds out where no webhook has told
+    await repositories(here)  # it finds the repository although no webhook announced it
     pull = anew.open_pull_request("hubot", "Again")
     pull.comment("hubot", "@ci help")
     await here.quiet()
