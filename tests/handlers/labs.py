@@ -32,7 +32,7 @@ CHECK = "hardware/example-lab/hexagon-v73"
 
 @dataclass
 class Labs:
-    """A world in which a lab's results can be put into the store, and checks come due."""
+    """A world in which a test stores a lab's results and starts the scheduled checks."""
 
     world: World
     store: ResultsStore
@@ -73,7 +73,7 @@ class Labs:
         self.store.put(run, collect(cases, lambda case: (case.name, case.name.partition("::")[0])))
 
     async def pending(self, sha: str) -> None:
-        """Let the check of a commit come due."""
+        """Start the scheduled check of a commit."""
         pending = CheckEvent(ABOUT.lab, ABOUT.target, sha, revision=1, over=True)
         body = CHECK_EVENT.body(Repository(self.world.repository.id, FULL_NAME, None), pending)
         delivery = Delivery("check:1", CHECK_EVENT.name, Payload(body), AT)
@@ -84,7 +84,7 @@ class Labs:
             await self.world.apply_alone(CODEC.decode(effect.effect))
 
     async def checked(self, sha: str, *failed: str, **values: Any) -> CheckRun:
-        """Store a run, let its check come due, and return it."""
+        """Store a run, start its scheduled check, and return it."""
         self.upload(sha, *failed, **values)
         await self.pending(sha)
         return self.check(sha)

@@ -96,8 +96,8 @@ def test_what_is_filled_in_cannot_leave_its_place() -> None:
     ],
 )
 def test_any_other_status_gets_no_job(context: str, state: str, expected: bool) -> None:
-    """TVM #12902: GitHub tells of every status of every commit."""
-    message = Delivery("guid", "status", Payload({"context": context, "state": state}), 0.0)
+    """TVM #12902: GitHub sends every status of every commit."""
+    delivery = Delivery("guid", "status", Payload({"context": context, "state": state}), 0.0)
     on = RepositoryConfig(docs=config("https://docs.example.org/{sha}/"))
-    assert accepts(message, on) is expected
-    assert accepts(message, RepositoryConfig()) is False
+    assert accepts(delivery, on) is expected
+    assert accepts(delivery, RepositoryConfig()) is False

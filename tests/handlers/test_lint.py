@@ -33,7 +33,7 @@ TEXT = "Saves a pass."
         ("[anything] Make it faster", TEXT, ()),
     ],
 )
-def test_what_is_to_be_mended(title: str, body: str, faults: tuple[str, ...]) -> None:
+def test_which_problems_are_found(title: str, body: str, faults: tuple[str, ...]) -> None:
     assert decide_lint(title, body, ANY) == LintFindings(faults)
 
 

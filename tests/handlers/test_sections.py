@@ -1,4 +1,4 @@
-"""Sections of the sticky comment that tell of a commit: what is written when, and what a push does to them."""
+"""Sections of the sticky comment about a commit: what is written when, and how a push marks them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_what_comes_late_replaces_nothing_newer(world: World, pull: PullRe
     assert sections(pull) == {DOCS: "Build 4."}
 
 
-async def test_of_a_commit_that_is_no_head_any_more_nothing_is_told(world: World, pull: PullRequest) -> None:
+async def test_nothing_is_written_about_a_commit_that_is_no_longer_the_head(world: World, pull: PullRequest) -> None:
     late = of(pull, "Built.")
     pull.push()
     await world.happen()
@@ -94,7 +94,7 @@ async def test_of_a_commit_that_is_no_head_any_more_nothing_is_told(world: World
     assert pull.comments == []
 
 
-async def test_of_a_pull_request_that_no_payload_told_of_it_is_told(world: World) -> None:
+async def test_a_section_is_written_although_no_payload_named_the_pull_request(world: World) -> None:
     """The bot may have been installed after the last push."""
     pull = world.open()
     world.github.webhooks.held.clear()
@@ -140,10 +140,10 @@ async def test_it_is_found_behind_a_hundred_comments_and_beside_a_deleted_author
 ) -> None:
     """TVM looked at the last hundred comments, and crashed where one of them had no author any more."""
     for number in range(120):
-        pull.comment("reader", f"Remark {number}")
+        pull.comment("reader", f"Comment {number}")
     await shown(world, of(pull, "Built."))
     for number in range(120):
-        pull.comment("reader", f"Remark {number}")
+        pull.comment("reader", f"Comment {number}")
     world.github.user("reader").deleted = True
     await shown(world, of(pull, "Built again.", as_of=2.0))
     assert sections(pull) == {DOCS: "Built again."}
@@ -176,7 +176,7 @@ async def test_a_push_marks_every_section_in_one_write(world: World, pull: PullR
     assert made == [f"GET {COMMENTS}", f"PATCH {ONE}"]
 
 
-async def test_a_push_costs_nothing_where_no_section_tells_of_a_commit(world: World, pull: PullRequest) -> None:
+async def test_a_push_costs_nothing_where_no_section_is_about_a_commit(world: World, pull: PullRequest) -> None:
     pull.comment(BOT, sticky.render({"cc-reviewers": "Nobody could be asked."}))
     await pushed(world, pull)
     assert [one for one in requests(world) if "comments" in one] == []
@@ -193,7 +193,7 @@ async def test_the_next_push_names_the_next_head(world: World, pull: PullRequest
     assert sections(pull)[DOCS].count(OUT_OF_DATE) == 1
 
 
-async def test_what_tells_of_the_new_head_has_no_mark(world: World, pull: PullRequest) -> None:
+async def test_a_section_about_the_new_head_has_no_mark(world: World, pull: PullRequest) -> None:
     for section in (DOCS, SKIPPED):
         await shown(world, of(pull, "Of the first.", section=section))
     await pushed(world, pull)

@@ -192,7 +192,7 @@ async def test_a_status_that_lost_the_race_against_a_command_says_nothing_false(
 
 
 async def test_requests_of_the_feature(world: World) -> None:
-    """Opening: look and write. Switching on: three looks for what ran, then look and write for the status."""
+    """Opening: check and write. Switching on: three checks for what ran, then check and write for the status."""
     repo = "/repos/{owner}/{repo}"
     pull = world.open()
     world.github.requests.clear()

@@ -56,7 +56,7 @@ def scanned(commit: Commit, *blockers: Signal, at: str = LATER, more: int = 0) -
         ),
         (TrackingScan("c" * 40, "identical", ()), None, True, "nothing new: nightly is at the head of main"),
         (TrackingScan("c" * 40, "behind", ()), None, True, "nothing new: nightly is ahead of main"),
-        # Refused where it is applied, and told in the same way as a protected branch.
+        # Refused by the effect, and reported in the same way as a protected branch.
         (TrackingScan("c" * 40, "diverged", (scanned(A),)), A, True, "nightly moves to aaaaaaa, some commits on"),
     ],
 )
@@ -86,7 +86,7 @@ def test_the_newest_commit_that_is_fit_is_taken(
         ([scanned(A, MISSING), scanned(B, *RED, more=3)], ""),
     ],
 )
-def test_a_name_that_exists_no_more_is_told(verdicts: list[ScannedCommit], message: str) -> None:
+def test_a_required_name_that_no_longer_exists_is_reported(verdicts: list[ScannedCommit], message: str) -> None:
     why = step_of(TrackingScan("d" * 40, "ahead", tuple(verdicts)), Nightly(), AT).why
     assert message in why
     assert ("check the names" in why) is bool(message)
@@ -127,13 +127,13 @@ def test_each_commits_turn_comes() -> None:
 
 
 @pytest.mark.parametrize("one", [scanned(A), scanned(B, RED[0], MISSING), scanned(C, MISSING, more=40)])
-def test_a_verdict_is_the_same_after_it_was_kept(one: ScannedCommit) -> None:
+def test_a_verdict_is_the_same_after_it_was_stored(one: ScannedCommit) -> None:
     assert ScannedCommit.read(one.as_json()) == one
 
 
-def test_of_many_blockers_the_first_are_kept_and_the_others_counted() -> None:
-    remaining = scanned(A, *(Signal(f"job {n}", State.RED) for n in range(200))).as_json()
-    assert (len(remaining["blockers"]), remaining["more"], remaining["verdict"]) == (
+def test_of_many_blockers_the_first_are_stored_and_the_others_counted() -> None:
+    stored = scanned(A, *(Signal(f"job {n}", State.RED) for n in range(200))).as_json()
+    assert (len(stored["blockers"]), stored["more"], stored["verdict"]) == (
         MOST_STORED,
         200 - MOST_STORED,
         "red",
@@ -146,11 +146,11 @@ def test_a_step_says_what_was_seen_in_plain_values() -> None:
     assert step_of(TrackingScan(None, "ahead", (scanned(A),)), Nightly(), AT).before == ""
 
 
-def test_of_one_commit_that_is_not_fit_the_reasons_are_told() -> None:
+def test_for_a_single_unfit_commit_the_reasons_are_given() -> None:
     why = step_of(TrackingScan("c" * 40, "ahead", (scanned(A, RED[0]),)), Nightly(), AT).why
     assert "aaaaaaa: cpu is red" in why
 
 
-def test_a_commit_without_a_moment_is_kept_without_one() -> None:
+def test_a_commit_without_a_time_is_stored_without_one() -> None:
     one = scanned(Commit("a" * 40, "a", ""))
     assert ScannedCommit.read(one.as_json()) == one

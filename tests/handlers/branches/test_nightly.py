@@ -19,14 +19,14 @@ AT = 1_772_859_600.0
 COMMIT = Commit("a" * 40, "a", "2026-03-06T20:00:00Z")
 
 
-def test_a_night_is_named_after_the_day_where_it_begins() -> None:
+def test_a_nightly_run_is_named_after_the_local_day_on_which_it_begins() -> None:
     plan = decide(TrackingScan(None, "ahead", (ScannedCommit(COMMIT, (), ""),)), Nightly(), AT)
     assert plan.effects == (MoveBranch("nightly", COMMIT.sha),)
     assert isinstance(plan.conclusion_basis, NightlyStep)
     assert (plan.conclusion_basis.step.at, plan.conclusion_basis.day) == ("2026-03-07T05:00:00Z", "2026-03-06")
 
 
-def test_a_night_on_which_nothing_is_fit_moves_nothing_and_is_kept() -> None:
+def test_a_nightly_run_with_no_fit_commit_moves_nothing_and_is_stored() -> None:
     red = ScannedCommit(COMMIT, (Signal("cpu", State.RED),), "")
     plan = decide(TrackingScan("b" * 40, "ahead", (red,)), Nightly(), AT)
     assert plan.effects == ()

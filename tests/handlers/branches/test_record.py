@@ -1,4 +1,4 @@
-"""How far a branch is behind and what is in its way, as tables; and what a look may go by of the one before."""
+"""The lag of a branch and its blockers, as tables; and what a scan reuses from the one before."""
 
 from __future__ import annotations
 
@@ -73,5 +73,5 @@ def test_a_verdict_holds_for_its_own_requirements_and_what_was_fit_is_asked_abou
     assert known_of({"require": ["*/branch"], "why_not_newer": listed}, require).keys() == expected
 
 
-def test_before_the_first_look_nothing_is_known() -> None:
+def test_before_the_first_scan_nothing_is_known() -> None:
     assert known_of({}, ["*/branch"]) == {}

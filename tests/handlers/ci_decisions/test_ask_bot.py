@@ -20,7 +20,7 @@ DECISION = run_everything("this is a test", SHA)
 
 @dataclass
 class Script:
-    """A server that answers what it was told to, in order, the last thing again and again; None: nothing at all."""
+    """A server that gives the scripted answers in order and repeats the last one; None means no answer at all."""
 
     url: str = ""
     answers: list[tuple[int, str] | None] = field(default_factory=list)
@@ -81,7 +81,7 @@ async def test_what_another_try_may_cure_is_tried_again(server: Script) -> None:
         (None, "the bot did not answer (ServerDisconnectedError)", 6),
     ],
 )
-async def test_why_there_is_no_answer_is_told(
+async def test_the_reason_for_a_missing_answer_is_given(
     server: Script, failure: tuple[int, str] | None, why: str, tries: int
 ) -> None:
     server.answers = [failure]

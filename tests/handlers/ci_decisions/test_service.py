@@ -1,4 +1,4 @@
-"""What CI is told when it asks what to do for a pull request."""
+"""The answer that CI gets when it asks what to do for a pull request."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_what_we_know_is_answered_without_asking_github(world: World) -> N
     assert world.github.requests.records == []
 
 
-async def test_the_head_is_the_newest_that_we_were_told_of(world: World) -> None:
+async def test_the_head_is_the_newest_one_that_a_webhook_named(world: World) -> None:
     pull = world.open()
     await world.happen()
     pull.push()
@@ -99,7 +99,7 @@ async def test_a_webhook_ends_that_at_once(world: World) -> None:
     assert await decide(FULL_NAME, 1) == answer(pull.head_sha, OFF)
 
 
-async def test_where_the_head_is_unknown_and_github_away_ci_is_told_to_ask_again(world: World) -> None:
+async def test_ci_should_ask_again_when_the_head_is_unknown_and_github_is_down(world: World) -> None:
     world.open()
     world.github.webhooks.held.clear()
     world.github.faults.add("GET", "/repos/{owner}/{repo}/pulls/{pull_number}", status=502, times=None)

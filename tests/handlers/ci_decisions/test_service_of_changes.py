@@ -148,7 +148,7 @@ async def test_more_files_than_github_lists_run_everything(asker: Asker) -> None
     assert asker.requests() == [f"GET {PULL}"]
 
 
-async def test_a_title_that_was_edited_counts_as_soon_as_it_is_told(asker: Asker) -> None:
+async def test_an_edited_title_counts_as_soon_as_its_webhook_arrives(asker: Asker) -> None:
     pull = asker.world.open(files={"src/x.cc": "x"})
     await asker.world.happen()
     assert (await asker.skips(pull.number))[0] is False
@@ -211,7 +211,7 @@ async def test_commits_that_somebody_makes_up_cost_no_request_each(asker: Asker)
 
 
 @pytest.mark.parametrize("asked_before", [False, True])
-async def test_a_push_that_no_webhook_has_told_of_yet_is_found_by_the_commit_that_is_built(
+async def test_a_push_without_a_webhook_yet_is_found_by_the_commit_that_is_built(
     asker: Asker, asked_before: bool
 ) -> None:
     pull = asker.world.open(files={"docs/x.rst": "x"})
@@ -255,7 +255,7 @@ async def test_a_push_while_the_files_are_listed_skips_nothing(asker: Asker) -> 
 
 
 async def test_where_github_is_away_everything_runs_and_the_reason_says_so(asker: Asker) -> None:
-    """TVM #10457: an error is told, and is no answer."""
+    """TVM #10457: an error is reported, and is not an answer."""
     world = asker.world
     pull = world.open(title="[skip ci] Revert it", files={"docs/x.rst": "x"})
     await world.happen()

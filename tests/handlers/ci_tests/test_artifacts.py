@@ -75,10 +75,10 @@ def test_a_file_that_cannot_be_read_keeps_no_other_from_counting() -> None:
     assert [why.partition(":")[0] for why in wrong] == ["torn.xml"]
 
 
-def test_of_many_files_that_cannot_be_read_a_few_are_told() -> None:
+def test_only_a_few_of_many_unreadable_files_are_reported() -> None:
     """Anybody may open a pull request whose CI makes two thousand of them."""
     suite, wrong = parsed(archive(**{f"torn_{number:02}": "<" for number in range(12)}), frozenset())
-    assert [reply_text.split(".xml")[0] for reply_text in wrong] == [
+    assert [complaint.split(".xml")[0] for complaint in wrong] == [
         *(f"torn_{number:02}" for number in range(3)),
         "and 9 more of its files cannot be read",
     ]
@@ -159,8 +159,8 @@ async def test_without_artifacts_nothing_more_is_asked(world: World) -> None:
     assert [r.route for r in world.github.requests.records if r.token == "installation"] == [LIST]
 
 
-async def test_one_that_cannot_be_read_is_told_and_the_others_count(world: World) -> None:
-    """TVM #12824: one trouble took everything else down."""
+async def test_an_unreadable_artifact_is_reported_and_the_others_count(world: World) -> None:
+    """TVM #12824: one fault stopped everything else."""
     run = a_run(world)
     run.upload("good", {"a.xml": junit(add="passed")})
     run.upload("bad", {}, content=b"no archive")
@@ -171,13 +171,13 @@ async def test_one_that_cannot_be_read_is_told_and_the_others_count(world: World
     reports = await read(world, run)
     assert list(reports.suites) == ["`@hubot`", "good"]
     assert reports.unread == {"bad", "empty", "large"}
-    reply_text = "\n".join(reports.troubles)
-    assert "The artifact `bad` cannot be read: `it is not a whole zip archive`." in reply_text
-    assert "The artifact `large` cannot be read: `it has more than 64 MiB`." in reply_text
-    assert "The artifact `` `@hubot` `` cannot be read: `a.xml" in reply_text
+    troubles = "\n".join(reports.troubles)
+    assert "The artifact `bad` cannot be read: `it is not a whole zip archive`." in troubles
+    assert "The artifact `large` cannot be read: `it has more than 64 MiB`." in troubles
+    assert "The artifact `` `@hubot` `` cannot be read: `a.xml" in troubles
 
 
-async def test_one_that_has_just_expired_is_told(world: World) -> None:
+async def test_an_artifact_that_has_just_expired_is_reported(world: World) -> None:
     run = a_run(world)
     run.upload("tests", {"a.xml": junit(add="passed")})
     world.github.faults.add("GET", ZIP, status=410, message="Artifact has expired", times=1)
@@ -192,7 +192,7 @@ async def test_while_github_is_away_it_is_tried_again_later(world: World) -> Non
         await read(world, run)
 
 
-async def test_of_very_many_the_first_are_read_and_that_is_told(world: World) -> None:
+async def test_of_very_many_artifacts_the_first_are_read_and_the_section_says_so(world: World) -> None:
     run = a_run(world)
     for number in range(MOST_ARTIFACTS + 2):
         run.upload(f"tests-{number:02}", {"a.xml": junit(add="passed")})
@@ -212,12 +212,12 @@ async def test_all_artifacts_of_a_run_have_one_limit_together(world: World) -> N
     reports = await read(world, run, reader=Artifacts(FileLists(), world.pipeline.parts[POOL], most=2 * len(text)))
     assert list(reports.suites) == ["tests-0", "tests-1"]
     assert reports.unread == {"tests-2", "tests-3"}
-    reply_text = f"`the files of all artifacts together have more than {2 * len(text):,} bytes"
-    assert [reply_text in trouble for trouble in reports.troubles] == [True, True]
+    reason = f"`the files of all artifacts together have more than {2 * len(text):,} bytes"
+    assert [reason in trouble for trouble in reports.troubles] == [True, True]
     assert world.github.requests.count("GET", ZIP) == 3, "beyond the limit nothing more is fetched"
 
 
-async def test_an_artifact_that_costs_too_much_is_told_with_the_limit_and_no_more_are_read(world: World) -> None:
+async def test_an_artifact_that_is_too_expensive_is_reported_with_the_limit_and_ends_the_reading(world: World) -> None:
     """Each artifact may use its seconds: twenty of them in a row would keep a core busy for minutes."""
     run = a_run(world)
     run.upload("tests-1", {"a.xml": junit(add="passed")})
@@ -239,7 +239,7 @@ async def test_an_artifact_that_costs_too_much_is_told_with_the_limit_and_no_mor
 
 
 async def test_a_run_is_read_once_for_all_who_ask(world: World) -> None:
-    """Two sections tell of one run, and one run of the base branch serves many pull requests."""
+    """Two sections use one run, and one run of the base branch serves many pull requests."""
     run, reader = a_run(world), world.pipeline.parts[ARTIFACTS_READER]
     run.upload("tests", {"a.xml": junit(add="passed")})
     first, second = await asyncio.gather(read(world, run, reader=reader), read(world, run, reader=reader))

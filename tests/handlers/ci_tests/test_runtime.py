@@ -131,7 +131,7 @@ def test_what_the_section_says(what: str) -> None:
     assert describe_runtimes(found, CONFIG.change, seconds(CONFIG.slow)) == text
 
 
-def test_of_many_slow_tests_the_slowest_are_told() -> None:
+def test_of_many_slow_tests_the_slowest_are_listed() -> None:
     new = {f"t{number:03}": f"passed {number + 10}" for number in range(100)}
     text = describe_runtimes(ops(suite_of(new), suite()), CONFIG.change, seconds(CONFIG.slow))
     assert text.count("- `tests/") == 10

@@ -50,7 +50,7 @@ TEXTS: dict[str, tuple[Outcomes, Required, str]] = {
         f"{HEADING}\n\n- `ops`: 1 test is newly skipped, 1 test runs again, compared with {link()}.\n\n"
         f"Newly skipped:\n- `{id_of('add')}`\n\nRunning again:\n- `{id_of('mul')}`",
     ),
-    "some are gone": (
+    "some are removed": (
         ops(suite(add="passed"), suite(add="passed", mul="passed", div="passed")),
         NOTHING,
         f"{HEADING}\n\n- `ops`: 2 tests were removed, compared with {link()}.",

@@ -1,4 +1,4 @@
-"""Which tests are told as skipped, and which required ones as not run."""
+"""Which tests are reported as skipped, and which required ones as not run."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ SKIPS: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, Skips]] = {
         suite(mul="passed"),
         Skips(),
     ),
-    "tests that are gone are not skipped": (
+    "tests that are removed are not skipped": (
         suite(add="passed"),
         suite(add="passed", mul="passed", div="failed", skipped="skipped"),
         Skips(removed=2),
     ),
-    "what may still come is not gone": (
+    "a test that may still arrive is not removed": (
         suite(add="passed", complete=False),
         suite(add="passed", mul="passed"),
         Skips(),
@@ -90,7 +90,7 @@ def test_nothing_differs_is_false() -> None:
     assert all((Skips(newly=(ADD,)), Skips(again=(ADD,)), Skips(removed=1)))
 
 
-def test_tests_that_were_renamed_together_are_not_gone() -> None:
+def test_tests_that_were_renamed_together_are_not_removed() -> None:
     names = [f"test_case_{number}" for number in range(20)]
     before = SuiteOutcomes({f"tests/old/test_ops.py::{name}": Seen(Status.PASSED) for name in names})
     here = SuiteOutcomes({f"tests/new/test_ops.py::{name}": Seen(Status.PASSED) for name in names})
@@ -139,7 +139,7 @@ def test_required_tests_that_did_not_run(what: str) -> None:
     assert not_run({"ops": tuple(wanted)}, outcomes(ops=here)) == expected
 
 
-def test_a_required_suite_without_results_is_told_once_it_is_no_longer_expected() -> None:
+def test_a_required_suite_without_results_is_reported_once_it_is_no_longer_expected() -> None:
     """TVM crashed with a KeyError on a suite that one of the two did not have."""
     assert not_run({"ops": (ADD, MUL)}, outcomes(other=suite())) == [NotRun("ops", "")]
     assert not_run({"ops": (ADD, MUL)}, outcomes(other=suite(), over=False)) == []
@@ -165,12 +165,12 @@ def test_the_file_of_required_tests_is_one_object_of_lists() -> None:
     ],
 )
 def test_anything_else_is_said_and_never_an_empty_list(raw: bytes, complaint: str) -> None:
-    """TVM #13368: the list had been empty in production, and nobody was told."""
+    """TVM #13368: the list had been empty in production, and nobody noticed."""
     with pytest.raises(UserError, match=complaint):
         read_required(raw)
 
 
-def test_a_search_for_renamed_tests_that_gives_up_is_told() -> None:
+def test_a_search_for_renamed_tests_that_gives_up_is_reported() -> None:
     tests = [{f"{FILE}::test_{name}_{number}": Seen(Status.PASSED) for number in range(12)} for name in ("old", "new")]
     base, here = map(SuiteOutcomes, tests)
     assert skips(here, base) == Skips()

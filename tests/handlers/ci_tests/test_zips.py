@@ -123,7 +123,7 @@ def test_a_list_of_files_that_would_fill_the_memory_is_not_read() -> None:
     struct.pack_into("<L", content, len(content) - 10, MOST_DIRECTORY_BYTES + 1)
     with pytest.raises(TooMuch, match="its list of files"):
         read(bytes(content))
-    # Nor one that only the longer form of the record tells of.
+    # Nor a list whose size only the longer form of the record gives.
     end, longer = GOOD[-22:], b"PK\x06\x07" + b"\0" * 16
     with pytest.raises(TooMuch, match="its list of files"):
         read(GOOD[:-22] + longer + end)

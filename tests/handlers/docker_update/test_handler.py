@@ -36,7 +36,7 @@ def test_a_proposal_is_named_by_what_it_brings() -> None:
     assert proposed(CHANGE).key == proposed(other, text="with more comments").key != proposed(newer).key
 
 
-def test_what_could_not_be_found_out_is_told() -> None:
+def test_missing_information_is_reported() -> None:
     effect = proposed(CHANGE, notes=("`tlcpack/ci-lint` has no tag", "and so on"))
     assert "\nNot updated: `tlcpack/ci-lint` has no tag; and so on.\n" in effect.body
     plan = decide(Update("old", (), ("`tlcpack/ci-lint` has no tag",)), [CPU], CONFIG, SHA, AT)

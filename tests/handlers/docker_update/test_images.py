@@ -97,7 +97,7 @@ def test_values_are_those_that_configparser_finds() -> None:
         ("[jenkins]\nci_cpu\n", "cannot be read: Source contains parsing errors"),
     ],
 )
-def test_what_cannot_be_read_is_told_in_one_line(text: str, problem: str) -> None:
+def test_an_unreadable_file_is_reported_in_one_line(text: str, problem: str) -> None:
     with pytest.raises(UserError) as raised:
         read_images(text)
     assert problem in str(raised.value)
@@ -159,7 +159,7 @@ def test_nothing_changes_where_the_file_has_the_newest_tags() -> None:
     assert (found.text, found.changes, found.notes) == (EACH, (), ())
 
 
-def test_an_image_without_tags_is_told_of_and_keeps_no_other_from_being_updated() -> None:
+def test_an_image_without_tags_is_reported_and_stops_no_other_update() -> None:
     """TVM's script ended in an IndexError."""
     found = update(EACH, {**tagged("ci_arm", old=1, new=2), "ci_lint": {}})
     assert [change.key for change in found.changes] == ["ci_arm"]
@@ -219,7 +219,7 @@ def test_what_would_change_more_than_it_should_is_refused(text: str) -> None:
         ("ubuntu:22.04", False),
     ],
 )
-def test_a_registry_is_told_from_a_namespace(image: str, host: bool) -> None:
+def test_a_registry_is_distinguished_from_a_namespace(image: str, host: bool) -> None:
     assert has_host(image) is host
 
 

@@ -68,7 +68,7 @@ def remembered(effects: list[Effect]) -> Mapping[str, Any] | None:
 
 
 @pytest.mark.parametrize(
-    ("known", "button", "may", "title", "conclusion", "remaining"),
+    ("known", "button", "may", "title", "conclusion", "ignored"),
     [
         (found(TILE), None, False, "1 new failure", "neutral", None),
         (found(TILE), "", False, "1 new failure", "neutral", None),
@@ -97,14 +97,14 @@ def remembered(effects: list[Effect]) -> Mapping[str, Any] | None:
     ],
 )
 def test_what_is_written_and_what_is_remembered(
-    known: Findings, button: str | None, may: bool, title: str, conclusion: str, remaining: list[str] | None
+    known: Findings, button: str | None, may: bool, title: str, conclusion: str, ignored: list[str] | None
 ) -> None:
     effects = decided(known, button, may=may)
     check = check_of(effects)
     assert (check.name, check.sha, check.external_id) == (CHECK, SHA, "night-2")
     assert (check.content.title.partition(" · ")[0], check.content.conclusion) == (title, conclusion)
     record = remembered(effects)
-    assert (record["tests"] if record else None) == ([["operators", test] for test in remaining] if remaining else None)
+    assert (record["tests"] if record else None) == ([["operators", test] for test in ignored] if ignored else None)
 
 
 def test_a_check_that_was_asked_for_again_is_written_again() -> None:
@@ -122,7 +122,7 @@ def test_a_check_that_was_asked_for_again_is_written_again() -> None:
         (found(*(f"a::{n}" for n in range(MOST_IGNORED + 1))), True, KEY, "asked to ignore more than 2,000 failures"),
     ],
 )
-def test_who_cannot_ignore_is_told_why(
+def test_who_may_not_ignore_failures_gets_the_reason(
     known: Findings, may: bool, key: Key[IgnoredFailures] | None, notice: str
 ) -> None:
     effects = decided(known, "ignore", may=may, key=key)
@@ -130,7 +130,7 @@ def test_who_cannot_ignore_is_told_why(
     assert remembered(effects) is None
 
 
-def test_what_is_ignored_is_kept_with_who_and_when() -> None:
+def test_ignored_failures_are_stored_with_who_and_when() -> None:
     record = remembered(decided(found(TILE), "ignore"))
     assert record == {"by": "hubot", "sha": SHA, "at": PRESSED, "tests": [["operators", TILE]]}
 

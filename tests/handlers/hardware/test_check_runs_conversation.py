@@ -24,7 +24,7 @@ async def test_the_first_run_of_a_lab_has_nothing_to_be_compared_with(labs: Labs
     assert check.external_id == "run-operators"
 
 
-async def test_what_fails_now_and_did_not_before_is_told_with_where_and_how(labs: Labs) -> None:
+async def test_a_new_failure_is_reported_with_its_place_and_how_to_reproduce_it(labs: Labs) -> None:
     base = labs.commit()
     labs.upload(base, MATMUL)
     check = await labs.checked(labs.commit(3), TILE)
@@ -86,11 +86,11 @@ async def test_a_failure_is_confirmed_whatever_number_of_commits_lies_between_th
 
 async def test_a_branch_that_was_reset_is_compared_with_what_it_still_contains(labs: Labs) -> None:
     """The removed commits cost one request, as the check runs of their time stored which of them contains which."""
-    remaining = labs.commit()
-    await labs.checked(remaining)
+    ancestor = labs.commit()
+    await labs.checked(ancestor)
     for _ in range(12):
         await labs.checked(labs.commit(), TILE, MATMUL)
-    reset = labs.commit(onto=remaining)
+    reset = labs.commit(onto=ancestor)
     labs.world.github.requests.clear()
     assert (await labs.checked(reset, TILE)).title == "1 new failure · 2 passed"
     assert labs.world.github.requests.count("GET", COMPARE) == 1
@@ -98,12 +98,12 @@ async def test_a_branch_that_was_reset_is_compared_with_what_it_still_contains(l
 
 @pytest.mark.parametrize("removed", [3, 30])
 async def test_what_a_commit_does_not_contain_takes_so_many_requests_at_most(labs: Labs, removed: int) -> None:
-    older, remaining = labs.commit(), labs.commit()
+    older, ancestor = labs.commit(), labs.commit()
     labs.upload(older)
-    labs.upload(remaining)
+    labs.upload(ancestor)
     for _ in range(removed):
         labs.upload(labs.commit(), TILE, MATMUL)
-    reset = labs.commit(onto=remaining)
+    reset = labs.commit(onto=ancestor)
     labs.world.github.requests.clear()
     assert (await labs.checked(reset, TILE)).title == "1 new failure · 2 passed"
     assert labs.world.github.requests.count("GET", COMPARE) <= MOST_ASKED
@@ -168,14 +168,14 @@ async def test_results_that_nobody_knows_make_no_check(labs: Labs) -> None:
 
 
 @pytest.mark.parametrize(
-    "remaining", [{"other-lab": {"targets": [ABOUT.target]}}, {ABOUT.lab: {"targets": ["adreno"]}}]
+    "labs_keys", [{"other-lab": {"targets": [ABOUT.target]}}, {ABOUT.lab: {"targets": ["adreno"]}}]
 )
 async def test_the_check_of_a_target_that_app_yaml_has_no_more_is_left_as_it_is(
-    labs: Labs, remaining: dict[str, Any]
+    labs: Labs, labs_keys: dict[str, Any]
 ) -> None:
     sha = labs.commit()
     labs.upload(sha, TILE)
-    labs.world.pipeline = replace(labs.world.pipeline, config=configured(remaining))
+    labs.world.pipeline = replace(labs.world.pipeline, config=configured(labs_keys))
     await labs.pending(sha)
     assert labs.world.repository.check_runs(sha, CHECK) == []
     assert labs.why == ("app.yaml no longer has target hexagon-v73 of lab example-lab; its check run stays as it is")
@@ -203,7 +203,7 @@ async def test_what_is_ignored_stays_so_on_later_commits_and_what_fails_anew_doe
     assert other.conclusion == "neutral"
 
 
-async def test_who_may_not_write_is_told_so_on_the_check(labs: Labs) -> None:
+async def test_the_check_says_that_somebody_may_not_write(labs: Labs) -> None:
     labs.upload(labs.commit())
     check = await labs.press(await labs.checked(labs.commit(), TILE, pull=42), "hubot", "ignore")
     assert (check.title, check.conclusion) == ("1 new failure · 2 passed", "neutral")
@@ -229,7 +229,7 @@ async def test_all_checks_of_our_own_suite_are_asked_for_again_each_by_itself(
     ]
 
 
-async def test_the_same_wish_asks_for_a_check_once(labs: Labs) -> None:
+async def test_a_request_for_a_check_run_is_made_once(labs: Labs) -> None:
     ask = RequestCheckRun(ABOUT.lab, ABOUT.target, labs.commit())
     assert [(await labs.world.apply_alone(ask)).changed for _ in range(2)] == [True, False]
 

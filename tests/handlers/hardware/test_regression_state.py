@@ -1,4 +1,4 @@
-"""What people are told of a series of nights: stories of tests, one letter for each night."""
+"""Which regressions of a series of nightly runs are reported: stories of tests, one letter for each nightly run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDED = {"P": Status.PASSED, "F": Status.FAILED, "E": Status.ERRORED, "S": Statu
 ABSENT, NOT_SENT, INFRA = "-", " ", "!"
 REPOSITORY = "https://github.example/octocat/compiler"
 Story = Mapping[str, str]
-"""For each test how it ended night after night."""
+"""For each test, how it ended in each nightly run."""
 
 
 def sha(nightly_sha: int) -> str:
@@ -41,7 +41,7 @@ def seen_in(story: Story, nightly_sha: int) -> dict[str, Seen]:
 
 
 def findings_of(story: Story, nightly_sha: int, **values: bool) -> Findings:
-    """Return what is found in a night, counted from 1: compared with the nights before it of which something tells."""
+    """Return the findings of a nightly run, counted from 1: compared with the runs before it that have results."""
     marks = {nightly_runs[nightly_sha - 1] for nightly_runs in story.values()}
     before = [one for one in range(nightly_sha - 1, 0, -1) if seen_in(story, one)]
     suites, compared = dict[str, SuiteState](), dict[str, ComparedSuite]()
@@ -64,7 +64,7 @@ def findings_of(story: Story, nightly_sha: int, **values: bool) -> Findings:
 
 
 def shown(changes: RegressionChanges) -> str:
-    """Return news in short: `+` began, `✓` well again, `?` gone; many at once as a number."""
+    """Return the changes in short: `+` began, `✓` recovered, `?` removed; many at once as a number."""
     marks = (("+", changes.began), ("✓", changes.well), ("?", changes.removed))
     reported = [
         f"{mark}{len(one.tests)} at once" if one.mass else " ".join(f"{mark}{test}" for test in one.tests)
@@ -88,21 +88,21 @@ def messages_of(story: Story, nightly_runs: Collection[int] = ()) -> list[str]:
     [
         pytest.param({"a": "PPPP", "b": "FFFF"}, ["", "", "", ""], id="nothing changes"),
         pytest.param({"a": "PFPP", "b": "PPFP"}, ["", "", "", ""], id="a single failure is no news"),
-        pytest.param({"a": "PFFFF", "b": "PPPPP"}, ["", "", "+a", "", ""], id="told when confirmed, and once"),
+        pytest.param({"a": "PFFFF", "b": "PPPPP"}, ["", "", "+a", "", ""], id="reported once, when confirmed"),
         pytest.param({"a": "PFFPP", "b": "PEFFP"}, ["", "", "+a +b", "✓a", "✓b"], id="each ends when it ends"),
         pytest.param({"a": "PFFXP", "b": "PPPPP"}, ["", "", "+a", "✓a", ""], id="expected to fail is well"),
         pytest.param({"a": "PFFPFF", "b": "PPPPPP"}, ["", "", "+a", "✓a", "", "+a"], id="again is news again"),
         pytest.param({"a": "PFFSSP", "b": "PPPPPP"}, ["", "", "+a", "", "", "✓a"], id="skipped is not well"),
         pytest.param({"a": "PFFSFF", "b": "PPPPPP"}, ["", "", "+a", "", "", ""], id="skipped is no end"),
-        pytest.param({"a": "PFF--", "b": "PPPPP"}, ["", "", "+a", "?a", ""], id="gone is told"),
+        pytest.param({"a": "PFF--", "b": "PPPPP"}, ["", "", "+a", "?a", ""], id="a removed test is reported"),
         pytest.param({"a": "PFF!!P", "b": "PPP!!P"}, ["", "", "+a", "", "", "✓a"], id="infra says nothing"),
         pytest.param({"a": "PF!F", "b": "PP!P"}, ["", "", "", "+a"], id="infra confirms nothing, and parts nothing"),
         pytest.param({"a": "PFF F", "b": "PPP P"}, ["", "", "+a", "", ""], id="a suite that is missing says nothing"),
-        pytest.param({"a": "PFF  ", "b": "PPP  "}, ["", "", "+a", "", "?a"], id="a suite that was given up is gone"),
+        pytest.param({"a": "PFF  ", "b": "PPP  "}, ["", "", "+a", "", "?a"], id="a suite that was given up is removed"),
         pytest.param({"a": "FFFP", "b": "PPPP"}, ["", "", "", ""], id="what always failed is no news, nor its end"),
     ],
 )
-def test_people_are_told_once_of_what_began_and_once_of_how_it_ended(story: Story, reported: list[str]) -> None:
+def test_each_regression_is_reported_once_and_so_is_its_end(story: Story, reported: list[str]) -> None:
     assert messages_of(story) == reported
 
 
@@ -113,7 +113,7 @@ def masses(good: int = 70, **stories: str) -> dict[str, str]:
     return many | {f"ok::{n}": "P" * nightly_runs for n in range(good)}
 
 
-def test_a_mass_of_failures_is_told_at_once_and_as_one() -> None:
+def test_a_mass_of_failures_is_reported_at_once_and_as_one() -> None:
     assert messages_of(masses(a="PFFP")) == ["", "+30 at once", "", "✓30 at once"]
 
 
@@ -135,7 +135,7 @@ def test_a_test_that_was_renamed_is_still_the_same() -> None:
     assert messages_of(story) == ["", "", "+tests/a.py::test +tests/b.py::test", "", moved]
 
 
-def test_a_file_that_is_collected_again_is_well_again() -> None:
+def test_a_file_that_is_collected_again_has_recovered() -> None:
     story = {"a.py": "-EE-", "a.py::test": "P--P", "b.py::test": "PPPP"}
     known = KnownRegressions(
         sha(3), 3.0, reported=True, failing=(Regression("operators", sha(2), sha(1), "", ("a.py",)),)
@@ -144,7 +144,7 @@ def test_a_file_that_is_collected_again_is_well_again() -> None:
     assert shown(changes) == "✓a.py"
 
 
-def test_of_what_may_still_come_nothing_is_gone() -> None:
+def test_a_test_that_may_still_arrive_is_not_removed() -> None:
     known = KnownRegressions(sha(1), 1.0, failing=(Regression("operators", sha(1), sha(0), "", ("a",)),))
     story = {"a": "F-", "b": "PP"}
     after, changes = judge(findings_of(story, 2, complete=False), known, 2.0)
@@ -152,7 +152,7 @@ def test_of_what_may_still_come_nothing_is_gone() -> None:
     assert shown(judge(findings_of(story, 2), known, 2.0)[1]) == "?a"
 
 
-def test_since_when_and_what_changed_meanwhile_is_kept() -> None:
+def test_the_first_bad_commit_and_the_compared_range_are_stored() -> None:
     _, changes = judge(findings_of({"a": "PFF", "b": "PPP"}, 3), KnownRegressions(), 3.0)
     url = f"{REPOSITORY}/compare/{sha(1)}...{sha(2)}"
     assert changes.began == (Regression("operators", sha(2), sha(1), url, ("a",)),)
@@ -161,11 +161,11 @@ def test_since_when_and_what_changed_meanwhile_is_kept() -> None:
     assert (mass.since, mass.good, mass.url) == (sha(2), sha(1), f"{REPOSITORY}/compare/{sha(1)}...{sha(2)}")
 
 
-def test_a_night_that_is_judged_again_says_nothing_twice() -> None:
+def test_a_nightly_run_that_is_judged_again_reports_nothing_twice() -> None:
     assert messages_of({"a": "PFFP", "b": "PPPP"}, [1, 2, 3, 3, 3, 4, 4]) == ["", "", "+a", "", "", "✓a", ""]
 
 
-def test_what_comes_late_waits_for_the_next_night_if_people_had_their_message_and_not_otherwise() -> None:
+def test_late_results_wait_for_the_next_nightly_run_only_after_a_message() -> None:
     known, _ = judge(findings_of({"a": "PFF", "b": "PP-"}, 3), KnownRegressions(), 3.0)
     later = {"a": "PFFF", "b": "PFFF", "c": "PFFP"}
     known, changes = judge(findings_of(later, 3), known, 3.0)
@@ -180,7 +180,7 @@ def test_what_comes_late_waits_for_the_next_night_if_people_had_their_message_an
     assert shown(judge(findings_of(later, 3), known, 3.0)[1]) == "+a +b +c"
 
 
-def test_what_came_late_waits_as_long_as_nights_say_nothing_of_it() -> None:
+def test_late_results_wait_until_a_nightly_run_has_results_for_them() -> None:
     late = (Regression("operators", sha(2), sha(1), "", ("a",)),)
     known, changes = judge(findings_of({"a": "PFF!", "b": "PPP!"}, 4), KnownRegressions(sha(3), 3.0, late=late), 4.0)
     assert (shown(changes), known.late) == ("", late)
@@ -188,7 +188,7 @@ def test_what_came_late_waits_as_long_as_nights_say_nothing_of_it() -> None:
     assert (shown(changes), known.late) == ("+a", ())
 
 
-def test_only_so_many_tests_are_kept_and_the_largest_regression_is_cut() -> None:
+def test_a_limited_number_of_tests_is_stored_and_the_largest_regression_is_cut() -> None:
     few = {"single::a": "PFFF"}
     story = few | {f"many::{n}": "PPPF" for n in range(MOST_TESTS + 5)} | {f"ok::{n}": "PPPP" for n in range(900)}
     known, _ = judge(findings_of(story, 3), KnownRegressions(), 3.0)

@@ -54,12 +54,12 @@ def test_a_mass_is_one_line_and_nothing_of_it_is_called_confirmed() -> None:
     mass = (many(120, mass=True),)
     news = news_of(found(), RegressionChanges(began=mass), mass)
     assert news.title == f"120 tests fail at once on example-lab/hexagon-v73 at nightly commit {SHA[:7]}"
-    reply_text = "120 tests fail at once, since bbbbbbb; probably one cause, so none of them is confirmed"
-    assert news.items == (NewsItem("operators", reply_text, RANGE),)
+    words = "120 tests fail at once, since bbbbbbb; probably one cause, so none of them is confirmed"
+    assert news.items == (NewsItem("operators", words, RANGE),)
     assert (news.more, news.notes) == (0, ())
 
 
-def test_what_ended_is_told_with_what_is_left() -> None:
+def test_a_recovery_is_reported_with_the_remaining_failures() -> None:
     changes = RegressionChanges(well=(some("a.py::a"), many(30)), removed=(some("a.py::c"),))
     news = news_of(found(), changes, (some("a.py::b"),))
     where = f"on example-lab/hexagon-v73 at nightly commit {SHA[:7]}"
@@ -83,7 +83,7 @@ def test_more_than_ten_lines_are_counted() -> None:
     assert (len(news.items), news.more) == (10, 5)
 
 
-def test_a_night_that_was_compared_with_nothing_has_no_page() -> None:
+def test_a_nightly_run_without_a_baseline_has_no_page_to_link() -> None:
     alone = findings((a_suite(), compared(baseline=None)))
     assert news_of(alone, RegressionChanges(well=(some("a.py::a"),)), ()).url == ""
 

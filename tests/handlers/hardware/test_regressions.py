@@ -1,4 +1,4 @@
-"""Which nights are looked at for regressions, what that costs, and in what order the rest is done."""
+"""Which nightly runs are judged for regressions, what that costs, and in what order effects are applied."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KEY = REGRESSIONS.of(5, "example-lab", "hexagon-v73")
 
 @pytest.fixture
 async def labs(tmp_path: Path) -> AsyncIterator[Labs]:
-    """A lab in a world where people are told of regressions, and nothing else is done."""
+    """A lab in a world where regressions are reported, and nothing else is done."""
     keys = {
         "results": {"bucket": "device-results", "labs": {ABOUT.lab: {"targets": [ABOUT.target]}}},
         "regressions": {"to": ["issue"]},
@@ -47,7 +47,7 @@ async def labs(tmp_path: Path) -> AsyncIterator[Labs]:
 
 
 async def planned(labs: Labs, sha: str, *, later: float = 0.0, **values: Any) -> PlannedEffects:
-    """Return what is planned when the check of a commit comes due, so many seconds later."""
+    """Return what is planned when the check of a commit is scheduled, so many seconds later."""
     pending = replace(CheckEvent(ABOUT.lab, ABOUT.target, sha, revision=1, over=True), **values)
     body = CHECK_EVENT.body(Repository(labs.world.repository.id, FULL_NAME, None), pending)
     delivery = Delivery("check:1", CHECK_EVENT.name, Payload(body), AT + later)
@@ -61,7 +61,7 @@ def asked(labs: Labs) -> list[str]:
 
 
 async def confirmed(labs: Labs) -> str:
-    """Let a test fail in two nights in a row after a good one; return the last."""
+    """Let a test fail in two nightly runs in a row after a good one; return the last."""
     labs.upload(labs.commit())
     labs.upload(labs.commit(), TILE)
     sha = labs.commit()
@@ -91,7 +91,7 @@ async def test_where_nothing_fails_and_nothing_failed_nobody_is_asked(labs: Labs
     plan = await planned(labs, sha)
     assert ([effect.effect["kind"] for effect in plan.effects], plan.why) == (["StoreRecord"], NOTHING_FAILS)
     assert asked(labs) == []
-    # LastScans at again, it is still the night about which people had a message.
+    # Checked again, it is still the nightly run that the last message reported.
     known = KnownRegressions(sha, AT, reported=True)
     await labs.world.records.put(REGRESSIONS.of(labs.world.repository.id, ABOUT.lab, ABOUT.target), known)
     assert (await planned(labs, sha)).effects == ()
@@ -105,14 +105,14 @@ async def test_where_nothing_fails_and_nothing_failed_nobody_is_asked(labs: Labs
         (OLD + 60, {}, NIGHTLY_TOO_OLD),
     ],
 )
-async def test_a_night_that_is_not_whole_or_long_ago_is_not_judged(
+async def test_a_nightly_run_that_is_incomplete_or_old_is_not_judged(
     labs: Labs, later: float, values: dict[str, bool], why: str
 ) -> None:
     plan = await planned(labs, await confirmed(labs), later=later, **values)
     assert (plan.effects, plan.why) == ((), why)
 
 
-async def test_a_pull_request_is_no_night_and_costs_nothing(labs: Labs) -> None:
+async def test_a_pull_request_is_not_a_nightly_run_and_costs_nothing(labs: Labs) -> None:
     labs.upload(labs.commit())
     head = labs.commit(onto=labs.world.repository.branch("main"))
     labs.upload(head, TILE, pull=1)
@@ -128,25 +128,27 @@ async def test_a_target_that_app_yaml_has_no_more_is_not_judged(labs: Labs) -> N
 
 
 @pytest.mark.parametrize(
-    ("known", "remaining", "why"),
+    ("known", "effects", "why"),
     [
         (KnownRegressions(SHA, AT, reported=True, failing=BROKEN), (), ALREADY_REPORTED),
         (KnownRegressions(SHA, AT, failing=BROKEN), (), NO_NEWS),
         (KnownRegressions("0" * 40, AT, failing=BROKEN), (StoreRecord,), NO_NEWS),
     ],
 )
-def test_what_people_know_is_no_news(known: KnownRegressions, remaining: tuple[type[Effect], ...], why: str) -> None:
+def test_what_people_know_is_no_news(known: KnownRegressions, effects: tuple[type[Effect], ...], why: str) -> None:
     suite = a_suite({TILE: Detail()})
     plan = decide_regressions(
         findings((suite, replace(compared(confirmed=[TILE]), good=BASE))), known, AT, ("slack",), KEY
     )
-    assert (tuple(map(type, plan.effects)), plan.why) == (remaining, why)
+    assert (tuple(map(type, plan.effects)), plan.why) == (effects, why)
 
 
 @pytest.mark.parametrize(
     ("known", "begins"), [(KnownRegressions(), True), (KnownRegressions("0" * 40, AT, failing=BROKEN), False)]
 )
-def test_only_what_begins_is_told_where_a_person_closed_the_issue(known: KnownRegressions, begins: bool) -> None:
+def test_only_new_regressions_are_reported_after_a_person_closed_the_issue(
+    known: KnownRegressions, begins: bool
+) -> None:
     suite = a_suite({TILE: Detail()}) if begins else a_suite(seen={TILE: Seen(Status.PASSED)})
     found = findings((suite, replace(compared(confirmed=[TILE] if begins else []), good=BASE)))
     _, ensure = decide_regressions(found, known, AT, ("issue",), KEY).effects
@@ -154,7 +156,7 @@ def test_only_what_begins_is_told_where_a_person_closed_the_issue(known: KnownRe
     assert (ensure.begins, ensure.as_of) == (begins, AT)
 
 
-def test_a_night_is_remembered_before_it_is_told() -> None:
+def test_a_nightly_run_is_recorded_before_it_is_reported() -> None:
     found = findings((a_suite(), replace(compared(confirmed=[TILE]), good=BASE)))
     plan = decide_regressions(found, KnownRegressions(), AT, ("discord", "slack"), KEY)
     remember, discord, slack = plan.effects

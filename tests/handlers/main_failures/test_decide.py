@@ -1,4 +1,4 @@
-"""What begins to fail on a branch and what is well again, as histories of looks."""
+"""What begins to fail on a branch and what recovers, as histories of scans."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ RESULTS = {
 }
 
 Step = tuple[str, str]
-"""What a look sees, the newest commit first, and the news of it: `B cpu- lint+ | A cpu+`, `cpu broke at B`."""
+"""What a scan sees, the newest commit first, and the news of it: `B cpu- lint+ | A cpu+`, `cpu broke at B`."""
 
 HISTORIES: dict[str, list[Step]] = {
-    "a failure is told once, and so is its end": [
+    "a failure is reported once, and so is its end": [
         ("A cpu+", ""),
         ("B cpu- | A cpu+", "cpu broke at B"),
         ("B cpu- | A cpu+", ""),
         ("C cpu+ | B cpu- | A cpu+", "cpu well at C, 1 after B"),
         ("C cpu+ | B cpu- | A cpu+", ""),
     ],
-    "several are told at once": [
+    "several are reported at once": [
         ("A cpu+ gpu+ lint+", ""),
         ("B cpu- gpu! lint+ | A cpu+ gpu+ lint+", "cpu broke at B, gpu broke at B"),
         ("C cpu+ gpu+ lint- | B cpu- gpu!", "lint broke at C, cpu well at C, 1 after B, gpu well at C, 1 after B"),
@@ -77,7 +77,7 @@ HISTORIES: dict[str, list[Step]] = {
         ("B cpu~ | A cpu+", ""),
         ("B cpu+ | A cpu+", "cpu well at B, 0 after B"),
     ],
-    "what comes and goes on one commit is told once; on the next commit it is news": [
+    "a check that changes back and forth on one commit is reported once; on the next commit it is news": [
         ("A cpu+", ""),
         ("B cpu- | A cpu+", "cpu broke at B"),
         ("B cpu+ | A cpu+", "cpu well at B, 0 after B"),
@@ -110,19 +110,19 @@ HISTORIES: dict[str, list[Step]] = {
         ("C cpu- | B cpu+ | A cpu+", ""),
         ("D cpu+ | C cpu- | B cpu+", "cpu well at D, 2 after B"),
     ],
-    "at the very first look, what has always failed is no news": [
+    "in the first scan, a check that has always failed is no news": [
         ("B cpu- lint+ | A cpu- lint-", ""),
         ("C cpu- lint+ | B cpu- lint+ | A cpu- lint-", ""),
         ("D cpu+ lint+ | C cpu- | B cpu- | A cpu-", "cpu well at D, 3 after A"),
     ],
-    "at the very first look, what was green before is": [
+    "in the first scan, a check that passed before is news": [
         ("B cpu- lint- | A cpu+ lint-", "cpu broke at B"),
     ],
     "a check that is new and fails is news": [
         ("A cpu+", ""),
         ("B cpu+ gpu- | A cpu+", "gpu broke at B"),
     ],
-    "where the commit that broke it is gone from the branch, what there is now counts": [
+    "where the commit that broke it is no longer on the branch, the oldest failing commit counts": [
         ("A cpu+", ""),
         ("B cpu- | A cpu+", "cpu broke at B"),
         ("A cpu+", "cpu well at A"),
@@ -147,7 +147,7 @@ HISTORIES: dict[str, list[Step]] = {
         ("A nightly+ hardware/example-lab/adreno0", ""),
         ("B ci/slow-tests+ hardware/example-lab/adreno0 | A nightly+ hardware/example-lab/adreno+", ""),
     ],
-    "an empty branch, or one that is gone": [
+    "an empty branch, or one that was removed": [
         ("A cpu+", ""),
         ("B cpu- | A cpu+", "cpu broke at B"),
         ("", ""),
@@ -165,7 +165,7 @@ def test_each_change_is_news_once(history: str) -> None:
 
 
 def scan(seen: str, at: float) -> BranchScan:
-    """Return the look that a line describes."""
+    """Return the scan that a line describes."""
     rows = [row.split() for row in seen.split(" | ")] if seen else []
     signals = [[Signal(word[:-1], State.MISSING, RESULTS[word[-1]]) for word in words] for _, *words in rows]
     return BranchScan(at, [commit(row[0]) for row in rows], signals)
@@ -181,10 +181,10 @@ def message(change: Change) -> str:
     for one in change.recovered:
         after = f", {one.commits} after {one.failure.sha[0]}" if one.commits is not None else ""
         lines.append(f"{one.failure.name} well at {one.commit.sha[0]}{after}")
-    return ", ".join([*lines, *(f"{one.name} gone" for one in change.removed)])
+    return ", ".join([*lines, *(f"{one.name} removed" for one in change.removed)])
 
 
-def test_what_is_no_longer_reported_is_told_a_day_later_and_then_forgotten() -> None:
+def test_a_check_that_is_no_longer_reported_is_announced_a_day_later_and_then_forgotten() -> None:
     """A job that was removed would keep an issue open for ever; one that is late must not be taken for it."""
     known = decide(Known(), scan("B cpu- | A cpu+", 0), ["*"]).known
     pending = decide(known, scan("D | C cpu~", REMOVED_AFTER - HOUR), ["*"])
@@ -195,11 +195,11 @@ def test_what_is_no_longer_reported_is_told_a_day_later_and_then_forgotten() -> 
     removed = decide(still.known, scan("F lint+ | E lint+", 8 * REMOVED_AFTER), ["*"])
     after = decide(removed.known, scan("G lint+ | F lint+", 9 * REMOVED_AFTER), ["*"])
     changes = (pending, missing, back, again, still, removed, after)
-    assert [message(change) for change in changes] == ["", "", "", "", "", "cpu gone", ""]
+    assert [message(change) for change in changes] == ["", "", "", "", "", "cpu removed", ""]
     assert removed.known.failing == {}
 
 
-def test_what_is_known_is_bounded_by_the_commits_of_a_look() -> None:
+def test_known_signals_are_limited_to_the_commits_of_a_scan() -> None:
     known: Known | None = None
     for number in range(26):
         letters = [chr(ord("A") + n) for n in range(number, max(-1, number - 10), -1)]
@@ -209,7 +209,7 @@ def test_what_is_known_is_bounded_by_the_commits_of_a_look() -> None:
     assert len(known.seen) == 5
 
 
-def test_words_and_addresses_from_outside_are_kept_short() -> None:
+def test_texts_and_urls_from_outside_are_shortened() -> None:
     long = Signal("cpu", State.RED, "failure", "x" * 1000, "https://ci.example.org/" + "y" * LONGEST_URL)
     silent = Signal("gpu", State.RED, "timed_out", "", "https://ci.example.org/2")
     cpu, gpu = decide(Known(), BranchScan(5.0, [commit("A")], [[long, silent]]), ["*"]).began

@@ -52,7 +52,7 @@ async def ask(world: World, effect: RequestScan) -> tuple[str, bool]:
     return applied.text, applied.changed
 
 
-async def test_a_look_is_a_delivery_of_our_own_that_waits_and_runs_beside_no_other(world: World) -> None:
+async def test_a_scan_is_an_internal_event_that_waits_and_runs_alone(world: World) -> None:
     assert await ask(world, FIRST) == ("requested a scan of release/1.0", True)
     number = world.repository.id
     body = {
@@ -76,7 +76,7 @@ async def test_who_asks_while_one_waits_has_asked_for_that_one(world: World) -> 
     assert len(came(world)) == 3
 
 
-async def test_after_a_crash_before_it_was_noted_the_same_look_is_asked_for(world: World) -> None:
+async def test_after_a_crash_before_the_note_the_same_scan_is_requested_again(world: World) -> None:
     await ask(world, FIRST)
     await world.records.put(NEXT_SCAN.of(world.repository.id, "release/1.0"), NextScan(0.0))
     assert await ask(world, FIRST) == ("requested a scan of release/1.0", False)

@@ -1,4 +1,4 @@
-"""What events hint at, and what comes of a look, as tables."""
+"""Which events trigger a scan, and what follows from a scan, as tables."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ MAIN = ("main",)
         ("workflow_run", workflow_run("success", "main"), None),
         ("workflow_run", workflow_run("failure", "feature"), None),
         ("workflow_run", workflow_run("failure", None), None),
-        # A fork's branch may be called main, too, and a fork may be gone.
+        # A fork's branch may be called main, too, and a fork may have been deleted.
         ("workflow_run", workflow_run("failure", "main", FORK), None),
         ("workflow_run", workflow_run("failure", "main", None), None),
     ],
@@ -110,7 +110,7 @@ def test_a_payload_without_what_every_event_has_says_what_is_missing() -> None:
         trigger_of(delivery("status", {"state": "failure"}), WATCHED)
 
 
-async def test_what_is_no_hint_ends_when_it_is_routed_and_what_cannot_be_read_fails_in_its_own_plan(
+async def test_an_event_that_triggers_nothing_ends_in_routing_and_an_unreadable_one_fails_in_its_plan(
     tmp_path: Path,
 ) -> None:
     async with a_world(tmp_path, features={"main_failures": {"contexts": ["lint"]}}) as world:
@@ -133,29 +133,29 @@ async def test_what_is_no_hint_ends_when_it_is_routed_and_what_cannot_be_read_fa
         (NextScan(99.0), 100.0, False),
         (NextScan(100.0), 100.0, True),
         (NextScan(160.0), 100.0, True),
-        # Further away than any look that is asked for now: a clock was wrong, or `wait` was longer.
+        # Further away than any scan that could be requested now: a clock was wrong, or `wait` was longer.
         (NextScan(161.0), 100.0, False),
     ],
 )
-def test_a_look_that_is_still_to_come_will_see_it(record: NextScan | None, at: float, scan_at: bool) -> None:
+def test_a_pending_scan_will_see_the_event(record: NextScan | None, at: float, scan_at: bool) -> None:
     assert is_scan_pending(record, at, wait=60.0) is scan_at
 
 
 BROKEN = Failure("lint", "a" * 40, "Break it", "failure", "", 0.0)
 FAILING = Known({"lint": BROKEN})
-WELL = Recovery(BROKEN, Commit("b" * 40, "Mend it", ""), 1, 60.0, "")
+WELL = Recovery(BROKEN, Commit("b" * 40, "Fix it", ""), 1, 60.0, "")
 AT = 60.0
 KEY = FAILURES.of(7, "main")
 EVERYWHERE = MainFailures(to=("discord", "slack", "issue"))
 
 
-def test_news_is_remembered_before_it_is_told() -> None:
+def test_news_is_recorded_before_it_is_reported() -> None:
     found = plan(Change((BROKEN,), (), (), FAILING), "main", KEY, EVERYWHERE, None, AT)
-    remember, *reply_text = found.effects
-    assert [type(effect) for effect in reply_text] == [PostMessage, PostMessage, EnsureIssue]
-    assert isinstance(reply_text[-1], EnsureIssue)
-    assert reply_text[-1].as_of == AT
-    assert remember == StoreRecord.of(KEY, replace(FAILING, news=reply_text[-1].news_key, reported_at=AT))
+    remember, *messages = found.effects
+    assert [type(effect) for effect in messages] == [PostMessage, PostMessage, EnsureIssue]
+    assert isinstance(messages[-1], EnsureIssue)
+    assert messages[-1].as_of == AT
+    assert remember == StoreRecord.of(KEY, replace(FAILING, news=messages[-1].news_key, reported_at=AT))
     assert found.why == "1 check began to fail on main at aaaaaaa"
 
 
@@ -166,7 +166,7 @@ def test_the_issue_is_closed_when_nothing_fails_any_more() -> None:
     assert (issue.key, issue.body) == ("main-failures:main", "")
 
 
-def test_without_news_nobody_is_told() -> None:
+def test_without_news_no_message_is_sent() -> None:
     later = Known({"lint": replace(BROKEN, missing_since=60.0)})
     assert plan(Change((), (), (), later), "main", KEY, EVERYWHERE, FAILING, AT).effects == (
         StoreRecord.of(KEY, later),
@@ -175,16 +175,16 @@ def test_without_news_nobody_is_told() -> None:
 
 
 def test_news_is_in_order_even_where_a_clock_was_put_back() -> None:
-    reply_text = replace(FAILING, reported_at=AT + 100)
+    reported = replace(FAILING, reported_at=AT + 100)
     *_, issue = plan(
-        Change((), (WELL,), (), replace(reply_text, failing={})), "main", KEY, EVERYWHERE, reply_text, AT
+        Change((), (WELL,), (), replace(reported, failing={})), "main", KEY, EVERYWHERE, reported, AT
     ).effects
     assert isinstance(issue, EnsureIssue)
     assert issue.as_of > AT + 100
 
 
 def test_the_same_news_has_one_name_whenever_it_is_found() -> None:
-    """The effects that tell it have their keys from there, so that two looks cannot tell it twice."""
+    """The effects that report it take their keys from there, so that two scans cannot report it twice."""
 
     def targets(change: Change, branch: str = "main") -> list[str]:
         return [effect.target for effect in plan(change, branch, KEY, EVERYWHERE, None, AT).effects[1:]]

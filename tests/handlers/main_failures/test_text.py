@@ -31,7 +31,7 @@ def change(
 
 
 def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
-    return Recovery(failure(name), Commit(B if commits != 0 else A, "Mend it", ""), commits, seconds, "https://ci/2")
+    return Recovery(failure(name), Commit(B if commits != 0 else A, "Fix it", ""), commits, seconds, "https://ci/2")
 
 
 @pytest.mark.parametrize(

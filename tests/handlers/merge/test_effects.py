@@ -1,4 +1,4 @@
-"""Merging, whatever happens between the look and the write; leaving the queue; keeping a label."""
+"""Merging, whatever happens between the check and the write; leaving the queue; ensuring a label."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ PENDING = MergeRequest(PendingMerge("a" * 40, "main", Person(2, "hubot", False),
 
 
 @pytest.mark.parametrize(
-    ("remaining", "wanted", "moment", "stands"),
+    ("stored", "wanted", "moment", "stands"),
     [
         (None, True, "05", True),
         (PENDING, True, "05", True),
@@ -209,11 +209,11 @@ PENDING = MergeRequest(PendingMerge("a" * 40, "main", Person(2, "hubot", False),
         (PENDING, False, "", True),
     ],
 )
-def test_what_was_said_last_stands(remaining: MergeRequest | None, wanted: bool, moment: str, stands: bool) -> None:
+def test_what_was_said_last_stands(stored: MergeRequest | None, wanted: bool, moment: str, stands: bool) -> None:
     asked = (
         PendingMerge("a" * 40, "main", Person(2, "hubot", False), "https://github.example", moment) if wanted else None
     )
-    assert (request_after(remaining, asked, moment) is not None) is stands
+    assert (request_after(stored, asked, moment) is not None) is stands
 
 
 def test_what_is_in_the_queue_is_known_to_be_there_also_after_it_was_called_off() -> None:

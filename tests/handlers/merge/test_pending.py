@@ -1,4 +1,4 @@
-"""What is kept of a merge that somebody stored for, and how looks are numbered so that none is lost or made in vain."""
+"""How a pending merge is stored, and how refreshes are numbered so that none is lost or redundant."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def records(tmp_path: Path) -> AsyncIterator[Records]:
 
 
 async def begin(records: Records, *, number: int = 1) -> str:
-    """Let the next look begin, and return its GUID."""
+    """Let the next refresh begin, and return its GUID."""
     pending = await next_refresh(records, REPOSITORY, number)
     return await note(records, pending)
 
@@ -47,13 +47,13 @@ async def next_refresh_of(records: Records, number: int = 1) -> str:
     return REFRESH_EVENT.guid(REPOSITORY.id, await next_refresh(records, REPOSITORY, number))
 
 
-async def test_a_look_is_handled_in_order_with_its_pull_request_and_as_its_installation(records: Records) -> None:
+async def test_refreshes_run_in_order_with_their_pull_request_and_as_its_installation(records: Records) -> None:
     guid, event, body, lock = REFRESH_EVENT.announcement(REPOSITORY, await next_refresh(records, REPOSITORY, 1))
     assert (guid, event, lock) == ("merge:7#1:0", "nightjar.merge", "pr:7#1")
     assert Repository.of(Payload(json.loads(body))) == REPOSITORY
 
 
-async def test_whoever_asks_before_a_look_begins_asks_for_the_same_and_later_for_the_next(records: Records) -> None:
+async def test_requests_before_a_refresh_begins_share_it_and_later_ones_get_the_next(records: Records) -> None:
     asked = [await next_refresh_of(records) for _ in range(3)]
     assert asked == ["merge:7#1:0"] * 3
     assert await begin(records) == "merge:7#1:0"
@@ -61,7 +61,7 @@ async def test_whoever_asks_before_a_look_begins_asks_for_the_same_and_later_for
     assert await next_refresh_of(records, 2) == "merge:7#2:0", "each pull request counts for itself"
 
 
-async def test_a_look_that_is_replayed_takes_no_number_back(records: Records) -> None:
+async def test_a_replayed_refresh_does_not_reset_the_number(records: Records) -> None:
     pending = await next_refresh(records, REPOSITORY, 1)
     for _ in range(3):
         await begin(records)

@@ -1,4 +1,4 @@
-"""Why a pull request cannot be merged: tables of how it stands, and of what people are told."""
+"""Why a pull request cannot be merged: tables of merge states and the answers that people get."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_where_a_command_updates_the_branch_it_is_named() -> None:
     assert found == [MergeBlocker(BlockerKind.BEHIND, text)]
 
 
-def test_every_reason_is_told_at_once_and_what_only_a_person_can_cure_comes_first() -> None:
+def test_every_reason_is_given_at_once_and_those_that_need_a_person_come_first() -> None:
     merge_state = MergeState(
         replace(PULL, draft=True),
         merged=False,
@@ -113,11 +113,11 @@ def test_every_reason_is_told_at_once_and_what_only_a_person_can_cure_comes_firs
         signals=(Signal("cpu/pr-head", State.RED),),
         reviews=(review(state=CHANGES_REQUESTED),),
     )
-    message = kinds(merge_state, required=("*/pr-head",), hold_labels=("hold", "wip"))
-    assert message == ["method", "draft", "conflicts", "held", "held", "objection", "check", "check", "approval"]
+    reasons = kinds(merge_state, required=("*/pr-head",), hold_labels=("hold", "wip"))
+    assert reasons == ["method", "draft", "conflicts", "held", "held", "objection", "check", "check", "approval"]
 
 
-def test_of_a_closed_one_nothing_else_is_told() -> None:
+def test_for_a_closed_pull_request_no_other_reason_is_given() -> None:
     assert kinds(MergeState(replace(PULL, is_open=False, draft=True), merged=False, mergeable=None)) == [
         BlockerKind.CLOSED
     ]
@@ -241,13 +241,13 @@ def test_what_is_required_has_to_be_green_and_nothing_else_matters(
     TVM #18780, #14618: lists of jobs in the code went stale. Since December 2022 a job that nobody ran any more was
     expected, so that nothing could be merged.
     """
-    message = why(replace(READY, rules=BranchRules(required=required), signals=tuple(signals)), required=patterns)
-    assert len(message) == len(expected), message
-    assert all(text.startswith(start) for text, start in zip(message, expected, strict=True)), message
+    reasons = why(replace(READY, rules=BranchRules(required=required), signals=tuple(signals)), required=patterns)
+    assert len(reasons) == len(expected), reasons
+    assert all(text.startswith(start) for text, start in zip(reasons, expected, strict=True)), reasons
 
 
-def test_a_check_that_never_comes_is_told_with_who_requires_it() -> None:
-    """TVM #18780, #14618: that a job is required which no longer exists can be seen, and where to take it off."""
+def test_a_check_that_never_starts_is_named_with_who_requires_it() -> None:
+    """TVM #18780, #14618: people can see that a removed job is still required, and where to change that."""
     merge_state = replace(
         READY, rules=BranchRules(required=(RequiredCheck("tvm-ci/pr-head"), RequiredCheck("lint", 15368)))
     )
@@ -284,9 +284,9 @@ def test_where_nothing_that_ci_reports_is_required_all_of_it_is_and_there_must_b
         signals=tuple(signals),
         own_contexts=frozenset({"ci/skip"}),
     )
-    message = why(merge_state)
-    assert len(message) == len(expected), message
-    assert all(text.startswith(start) for text, start in zip(message, expected, strict=True)), message
+    reasons = why(merge_state)
+    assert len(reasons) == len(expected), reasons
+    assert all(text.startswith(start) for text, start in zip(reasons, expected, strict=True)), reasons
 
 
 @pytest.mark.parametrize(
@@ -300,12 +300,12 @@ def test_where_nothing_that_ci_reports_is_required_all_of_it_is_and_there_must_b
 )
 def test_a_pattern_needs_every_name_that_it_stands_for(signals: list[Signal], expected: list[str]) -> None:
     before = (Expected("*/pr-head", (CPU, "gpu/pr-head"), OLD),)
-    message = why(replace(READY, signals=tuple(signals), expected=before), required=("*/pr-head",))
-    assert len(message) == len(expected), message
-    assert all(text.startswith(start) for text, start in zip(message, expected, strict=True)), message
+    reasons = why(replace(READY, signals=tuple(signals), expected=before), required=("*/pr-head",))
+    assert len(reasons) == len(expected), reasons
+    assert all(text.startswith(start) for text, start in zip(reasons, expected, strict=True)), reasons
 
 
-def test_a_failure_is_linked_and_how_to_run_it_again_is_told_where_that_can_be_asked_for() -> None:
+def test_a_failure_is_linked_and_the_rerun_command_is_named_where_it_works() -> None:
     merge_state = replace(READY, signals=(Signal(CPU, RED, url="https://ci.example.org/job/cpu?a=(b)"),))
     linked = "[`cpu/pr-head`](<https://ci.example.org/job/cpu?a=%28b%29>) failed on `aaaaaaa`"
     assert why(merge_state, required=(CPU,)) == [f"{linked}. Restart it with `@ci rerun`."]
@@ -315,15 +315,15 @@ def test_a_failure_is_linked_and_how_to_run_it_again_is_told_where_that_can_be_a
 def test_what_comes_from_outside_is_shown_as_code_and_links_nowhere_else() -> None:
     hostile = Signal("x](https://evil.example) @octocat `", RED, url="javascript:alert(1)")
     merge_state = replace(READY, labels=("@octocat",), signals=(hostile,))
-    message = why(merge_state, required=("*",), hold_labels=("@octocat",))
-    assert message == [
+    reasons = why(merge_state, required=("*",), hold_labels=("@octocat",))
+    assert reasons == [
         "It has the label `@octocat`. Remove the label first.",
         "`` x](https://evil.example) @octocat ` `` failed on `aaaaaaa`. I can't restart it: it comes from a CI that "
         "I don't control.",
     ]
 
 
-def test_a_long_list_is_counted_and_not_told_whole() -> None:
+def test_a_long_list_is_cut_and_the_rest_counted() -> None:
     many = tuple(Signal(f"job-{n:02}", RED) for n in range(MOST_LISTED + 3))
     found = merge_blockers(replace(READY, reviews=(), signals=many), Merge(required=("job-*",)))
     lines = listed(found).splitlines()

@@ -58,9 +58,9 @@ async def test_rules_and_classic_protection_are_one(
     assert await rules_of(github, FULL_NAME, "main") == expected
 
 
-async def test_of_a_branch_that_is_gone_only_rules_are_left(world: World, github: GitHub) -> None:
-    world.repository.rules["gone"] = Rules(required={"cpu": None})
-    assert await rules_of(github, FULL_NAME, "gone") == BranchRules((RequiredCheck("cpu"),))
+async def test_for_a_removed_branch_only_rules_remain(world: World, github: GitHub) -> None:
+    world.repository.rules["removed"] = Rules(required={"cpu": None})
+    assert await rules_of(github, FULL_NAME, "removed") == BranchRules((RequiredCheck("cpu"),))
 
 
 @pytest.mark.parametrize("status", [403, 404])
@@ -108,7 +108,7 @@ async def test_reviews_say_who_may_write_by_the_number_of_their_account(world: W
     ]
 
 
-async def test_those_whose_account_is_gone_are_nobody(world: World, github: GitHub) -> None:
+async def test_reviewers_whose_account_was_deleted_are_nobody(world: World, github: GitHub) -> None:
     pull = world.open()
     pull.review("hubot", state="APPROVED")
     world.github.user("hubot").deleted = True

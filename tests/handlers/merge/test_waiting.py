@@ -75,7 +75,7 @@ GREEN, PENDING, RED = {"state": "success"}, {"state": "pending"}, {"state": "fai
         ("check_run", {"check_run": {"conclusion": None}}, WITH_LABEL, True),
     ],
 )
-def test_what_makes_nothing_green_is_no_hint_unless_a_label_may_have_to_go(
+def test_an_event_that_makes_nothing_green_triggers_nothing_unless_a_label_may_have_to_go(
     event: str, payload: dict[str, Any], keys: str, expected: bool
 ) -> None:
     assert is_trigger(Delivery("guid", event, Payload(payload), 0.0), config(keys)) is expected

@@ -130,7 +130,7 @@ async def test_a_push_that_does_not_touch_the_file_costs_nothing_and_one_that_do
     assert await cost(world, lambda: world.repository.push("dev", {FILE: "help: true"}, by="octocat")) == {}
     assert await cost(world, lambda: push(world, "help: true")) == {CONTENTS: 1}
     assert await cost(world, lambda: push(world, "help: 1")) == {CONTENTS: 1, SCAN: 1, CREATE: 1}
-    # That it is gone is believed of a commit alone that GitHub shows.
+    # The bot accepts that the file was removed only for a commit that GitHub shows.
     assert await cost(world, lambda: push(world, None)) == {CONTENTS: 1, GIT_COMMIT: 1}
 
 
@@ -164,7 +164,7 @@ async def test_a_pull_request_without_changes_is_not_even_looked_at(world: World
     assert await cost(world, nothing) == {}
 
 
-async def test_a_folder_in_its_place_is_told(world: World) -> None:
+async def test_a_folder_in_place_of_the_file_is_reported(world: World) -> None:
     pull = world.open(files={f"{FILE}/a.txt": "a"})
     await world.happen()
     (run,) = world.repository.check_runs(pull.head_sha, "nightjar/config")
@@ -172,16 +172,16 @@ async def test_a_folder_in_its_place_is_told(world: World) -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)])
-async def test_pushes_that_are_told_in_any_order_end_the_same(world: World, order: tuple[int, ...]) -> None:
+async def test_pushes_whose_webhooks_arrive_in_any_order_have_the_same_end(
+    world: World, order: tuple[int, ...]
+) -> None:
     """The first two are of one second: GitHub's times are no finer."""
     await world.happen()
     last = [push(world, f"help: true # {n}\n") for n in range(3)][-1]
-    held = [reply_text for reply_text in world.github.webhooks.held if reply_text.event == "push"]
-    for number, reply_text in enumerate(held):
+    held = [push for push in world.github.webhooks.held if push.event == "push"]
+    for number, push in enumerate(held):
         at = f"2026-11-20T05:00:{number // 2:02}Z"
-        reply_text.payload = reply_text.payload.replace(
-            reply_text.body["repository"]["pushed_at"].encode(), at.encode()
-        )
+        push.payload = push.payload.replace(push.body["repository"]["pushed_at"].encode(), at.encode())
     world.github.webhooks.held[:] = [held[n] for n in order]
     await world.happen()
     assert await in_force(world) == ("help: true # 2\n", last)
@@ -191,13 +191,13 @@ async def test_a_file_that_github_does_not_show_yet_is_not_taken_for_removed(wor
     sha = push(world, "help: true\n")
     await world.happen()
     push(world, "help: false\n")
-    (reply_text,) = [reply_text for reply_text in world.github.webhooks.held if reply_text.event == "push"]
+    (delivery,) = [delivery for delivery in world.github.webhooks.held if delivery.event == "push"]
     for route in ("/repos/{owner}/{repo}/contents/{path}", "/repos/{owner}/{repo}/git/commits/{commit_sha}"):
         world.github.faults.add("GET", route, status=404)
     with pytest.raises(TryAgain, match="does not show the pushed commit yet"):
-        await world.planned(reply_text, "repository-file")
+        await world.planned(delivery, "repository-file")
     assert await in_force(world) == ("help: true\n", sha)
-    assert [effect.kind for effect in await world.planned(reply_text, "repository-file")] == ["StoreRepositoryFile"]
+    assert [effect.kind for effect in await world.planned(delivery, "repository-file")] == ["StoreRepositoryFile"]
 
 
 @pytest.mark.parametrize(
@@ -223,11 +223,11 @@ async def test_what_is_switched_off_after_it_was_routed_is_not_done(world: World
     push(world, "slow_tests: true\n")
     await world.happen()
     pull = world.open()
-    (reply_text,) = [reply_text for reply_text in world.github.webhooks.held if reply_text.event == "pull_request"]
-    assert [effect.kind for effect in await world.planned(reply_text, "slow-tests")] == ["SetStatus"]
+    (delivery,) = [delivery for delivery in world.github.webhooks.held if delivery.event == "pull_request"]
+    assert [effect.kind for effect in await world.planned(delivery, "slow-tests")] == ["SetStatus"]
     push(world, None)
     await world.happen(event="push")
-    assert await world.planned(reply_text, "slow-tests") == ()
+    assert await world.planned(delivery, "slow-tests") == ()
     assert world.slow_status(pull.head_sha) == ""
 
 

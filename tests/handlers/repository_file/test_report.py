@@ -87,7 +87,7 @@ def test_no_text_of_a_file_calls_anybody_or_becomes_markup(key: str, message: st
 
 
 @given(st.text(max_size=80))
-def test_whatever_a_file_holds_it_is_good_or_has_faults_that_can_be_told(text: str) -> None:
+def test_any_file_is_either_good_or_has_faults_that_can_be_reported(text: str) -> None:
     faults: tuple[Fault, ...] = ()
     try:
         parse_repository_file(text.encode("utf-8", "surrogatepass"))

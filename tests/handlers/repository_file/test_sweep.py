@@ -1,4 +1,4 @@
-"""What no webhook has told of is found: seldom, once, and whatever else fails."""
+"""The sweep finds what no webhook announced: seldom, once, and whatever else fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.handlers.driver import FULL_NAME, World, a_world
 FILE = ".github/nightjar.yaml"
 CONFIG = """
 repositories:
-  octocat/gone:
+  octocat/removed:
   octocat/compiler: {%s}
   octocat/other: {repository_file: false}
 """
@@ -93,7 +93,7 @@ async def test_it_is_looked_again_after_a_while_and_not_before(desk: Desk) -> No
     assert desk.asked == {"/contents/{path}": 1}
 
 
-async def test_a_file_that_nobody_told_of_is_taken_over_and_so_is_that_it_is_gone(desk: Desk) -> None:
+async def test_a_push_without_a_webhook_takes_effect_also_when_it_removes_the_file(desk: Desk) -> None:
     for text in ("help: false\n", "help: true\n", None, "help: false\n"):
         push(desk, text)
         await desk.sweep()
@@ -124,6 +124,6 @@ async def test_what_app_yaml_makes_a_fault_is_none_as_soon_as_that_has_changed(d
     assert (await stored_file_of(desk.world.records, FULL_NAME)).faults == 0
     desk.now += PAUSE
     await desk.sweep()
-    # What was good is in force as far as it can be, and its faults are told.
+    # As much of the good file as possible is in force, and its faults are reported.
     assert await desk.in_force() == "nightly: {require: [gpu]}\n"
     assert (await stored_file_of(desk.world.records, FULL_NAME)).faults == 1

@@ -63,11 +63,11 @@ async def test_somebody_elses_rerun_just_before_is_as_good(world: World) -> None
     run = world.repository.add_workflow_run(pull.head_sha, "CI", "failure", {"unit": "failure"})
     await world.happen()
     comment = pull.comment("octocat", "@ci rerun")
-    (message,) = [d for d in world.github.webhooks.held if d.event == "issue_comment"]
-    effects = await world.planned(message, "commands")
+    (delivery,) = [d for d in world.github.webhooks.held if d.event == "issue_comment"]
+    effects = await world.planned(delivery, "commands")
     run.rerun(world.github.user("hubot"))
     for effect in effects:
-        await world.apply(message, "commands", effect)
+        await world.apply(delivery, "commands", effect)
     assert "CI was run again already: attempt 2" in world.applied
     assert run.attempt == 2
     assert pull.reactions(comment) == ["eyes"]
@@ -189,7 +189,7 @@ async def test_a_name_that_nothing_has_is_answered_with_the_nearest(world: World
     assert f"Nothing on `{pull.head_sha[:7]}` is named `uniit`. Did you mean `unit`?" in answer
 
 
-async def test_nothing_failed_and_nothing_ran_are_told_apart(world: World) -> None:
+async def test_the_answer_says_whether_nothing_failed_or_nothing_ran(world: World) -> None:
     pull = world.open()
     assert f"CI hasn't started on `{pull.head_sha[:7]}` yet" in await world.say(pull, "@ci rerun")
     world.repository.add_workflow_run(pull.head_sha, "CI", "success")
@@ -274,7 +274,7 @@ async def test_a_permission_to_look_but_not_to_run_is_named_too(tmp_path: Path) 
         assert "GitHub didn't restart `CI` (403). The App needs *Actions: write*" in answer
 
 
-async def test_missing_credentials_of_jenkins_are_told_with_what_to_set(tmp_path: Path) -> None:
+async def test_missing_credentials_of_jenkins_are_reported_with_what_to_set(tmp_path: Path) -> None:
     async with a_world(tmp_path, credentials=False) as world:
         pull = world.open()
         job = jenkins_job(world, pull, "gpu", "FAILURE")
@@ -299,11 +299,11 @@ async def test_a_connection_lost_around_the_rerun_runs_it_once(world: World, whe
     pull.comment("octocat", "@ci rerun")
     route = "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
     world.github.faults.add("POST", route, drop="before" if when == "before" else "after")
-    message = [d for d in world.github.webhooks.held if d.event == "issue_comment"]
+    deliveries = [d for d in world.github.webhooks.held if d.event == "issue_comment"]
     with pytest.raises(TryAgain):
         await world.happen()
     assert run.attempt == (1 if when == "before" else 2)
-    world.github.webhooks.held[:0] = message
+    world.github.webhooks.held[:0] = deliveries
     await world.happen()
     assert run.attempt == 2
     (answer,) = pull.comments_by("nightjar[bot]")

@@ -66,7 +66,7 @@ def reminded(found: Sequence[StalePull], config: StaleReviews = CONFIG) -> list[
         "a bot's pull request",
     ],
 )
-def test_which_pull_requests_are_due(found: StalePull, pending: bool) -> None:
+def test_which_pull_requests_need_a_reminder(found: StalePull, pending: bool) -> None:
     assert reminded([found]) == ([1] if pending else [])
 
 
@@ -75,11 +75,11 @@ def test_those_that_have_waited_longest_come_first_and_no_more_than_the_limit() 
     assert reminded(found, StaleReviews(limit=3)) == [5, 2, 4]
 
 
-def test_what_is_not_due_takes_no_place_from_what_is() -> None:
-    """TVM #10807: what had been told of was all that was ever looked at."""
-    message = [quiet(90, number, reminded=1) for number in range(1, 50)]
+def test_pull_requests_without_need_of_a_reminder_displace_no_other() -> None:
+    """TVM #10807: only pull requests that had their reminder already were ever scanned."""
+    reminded_before = [quiet(90, number, reminded=1) for number in range(1, 50)]
     nobody = [quiet(80, number, asked=()) for number in range(50, 90)]
-    assert reminded([*message, *nobody, quiet(8, 100)]) == [100]
+    assert reminded([*reminded_before, *nobody, quiet(8, 100)]) == [100]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_reminder_looks_back_for_others_over_just_one_period() -> None:
     assert effect.since == "2026-11-13T05:20:00Z"
 
 
-def test_the_plan_says_how_many_are_due_though_not_all_are_told_of() -> None:
+def test_the_plan_counts_all_stale_pull_requests_although_it_reminds_on_a_few() -> None:
     found = [quiet(8, number) for number in range(1, 8)]
     assert decide(found, CONFIG, NOW, 20).why == "7 of 20 open pull requests are stale; reminding on 5 of them now"
     assert decide([], CONFIG, NOW, 20).why == "none of 20 open pull requests needs a reminder"

@@ -141,7 +141,7 @@ def test_no_team_of_another_organization_is_mentioned_and_nobody_who_is_called_a
     assert subscribers(opened("[adreno]"), TOPICS, "elsewhere", {"octocat"}).people == ("elsewhere/gpu",)
 
 
-def test_only_topics_are_told_for_which_somebody_hears() -> None:
+def test_only_topics_with_somebody_to_mention_are_named() -> None:
     found = subscribers(opened("[hexagon][adreno] Faster", "@octocat @octo-org/gpu"), TOPICS, OWNER)
     assert found == MentionedPeople(("hubot",), ("hexagon",))
 
