@@ -57,4 +57,4 @@ def findings(
     state = TargetState(
         ABOUT, SHA, {suite.suite: suite for suite, _ in suites}, pull_request, missing_suites=missing_suites
     )
-    return Findings(state, {suite.suite: stated for suite, stated in suites}, files, **values)
+    return Findings(state, {suite.suite: comparison for suite, comparison in suites}, files, **values)

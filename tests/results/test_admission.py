@@ -1,4 +1,4 @@
-"""Which runs are taken: whose they are, and for which commits."""
+"""Which runs are ingested: whose they are, and for which commits."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_lab_sends_so_much_a_day(runs: int, sent: int, size: int, refused: str
         check_quota(lab, runs, sent, size)
 
 
-async def test_a_commit_of_the_nightly_branch_is_tested_also_when_the_branch_has_gone_on(world: World) -> None:
+async def test_an_earlier_commit_of_the_nightly_branch_may_be_tested(world: World) -> None:
     first = world.repository.push("nightly", by="octocat")
     world.repository.push("nightly", by="octocat")
     assert await admitted(world, first.sha) == Admission(first.date.timestamp(), mainline=True)
@@ -120,7 +120,7 @@ async def test_a_commit_of_the_nightly_branch_cannot_be_passed_off_as_a_pull_req
     assert "leave pull_request out" in await refusal(world, nightly.sha, claimed=pull.number)
 
 
-async def test_the_head_that_we_were_told_of_last_counts_also_where_github_is_ahead_of_its_webhooks(
+async def test_the_head_of_the_last_webhook_counts_although_github_already_has_a_newer_one(
     world: World,
 ) -> None:
     pull = world.open()

@@ -1,4 +1,4 @@
-"""What a lab is told that it could do better."""
+"""What a lab could do better, as advice in its report."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def test_good_cases_need_no_advice() -> None:
     assert advice(case("test_add[float32-64-True]"), case("test_deadbeef"), case("test_sub[2f3a]")) == []
 
 
-def test_a_file_without_a_test_is_told() -> None:
+def test_a_file_without_a_test_gets_advice() -> None:
     assert advice() == [NO_TEST]
 
 
-def test_xunit2_is_told_to_be_xunit1_or_reportlog() -> None:
+def test_xunit2_gets_the_advice_to_use_xunit1_or_reportlog() -> None:
     assert advice(case(path="")) == [NO_FILE]
 
 

@@ -175,9 +175,7 @@ def test_a_run_in_shards_comes_to_the_same_as_the_whole(
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_tests_that_were_renamed_are_found_in_any_order_of_the_nights(
-    store: ResultsStore, order: Sequence[int]
-) -> None:
+def test_renamed_tests_are_found_in_any_order_of_the_nightly_runs(store: ResultsStore, order: Sequence[int]) -> None:
     nightly_runs = [
         Upload(number, {f"{file}::test_{name}": "failed" if name == number else "passed" for name in range(12)})
         for number, file in enumerate(("te/a.py", "te/b.py", "ir/b.py"), 1)

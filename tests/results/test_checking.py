@@ -76,7 +76,7 @@ def test_the_files_of_a_run_are_looked_at_together(tmp_path: Path) -> None:
         ("a.csv", "name,result\nadd,Pass\n", "is none of junit"),
     ],
 )
-def test_what_would_be_refused_is_told_with_the_name_of_the_file(
+def test_a_file_that_would_be_refused_is_reported_with_its_name(
     tmp_path: Path, name: str, content: str | bytes, problem: str
 ) -> None:
     report = check_files([write(tmp_path, name, content)])
@@ -86,11 +86,11 @@ def test_what_would_be_refused_is_told_with_the_name_of_the_file(
     assert name in file.problem
 
 
-def test_a_folder_or_a_missing_file_is_told(tmp_path: Path) -> None:
-    report = check_files([tmp_path, tmp_path / "gone.xml"])
+def test_a_folder_or_a_missing_file_is_reported(tmp_path: Path) -> None:
+    report = check_files([tmp_path, tmp_path / "missing.xml"])
     folder, missing = report.files
     assert "is a folder" in folder.problem
-    assert missing.problem == f"{tmp_path / 'gone.xml'} cannot be read: no such file or directory"
+    assert missing.problem == f"{tmp_path / 'missing.xml'} cannot be read: no such file or directory"
 
 
 def test_a_file_that_is_too_large_is_not_even_opened(tmp_path: Path) -> None:
@@ -107,14 +107,14 @@ def test_a_wrong_format_is_refused_with_the_reason(tmp_path: Path) -> None:
     assert report.problem
 
 
-def test_a_run_that_says_nothing_about_the_code_is_told_so(tmp_path: Path) -> None:
+def test_a_run_that_says_nothing_about_the_code_gets_a_warning(tmp_path: Path) -> None:
     report = check_files([write(tmp_path, "a.xml", broken(3)), write(tmp_path, "b.xml", broken(5))])
-    assert report.good  # it is read, and told as the lab's
+    assert report.good  # it can be read, and the failures are the lab's
     [warning] = report.warnings
     assert "5 of 5 test files could not be imported" in warning
 
 
-def test_a_file_without_a_test_is_told_once(tmp_path: Path) -> None:
+def test_a_file_without_a_test_gets_one_warning(tmp_path: Path) -> None:
     report = check_files([write(tmp_path, "a.xml", "<testsuites/>")])
     assert report.good
     assert [*report.files[0].warnings, *report.warnings] == [NO_TEST]
@@ -156,7 +156,7 @@ def test_a_folder_that_is_not_laid_out_as_in_the_bucket_is_checked_all_the_same(
     assert report.counts.passed == 1
 
 
-def test_files_that_are_not_what_the_manifest_says_are_told(tmp_path: Path) -> None:
+def test_files_that_differ_from_the_manifest_are_reported(tmp_path: Path) -> None:
     folder = run_folder(tmp_path)
     write(folder, "ops.xml", JUNIT.replace("test_add", "test_adx"))
     assert "its SHA-256 is" in check_run(folder).files[0].problem
@@ -166,7 +166,7 @@ def test_files_that_are_not_what_the_manifest_says_are_told(tmp_path: Path) -> N
     assert check_run(folder).files[0].problem == "ops.xml has not arrived"
 
 
-def test_a_manifest_that_is_wrong_or_missing_is_told(tmp_path: Path) -> None:
+def test_a_wrong_or_missing_manifest_is_reported(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, suite=7, attempt="one")
     assert "attempt must be a whole number" in check_run(folder).problems[0]
     for content in ("{", "[]", "null", '{"schema": 1}', "[" * 100_000):
@@ -176,7 +176,7 @@ def test_a_manifest_that_is_wrong_or_missing_is_told(tmp_path: Path) -> None:
     assert "has no manifest.json" in check_run(folder).problems[0]
 
 
-def test_a_file_that_nobody_will_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_the_manifest_does_not_name_is_reported(tmp_path: Path) -> None:
     folder = run_folder(tmp_path)
     write(folder, "core.dump", b"x")
     assert check_run(folder).warnings == ("core.dump is not in manifest.json, so the bot does not read it",)

@@ -20,7 +20,7 @@ def put(store: ResultsStore, *uploads: Upload) -> None:
         assert store.put(upload.run, upload.columns)
 
 
-def test_a_check_is_due_once_its_results_have_settled_and_again_when_they_change(database_url: str) -> None:
+def test_a_check_is_scheduled_once_its_results_have_settled_and_again_when_they_change(database_url: str) -> None:
     moment = 1000.0
     store = ResultsStore(database_url, now=lambda: moment)
     store.open()
@@ -42,7 +42,7 @@ def test_a_check_is_due_once_its_results_have_settled_and_again_when_they_change
     store.close()
 
 
-def test_an_incomplete_check_is_due_once_and_once_more_at_the_deadline(database_url: str) -> None:
+def test_an_incomplete_check_is_scheduled_once_and_again_at_the_deadline(database_url: str) -> None:
     store = ResultsStore(database_url, now=lambda: 1000.0)
     store.open()
     first, second = Upload(1, {ADD: "passed", MUL: "passed"}).in_shards(2)
@@ -60,7 +60,7 @@ def test_an_incomplete_check_is_due_once_and_once_more_at_the_deadline(database_
     store.close()
 
 
-def test_a_run_that_cannot_be_used_is_told_once_for_nothing_more_of_it_is_waited_for(store: ResultsStore) -> None:
+def test_an_unusable_run_is_reported_once_and_not_waited_for(store: ResultsStore) -> None:
     store.note(Upload(1, {}).without_results(RunState.INCOMPLETE, "te.xml is no XML"))
     (pending,) = store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13)
     assert pending.over
@@ -68,7 +68,7 @@ def test_a_run_that_cannot_be_used_is_told_once_for_nothing_more_of_it_is_waited
     assert store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY) == []
 
 
-def test_a_check_that_has_all_suites_of_the_night_before_need_not_wait(store: ResultsStore) -> None:
+def test_a_check_with_all_suites_of_the_previous_nightly_run_does_not_wait(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}), Upload(1, {ADD: "passed"}, "other", suite="other"))
     assert store.whole(ABOUT, sha(1)) is None
     put(store, Upload(2, {ADD: "passed"}))
@@ -175,7 +175,7 @@ def test_a_suite_that_comes_late_is_missing_at_the_next_commit_alone(store: Resu
     }
 
 
-def test_a_suite_that_the_night_before_had_is_missing_until_it_comes_whichever_night_comes_first(
+def test_a_suite_of_the_previous_nightly_run_is_missing_until_it_arrives_in_any_order(
     store: ResultsStore,
 ) -> None:
     second = Upload(2, {ADD: "passed"})

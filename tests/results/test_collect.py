@@ -139,14 +139,14 @@ def test_a_failure_keeps_where_it_is_and_what_it_said() -> None:
     assert text_of(columns, "t/a.py::t") == "trace"
 
 
-def test_a_text_is_kept_once_and_only_its_head_and_tail() -> None:
+def test_a_text_is_stored_once_and_only_its_head_and_tail() -> None:
     text = "a" * MAX_TEXT_HEAD + "b" * 5_000 + "c" * MAX_TEXT_TAIL
     columns = collect([Case(name, FAILED, nodeid=name, text=text) for name in ("one", "two")], resolve)
     assert len(columns.texts) == 1
-    remaining = text_of(columns, "two")
-    assert remaining.startswith("a" * MAX_TEXT_HEAD + "\n")
-    assert remaining.endswith("\n" + "c" * MAX_TEXT_TAIL)
-    assert "5,000 characters left out" in remaining
+    text_stored = text_of(columns, "two")
+    assert text_stored.startswith("a" * MAX_TEXT_HEAD + "\n")
+    assert text_stored.endswith("\n" + "c" * MAX_TEXT_TAIL)
+    assert "5,000 characters left out" in text_stored
 
 
 def test_a_message_is_cut() -> None:
@@ -162,7 +162,7 @@ def test_tests_that_simply_passed_leave_no_reason_and_skips_of_one_reason_share_
     assert set(columns.reasons) == {hash(f"t.py::{n}") for n in range(9) if n % 2}
 
 
-def test_measures_of_a_test_that_passed_are_kept() -> None:
+def test_measures_of_a_test_that_passed_are_stored() -> None:
     columns = collect([Case("t", PASSED, nodeid=ID, measures={"snr": float("inf"), "delegated": 3})], resolve)
     assert why(columns).measures == '{"delegated":3,"snr":Infinity}'
 

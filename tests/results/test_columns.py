@@ -31,13 +31,13 @@ columns = st.lists(st.one_of(st.just(0), statuses), max_size=300).map(bytes)
 
 
 @given(st.floats(min_value=0, max_value=LONGEST))
-def test_a_duration_is_kept_to_three_percent_or_half_a_millisecond(seconds: float) -> None:
-    remaining = duration(duration_code(seconds))
-    assert remaining is not None
-    assert abs(remaining - seconds) <= max(0.03 * seconds, 0.000501)
+def test_a_duration_is_stored_to_three_percent_or_half_a_millisecond(seconds: float) -> None:
+    stored = duration(duration_code(seconds))
+    assert stored is not None
+    assert abs(stored - seconds) <= max(0.03 * seconds, 0.000501)
 
 
-def test_no_duration_stays_none_and_a_day_is_told_as_more_than_four_hours() -> None:
+def test_no_duration_stays_none_and_a_day_is_read_as_more_than_four_hours() -> None:
     assert duration(duration_code(None)) is None
     assert duration_code(86400.0) == duration_code(MAX_SECONDS) == 255
     assert (duration(255) or 0) > 4.5 * 3600
@@ -55,11 +55,11 @@ def test_a_byte_says_how_a_test_ended(byte: int) -> None:
 def test_the_last_run_that_has_a_test_says_how_it_ended(runs: list[bytes]) -> None:
     result = merged(runs)
     for ordinal in range(max(map(len, runs))):
-        stated = [at(run, ordinal) for run in runs if at(run, ordinal)]
-        ended = {status_of(byte) for byte in stated}
+        bytes_of_test = [at(run, ordinal) for run in runs if at(run, ordinal)]
+        ended = {status_of(byte) for byte in bytes_of_test}
         mixed = bool(ended & BAD) and bool(ended & {Status.PASSED, Status.XFAILED, Status.XPASSED})
-        assert status_of(at(result, ordinal)) == (status_of(stated[-1]) if stated else None)
-        assert is_flaky(at(result, ordinal)) == (mixed or any(map(is_flaky, stated)))
+        assert status_of(at(result, ordinal)) == (status_of(bytes_of_test[-1]) if bytes_of_test else None)
+        assert is_flaky(at(result, ordinal)) == (mixed or any(map(is_flaky, bytes_of_test)))
 
 
 @given(columns, columns)

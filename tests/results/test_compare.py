@@ -76,7 +76,7 @@ def in_state(state: str, flaky: bool = False) -> dict[str, Seen]:
 
 @pytest.mark.parametrize(("before", "now", "expected"), EVERY_PAIR)
 @pytest.mark.parametrize("flaky", [False, True])
-def test_every_pair_of_states_is_told_as_one_thing(before: str, now: str, expected: set[str], flaky: bool) -> None:
+def test_every_pair_of_states_is_reported_as_one_thing(before: str, now: str, expected: set[str], flaky: bool) -> None:
     comparison = compared_runs(in_state(now, flaky), in_state(before))
     assert classes(TEST, comparison) == expected
     assert (TEST in comparison.failing) == (now in ("failed", "errored"))
@@ -85,7 +85,7 @@ def test_every_pair_of_states_is_told_as_one_thing(before: str, now: str, expect
     assert (comparison.has_baseline, comparison.infra, comparison.mass) == (True, "", False)
 
 
-def test_without_a_baseline_only_what_fails_is_told() -> None:
+def test_without_a_baseline_only_failures_are_reported() -> None:
     comparison = compared_runs(in_state("failed", flaky=True), None)
     assert comparison == Comparison(Counts(passed=1, failed=1, flaky=1), False, failing=(TEST,), flaky=(TEST,))
 
@@ -137,7 +137,7 @@ def test_a_file_is_fixed_when_its_tests_are_there_again_however_they_end(now: st
     assert "new" in classes(TEST, comparison)
 
 
-def test_a_file_that_could_not_be_collected_and_is_not_there_any_more_is_gone() -> None:
+def test_a_file_that_could_not_be_collected_and_no_longer_exists_is_removed() -> None:
     assert classes(A, compared_runs(run(f"{B}::test_y"), unread(A) | run(f"{B}::test_y"))) == {"removed"}
 
 
@@ -145,7 +145,7 @@ def test_the_file_of_a_test_that_crashes_could_be_collected() -> None:
     assert classes(A, compared_runs(crashed(TEST) | run(f"{B}::test_y"), unread(A))) == {"fixed"}
 
 
-def test_if_only_collection_errors_came_pytest_did_not_go_on_and_nothing_is_gone() -> None:
+def test_if_only_collection_errors_came_pytest_stopped_and_nothing_is_removed() -> None:
     comparison = compared_runs(unread(A) | run("tests/test_c.py", status="skipped"), run(TEST, f"{B}::test_y"), None)
     assert comparison.precluded == (TEST, f"{B}::test_y")
     assert (comparison.new_failures, comparison.infra) == ((A,), "")
@@ -155,7 +155,7 @@ def test_if_only_collection_errors_came_pytest_did_not_go_on_and_nothing_is_gone
 
 
 @pytest.mark.parametrize("trouble", [Trouble.NONE, Trouble.COLLECTION])
-def test_the_tests_of_a_file_that_is_skipped_as_a_whole_are_newly_skipped_not_gone(trouble: Trouble) -> None:
+def test_tests_of_a_file_that_is_skipped_as_a_whole_are_newly_skipped_not_removed(trouble: Trouble) -> None:
     now = run(A, status="skipped", trouble=trouble) | run(f"{B}::test_y")
     before = run(TEST) | run(OTHER, status="failed") | run(f"{A}::test_s", status="skipped") | run(f"{B}::test_y")
     comparison = compared_runs(now, before)
@@ -163,7 +163,7 @@ def test_the_tests_of_a_file_that_is_skipped_as_a_whole_are_newly_skipped_not_go
     assert (comparison.removed, comparison.precluded, comparison.new) == ((), (), (A,))
 
 
-def test_a_file_that_was_skipped_and_runs_again_is_neither_gone_nor_fixed() -> None:
+def test_a_file_that_was_skipped_and_runs_again_is_neither_removed_nor_fixed() -> None:
     assert classes(A, compared_runs(run(TEST), run(A, status="skipped"))) == set()
 
 
@@ -183,7 +183,7 @@ def test_nobody_knows_of_tests_that_are_missing_in_a_run_that_was_ended(exit_sta
 
 
 @pytest.mark.parametrize("exit_status", [None, 0, 1, 5, 8])
-def test_in_a_run_that_came_to_its_end_they_are_gone(exit_status: int | None) -> None:
+def test_tests_that_are_missing_from_a_finished_run_are_removed(exit_status: int | None) -> None:
     assert classes(TEST, compared_runs(run(OTHER), run(TEST, OTHER), exit_status)) == {"removed"}
 
 
@@ -223,7 +223,7 @@ def test_a_renamed_test_is_compared_with_its_old_self() -> None:
     assert (comparison.new, comparison.removed) == ((f"{B}::test_y",), ())
 
 
-def test_a_search_for_renamed_tests_that_gives_up_is_told() -> None:
+def test_a_search_for_renamed_tests_that_gives_up_is_reported() -> None:
     before, now = (run(*(f"{file}::test_{number}" for number in range(12))) for file in (A, B))
     assert compared_runs(now, before).unsearched is False
     comparison = compare(now, before, exit_status=1, most_steps=10)
@@ -260,7 +260,7 @@ FILES = tuple(f"tests/test_{letter}.py" for letter in "abcdefgh")
         (many(ONE_CAUSE_TESTS, "failed", message="no device"), 1, ONE_CAUSE.format(failed=10, ran=10)),
     ],
 )
-def test_a_run_that_says_nothing_about_the_code_is_told_as_the_labs(
+def test_a_run_that_says_nothing_about_the_code_is_reported_as_the_labs_fault(
     now: dict[str, Seen], exit_status: int | None, why: str
 ) -> None:
     for before in (BEFORE, None) if why != ALL_SKIPPED.format(skipped=30, good=30) else (BEFORE,):

@@ -32,9 +32,9 @@ def test_a_failure_is_confirmed_under_its_new_name() -> None:
 
     earlier, before = nightly_run(Status.PASSED, "tests"), nightly_run(Status.FAILED, "tests/moved")
     suite = a_suite(seen=nightly_run(Status.FAILED, "tests/again"))
-    stated = with_confirmed(suite, compared_with(suite, BASE, before), before, earlier)
-    assert stated.comparison.still_failing == ("tests/again/test_tile.py::test_7",)
-    assert stated.confirmed == {"tests/again/test_tile.py::test_7"}
+    confirmed_suite = with_confirmed(suite, compared_with(suite, BASE, before), before, earlier)
+    assert confirmed_suite.comparison.still_failing == ("tests/again/test_tile.py::test_7",)
+    assert confirmed_suite.confirmed == {"tests/again/test_tile.py::test_7"}
 
 
 def test_what_began_in_a_mass_of_failures_is_not_confirmed() -> None:
@@ -43,5 +43,5 @@ def test_what_began_in_a_mass_of_failures_is_not_confirmed() -> None:
 
     earlier, before = nightly_run(Status.PASSED), nightly_run(Status.FAILED)
     suite = a_suite(seen=before)
-    stated = with_confirmed(suite, compared_with(suite, BASE, before), before, earlier)
-    assert (len(stated.comparison.still_failing), stated.confirmed) == (30, frozenset())
+    confirmed_suite = with_confirmed(suite, compared_with(suite, BASE, before), before, earlier)
+    assert (len(confirmed_suite.comparison.still_failing), confirmed_suite.confirmed) == (30, frozenset())

@@ -1,4 +1,4 @@
-"""How long the tests of a suite took, as all of its runs told it."""
+"""How long the tests of a suite took, according to all of its runs."""
 
 from __future__ import annotations
 

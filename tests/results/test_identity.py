@@ -54,7 +54,7 @@ def resolved(found: Case, files: tuple[str, ...] | None = FILES) -> tuple[str, s
         # two files have that name, and nothing tells which it is
         ("test_basic", "test_basic", ""),
         ("elsewhere.test_add.TestAdd", "elsewhere.test_add.TestAdd", ""),
-        # a module that is told by nothing but its name, and the Java package of that name
+        # a module that is known only by its name, and the Java package of that name
         ("org.apache.tvm.contrib.utils.Graph", "org.apache.tvm.contrib.utils.Graph", ""),
         ("org.apache.tvm.ModuleTest", "org.apache.tvm.ModuleTest", ""),
         ("IrFunctor/0", "IrFunctor/0", ""),
@@ -94,10 +94,10 @@ def test_parameters_may_hold_anything(params: str) -> None:
 
 @pytest.mark.parametrize("files", [FILES, None])
 def test_all_formats_agree_on_a_test(files: tuple[str, ...] | None) -> None:
-    stated = f"{TAG}::TestTag::test_x[llvm]"
+    nodeid_of_pytest = f"{TAG}::TestTag::test_x[llvm]"
     xunit1 = case("test_x[llvm]", "tests.python.te.test_te_tag.TestTag", path=TAG)
-    reportlog = case("test_x[llvm]", nodeid=stated)
-    assert resolved(xunit1, files) == resolved(reportlog, files) == (stated, TAG if files else "")
+    reportlog = case("test_x[llvm]", nodeid=nodeid_of_pytest)
+    assert resolved(xunit1, files) == resolved(reportlog, files) == (nodeid_of_pytest, TAG if files else "")
 
 
 def test_a_prefix_of_the_classname_does_not_hide_the_classes_behind_the_path() -> None:

@@ -90,11 +90,11 @@ def test_keys_of_newer_labs_are_passed_over() -> None:
         (LEAST | {"environment": {"a": {"b": 1}}}, "environment must be an object of at most 100 texts"),
     ],
 )
-def test_what_is_wrong_is_told_to_the_lab(value: object, expected: str) -> None:
+def test_a_wrong_value_is_reported_to_the_lab(value: object, expected: str) -> None:
     assert expected in refusal(value)
 
 
-def test_several_faults_are_told_at_once_and_many_are_counted() -> None:
+def test_several_faults_are_reported_at_once_and_many_are_counted() -> None:
     said = refusal(LEAST | {"suite": "", "attempt": 0, "exit_status": "x", "files": [FILE | {"bytes": -1}] * 9})
     assert "suite must be" in said
     assert said.endswith("; and 7 more")

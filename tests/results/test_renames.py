@@ -68,15 +68,15 @@ def test_too_few_are_chance(before: list[str], after: list[str], few: int) -> No
 
 
 @pytest.mark.parametrize(("before", "after"), MOVES + REWORDINGS)
-def test_a_rule_that_concerns_many_others_that_are_gone_is_none(before: list[str], after: list[str]) -> None:
+def test_a_rule_that_fits_many_other_removed_tests_is_no_rename(before: list[str], after: list[str]) -> None:
     location, _, last = before[0].rpartition("::")
-    removed = [f"{location}::{last.replace('add', f'gone{index}')}" for index in range(4)]
+    removed = [f"{location}::{last.replace('add', f'removed{index}')}" for index in range(4)]
     assert renames([*before, *removed], after) == {}
 
 
 def test_most_is_enough() -> None:
     removed, new = at(A), at(B)
-    assert renames([*removed, f"{A}::test_gone"], [*new, f"{B}::test_new"]) == dict(zip(removed, new, strict=True))
+    assert renames([*removed, f"{A}::test_removed"], [*new, f"{B}::test_new"]) == dict(zip(removed, new, strict=True))
 
 
 def test_a_folder_of_small_files_is_found_though_its_files_share_their_tests_names() -> None:
@@ -116,7 +116,7 @@ def test_names_are_not_compared_word_by_word_where_there_are_too_many() -> None:
     assert renames(many, [test.replace("llvm", "cuda") for test in many]) == {}
 
 
-def test_a_search_that_gives_up_is_told_from_one_that_finds_nothing() -> None:
+def test_a_search_that_gives_up_is_distinguished_from_one_that_finds_nothing() -> None:
     removed, new = ({f"{folder}/test_a.py::test_{number}" for number in range(20)} for folder in ("old", "new"))
     assert search_renames(removed, new, most_steps=10) is None
     assert renames(removed, new, most_steps=10) == {}

@@ -47,8 +47,8 @@ def broken_lab() -> Findings:
 
 
 def one_broken_suite() -> Findings:
-    stated = compared(infra=SAYS_NOTHING, counts=Counts(errored=41))
-    return findings((a_suite(BOTH), compared(*BOTH)), (a_suite(name="codegen"), stated))
+    infra = compared(infra=SAYS_NOTHING, counts=Counts(errored=41))
+    return findings((a_suite(BOTH), compared(*BOTH)), (a_suite(name="codegen"), infra))
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_a_template_that_tells_tests_not_apart_gives_one_command() -> None:
     assert "How to reproduce" not in report(both()).summary
 
 
-def test_no_command_is_told_for_a_test_whose_id_was_shortened() -> None:
+def test_no_command_is_given_for_a_test_whose_id_was_shortened() -> None:
     long, _ = Resolver(None).resolve(Case(f"test_tile[{'x' * 2_000}]", Status.FAILED, classname="a.b"))
     known = findings((a_suite({long: Detail()}), compared(long)), reproduce="pytest {test}")
     assert "How to reproduce" not in report(known).summary
@@ -265,19 +265,19 @@ def test_what_is_missing_waiting_or_broken_is_named_with_since_when() -> None:
     suite = a_suite(
         shard_total=4,
         missing_shards=(2, 3),
-        waiting=(a_run("night-2b", reason="te.xml is missing"),),
+        waiting=(a_run("run-2b", reason="te.xml is missing"),),
         broken=(a_run("night-1", reason="te.xml has another hash"),),
     )
     summary = report(findings((suite, compared()))).summary
     assert "- `operators`: shards 2, 3 of 4 are missing. The first run arrived on 2026-11-20" in summary
-    assert "run `night-2b` has been waiting for its files since 2026-11-20 05:26 UTC: te.xml is missing" in summary
+    assert "run `run-2b` has been waiting for its files since 2026-11-20 05:26 UTC: te.xml is missing" in summary
     assert "run `night-1`, which arrived on 2026-11-20 05:26 UTC, is unusable: te.xml has another hash" in summary
     assert report(findings((suite, compared()))).title.startswith(
         "Incomplete: 2 of 4 shards of operators, 2 more problems · "
     )
 
 
-def test_what_is_waited_for_no_longer_is_told_so() -> None:
+def test_the_report_says_when_the_deadline_has_passed() -> None:
     over = findings((a_suite(shard_total=2, missing_shards=(2,)), compared()), over=True)
     assert "shard 2 of 2 is missing." in report(over).summary
     assert "The deadline has passed. Results that arrive later still count." in report(over).summary
@@ -285,22 +285,22 @@ def test_what_is_waited_for_no_longer_is_told_so() -> None:
 
 
 def test_a_suite_of_which_nothing_has_come_yet_is_no_broken_one() -> None:
-    waiting = a_suite(name="codegen", seen={}, waiting=(a_run("night-2c", "codegen"),))
+    waiting = a_suite(name="codegen", seen={}, waiting=(a_run("run-2c", "codegen"),))
     content = report(findings((waiting, compared(infra="no test ran", counts=Counts()))))
     assert content.title == "Incomplete: 1 run of codegen without all files"
     assert "no test ran" not in content.summary
     assert "| not arrived |" in content.summary
 
 
-def test_a_run_that_came_and_cannot_be_used_is_told_so() -> None:
-    broken = a_suite(name="codegen", seen={}, broken=(a_run("night-2c", "codegen", reason="a.xml ends too early"),))
+def test_a_run_that_arrived_and_is_unusable_is_reported() -> None:
+    broken = a_suite(name="codegen", seen={}, broken=(a_run("run-2c", "codegen", reason="a.xml ends too early"),))
     content = report(findings((broken, compared(infra="no test ran", counts=Counts()))))
     assert content.title == "Incomplete: 1 unusable run of codegen"
-    assert "`night-2c`, which arrived on 2026-11-20 05:26 UTC, is unusable: a.xml ends too early" in content.summary
+    assert "`run-2c`, which arrived on 2026-11-20 05:26 UTC, is unusable: a.xml ends too early" in content.summary
     assert "| unusable |" in content.summary
 
 
-def test_a_broken_lab_is_told_before_what_it_did_not_send() -> None:
+def test_a_broken_lab_is_reported_before_missing_suites() -> None:
     known = findings((a_suite(), compared(infra=SAYS_NOTHING)), missing_suites=("arith", "relax"))
     assert report(known).title == (
         f"Lab setup problem, no usable results: {SAYS_NOTHING} · Incomplete: arith and 1 more suite are missing"
@@ -308,10 +308,10 @@ def test_a_broken_lab_is_told_before_what_it_did_not_send() -> None:
 
 
 def test_a_run_that_does_not_count_is_marked_among_the_others() -> None:
-    good, bad = a_run("night-2b"), replace(a_run("night-2a"), state=RunState.INCOMPLETE, reason="a.xml is a web page")
+    good, bad = a_run("run-2b"), replace(a_run("run-2a"), state=RunState.INCOMPLETE, reason="a.xml is a web page")
     text = report(findings((a_suite(runs=[bad, good]), compared()))).text
-    assert "| `night-2a`, unusable |" in text
-    assert "| `night-2b` |" in text
+    assert "| `run-2a`, unusable |" in text
+    assert "| `run-2b` |" in text
 
 
 def test_what_a_lab_says_of_its_runs_is_shown_as_what_it_says() -> None:
@@ -346,15 +346,15 @@ def test_new_failures_can_be_ignored_where_there_is_a_pull_request(known: Findin
         assert (len(action.label) <= 20, len(action.description) <= 40, len(action.identifier) <= 20) == (True,) * 3
 
 
-def test_what_is_ignored_is_told_among_the_details_and_who_ignored_it_is_named() -> None:
-    stated = report(both(ignored=IGNORED, pull_request=42))
-    assert TILE not in stated.summary
-    assert "1 new failure is ignored for `#42` by `hubot` at `cccccccccc`" in stated.summary
-    assert "### Ignored: 1\n" in stated.text
-    assert f"| `{TILE}` |" in stated.text
+def test_ignored_failures_are_in_the_details_with_who_ignored_them() -> None:
+    content = report(both(ignored=IGNORED, pull_request=42))
+    assert TILE not in content.summary
+    assert "1 new failure is ignored for `#42` by `hubot` at `cccccccccc`" in content.summary
+    assert "### Ignored: 1\n" in content.text
+    assert f"| `{TILE}` |" in content.text
 
 
-def test_a_mass_of_failures_is_told_as_one() -> None:
+def test_a_mass_of_failures_is_reported_as_one() -> None:
     known = findings((a_suite(BOTH), compared(*BOTH, mass=True)))
     assert "Many tests of `operators` failed at once, probably with one cause." in report(known).summary
 
@@ -385,9 +385,9 @@ def test_the_largest_report_stays_within_what_github_takes_and_says_what_was_cut
 
 
 def test_where_renamed_tests_were_not_searched_for_that_is_said() -> None:
-    stated = report(findings((a_suite(), compared(unsearched=True)))).text
+    text = report(findings((a_suite(), compared(unsearched=True)))).text
     assert (
         "`operators`: the search for renamed tests was skipped because it would take more than 40,000,000 steps."
-        in stated
+        in text
     )
     assert "renamed" not in report(findings((a_suite(), compared()))).text

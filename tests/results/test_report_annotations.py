@@ -54,7 +54,7 @@ def test_an_annotation_stands_at_its_line_or_at_the_top_of_its_file_and_says_so(
 
 
 def test_a_path_that_does_not_exist_at_the_commit_is_not_annotated() -> None:
-    assert annotations_of(one(Detail(path="tests/python/gone.py", line=3))) == ()
+    assert annotations_of(one(Detail(path="tests/python/removed.py", line=3))) == ()
 
 
 def test_a_file_whose_name_may_lie_anywhere_is_found_by_its_whole_path_alone() -> None:
@@ -88,6 +88,6 @@ def test_there_are_at_most_fifty_and_the_first_tell_most() -> None:
 def test_only_new_failures_that_nobody_ignores_are_annotated() -> None:
     tests = {f"{PATH}::test_{n}": Detail(path=PATH, line=n + 1) for n in range(3)}
     ignored = IgnoredFailures("hubot", "c" * 40, "", frozenset({("operators", f"{PATH}::test_0")}))
-    stated = compared(f"{PATH}::test_0", f"{PATH}::test_1", still_failing=(f"{PATH}::test_2",))
-    known = findings((a_suite(tests), stated), files={PATH}, ignored=ignored)
+    comparison = compared(f"{PATH}::test_0", f"{PATH}::test_1", still_failing=(f"{PATH}::test_2",))
+    known = findings((a_suite(tests), comparison), files={PATH}, ignored=ignored)
     assert [found.line for found in annotations_of(known)] == [2]

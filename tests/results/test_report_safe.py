@@ -77,11 +77,11 @@ def reports(draw: st.DrawFn) -> Findings:
     run = a_run(text[1], text[2], reason=text[11], **claims)
     name = text[2] or "x"
     suite = a_suite(tests, name=name, runs=[run], waiting=(run,) if draw(st.booleans()) else ())
-    stated = compared(*tests, fixed=tuple(tests), flaky=tuple(tests), renamed=((text[3], text[4]),))
+    comparison = compared(*tests, fixed=tuple(tests), flaky=tuple(tests), renamed=((text[3], text[4]),))
     other = (a_suite(name="codegen"), compared(infra=text[5]))
     ignored = IgnoredFailures(text[6], text[7], "", frozenset({(name, next(iter(tests)))}))
     return findings(
-        (suite, stated),
+        (suite, comparison),
         *([other] if draw(st.booleans()) and name != "codegen" else []),
         files={test.partition("::")[0] for test in tests} | set(text),
         contacts=(text[8] or "x",),

@@ -75,13 +75,13 @@ def test_a_database_of_a_newer_release_is_refused_in_one_line(database_url: str)
 
 
 @pytest.mark.parametrize("url", ["sqlite:///", "mysql://localhost/x", "sqlite:////nowhere/at/all/nightjar.db"])
-def test_a_url_of_no_database_is_told_in_one_line(url: str) -> None:
+def test_an_invalid_database_url_is_reported_in_one_line(url: str) -> None:
     with pytest.raises(DatabaseError, match="DATABASE_URL") as error:
         ResultsStore(url).open()
     assert "\n" not in str(error.value)
 
 
-def test_a_server_that_does_not_answer_is_told_without_its_password() -> None:
+def test_a_server_that_does_not_answer_is_reported_without_its_password() -> None:
     with pytest.raises(DatabaseError, match="could not be opened") as error:
         ResultsStore("postgresql://nightjar:hush-hush@127.0.0.1:1/nightjar").open()
     assert "hush-hush" not in str(error.value)

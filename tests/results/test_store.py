@@ -151,7 +151,7 @@ def test_a_run_that_waited_in_vain_is_broken_until_its_shard_is_sent_again(store
     assert (suite.broken, suite.complete, len(suite.runs)) == ((), True, 2)
 
 
-def test_a_refused_run_is_kept_with_its_reason_and_is_in_no_state_and_no_check(store: ResultsStore) -> None:
+def test_a_refused_run_is_stored_with_its_reason_and_is_in_no_state_and_no_check(store: ResultsStore) -> None:
     refused = replace(Upload(1, {}).without_results(RunState.REFUSED, "no such commit"), claims=None, admission=None)
     assert store.note(refused)
     assert store.run(refused.key) == refused
@@ -172,7 +172,7 @@ def test_runs_are_listed_newest_first_and_by_what_they_are(store: ResultsStore) 
     assert store.runs("octocat/other") == []
 
 
-def test_known_runs_are_told_from_new_ones(store: ResultsStore) -> None:
+def test_known_runs_are_distinguished_from_new_ones(store: ResultsStore) -> None:
     upload, other = Upload(1, {ADD: "passed"}), Upload(1, {}, "2", target="hexagon-v73")
     put(store, upload)
     store.note(other.without_results(RunState.REFUSED))
@@ -241,7 +241,7 @@ def test_history_tells_that_a_test_came_later_and_went(store: ResultsStore) -> N
     assert statuses(store, ADD) == [(sha(2), "failed"), (sha(3), None)]
 
 
-def test_history_is_told_for_each_target(store: ResultsStore) -> None:
+def test_history_is_separate_for_each_target(store: ResultsStore) -> None:
     hexagon = TargetKey(REPOSITORY, LAB, "hexagon-v73")
     put(store, Upload(1, {ADD: "passed"}), Upload(1, {ADD: "failed"}, target="hexagon-v73"))
     assert statuses(store, ADD) == [(sha(1), "passed")]
@@ -298,7 +298,7 @@ def test_a_test_that_fails_under_its_new_name_has_failed_since_then(database_url
     store.close()
 
 
-def test_the_tests_that_change_most_are_told_first(store: ResultsStore) -> None:
+def test_the_tests_that_change_most_come_first(store: ResultsStore) -> None:
     for number in range(1, 7):
         tests = {
             ADD: "failed" if number % 2 else "passed",

@@ -1,4 +1,4 @@
-"""Two nights and a broken lab of Apache TVM: what we tell is what a count by the standard library's reader gives."""
+"""Two nightly runs and a broken lab of Apache TVM: our reports equal a count by the standard library's XML reader."""
 
 import gzip
 import xml.etree.ElementTree as ElementTree
@@ -36,7 +36,7 @@ TOTALS = {
     ("night-2", "tirx-transform"): (337, 0, 1, 0, 8),
     ("night-2", "relax"): (189, 0, 22, 122, 2),
 }
-# new failures, still failing, fixed, new, gone, precluded, newly skipped
+# new failures, still failing, fixed, new, removed, precluded, newly skipped
 CHANGES = {
     "arith": (0, 0, 3, 865, 0, 0, 0),
     "ir": (5, 0, 1, 35, 6, 9, 0),
@@ -85,7 +85,7 @@ def file_of(test: str) -> str:
 
 
 def changed(before: dict[str, str], now: dict[str, str]) -> dict[str, set[str]]:
-    """Sort the tests by what happened to them between two nights."""
+    """Sort the tests by what happened to them between two nightly runs."""
     bad = {"failed", "errored", "crashed"}
     died = {file_of(test) for test in now if now[test] == "crashed"}
     unread = {test for test in now if "::" not in test and now[test] == "errored"}
@@ -133,12 +133,12 @@ def seen_of(tests: dict[str, int], reasons: dict[str, Reason]) -> Iterator[tuple
         yield test, Seen(ended, is_flaky(byte), why.trouble, why.message) if why else Seen(ended, is_flaky(byte))
 
 
-def stated(suite: str) -> Comparison:
+def between_runs(suite: str) -> Comparison:
     return compare(read("night-2", suite), read("night-1", suite), exit_status=None)
 
 
 @pytest.mark.parametrize(("nightly_run", "suite"), NIGHTLY_RUNS)
-def test_each_test_of_a_night_has_the_id_and_the_status_that_the_standard_library_counts(
+def test_each_test_of_a_run_has_the_id_and_status_that_the_standard_library_counts(
     nightly_run: str, suite: str
 ) -> None:
     words = {test: "errored" if word == "crashed" else word for test, word in counted(nightly_run, suite).items()}
@@ -146,50 +146,54 @@ def test_each_test_of_a_night_has_the_id_and_the_status_that_the_standard_librar
 
 
 @pytest.mark.parametrize(("nightly_run", "suite"), NIGHTLY_RUNS)
-def test_a_night_comes_to_the_totals_that_were_counted_by_hand(nightly_run: str, suite: str) -> None:
+def test_the_totals_of_a_run_equal_those_that_were_counted_independently(nightly_run: str, suite: str) -> None:
     counts = compare(read(nightly_run, suite), None, exit_status=1).counts
     totals = (counts.passed, counts.failed, counts.errored, counts.skipped, counts.xfailed)
     assert (totals, counts.xpassed, counts.flaky) == (TOTALS[nightly_run, suite], 0, 0)
 
 
 @pytest.mark.parametrize("suite", SUITES)
-def test_what_changed_between_the_nights_is_what_the_standard_library_counts(suite: str) -> None:
+def test_the_changes_between_the_runs_equal_those_that_the_standard_library_counts(suite: str) -> None:
     expected = changed(counted("night-1", suite), counted("night-2", suite))
-    assert {name: set(getattr(stated(suite), name)) for name in expected} == expected
+    assert {name: set(getattr(between_runs(suite), name)) for name in expected} == expected
 
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_what_changed_comes_to_the_numbers_that_were_counted_by_hand(suite: str) -> None:
-    got = stated(suite)
+    got = between_runs(suite)
     changes = (got.new_failures, got.still_failing, got.fixed, got.new, got.removed, got.precluded, got.newly_skipped)
     assert tuple(len(tests) for tests in changes) == CHANGES[suite]
     assert (got.renamed, got.flaky) == ((), ())
 
 
 @pytest.mark.parametrize(("nightly_run", "suite"), NIGHTLY_RUNS)
-def test_no_night_is_the_labs_fault_nor_a_mass_failure(nightly_run: str, suite: str) -> None:
+def test_no_run_is_the_labs_fault_or_a_mass_failure(nightly_run: str, suite: str) -> None:
     before = read("night-1", suite) if (nightly_run, suite) in NIGHTLY_RUNS[len(SUITES) : -1] else None
     got = compare(read(nightly_run, suite), before, exit_status=1)
     assert (got.infra, got.mass) == ("", False)
 
 
-def test_a_file_that_could_be_collected_again_is_fixed_and_one_that_was_renamed_is_gone() -> None:
-    assert stated("ir").fixed == ("tests/python/ir/test_roundtrip_runtime_module.py",)
-    assert "tests/python/ir/test_name_supply.py" in stated("ir").removed
+def test_a_file_that_could_be_collected_again_is_fixed_and_a_renamed_one_is_removed() -> None:
+    assert between_runs("ir").fixed == ("tests/python/ir/test_roundtrip_runtime_module.py",)
+    assert "tests/python/ir/test_name_supply.py" in between_runs("ir").removed
 
 
 def test_nobody_knows_of_the_tests_that_a_crashed_worker_took_with_it() -> None:
-    assert {test.partition("::")[0] for test in stated("ir").precluded} == {"tests/python/ir/test_node_reflection.py"}
+    assert {test.partition("::")[0] for test in between_runs("ir").precluded} == {
+        "tests/python/ir/test_node_reflection.py"
+    }
 
 
-def test_a_run_that_was_killed_says_of_no_missing_test_that_it_is_gone() -> None:
+def test_a_run_that_was_killed_reports_no_missing_test_as_removed() -> None:
     got = compare(read("night-2", "ir"), read("night-1", "ir"), exit_status=137)
-    assert (len(got.removed), len(got.precluded), got.fixed) == (0, 15, stated("ir").fixed)
+    assert (len(got.removed), len(got.precluded), got.fixed) == (0, 15, between_runs("ir").fixed)
 
 
 @pytest.mark.parametrize(("suite", "files"), [("ir", 10), ("te", 4)])
 @pytest.mark.parametrize("before", [None, "night-1", "night-2"])
-def test_the_broken_lab_is_told_as_the_labs_and_has_no_new_failures(suite: str, files: int, before: str | None) -> None:
+def test_the_broken_lab_is_reported_as_the_labs_fault_without_new_failures(
+    suite: str, files: int, before: str | None
+) -> None:
     now = read("broken-lab", suite)
     got = compare(now, read(before, suite) if before else None, exit_status=2)
     assert got.infra == MASS_COLLECTION.format(broken=files, files=files)

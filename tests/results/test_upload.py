@@ -32,13 +32,13 @@ def parcel(folder: Path, *names: str, claims: Claims | None = None, key: RunKey 
 
 def sent(parcel: Parcel, world: World) -> dict[str, bool]:
     """Send a run; return what was written now."""
-    stated: dict[str, bool] = {}
+    sent_pieces: dict[str, bool] = {}
 
     def progress(piece: Piece | None, written: bool) -> None:
-        stated[piece.name if piece else "manifest.json"] = written
+        sent_pieces[piece.name if piece else "manifest.json"] = written
 
     send(parcel, Bucket(world.aws, world.name), progress)
-    return stated
+    return sent_pieces
 
 
 def keys(world: World) -> list[str]:
@@ -64,7 +64,7 @@ def test_the_manifest_says_what_is_known_and_nothing_else(tmp_path: Path) -> Non
         (Claims("operators", log_url="x" * 2001), "log_url must be a text"),
     ],
 )
-def test_what_the_bot_would_not_take_is_told_before_anything_is_sent(
+def test_what_the_bot_would_refuse_is_reported_before_anything_is_sent(
     tmp_path: Path, claims: Claims, words: str
 ) -> None:
     with pytest.raises(UserError, match=words):
@@ -72,12 +72,12 @@ def test_what_the_bot_would_not_take_is_told_before_anything_is_sent(
 
 
 @pytest.mark.parametrize("wrong", [{"lab": "a/b"}, {"target": ".."}, {"sha": "main"}, {"run_id": ""}])
-def test_a_key_that_is_none_is_told(tmp_path: Path, wrong: dict[str, str]) -> None:
+def test_an_invalid_key_is_reported(tmp_path: Path, wrong: dict[str, str]) -> None:
     with pytest.raises(UserError, match="is not the folder of a run"):
         parcel(tmp_path, key=replace(KEY, **wrong))
 
 
-def test_files_that_cannot_lie_in_one_folder_are_told() -> None:
+def test_files_that_cannot_be_in_one_folder_are_reported() -> None:
     named([Path("a/x.xml"), Path("b/y.xml")])
     with pytest.raises(UserError, match=r"two files are named x\.xml"):
         named([Path("a/x.xml"), Path("b/x.xml")])
@@ -86,12 +86,12 @@ def test_files_that_cannot_lie_in_one_folder_are_told() -> None:
             named([Path(name)])
 
 
-def test_a_folder_in_place_of_files_is_told(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_files_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is a folder; name the files in it"):
         named([tmp_path])
 
 
-def test_a_file_that_cannot_be_sent_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_sent_is_reported(tmp_path: Path) -> None:
     large = tmp_path / "large.xml"
     with large.open("wb") as file:
         file.truncate(MAX_FILE_BYTES + 1)
@@ -101,7 +101,7 @@ def test_a_file_that_cannot_be_sent_is_told(tmp_path: Path) -> None:
         file.write(GZIP)
     with pytest.raises(UserError, match=r"large\.xml has more than 64 MiB even compressed, .*; use shards"):
         list(pieces([large], None, "gz", tmp_path))
-    for path in (tmp_path / "gone.xml", tmp_path):
+    for path in (tmp_path / "missing.xml", tmp_path):
         with pytest.raises(UserError, match="cannot be read"):
             list(pieces([path], None, None, tmp_path))
 
@@ -119,8 +119,8 @@ def test_compressing_is_the_same_every_time_and_never_twice(tmp_path: Path, how:
 
 
 def test_files_come_first_and_the_manifest_last(tmp_path: Path, aws_world: World) -> None:
-    stated = sent(parcel(tmp_path, "a.xml", "b.xml"), aws_world)
-    assert list(stated.items()) == [("a.xml", True), ("b.xml", True), ("manifest.json", True)]
+    pieces_sent = sent(parcel(tmp_path, "a.xml", "b.xml"), aws_world)
+    assert list(pieces_sent.items()) == [("a.xml", True), ("b.xml", True), ("manifest.json", True)]
     assert set(keys(aws_world)) == {f"{FOLDER}a.xml", f"{FOLDER}b.xml", f"{FOLDER}manifest.json"}
 
 
@@ -148,7 +148,7 @@ def test_credentials_that_may_only_write_go_on_where_an_upload_stopped(tmp_path:
         sent(whole, aws_world)
 
 
-def test_a_bucket_that_does_not_answer_is_told_with_how_to_go_on(tmp_path: Path, own_world: World) -> None:
+def test_a_bucket_that_does_not_answer_is_reported_with_how_to_continue(tmp_path: Path, own_world: World) -> None:
     whole = parcel(tmp_path)
     own_world.server.stop()
     with pytest.raises(UserError, match="repeat the same command with --run-id run-1"):

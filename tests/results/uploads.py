@@ -91,17 +91,17 @@ Results = dict[str, Verdict]
 
 def merged(uploads: Iterable[Upload]) -> Results:
     """Merge the uploads of one suite and commit by the rules, one result after the other."""
-    stated: dict[str, list[Verdict]] = {}
+    verdicts_of: dict[str, list[Verdict]] = {}
     for upload in sorted(uploads, key=lambda one: (one.attempt, one.run_id)):
         for name, status in upload.tests.items():
-            stated.setdefault(name, []).append(Verdict(Status(status), name in upload.flaky))
+            verdicts_of.setdefault(name, []).append(Verdict(Status(status), name in upload.flaky))
     return {
         name: Verdict(
             verdicts[-1].status,
             any(one.flaky for one in verdicts)
             or ({one.status for one in verdicts} & GOOD != set() and {one.status for one in verdicts} & BAD != set()),
         )
-        for name, verdicts in stated.items()
+        for name, verdicts in verdicts_of.items()
     }
 
 
