@@ -20,7 +20,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """Return where the world is kept, which replicas share."""
+    """Return the file in which the world is stored, which replicas share."""
     return tmp_path / "world.db"
 
 

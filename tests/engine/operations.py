@@ -176,7 +176,7 @@ class Twins:
         worker_of = {pair[which]: n for n, pair in enumerate(self.workers)}
         return seen | {
             "id": self.twin_of[cast(int, job.id)] if which == 0 else job.id,
-            "worker_id": worker_of.get(job.worker_id, "gone") if job.worker_id else None,
+            "worker_id": worker_of.get(job.worker_id, "removed") if job.worker_id else None,
         }
 
     async def _finish(self) -> None:

@@ -113,7 +113,7 @@ async def unwaiting(sqlite_url: str) -> AsyncIterator[BaseAsyncConnector]:
 
 @pytest.mark.parametrize("end", [Outcome(APPLIED, "written"), TryAgain("not yet"), Again(1.0, None)])
 @pytest.mark.parametrize("attempts", [0, 1])
-async def test_a_try_whose_end_an_outage_kept_from_being_stored_is_no_crash(
+async def test_a_try_whose_end_could_not_be_stored_in_an_outage_is_no_crash(
     unwaiting: BaseAsyncConnector, sqlite_url: str, end: Outcome | Exception, attempts: int
 ) -> None:
     (job,) = await defer_once(unwaiting, [NewJob(key="a", task="effect", args={})])
@@ -137,7 +137,7 @@ async def test_a_try_that_was_stopped_in_an_outage_is_no_crash(unwaiting: BaseAs
     assert (await read_note(unwaiting, job.job_id)).tries == Tries(stopped=1)
 
 
-async def test_an_effect_whose_writes_an_outage_kept_from_being_read_is_no_crash(
+async def test_an_effect_whose_writes_could_not_be_read_in_an_outage_is_no_crash(
     unwaiting: BaseAsyncConnector, sqlite_url: str, world: World
 ) -> None:
     guard = Guard()
@@ -151,7 +151,7 @@ async def test_an_effect_whose_writes_an_outage_kept_from_being_read_is_no_crash
 
 
 async def test_what_is_no_outage_counts_as_before(connector: BaseAsyncConnector) -> None:
-    """A note that can never be stored must set its job aside some day."""
+    """A note that can never be stored must at some time quarantine its job."""
     await connector.execute_query_async(REFUSE_NOTES)
     (job,) = await defer_once(connector, [NewJob(key="a", task="effect", args={})])
     guard = Guard()

@@ -67,7 +67,7 @@ def store_names(url: str, name: str, count: int = 1) -> None:
     asyncio.run(_store(url, name, count))
 
 
-def remaining(url: str) -> set[str]:
+def stored_names(url: str) -> set[str]:
     return asyncio.run(_stored_names(url))
 
 
@@ -101,7 +101,7 @@ def test_a_backup_put_over_a_crashed_database_by_hand_is_damaged(sqlite_url: str
     crash(sqlite_url, "after")
     shutil.copy(saved, path)
     with pytest.raises((DatabaseError, ConnectorException, sqlite3.DatabaseError, AssertionError)):
-        assert remaining(sqlite_url) == {"before"}
+        assert stored_names(sqlite_url) == {"before"}
 
 
 def test_a_backup_restored_over_a_crashed_database_is_what_was_saved(sqlite_url: str, path: Path, saved: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_backup_restored_over_a_crashed_database_is_what_was_saved(sqlite_url:
     assert companions(path) == ["nightjar.db-wal", "nightjar.db-shm"]
     restore(Database(sqlite_url), saved)
     assert companions(path) == []
-    assert remaining(sqlite_url) == {"before"}
+    assert stored_names(sqlite_url) == {"before"}
 
 
 def test_a_backup_beside_a_writer_holds_what_was_stored_and_is_one_file(sqlite_url: str, saved: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_backup_beside_a_writer_holds_what_was_stored_and_is_one_file(sqlite_u
 
     assert asyncio.run(back_up_while_somebody_writes())[-1] == saved.stat().st_size
     assert [file.name for file in saved.parent.iterdir()] == ["saved.db"]
-    assert "acknowledged" in remaining(f"sqlite:///{saved}")
+    assert "acknowledged" in stored_names(f"sqlite:///{saved}")
 
 
 def test_a_backup_is_for_its_owner_alone(sqlite_url: str, saved: Path) -> None:
@@ -152,7 +152,7 @@ def test_restore_makes_the_database_where_there_is_none(sqlite_url: str, path: P
     path.unlink()
     restore(Database(sqlite_url), saved)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert remaining(sqlite_url) == {"before"}
+    assert stored_names(sqlite_url) == {"before"}
     assert saved.exists()
 
 
@@ -161,7 +161,7 @@ def test_restore_takes_a_copy_that_was_made_with_its_log(sqlite_url: str, path: 
     shutil.copy(path, saved)
     shutil.copy(f"{path}-wal", f"{saved}-wal")
     restore(Database(sqlite_url), saved)
-    assert remaining(sqlite_url) == {"logged"}
+    assert stored_names(sqlite_url) == {"logged"}
 
 
 def test_restore_refuses_while_a_server_works_on_the_file(sqlite_url: str, saved: Path) -> None:
@@ -170,7 +170,7 @@ def test_restore_refuses_while_a_server_works_on_the_file(sqlite_url: str, saved
     store_names(sqlite_url, "after")
     with Database(sqlite_url).sole(), pytest.raises(DatabaseError, match="is in use by another nightjar"):
         restore(Database(sqlite_url), saved)
-    assert remaining(sqlite_url) == {"before", "after"}
+    assert stored_names(sqlite_url) == {"before", "after"}
 
 
 def damaged(path: Path) -> None:
@@ -226,7 +226,7 @@ def test_restore_refuses_what_cannot_be_used_and_changes_nothing(
     spoil(saved)
     with pytest.raises(DatabaseError, match=words):
         restore(Database(sqlite_url), saved)
-    assert remaining(sqlite_url) == {"before", "after"}
+    assert stored_names(sqlite_url) == {"before", "after"}
     assert list(path.parent.glob("*.new")) == []
 
 
@@ -253,7 +253,7 @@ def test_restore_that_fails_halfway_leaves_the_database_with_its_log(
         fails_at(broken, name, call)
         with pytest.raises(DatabaseError, match=r"Input/output error; .*nightjar\.db is as it was"):
             restore(Database(sqlite_url), saved)
-    assert remaining(sqlite_url) == {"before", "logged"}
+    assert stored_names(sqlite_url) == {"before", "logged"}
 
 
 def test_restore_that_is_done_but_may_not_survive_a_power_cut_says_so(
@@ -266,7 +266,7 @@ def test_restore_that_is_done_but_may_not_survive_a_power_cut_says_so(
         fails_at(broken, "fsync", 2)
         with pytest.raises(DatabaseError, match=r"nightjar\.db was replaced .* Input/output error"):
             restore(Database(sqlite_url), saved)
-    assert remaining(sqlite_url) == {"before"}
+    assert stored_names(sqlite_url) == {"before"}
 
 
 def test_a_backup_is_not_damaged_by_the_log_of_the_file_that_it_replaces(
@@ -278,7 +278,7 @@ def test_a_backup_is_not_damaged_by_the_log_of_the_file_that_it_replaces(
     store_names(sqlite_url, "later", 300)
     back_up(Database(sqlite_url), saved)
     assert companions(saved) == []
-    assert remaining(f"sqlite:///{saved}") == {"logged", "later"}
+    assert stored_names(f"sqlite:///{saved}") == {"logged", "later"}
 
 
 def test_backup_of_what_is_not_there_or_onto_itself_is_refused(sqlite_url: str, path: Path, saved: Path) -> None:

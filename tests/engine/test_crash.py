@@ -70,10 +70,10 @@ async def test_a_plan_that_was_stored_before_its_worker_died_is_not_made_again(d
 INNOCENTS = 6
 
 
-async def test_only_the_job_that_ends_processes_is_set_aside_and_those_beside_it_end_well(
+async def test_only_the_job_that_ends_processes_is_quarantined_and_the_others_end_well(
     database_url: str, place: Path, world: World
 ) -> None:
-    """Its processes are started again, as their keeper would do; on PostgreSQL there are two of them.
+    """Its processes are started again, as a supervisor would do; on PostgreSQL there are two of them.
 
     All jobs are in progress at each crash, until the poison and each of the others have their turn alone.
     """
@@ -109,7 +109,7 @@ async def test_only_the_job_that_ends_processes_is_set_aside_and_those_beside_it
         world.passed("effect g a poison dies")  # it has no deaths left
     async with running(database_url, world) as engine:
         again = await engine.replay("g")
-    assert again.state == "done", "once its cause is gone, a replay does it"
+    assert again.state == "done", "once its cause is removed, a replay does it"
 
 
 async def run_on(url: str, place: Path, lives: list[int]) -> None:

@@ -47,7 +47,7 @@ def test_so_is_the_file_that_results_are_taken_into_by_hand(tmp_path: Path) -> N
         database.close()
 
 
-async def test_a_file_that_others_can_read_is_left_as_it_is_and_told(
+async def test_a_file_that_others_can_read_is_left_as_it_is_and_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "nightjar.db"

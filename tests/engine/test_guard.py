@@ -15,7 +15,7 @@ from tests.engine.toy import World, body
 
 
 class Work:
-    """Work that ends when it is told to, and notes what was done beside it."""
+    """Work that ends when a test says so, and notes what was done beside it."""
 
     def __init__(self, log: list[str], name: str) -> None:
         self._log, self._name, self.ending = log, name, asyncio.Event()

@@ -26,7 +26,7 @@ def effect_keys(origin: Origin) -> list[str]:
     return [job.key for job in effect_jobs(origin, 4, REPOSITORY, planned)]
 
 
-def test_keys_name_the_intent_and_not_the_delivery_that_told_of_it() -> None:
+def test_keys_name_the_intent_and_not_the_delivery() -> None:
     other = Origin("guid-2", "rerun", ORIGIN.intent, 9, 2.5, 0, "pr:1#7")
     assert plan_job(ORIGIN).key == plan_job(other).key == "plan:rerun:issue_comment:created:5:2026"
     assert effect_keys(ORIGIN) == effect_keys(other)
@@ -40,7 +40,7 @@ def test_a_replay_plans_anew_but_knows_its_effects() -> None:
     assert len(keys) == 3
 
 
-def test_what_tells_of_a_failure_is_not_taken_for_the_deed() -> None:
+def test_a_report_of_a_failure_is_not_taken_for_the_effect() -> None:
     answer = ORIGIN.answer("It failed.")
     assert plan_job(answer).key != plan_job(ORIGIN).key
     assert not set(effect_keys(answer)) & set(effect_keys(ORIGIN))

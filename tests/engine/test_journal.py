@@ -87,7 +87,7 @@ async def test_a_page_costs_two_queries_however_long_it_is(database_url: str, wo
     assert counting.queries == 2
 
 
-async def test_a_retry_shows_when_it_is_due(database_url: str, world: World) -> None:
+async def test_a_retry_shows_its_scheduled_time(database_url: str, world: World) -> None:
     async with running(database_url, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"effects": [{"target": "x", "errors": ["again:900"]}]}}), LOCK)
 
@@ -99,7 +99,7 @@ async def test_a_retry_shows_when_it_is_due(database_url: str, world: World) -> 
         record = await engine.journal.delivery("g")
     assert record is not None
     job = record.plans[0].effects[0].job
-    assert (record.state, job.outcome, job.text) == ("waiting", "retrying", "TryAgain: told when")
+    assert (record.state, job.outcome, job.text) == ("waiting", "retrying", "TryAgain: at a given time")
     assert job.next_try is not None
     assert job.at is not None
     assert 900 <= job.next_try - job.at <= 1200

@@ -57,7 +57,7 @@ async def test_everything_of_a_job_is_stored(database: Database) -> None:
     )
 
 
-async def test_of_many_who_ask_at_once_one_is_told_that_it_is_new(database: Database) -> None:
+async def test_of_many_concurrent_requests_only_one_creates_the_job(database: Database) -> None:
     answers = await asyncio.gather(
         *(defer_once(database.connector, [new(f"k{n}") for n in range(5)]) for _ in range(10))
     )
@@ -77,7 +77,7 @@ async def test_procrastinates_own_way_says_the_same_of_waiting_and_ended_jobs(da
         await manager.defer_job_async(job)
 
 
-async def test_workers_are_told_of_new_jobs_and_of_locks_let_go(database: Database) -> None:
+async def test_workers_are_notified_of_new_jobs_and_released_locks(database: Database) -> None:
     manager = JobManager(database.connector)
     heard: list[Notification] = []
 

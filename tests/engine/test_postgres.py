@@ -31,7 +31,7 @@ async def opened(postgres_url: str) -> AsyncIterator[Database]:
 
 
 class Listener:
-    """Count what a worker would be told."""
+    """Count the notifications that a worker would get."""
 
     def __init__(self, database: Database) -> None:
         self.heard = 0
@@ -58,7 +58,9 @@ async def someone_waits(connection: psycopg.AsyncConnection) -> bool:
     return bool(row and row[0])
 
 
-async def test_a_worker_looks_again_if_it_was_told_while_it_looked_in_vain(opened: Database, postgres_url: str) -> None:
+async def test_a_worker_fetches_again_after_a_notification_during_a_fetch_without_result(
+    opened: Database, postgres_url: str
+) -> None:
     manager = JobManager(opened.connector)
     worker = await manager.register_worker()
     listener = Listener(opened)

@@ -76,7 +76,7 @@ async def test_a_failed_plan_is_planned_again_and_does_the_real_thing(database_u
     assert record.state == "done"
 
 
-async def test_whoever_was_told_of_a_failure_is_not_told_twice(database_url: str, world: World) -> None:
+async def test_a_failure_is_not_reported_twice_to_the_same_person(database_url: str, world: World) -> None:
     async with running(database_url, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"always": "user:Never.", "answer": {}}}), LOCK)
         await settled(engine, "g")

@@ -21,7 +21,7 @@ from tests.waiting import until
 
 EVENT = "issue_comment"
 TAKEN_OVER = 30.0
-"""Seconds within which the work of a replica that is gone for good is taken over."""
+"""Seconds within which the work of a replica that is stopped for good is taken over."""
 
 LONGEST_GAP = 0.05
 """Seconds between two jobs of one pull request, at most."""
@@ -29,7 +29,7 @@ LONGEST_GAP = 0.05
 RUNS = 10
 
 
-async def test_the_work_of_a_replica_that_is_gone_is_taken_over_within_half_a_minute(
+async def test_the_work_of_a_stopped_replica_is_taken_over_within_half_a_minute(
     postgres_url: str, place: Path, world: World
 ) -> None:
     """With the pace of production, and the pull requests that the dead one held are free again."""

@@ -115,7 +115,7 @@ def test_a_senseless_wait_is_brought_to_reason(named: float, least: float, most:
     assert least <= seconds <= most
 
 
-def test_a_fault_after_many_passing_troubles_still_has_its_own_tries() -> None:
+def test_a_fault_after_many_transient_errors_still_has_its_own_tries() -> None:
     assert next_try(KeyError("oops"), Tries(backed_off=MAX_TRIES - 1, named=7), NOW) is not None
 
 
@@ -257,7 +257,7 @@ JOB = Job(id=1, queue="default", lock=None, queueing_lock=None, task_name="effec
 
 
 @pytest.mark.one_clock
-def test_the_queue_is_told_when_and_how_urgent() -> None:
+def test_the_queue_gets_the_time_and_the_priority() -> None:
     began = datetime.now(UTC)
     decision = EngineRetry().get_retry_decision(exception=Again(50, 6), job=JOB)
     assert decision is not None

@@ -77,7 +77,7 @@ async def test_it_is_ready_while_its_worker_runs(database_url: str, world: World
     assert engine.ready() == "the worker is not running"
 
 
-async def test_while_the_database_is_gone_it_says_so_and_then_works_on(world: World) -> None:
+async def test_while_the_database_is_down_it_says_so_and_then_works_on(world: World) -> None:
     with running_server() as server:
         async with running(server.create_database(), world) as engine:
             await engine.accept("before", EVENT, body({"a": writes("x")}), LOCK)
@@ -273,7 +273,7 @@ async def test_a_timer_can_run_at_start_and_is_tried_again(database_url: str, wo
         await work
 
 
-async def test_what_failed_is_kept_with_all_that_explains_it_and_the_rest_is_forgotten(
+async def test_a_failed_job_is_stored_with_its_explanation_and_the_rest_is_removed(
     database_url: str, world: World
 ) -> None:
     effects = [{"target": "x"}, {"target": "y", "always": "user"}]
@@ -285,7 +285,7 @@ async def test_what_failed_is_kept_with_all_that_explains_it_and_the_rest_is_for
         await remove_old(engine.database.connector)
         assert await engine.journal.recent() == [before]
         await _age(engine, days=31)
-        for _ in range(2):  # what failed, and then what was kept to explain it
+        for _ in range(2):  # what failed, and then the records that explain it
             await remove_old(engine.database.connector)
         assert await engine.journal.recent() == []
 

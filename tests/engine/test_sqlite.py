@@ -154,7 +154,7 @@ def test_it_outlives_the_event_loop_that_opened_it(tmp_path: Path) -> None:
     asyncio.run(connector.close_async())
 
 
-async def test_an_answer_for_a_loop_that_is_gone_disturbs_nobody(connector: SqliteConnector) -> None:
+async def test_an_answer_for_a_closed_loop_disturbs_nobody(connector: SqliteConnector) -> None:
     def ask_and_leave() -> None:
         loop = asyncio.new_event_loop()
         task = loop.create_task(connector.execute_query_async(INSERT, args={}))

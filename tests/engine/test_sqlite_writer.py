@@ -46,17 +46,17 @@ async def test_a_thread_that_dies_answers_those_who_wait_and_those_who_come_late
 
 async def test_notices_are_published_after_the_commit_and_not_after_a_failure() -> None:
     published: list[tuple[str, str]] = []
-    remaining: list[Notices] = []
+    received: list[Notices] = []
 
     def connect_and_hold(notices: Notices) -> sqlite3.Connection:
-        remaining.append(notices)
+        received.append(notices)
         return connect(notices)
 
     writer = Writer(connect_and_hold, published.extend)
     await writer.start()
 
     def say(word: str, *, fail: bool) -> None:
-        remaining[0].append(("q", word))
+        received[0].append(("q", word))
         if fail:
             raise ValueError(word)
 

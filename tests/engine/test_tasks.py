@@ -38,7 +38,7 @@ async def test_a_delivery_that_comes_twice_is_handled_once(database_url: str, wo
     assert world.written == ["g a x"]
 
 
-async def test_two_deliveries_that_tell_of_one_thing_are_one_intent(database_url: str, world: World) -> None:
+async def test_two_deliveries_of_one_event_are_one_intent(database_url: str, world: World) -> None:
     comment = {"comment": {"id": 5, "updated_at": "2026-11-20T05:10:00Z"}}
     async with running(database_url, world) as engine:
         for guid in ("app-hook", "repository-hook"):
@@ -123,12 +123,12 @@ async def test_a_wait_outlives_the_process(database_url: str, world: World) -> N
         record = await engine.journal.delivery("g")
         assert record is not None
         waiting = record.plans[0].effects[0].job
-        assert (waiting.state, waiting.outcome, waiting.text) == ("waiting", "retrying", "TryAgain: told when")
+        assert (waiting.state, waiting.outcome, waiting.text) == ("waiting", "retrying", "TryAgain: at a given time")
         await settled(engine, "g")
     assert world.written == ["g a x"]
 
 
-async def test_a_fault_of_ours_is_tried_three_times_then_kept_with_its_text(sqlite_url: str, world: World) -> None:
+async def test_a_fault_of_ours_is_tried_three_times_then_stored_with_its_text(sqlite_url: str, world: World) -> None:
     async with running(sqlite_url, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"effects": [{"target": "x", "always": "fault"}]}}), LOCK)
         (record,) = await settled(engine, "g")
@@ -191,7 +191,7 @@ async def test_a_handler_that_this_version_lacks_ends_its_job_at_once(database_u
     assert plan.job.text.startswith("UnknownHandler: this version has no handler 'a'; replay the delivery with a")
 
 
-async def test_a_conclusion_that_fails_is_kept_as_failed_and_replayed(database_url: str, world: World) -> None:
+async def test_a_conclusion_that_fails_is_stored_as_failed_and_replayed(database_url: str, world: World) -> None:
     async with running(database_url, world) as engine:
         script = writes("x", conclude={"errors": ["user:Not yet."]})
         await engine.accept("g", EVENT, body({"a": script}), LOCK)

@@ -37,7 +37,7 @@ def test_json_comes_back(value: object) -> None:
     "body",
     ['{"a": "\\u0000"}', '{"a": "\\ud800"}', '{"a": "\\\\u0000"}', '{"a": "\ufdd0"}', '{"a": "\U0001f600"}'],
 )
-def test_the_raw_text_of_a_payload_is_kept_to_the_letter(body: str) -> None:
+def test_the_raw_text_of_a_payload_is_stored_to_the_letter(body: str) -> None:
     stored = text.dumps({"body": body})
     assert text.loads(stored) == {"body": body}
 

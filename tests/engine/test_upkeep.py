@@ -120,7 +120,7 @@ async def test_what_is_long_done_is_forgotten_with_its_notes(database: Database)
     assert notes == {"n": 2}
 
 
-async def test_a_job_that_failed_again_lately_is_kept(database: Database) -> None:
+async def test_a_job_that_failed_again_lately_is_not_removed(database: Database) -> None:
     connector, manager = database.connector, JobManager(database.connector)
     await started(connector, "a")
     (job,) = await manager.list_jobs_async()

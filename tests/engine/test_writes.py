@@ -50,13 +50,13 @@ async def test_a_write_is_noted_before_it_is_sent() -> None:
 @pytest.mark.parametrize(
     ("elapsed", "counts"), [(CHECK_AFTER - 1, False), (CHECK_AFTER, True), (CHECK_AFTER + 1, True)]
 )
-async def test_a_look_counts_only_when_the_write_would_show(elapsed: float, counts: bool) -> None:
+async def test_a_check_counts_only_when_the_write_would_show(elapsed: float, counts: bool) -> None:
     writes = await unclear(Writes())
     _, writes = await refused(writes, 1000.0 + elapsed)
     assert writes.state["sent"][0]["checks"] == int(counts)
 
 
-async def test_it_is_sent_again_after_two_looks_and_then_looked_for_twice_more() -> None:
+async def test_a_write_is_sent_again_after_two_checks_and_then_checked_twice_more() -> None:
     writes, at = await unclear(Writes()), 1000.0
     for _ in range(CHECKS_OF_WRITE - 1):
         at += CHECK_AFTER

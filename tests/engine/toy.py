@@ -187,7 +187,7 @@ def error_of(name: str) -> Exception:
         case "again", _, "":
             return TryAgain("not yet")
         case "again", _, seconds:
-            return TryAgain("told when", retry_in=float(seconds))
+            return TryAgain("at a given time", retry_in=float(seconds))
         case _:
             return RuntimeError(f"a fault of ours: {name}")
 

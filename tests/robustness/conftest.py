@@ -38,11 +38,11 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
 def undisturbed_nightly_runs(
     bucket_server: BucketServer, bucket_aws: Aws, tmp_path_factory: pytest.TempPathFactory
 ) -> Undisturbed:
-    """Return how nights go that a lab hears of, and of which it uploads results, where nothing happens."""
+    """Return how nightly runs go without any fault: a lab hears of them and uploads their results."""
 
     def make() -> Undisturbed:
         world = World(bucket_server, bucket_aws)
         world.create()
         return asyncio.run(watch(tmp_path_factory.mktemp("nightly_runs"), [NightlyRuns, NightlyMoves], world))
 
-    return made_once(tmp_path_factory, "undisturbed-nights", make)
+    return made_once(tmp_path_factory, "undisturbed-nightly-runs", make)

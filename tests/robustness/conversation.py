@@ -106,8 +106,8 @@ class Conversation:
     def deeds(self) -> Counter[str]:
         """Return how often the bot did what GitHub sends webhooks about."""
         theirs = [d for d in self.place.github.webhooks.deliveries if d.repository_id == self.repository.id]
-        reply_text = {d.guid: d for d in theirs if d.target is self.place.app}
-        return Counter(f"{one.event}.{one.action}" for one in reply_text.values() if one.body["sender"]["login"] == BOT)
+        of_app = {d.guid: d for d in theirs if d.target is self.place.app}
+        return Counter(f"{one.event}.{one.action}" for one in of_app.values() if one.body["sender"]["login"] == BOT)
 
 
 class Reviewers(Conversation):
@@ -159,7 +159,7 @@ class NightlyMoves(Conversation):
     REFUSED = CANNOT_MOVE.format(branch="nightly")
 
     async def hold(self) -> None:
-        """Let four nights pass: before the third somebody pushes to the branch, before the fourth it is deleted."""
+        """Run the timer four times: before the third somebody pushes to the branch, before the fourth it is deleted."""
         await self._moves("first")
         await self._moves("second")
         self.repository.push(BRANCH, by="hubot", message="A stray commit")
@@ -174,7 +174,7 @@ class NightlyMoves(Conversation):
         await self.until(partial(self.repository.status, sha, "nightly"))
 
     async def _nightly_run(self, nightly_run: str) -> str:
-        sha = self.repository.push("main", by="hubot", message=f"Before the {nightly_run} night").sha
+        sha = self.repository.push("main", by="hubot", message=f"Before the {nightly_run} nightly run").sha
         await self.place.run_timer(self.repository, "nightly", nightly_run)
         return sha
 

@@ -44,13 +44,13 @@ class Gate:
         where = f"{self.server.url}{request.raw_path}"
         async with (
             aiohttp.ClientSession(auto_decompress=False, skip_auto_headers=("Accept-Encoding",)) as session,
-            session.request(request.method, URL(where, encoded=True), data=body, headers=headers) as reply_text,
+            session.request(request.method, URL(where, encoded=True), data=body, headers=headers) as answer,
         ):
-            content = await reply_text.read()
-            remaining = {name: value for name, value in reply_text.headers.items() if name.lower() in PASSED_ON}
+            content = await answer.read()
+            headers_back = {name: value for name, value in answer.headers.items() if name.lower() in PASSED_ON}
         if (given := await _meet(fault, request, "after")) is not None:
             return given
-        return web.Response(status=reply_text.status, headers=remaining, body=content)
+        return web.Response(status=answer.status, headers=headers_back, body=content)
 
 
 async def _meet(fault: Fault | None, request: web.Request, when: When) -> web.Response | None:

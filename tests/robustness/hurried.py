@@ -25,7 +25,7 @@ has the App, which has points of its own, make several tokens at 5 points each."
 
 
 def main() -> None:
-    """Run the bot until it is told to stop."""
+    """Run the bot until a signal stops it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("command", choices=["serve", "worker"])
     parser.add_argument("--config", type=Path)

@@ -1,4 +1,4 @@
-"""Two nights and a pull request that a lab tests: in suites and shards, with a run that is refused."""
+"""Two nightly runs and a pull request that a lab tests: in suites and shards, with a run that is refused."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ BREAKS = "AssertionError: 3 != 4"
 
 
 class NightlyRuns(Conversation):
-    """A lab uploads what it tested on two nights and of a pull request, whose failures somebody ignores.
+    """A lab uploads the results of two nightly runs and of a pull request, whose failures somebody ignores.
 
     In the end somebody has all checks run again.
     """
 
     async def hold(self) -> None:
-        """Upload everything, each commit's when the one before is told of."""
+        """Upload everything, each commit's results after those of the one before were reported."""
         self.commits: dict[str, str] = {}
         self._nightly_run("the beginning", FILES)
         await self._first_run()
@@ -31,7 +31,7 @@ class NightlyRuns(Conversation):
         await self._pull_request()
 
     async def _first_run(self) -> None:
-        sha = self._nightly_run("the first night", {"night": "1"})
+        sha = self._nightly_run("first", {"nightly_run": "1"})
         self.upload(sha, "a", {"a.xml": junit(test_add="passed")}, shard={"index": 1, "total": 2})
         self.upload(sha, "b", {"b.xml": junit(test_mul="passed")}, shard={"index": 2, "total": 2})
         self.upload(sha, "c", {"c.xml": junit(test_build="passed")}, suite="relax")
@@ -39,14 +39,14 @@ class NightlyRuns(Conversation):
         await self.until(lambda: self._says(sha, "First run, nothing to compare with · 3 passed"))
 
     async def _second_run(self) -> None:
-        sha = self._nightly_run("the second night", {"night": "2"})
+        sha = self._nightly_run("second", {"nightly_run": "2"})
         self.upload(sha, "a", {"a.xml": junit(test_add="passed")}, shard={"index": 1, "total": 2})
         self.upload(sha, "b", {"b.xml": junit(test_mul=BREAKS)}, shard={"index": 2, "total": 2})
         self.upload(sha, "c", {"c.xml": junit(test_build="passed")}, suite="relax")
         await self.until(lambda: self._says(sha, "1 new failure · 2 passed"))
 
     async def _pull_request(self) -> None:
-        self.repository.push("main", onto=self.commits["the second night"], by="hubot")
+        self.repository.push("main", onto=self.commits["second"], by="hubot")
         pull = self.pull = self.repository.open_pull_request("hubot", "Faster")
         self.commits["a head"] = sha = pull.head_sha
         files = {"a.xml": junit(test_add=BREAKS), "b.xml": junit(test_mul=BREAKS)}

@@ -40,7 +40,7 @@ RESULTS = {
     "labs": {LAB: {"targets": [TARGET, "adreno"], "reproduce": "pytest {test}"}},
 }
 UNTIL_REPORTED_AGAIN = 3
-"""Seconds after which a queue tells again of what nobody has acknowledged."""
+"""Seconds after which a queue sends a message again that nobody has acknowledged."""
 HURRIED = "tests.robustness.hurried"
 """The bot with two waits shortened: after a write of which nobody knows what became of it, and for the App's points."""
 PATIENCE = 90.0
@@ -70,7 +70,7 @@ class Place:
     def configure(self, names: Sequence[str], **keys: Any) -> None:
         """Write app.yaml for these repositories; `keys` are those of each, beside the Jenkins server."""
         results = {"results": self.results} if self.results else {}
-        # Due half a day from now, and never: only those conversations run them that ask for it.
+        # Scheduled half a day from now, that is never: only the conversations that need the timer run it.
         nightly = {"at": f"{(time.gmtime().tm_hour + 12) % 24:02}:00", "timezone": "UTC"}
         timers = {"nightly": nightly, "last_good": {"every": "10000d", "require": ["cpu"]}}
         each = {"rerun": {"jenkins": [{"url": self.jenkins.url}]}, **timers, **results, **keys}
@@ -91,7 +91,7 @@ class Place:
         """Start the bot, and have GitHub send webhooks to it."""
         names = json.loads((self.folder / "app.yaml").read_text())["repositories"]
         async with self.beside() as engine:
-            # LastScans at just now, so that the bot's own clock asks GitHub for nothing that would be counted.
+            # Mark the files as scanned just now, so that the bot's clock causes no request that a test would count.
             await engine.records.put(LAST_SCANS.of(), LastScans({name.lower(): time.time() for name in names}))
         await self.bot.start()
         self.app.webhook_url = f"{self.bot.url}/webhook"
@@ -156,7 +156,7 @@ async def place(
 ) -> AsyncIterator[Place]:
     """Start GitHub and Jenkins, and prepare the bot; at the end it has broken none of GitHub's rules.
 
-    Labs upload to the `bucket`, where there is one; a queue tells of what appears in it.
+    Labs upload to the `bucket`, if there is one; a queue announces what appears in it.
     """
     github, jenkins = GitHubSandbox(), JenkinsSandbox()
     async with AsyncExitStack() as stack:

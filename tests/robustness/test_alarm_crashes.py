@@ -1,4 +1,4 @@
-"""SIGKILL while main is looked at, and while people are told of it: they are told once, and nothing is forgotten."""
+"""SIGKILL during scans of main and the messages about it: each is sent once, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ KEYS: dict[str, Any] = {"slow_tests": False, "cc_reviewers": False, "main_failur
 
 
 class MainBreaks(Conversation):
-    """Somebody breaks main, and somebody mends it."""
+    """Somebody breaks main, and somebody fixes it."""
 
     async def hold(self) -> None:
-        """Break it and mend it again, each when people have been told of what was before."""
+        """Break main and fix it again, each after the previous step was reported."""
         self._push("All is well", "success")
         self._push("Break it", "failure")
         await self.until(lambda: self._states() == ["open"])
-        self._push("Mend it", "success")
+        self._push("Fix it", "success")
         await self.until(lambda: self._states() == ["closed"])
 
     def _push(self, message: str, state: str) -> None:
@@ -32,7 +32,7 @@ class MainBreaks(Conversation):
         return [issue.state for issue in self.repository.issues.values() if issue.user.login == BOT]
 
     def seen(self) -> dict[str, Any]:
-        """Return the issues, and of each comment whether it tells of the end."""
+        """Return the issues, and for each comment whether it reports the end."""
         return {
             "issues": [
                 (issue.title, issue.state, ["**main has recovered" in comment.body for comment in issue.comments])

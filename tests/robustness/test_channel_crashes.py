@@ -1,4 +1,4 @@
-"""SIGKILL while people are told in channels: they are told, and what may be a repetition says so."""
+"""SIGKILL during messages to channels: they arrive, and a possible repetition says so."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.robustness.test_secrets import stored
 
 
 class Regression(NightlyRuns):
-    """A test ends well in one night, and fails in two."""
+    """A test passes in one nightly run, and fails in two."""
 
     async def hold(self) -> None:
-        """Upload everything, each commit's when the one before is told of."""
+        """Upload everything, each commit's results after those of the one before were reported."""
         self.commits = {}
         for nightly_run, verdict, title in (
             ("first", "passed", "First run, nothing to compare with · 1 passed"),

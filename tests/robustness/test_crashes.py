@@ -33,7 +33,7 @@ IN_MERGES = {
 """Effects of merges: tests/robustness/test_merge_crashes.py kills the bot around them."""
 
 IN_SECTIONS = {"RequestSection", "SubmitSection", "MarkOutOfDate", "ShowSection"}
-"""Effects of sections that tell of a commit: tests/robustness/test_section_crashes.py kills the bot around them."""
+"""Effects of sections about a commit: tests/robustness/test_section_crashes.py kills the bot around them."""
 
 IN_TEAMS = {"StoreTeamList", "MentionSubscribers"}
 """Effects of team tags: tests/robustness/test_team_crashes.py kills the bot around them."""

@@ -152,7 +152,7 @@ def asked(here: Place, repository: Repository, method: str = "", status: int | N
     )
 
 
-async def test_who_is_limited_waits_as_long_as_told_asks_nothing_meanwhile_and_holds_nobody_else_up(
+async def test_a_limited_installation_waits_as_long_as_github_says_and_delays_nobody_else(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:
     async with place(tmp_path, sqlite_url) as here:
@@ -183,17 +183,19 @@ async def test_who_is_limited_waits_as_long_as_told_asks_nothing_meanwhile_and_h
         await talks.finish()
         assert talks.differences(undisturbed.seen) == {}
         await here.bot.kill()
-        remaining = {repository: await waiting(here, repository) for repository in limited}
+        waiting_of = {repository: await waiting(here, repository) for repository in limited}
         await here.start()
         talk = SlowTests(here, talks.talks["another installation"].repository)
         await talk.hold()
-        for repository, waits in remaining.items():
+        for repository, waits in waiting_of.items():
             assert len(await waiting(here, repository)) == len(waits)
         assert [asked(here, repository) for repository in limited] == before
         assert tracebacks(here.bot) == []
 
 
-async def test_a_missing_permission_is_told_to_the_person_and_not_tried_again(tmp_path: Path, sqlite_url: str) -> None:
+async def test_a_missing_permission_is_reported_to_the_person_and_not_tried_again(
+    tmp_path: Path, sqlite_url: str
+) -> None:
     """A plain 403 is no limit."""
     async with place(tmp_path, sqlite_url) as here:
         repository = here.add_repository("octocat")

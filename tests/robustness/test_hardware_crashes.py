@@ -1,4 +1,4 @@
-"""SIGKILL while labs hear what to test, and while their results are read, stored and told.
+"""SIGKILL while labs learn what to test, and while their results are read, stored and reported.
 
 Every commit has one check run, and it says all there is; labs read where the nightly branch is.
 """

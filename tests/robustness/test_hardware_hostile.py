@@ -67,7 +67,7 @@ async def test_commits_of_a_fork_count_only_as_the_head_of_a_pull_request_that_t
     assert place.check(pull.head_sha).conclusion == "success"
 
 
-async def test_one_shard_of_ten_thousand_is_told_in_few_words(place: LabTown) -> None:
+async def test_one_shard_of_ten_thousand_is_reported_in_few_words(place: LabTown) -> None:
     sha = place.nightly_run()
     place.upload(sha, GOOD, shard={"index": 7, "total": 10_000})
     await place.settle()
@@ -110,7 +110,7 @@ BOMBS: Mapping[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-async def test_a_bomb_is_told_as_the_labs_and_the_bot_answers_meanwhile(place: LabTown, name: str) -> None:
+async def test_a_bomb_is_reported_as_the_labs_fault_while_the_bot_still_answers(place: LabTown, name: str) -> None:
     sha = place.nightly_run()
     place.upload(sha, {name: BOMBS[name]()})
     place.upload(sha, GOOD, suite="others")

@@ -53,7 +53,7 @@ async def retried(place: LabTown, *, at_least: int = 1) -> None:
 
 
 async def start_of_nightly_run(place: LabTown) -> str:
-    """Upload a run of a night and let the bot look, without waiting for what comes of it."""
+    """Upload the results of a nightly run and let the bot scan, without waiting for what follows."""
     sha = place.nightly_run()
     place.upload(sha, GOOD)
     place.time.ahead += 60
@@ -61,7 +61,7 @@ async def start_of_nightly_run(place: LabTown) -> str:
     return sha
 
 
-async def test_a_listing_that_fails_is_made_again_at_the_next_look(
+async def test_a_listing_that_fails_is_repeated_by_the_next_scan(
     sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with lab_behind_a_gate(sqlite_url, aws_world, monkeypatch) as (place, s3):
@@ -104,7 +104,7 @@ async def test_a_run_of_which_every_try_failed_is_found_again_by_the_listing_and
         place.upload(sha, GOOD)
         for _ in range(10):
             await place.scan(later=120)
-        # At once, and again at the next look, for that is the first in its hour: then no more of it.
+        # At once, and again at the next scan, which is the first in its hour: then no more of it.
         assert denied.hits == 2
         await place.scan(later=HOUR)
         assert denied.hits == 3
@@ -115,7 +115,7 @@ async def test_a_run_of_which_every_try_failed_is_found_again_by_the_listing_and
         assert place.check(sha).title == FIRST
 
 
-async def test_a_run_whose_last_look_fails_is_looked_at_again_until_it_is_at_an_end(
+async def test_a_run_whose_last_scan_fails_is_scanned_again_until_it_ends(
     sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with lab_behind_a_gate(sqlite_url, aws_world, monkeypatch) as (place, s3):
@@ -181,7 +181,7 @@ TROUBLES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-async def test_trouble_with_github_at_every_request_of_two_nights_is_overcome(
+async def test_trouble_with_github_at_every_request_of_two_nightly_runs_is_overcome(
     trouble: str, sqlite_url: str, aws_world: World
 ) -> None:
     async with lab_town(sqlite_url, aws_world) as place:
@@ -202,7 +202,7 @@ async def test_trouble_with_github_at_every_request_of_two_nights_is_overcome(
 
 @asynccontextmanager
 async def held_before_it_is_stored(place: LabTown) -> AsyncIterator[str]:
-    """Upload a run of a night and hold the bot where it is about to store it, while the block begins."""
+    """Upload the results of a nightly run and stop the bot before it stores them, while the block begins."""
     listing = place.town.github.faults.pause("GET", TREE, when="before")
     sha = await start_of_nightly_run(place)
     await listing.reached.wait()

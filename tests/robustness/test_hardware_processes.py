@@ -18,7 +18,7 @@ HELD_AT_MOST = 10.0
 TALKS = 3
 
 
-async def test_two_replicas_take_each_run_and_write_each_check_once(
+async def test_two_replicas_ingest_each_run_once_and_write_each_check_once(
     undisturbed_nightly_runs: Undisturbed, tmp_path: Path, postgres_url: str, aws_world: World
 ) -> None:
     async with place(tmp_path, postgres_url, bucket=aws_world) as here:
@@ -37,8 +37,8 @@ async def test_two_replicas_take_each_run_and_write_each_check_once(
         )
         assert set(stored.values()) == {1}
         assert len(stored) == 8 * TALKS
-        message = Counter(one["guid"] for one in deliveries if one["event"] == "nightjar.run")
-        assert set(message.values()) == {1}
+        handled = Counter(one["guid"] for one in deliveries if one["event"] == "nightjar.run")
+        assert set(handled.values()) == {1}
         # One for each commit, one that somebody's press of a button changed, and one that was asked for once more.
         writes = Counter(request.path for request in here.github.requests.writes if "/check-runs" in request.path)
         assert set(writes.values()) == {5}
@@ -59,7 +59,9 @@ async def test_a_process_that_listens_to_a_queue_stops_at_once(
         assert time.monotonic() - began < HELD_AT_MOST
 
 
-async def test_a_queue_without_a_region_is_told_in_one_line(tmp_path: Path, sqlite_url: str, aws_world: World) -> None:
+async def test_a_queue_without_a_region_is_reported_in_one_line(
+    tmp_path: Path, sqlite_url: str, aws_world: World
+) -> None:
     async with place(tmp_path, sqlite_url, bucket=aws_world, environment={"AWS_DEFAULT_REGION": ""}) as here:
         here.configure([here.add_repository("octocat").full_name])
         code, _, err = await here.bot.run("serve", "--config", str(here.bot.config), "--port", "0")

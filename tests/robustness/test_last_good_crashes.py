@@ -31,7 +31,7 @@ class LastGoodMoves(Conversation):
         return {"at the head": at_the_head, "issues": len(self.repository.issues), "deeds": dict(self.deeds)}
 
 
-async def test_a_kill_around_any_request_of_a_look_loses_and_doubles_nothing(tmp_path: Path) -> None:
+async def test_a_kill_around_any_request_of_a_scan_loses_and_doubles_nothing(tmp_path: Path) -> None:
     (tmp_path / "undisturbed").mkdir()
     undisturbed = await watch(tmp_path / "undisturbed", [LastGoodMoves])
     assert {"MoveBranch", "StoreRecord"} <= undisturbed.kinds

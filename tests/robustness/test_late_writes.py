@@ -71,8 +71,8 @@ def config_checks(site: Works, _: PullRequest) -> int:
 
 
 def reviews_asked(site: Works, pull: PullRequest) -> int:
-    reply_text = {d.guid for d in site.town.github.webhooks.find("pull_request", "review_requested")}
-    return len(reply_text)
+    guids = {d.guid for d in site.town.github.webhooks.find("pull_request", "review_requested")}
+    return len(guids)
 
 
 def answers(site: Works, pull: PullRequest) -> int:
@@ -116,7 +116,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Works]:
 
 
 def scans(here: Town, case: Case, fault: Fault) -> int:
-    """Count the looks that were made since the write was lost."""
+    """Count the checks that were made since the write was lost."""
     records = here.github.requests.records
     lost = next(n for n, r in enumerate(records) if r.method == "POST" and r.route == case.route)
     return sum(r.method == "GET" and r.route == case.scan for r in records[lost + 1 :]) if fault.hits else 0
@@ -128,7 +128,7 @@ def sent(here: Town, case: Case) -> int:
 
 @pytest.mark.parametrize("status", [502, None], ids=["502", "cut"])
 @pytest.mark.parametrize("case", CASES, ids=str)
-async def test_a_write_that_takes_effect_after_the_first_look_is_found_and_not_sent_again(
+async def test_a_write_that_takes_effect_after_the_first_check_is_found_and_not_sent_again(
     site: Works, case: Case, status: int | None
 ) -> None:
     here = site.town
@@ -155,7 +155,7 @@ async def test_a_write_that_takes_effect_when_it_was_sent_again_is_healed(site: 
     assert await here.failures() == []
 
 
-async def test_a_write_that_never_took_effect_is_sent_again_after_two_looks(site: Works) -> None:
+async def test_a_write_that_never_took_effect_is_sent_again_after_two_checks(site: Works) -> None:
     here, (answer, *_) = site.town, CASES
     fault = here.github.faults.add("POST", COMMENTS, status=500)
     pull = answer.cause(site)

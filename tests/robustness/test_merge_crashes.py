@@ -154,7 +154,7 @@ async def test_a_kill_around_any_write_of_a_merge_merges_once_and_says_so_once(t
     assert seen[Queued]["deeds"]["pull_request.enqueued"] == seen[Queued]["deeds"]["pull_request.dequeued"] == 1
     around = [point.at(when) for point in points if point.writes for when in ("before", "after")]
     assert any(point.route.endswith("/merge") for point in around)
-    # How often it is looked hangs on how the looks fall together; that it is looked at all does not.
+    # How many refreshes there are depends on how they coincide; that there is one does not.
     reads = spread([point for point in points if not point.writes and point.number == 0], 8)
     async with place(tmp_path, sqlite_url) as here:
         crash = Crash(here, [*around, *reads])

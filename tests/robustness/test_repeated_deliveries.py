@@ -41,7 +41,7 @@ async def test_every_delivery_three_times_is_as_once(undisturbed: Undisturbed, t
         assert talks.differences(undisturbed.seen) == {}
 
 
-async def test_the_app_s_hook_and_the_repository_s_tell_of_one_thing_and_it_is_done_once(
+async def test_an_event_that_two_hooks_deliver_is_handled_once(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:
     async with place(tmp_path, sqlite_url) as here:

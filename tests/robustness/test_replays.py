@@ -33,8 +33,8 @@ async def a_failure(here: Place) -> tuple[PullRequest, Comment, str]:
     here.github.faults.add("POST", STATUSES, status=403, message="Resource not accessible by integration")
     comment = pull.comment("hubot", "@ci run slow tests")
     await here.quiet()
-    (reply_text,) = here.github.webhooks.find("issue_comment", "created")[:1]
-    return pull, comment, reply_text.guid
+    (delivery,) = here.github.webhooks.find("issue_comment", "created")[:1]
+    return pull, comment, delivery.guid
 
 
 async def test_what_failed_is_done_again_and_what_was_done_is_not(url: str, tmp_path: Path) -> None:
@@ -72,8 +72,8 @@ async def test_a_replay_tells_what_it_came_to_where_only_the_answer_was_bad(url:
         comment = pull.comment("hubot", "@ci rerun")
         await here.quiet()
         assert pull.reactions(comment, by=BOT) == ["eyes", "confused"]
-        (reply_text,) = here.github.webhooks.find("issue_comment", "created")[:1]
-        code, _, err = await here.bot.run("replay", reply_text.guid, "--config", str(here.bot.config))
+        (delivery,) = here.github.webhooks.find("issue_comment", "created")[:1]
+        code, _, err = await here.bot.run("replay", delivery.guid, "--config", str(here.bot.config))
         assert code == 0, err
         assert [run.attempt for run in repository.workflow_runs] == [2]
         assert pull.reactions(comment, by=BOT) == ["eyes", "+1"]

@@ -32,7 +32,7 @@ OTHERS = {
     "DISCORD_WEBHOOK_URL": "https://discord.com/api/webhooks/1/only-the-tests-know",
 }
 TALKATIVE = {"PYTHONDEVMODE": "1"}
-"""Python then tells of slow callbacks and forgotten resources, with all that it knows of them."""
+"""Python then reports slow callbacks and unclosed resources, with all that it knows about them."""
 
 REPOS = "/repos/{owner}/{repo}"
 SHAPES = re.compile(r"ghs_[0-9a-zA-Z]|BEGIN [A-Z ]*PRIVATE KEY|eyJ[A-Za-z0-9_-]{20}", re.I)

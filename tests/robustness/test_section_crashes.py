@@ -1,4 +1,4 @@
-"""SIGKILL around every write of the sticky comment's sections: each is written once, and tells of the head."""
+"""SIGKILL around every write of the sticky comment's sections: each is written once, and is about the head."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Images(Conversation):
     hub: ClassVar[RegistrySandbox]
 
     async def hold(self) -> None:
-        """Let three nights pass."""
+        """Run the timer three times."""
         self._file(TAGS[0])
         for tag in TAGS[1:]:
             self.hub.push(self._image, tag, f"{tag[:4]}-{tag[4:6]}-{tag[6:8]}T00:00:00Z")
@@ -82,7 +82,7 @@ async def hub() -> AsyncIterator[RegistrySandbox]:
 
 
 def configure(here: Place, talks: SideBySide, hub: RegistrySandbox) -> None:
-    """Switch on what this is about, never due by itself, and off what is not."""
+    """Switch on what this is about, but never scheduled, and off what is not."""
     at = f"{(time.gmtime().tm_hour + 12) % 24:02}:00"
     here.configure(
         [talk.repository.full_name for talk in talks.talks.values()],
