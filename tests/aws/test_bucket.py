@@ -85,7 +85,7 @@ async def test_an_empty_bucket_is_one_empty_page(aws_world: World) -> None:
     assert [page async for page in Bucket(aws_world.aws, aws_world.name).manifests("")] == [[]]
 
 
-async def test_a_bucket_that_is_not_there_is_told(aws_world: World) -> None:
+async def test_a_missing_bucket_is_reported(aws_world: World) -> None:
     with pytest.raises(UserError, match="bucket no-such-bucket does not exist"):
         await listed(Bucket(aws_world.aws, "no-such-bucket"))
 
@@ -189,7 +189,7 @@ async def test_an_object_that_was_replaced_after_it_was_listed_tells_the_version
     ]
 
 
-async def test_an_object_that_is_gone_is_not_there(aws_world: World) -> None:
+async def test_a_removed_object_is_not_there(aws_world: World) -> None:
     bucket = Bucket(aws_world.aws, aws_world.name)
     with pytest.raises(NotThere, match=r"te\.xml is not in the bucket"):
         await bucket.read_small("te.xml", 100)
@@ -197,7 +197,7 @@ async def test_an_object_that_is_gone_is_not_there(aws_world: World) -> None:
         await bucket.head("te.xml")
 
 
-async def test_what_we_may_not_read_is_told_with_the_action_to_allow(aws_world: World) -> None:
+async def test_an_unreadable_object_is_reported_with_the_action_to_allow(aws_world: World) -> None:
     aws_world.put("te.xml")
     aws_world.server.forbid(aws_world.name, "s3:GetObject")
     with pytest.raises(UserError, match="s3:GetObject is denied to these AWS credentials; allow it"):
@@ -272,7 +272,7 @@ async def test_other_content_is_never_overwritten(aws_world: World) -> None:
     assert (await bucket.read_small("te.xml", 10)).body == b"first"
 
 
-async def test_where_a_lab_may_not_read_it_is_told_that_something_is_there(aws_world: World) -> None:
+async def test_a_lab_that_may_not_read_learns_that_an_object_exists(aws_world: World) -> None:
     aws_world.put("te.xml", b"first")
     aws_world.server.forbid(aws_world.name, "s3:GetObject")
     with pytest.raises(UserError, match="these credentials may not read it"):
@@ -285,7 +285,7 @@ async def test_where_a_lab_may_not_write_the_action_is_named(aws_world: World) -
         Bucket(aws_world.aws, aws_world.name).put_once("te.xml", io.BytesIO(b"x"), sha256=sha256(b"x"))
 
 
-async def test_a_file_that_changed_on_the_way_is_told(script: Script, aws: Aws) -> None:
+async def test_a_file_that_changed_during_the_upload_is_reported(script: Script, aws: Aws) -> None:
     script.answers = [fault(400, "XAmzContentChecksumMismatch")]
     with pytest.raises(UserError, match="the file changed during the upload"):
         await asyncio.to_thread(Bucket(aws, "device-results").put_once, "te.xml", io.BytesIO(b"x"), sha256=sha256(b"y"))

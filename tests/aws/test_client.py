@@ -101,7 +101,7 @@ def test_a_queue_of_aws_names_its_region(url: str, region: str | None) -> None:
         (400, "InvalidRequest", "s3:ListBucket was refused (InvalidRequest); correct the AWS_* variables"),
     ],
 )
-async def test_what_does_not_pass_by_itself_is_told_with_its_remedy(
+async def test_a_permanent_error_is_reported_with_its_remedy(
     script: Script, aws: Aws, status: int, code: str, remedy: str
 ) -> None:
     script.answers = [fault(status, code)]
@@ -138,21 +138,23 @@ async def test_a_service_that_is_busy_for_a_moment_is_asked_once_more(script: Sc
     aws.close()
 
 
-async def test_that_nobody_listens_is_told_without_the_address(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unreachable_endpoint_is_reported_without_its_address(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
     point_to("http://127.0.0.1:9", monkeypatch)  # the discard port
     with pytest.raises(TryAgain) as away:
         await Bucket(aws, "device-results").head("results/manifest.json")
     assert str(away.value) == "bucket device-results cannot be reached now: EndpointConnectionError"
 
 
-async def test_missing_credentials_are_told_with_the_names_of_the_variables(
+async def test_missing_credentials_are_reported_with_the_names_of_the_variables(
     aws: Aws, blank: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UserError, match="no AWS credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET"):
         await Bucket(aws, "device-results").head("results/manifest.json")
 
 
-async def test_a_profile_that_is_gone_is_told(aws: Aws, blank: pytest.MonkeyPatch) -> None:
+async def test_a_missing_profile_is_reported(aws: Aws, blank: pytest.MonkeyPatch) -> None:
     blank.setenv("AWS_PROFILE", "labs")
     with pytest.raises(UserError, match="AWS_PROFILE names a profile"):
         await Bucket(aws, "device-results").head("results/manifest.json")
@@ -197,7 +199,7 @@ async def test_who_is_cancelled_does_not_wait_for_its_thread() -> None:
     await in_thread(ended.wait)
 
 
-def test_a_loop_that_is_closed_is_not_told_any_more() -> None:
+def test_a_closed_loop_gets_no_result_of_a_thread() -> None:
     go_on, threads = threading.Event(), list[threading.Thread]()
 
     def block() -> None:

@@ -97,7 +97,7 @@ async def test_a_link_within_the_folder_is_as_good_as_what_it_leads_to(root: Pat
 
 
 @pytest.mark.parametrize("key", ["none", "none/te.xml", f"{RUN}/te.xml/more"])
-async def test_what_is_not_there_is_told_so(root: Path, key: str) -> None:
+async def test_a_missing_file_is_reported(root: Path, key: str) -> None:
     with pytest.raises(NotThere):
         await LocalFolder(root).head(key)
 
@@ -110,12 +110,12 @@ async def test_a_pipe_and_a_folder_are_no_files(root: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["circle", "a\0b", "x" * 5000])
-async def test_what_no_system_can_open_is_told(root: Path, key: str) -> None:
+async def test_a_file_that_no_system_can_open_is_reported(root: Path, key: str) -> None:
     (root / "circle").symlink_to(root / "circle")
     with pytest.raises(UserError, match="cannot be read"):
         await LocalFolder(root).head(key)
 
 
-def test_what_is_no_folder_is_told_at_once(root: Path) -> None:
+def test_a_path_that_is_no_folder_is_reported_at_once(root: Path) -> None:
     with pytest.raises(UserError, match="is not a folder"):
         LocalFolder(root / RUN / "te.xml")

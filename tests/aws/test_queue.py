@@ -1,4 +1,4 @@
-"""What a queue tells of new objects: read as S3 words it, delivered, and deleted only after that."""
+"""Notifications of new objects from a queue: read as S3 writes them, delivered, and deleted only after that."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ TEST_EVENT = json.dumps({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucke
 
 
 @pytest.mark.parametrize("body", [message(record()), wrapped(message(record())), bridged()])
-def test_all_who_hand_on_a_notification_tell_of_the_same_arrival(body: str) -> None:
+def test_all_services_that_forward_a_notification_report_the_same_arrival(body: str) -> None:
     assert arrivals(body) == [Arrival("device-results", KEY, ETAG)]
 
 
@@ -128,7 +128,7 @@ def test_keys_of_event_bridge_are_taken_as_they_are() -> None:
     assert [arrival.key for arrival in arrivals(bridged(detail=detail))] == ["c++/100%25"]
 
 
-def test_a_message_may_tell_of_several_objects() -> None:
+def test_one_message_may_name_several_objects() -> None:
     assert [arrival.key for arrival in arrivals(message(record(key="a"), record(key="b")))] == ["a", "b"]
 
 
@@ -143,7 +143,7 @@ def test_a_message_may_tell_of_several_objects() -> None:
         bridged(**{"detail-type": "Object Deleted"}),
     ],
 )
-def test_what_tells_of_no_new_object_tells_of_nothing(body: str) -> None:
+def test_a_message_without_a_new_object_has_no_arrival(body: str) -> None:
     assert arrivals(body) == []
 
 
@@ -165,7 +165,7 @@ def test_what_tells_of_no_new_object_tells_of_nothing(body: str) -> None:
         (json.dumps({"Type": "Notification"}), "message.Message: is missing"),
     ],
 )
-def test_garbage_is_told_with_what_is_wrong_with_it(body: str, why: str) -> None:
+def test_garbage_is_reported_with_its_fault(body: str, why: str) -> None:
     with pytest.raises(Garbage, match=why):
         arrivals(body)
 

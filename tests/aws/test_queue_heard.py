@@ -24,7 +24,7 @@ PAUSE = 0.2
 
 @dataclass
 class Inbox:
-    """What was delivered; fails as long as it is told to."""
+    """What was delivered; deliveries fail as long as a test says so."""
 
     arrived: list[Arrival] = field(default_factory=list)
     fails: BaseException | None = None
@@ -148,8 +148,8 @@ async def test_a_fault_of_ours_is_logged_with_its_traceback_and_the_queue_is_sti
             await until(lambda: inbox.tries)
             inbox.fails = None
             await until(lambda: inbox.arrived)
-    (reply_text,) = [log for log in logs if log["event"] == "queue is not heard"]
-    assert isinstance(reply_text["exc_info"], LookupError)
+    (log,) = [log for log in logs if log["event"] == "queue is not heard"]
+    assert isinstance(log["exc_info"], LookupError)
 
 
 async def test_a_queue_that_is_away_is_heard_again_when_it_is_back(own_world: World) -> None:
@@ -176,7 +176,7 @@ async def test_a_queue_that_is_away_is_heard_again_when_it_is_back(own_world: Wo
         ("AccessDeniedException", "sqs:ReceiveMessage is denied to these AWS credentials"),
     ],
 )
-async def test_a_queue_that_cannot_be_used_is_told_once_with_the_remedy(
+async def test_an_unusable_queue_is_reported_once_with_the_remedy(
     script: Script, aws: Aws, code: str, reason: str
 ) -> None:
     script.answers = [web.json_response({"__type": code}, status=400)]
@@ -187,8 +187,8 @@ async def test_a_queue_that_cannot_be_used_is_told_once_with_the_remedy(
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    (reply_text,) = logs
-    assert reason in reply_text["reason"]
+    (log,) = logs
+    assert reason in log["reason"]
     assert notifications.heard is None
 
 
@@ -226,7 +226,7 @@ async def test_a_stop_does_not_wait_for_the_poll(script: Script, aws: Aws) -> No
     go_on.set()
 
 
-async def test_messages_that_cannot_be_deleted_are_told(script: Script, aws: Aws) -> None:
+async def test_messages_that_cannot_be_deleted_are_reported(script: Script, aws: Aws) -> None:
     held = {"Messages": [{"Body": "garbage", "ReceiptHandle": "r", "MessageId": "m"}]}
     failed = {"Failed": [{"Id": "0", "SenderFault": True, "Code": "ReceiptHandleIsInvalid"}]}
     script.answers = [web.json_response(held), web.json_response(failed), fault(500, "InternalError")]

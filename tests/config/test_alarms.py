@@ -1,4 +1,4 @@
-"""The keys of what people are told when something breaks."""
+"""The keys for messages about failures."""
 
 from __future__ import annotations
 

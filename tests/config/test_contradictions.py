@@ -1,4 +1,4 @@
-"""Keys that contradict each other: each is told where it was written, before anything moves back and forth."""
+"""Keys that contradict each other: each is reported at its line, before anything moves back and forth."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def faults(*lines: str) -> list[str]:
         ),
     ],
 )
-def test_it_is_told_with_its_line(lines: list[str], fault: str) -> None:
+def test_a_contradiction_is_reported_with_its_line(lines: list[str], fault: str) -> None:
     line, column, said = fault.split(":", 2)
     assert faults(*lines) == [f"{line}:{column}: {PLACE}{said.lstrip()}"]
 

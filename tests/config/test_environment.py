@@ -59,7 +59,7 @@ def test_the_least_that_works_has_the_usual_places() -> None:
     assert (settings.jenkins_user, settings.jenkins_token) == (None, None)
 
 
-def test_everything_that_is_missing_is_told_at_once_one_line_each() -> None:
+def test_everything_that_is_missing_is_reported_at_once_one_line_each() -> None:
     assert problems({"GITHUB_APP_ID": "  ", "UNRELATED": "x"}) == (
         "GITHUB_APP_ID is not set; it must be the App's ID, a number (or its client ID), from the App's page on GitHub",
         "GITHUB_PRIVATE_KEY is not set, and neither is GITHUB_PRIVATE_KEY_FILE; "
@@ -111,7 +111,7 @@ def test_a_malformed_variable_is_named_and_its_value_is_not_shown(name: str, val
     assert caught.value.__context__ is None
 
 
-def test_several_malformed_variables_are_told_one_line_each() -> None:
+def test_several_malformed_variables_are_reported_one_line_each() -> None:
     environ = {**GOOD, "GITHUB_APP_ID": "x", "GITHUB_WEBHOOK_SECRET": "x", "DATABASE_URL": "x", "JENKINS_USER": "x"}
     assert sorted(problems(environ)) == sorted([APP_ID, SHORT, DATABASE, JENKINS])
 
@@ -140,7 +140,7 @@ def test_a_key_twice_is_one_too_many(tmp_path: Path) -> None:
     assert problems({**GOOD, "GITHUB_PRIVATE_KEY_FILE": str(file)}) == (expected,)
 
 
-def test_a_key_file_that_cannot_be_used_is_told_by_its_variable(tmp_path: Path) -> None:
+def test_an_unusable_key_file_is_reported_with_its_variable(tmp_path: Path) -> None:
     without = {name: value for name, value in GOOD.items() if name != "GITHUB_PRIVATE_KEY"}
     unreadable = "GITHUB_PRIVATE_KEY_FILE names a file that cannot be read: "
     assert problems({**without, "GITHUB_PRIVATE_KEY_FILE": str(tmp_path / "no.pem")}) == (

@@ -129,7 +129,7 @@ def test_what_app_yaml_does_not_switch_on_cannot_be_set(written: str) -> None:
     assert getattr(over("", written), key) is None
 
 
-def test_every_fault_is_told_at_once_in_the_order_of_the_file() -> None:
+def test_every_fault_is_reported_at_once_in_the_order_of_the_file() -> None:
     written = "nightly: {require: a}\nresults: {}\nhelp: {x: 1}\nhelp: true\nslow_tests:\n  allow: [writer, admin]\n"
     assert [fault.partition(" ")[0] for fault in faults(written, keys="")] == [
         "1:1:",

@@ -81,7 +81,7 @@ def test_what_neither_defaults_nor_a_repository_says_is_missing() -> None:
 @pytest.mark.parametrize(
     ("written", "expected"), [("{poll: 15s}", 15.0), ("{}", 30.0), ("{queue: http://127.0.0.1/q}", 600.0)]
 )
-def test_a_bucket_is_listed_rarely_where_a_queue_tells_of_new_runs(written: str, expected: float) -> None:
+def test_a_bucket_with_a_queue_is_listed_rarely(written: str, expected: float) -> None:
     keys = {"bucket": "b-1", "labs": {"a": {"targets": ("x",)}}} | {
         key: value for key, _, value in [part.partition(": ") for part in written.strip("{}").split(", ")] if key
     }

@@ -102,7 +102,7 @@ def test_true_names_no_place() -> None:
 
 @pytest.mark.parametrize(("lab", "target"), [("other", "linux"), ("ci", "mac")])
 def test_a_lab_that_nobody_is_is_a_fault(lab: str, target: str) -> None:
-    """Nothing would ever come of it, and nobody would be told (TVM #13368)."""
+    """No results could ever arrive for it, and nobody would notice (TVM #13368)."""
     said = UNKNOWN_LAB.format(lab=lab, target=target)
     with pytest.raises(ConfigError) as caught:
         with_lab(f"runtime: {{lab: {lab}, target: {target}}}")
@@ -142,7 +142,7 @@ def test_a_path_that_leads_elsewhere_is_a_fault(path: str, problem: str) -> None
     assert said.startswith(f"{SKIPPED}.required: {problem}")
 
 
-def test_what_is_told_of_runtime_can_be_set() -> None:
+def test_the_reports_of_runtime_can_be_configured() -> None:
     config = with_lab("runtime: {lab: ci, target: linux}").repositories["octocat/compiler"].runtime
     assert config is not None
     assert (config.change, config.slow) == (30, "10s")

@@ -162,6 +162,6 @@ def test_a_bomb_is_refused(raw: bytes, expected: str) -> None:
     assert outcome(raw) == [expected]
 
 
-def test_thousands_of_faults_are_all_told() -> None:
+def test_thousands_of_faults_are_all_reported() -> None:
     raw = b"repositories:\n o/r:\n" + b"".join(b"  slow_testz%d: 1\n" % n for n in range(9_000))
     assert len(outcome(raw)) == 9_000

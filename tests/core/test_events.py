@@ -1,4 +1,4 @@
-"""How deliveries are told apart and put in order."""
+"""How deliveries are identified and ordered."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def comment_body(**changes: Any) -> dict[str, Any]:
         ("status", {"repository": {"id": 1}, "sha": {"not": "text"}}, "repo:1"),
     ],
 )
-def test_what_a_delivery_is_kept_in_order_with(event: str, body: dict[str, Any], expected: str) -> None:
+def test_which_deliveries_share_a_lock(event: str, body: dict[str, Any], expected: str) -> None:
     assert lock_key(event, body) == expected
 
 
-def test_one_comment_told_by_two_hooks_is_one_intent() -> None:
+def test_one_comment_delivered_by_two_hooks_is_one_intent() -> None:
     """The App's hook adds `installation`, a repository's hook does not; the GUIDs differ."""
     by_app = comment_body() | {"installation": {"id": 9}}
     assert intent_key(delivery("issue_comment", by_app, "a")) == intent_key(
@@ -97,7 +97,7 @@ def test_what_has_no_identity_of_its_own_is_named_by_its_guid() -> None:
     assert intent_key(delivery("pull_request", {"action": 3, "pull_request": {}}, "g-9")) == "guid:g-9"
 
 
-def test_a_comment_on_an_issue_is_no_remark_on_a_pull_request() -> None:
+def test_a_comment_on_an_issue_is_no_comment_on_a_pull_request() -> None:
     body = comment_body() | {"issue": {"number": 42}}
     assert comment_in(delivery("issue_comment", body)) is None
 

@@ -19,7 +19,7 @@ def utc(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
-def message(moment: float) -> str:
+def shown(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M")
 
 
@@ -27,7 +27,7 @@ def walk(schedule: Schedule, start: str, count: int) -> list[str]:
     moment, found = utc(start), []
     for _ in range(count):
         moment = schedule.next_time(moment)
-        found.append(message(moment))
+        found.append(shown(moment))
     return found
 
 
@@ -68,12 +68,12 @@ def test_each_day_of_two_years_has_one_moment(zone: str, at: str) -> None:
     assert days == [days[0] + timedelta(days=n) for n in range(len(days))]
 
 
-def test_after_a_week_of_absence_the_latest_moment_alone_is_due() -> None:
+def test_after_a_week_of_absence_only_the_latest_time_counts() -> None:
     schedule, before = Daily("21:00", LOS_ANGELES), utc("2026-03-05 06:00")
     back = before + 7 * 86400
-    assert message(schedule.last_time(before)) == "2026-03-05 05:00"
-    assert message(schedule.last_time(back)) == "2026-03-12 04:00"
-    assert message(schedule.next_time(back)) == "2026-03-13 04:00"
+    assert shown(schedule.last_time(before)) == "2026-03-05 05:00"
+    assert shown(schedule.last_time(back)) == "2026-03-12 04:00"
+    assert shown(schedule.next_time(back)) == "2026-03-13 04:00"
 
 
 def test_a_moment_itself_is_the_last_one_and_not_the_next() -> None:
@@ -107,5 +107,5 @@ def test_between_the_last_and_the_next_moment_there_is_none(schedule: Schedule, 
 @pytest.mark.parametrize(
     ("seconds", "said"), [(45, "45s"), (90, "90s"), (900, "15m"), (5400, "90m"), (7200, "2h"), (86400, "1d")]
 )
-def test_an_interval_is_told_as_app_yaml_has_it(seconds: int, said: str) -> None:
+def test_an_interval_is_shown_as_it_is_written_in_app_yaml(seconds: int, said: str) -> None:
     assert str(Every(seconds)) == f"every {said}"

@@ -51,7 +51,7 @@ async def test_an_answer_lasts_as_long_as_it_says() -> None:
     assert await source.get() == 2
 
 
-async def test_an_error_is_kept_for_a_moment_only() -> None:
+async def test_an_error_is_cached_only_briefly() -> None:
     source = Source()
     source.broken = True
     for _ in range(3):
@@ -62,7 +62,7 @@ async def test_an_error_is_kept_for_a_moment_only() -> None:
     assert await source.get() == 2
 
 
-async def test_an_answer_that_was_forgotten_before_it_came_is_not_kept() -> None:
+async def test_an_answer_that_was_forgotten_before_it_came_is_not_cached() -> None:
     source = Source()
     source.answering.clear()
     before = asyncio.ensure_future(source.get())

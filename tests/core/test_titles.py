@@ -27,7 +27,7 @@ def test_tags_stand_in_brackets_parted_at_commas(title: str, expected: tuple[str
 
 @pytest.mark.parametrize("title", ["[] Fix it", "[ ] Fix it", "[,] Fix it", "[][] Fix it"])
 def test_empty_brackets_name_nothing(title: str) -> None:
-    """TVM #11454, #11455: an empty tag had people told of what they do not follow."""
+    """TVM #11454, #11455: an empty tag mentioned people who had not subscribed to anything."""
     assert tags_of(title) == ()
 
 

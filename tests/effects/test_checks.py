@@ -54,7 +54,7 @@ def writes(world: World) -> list[str]:
     return [request for request, n in asked(world).items() for _ in range(n) if request[:3] != "GET"]
 
 
-async def test_the_first_time_one_look_and_one_write_make_it(world: World) -> None:
+async def test_the_first_write_costs_one_check_and_one_request(world: World) -> None:
     applied = await world.apply_alone(check(world))
     (run,) = runs(world)
     assert (run.status, run.conclusion, run.external_id) == ("completed", "neutral", "night-2")
@@ -106,8 +106,8 @@ async def test_what_says_something_else_is_changed_without_new_annotations(world
 
 async def test_a_newer_upload_of_the_same_is_written_for_its_id(world: World) -> None:
     await world.apply_alone(check(world))
-    await world.apply_alone(replace(check(world), external_id="night-2b"))
-    assert [run.external_id for run in runs(world)] == ["night-2b"]
+    await world.apply_alone(replace(check(world), external_id="run-2b"))
+    assert [run.external_id for run in runs(world)] == ["run-2b"]
 
 
 async def test_of_grown_annotations_only_the_new_ones_are_sent(world: World) -> None:

@@ -1,4 +1,4 @@
-"""Issues as a place for news: opened once, told in once, closed by themselves, and left alone where a person closed."""
+"""Issues as a channel: opened once, posted in once, closed by the bot, and left alone where a person closed one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def broken(what: str, number: int) -> EnsureIssue:
 
 
 def well(number: int) -> EnsureIssue:
-    """The news that all is well again."""
+    """The message that everything has recovered."""
     return EnsureIssue("alarm:main", news="All is well", news_key=f"alarm:{number}")
 
 
@@ -99,7 +99,7 @@ async def test_a_recorded_issue_that_was_deleted_is_missed_by_nobody(world: Worl
     assert await applied_text(world, broken("gpu", 3)) == "opened an issue"
 
 
-async def test_what_was_told_is_not_told_again_nor_undone_by_an_old_effect(world: World) -> None:
+async def test_a_message_is_not_repeated_or_reverted_by_an_old_effect(world: World) -> None:
     effects = [broken("gpu", 1), broken("cpu", 2), well(3)]
     for effect in effects:
         await applied_text(world, effect)
@@ -136,7 +136,7 @@ async def test_the_news_that_opened_an_issue_is_no_comment_even_after_others(wor
     assert seen(issue) == ("These fail: cpu.", ["cpu fails"], "open")
 
 
-async def test_news_of_an_issue_that_a_person_closed_is_not_told_in_it(world: World) -> None:
+async def test_a_message_is_not_posted_in_an_issue_that_a_person_closed(world: World) -> None:
     await applied_text(world, broken("gpu", 1))
     (issue,) = issues(world)
     issue.close("octocat")
@@ -163,7 +163,7 @@ async def test_what_begins_once_a_person_closed_the_issue_has_another_one(world:
     ]
 
 
-async def test_good_news_without_an_issue_is_told_nowhere(world: World) -> None:
+async def test_good_news_without_an_issue_is_posted_nowhere(world: World) -> None:
     assert await applied_text(world, well(1)) == "there is no open issue to close"
     assert issues(world) == []
 
@@ -191,7 +191,7 @@ async def test_each_trouble_has_an_issue_of_its_own(world: World) -> None:
     assert (first.state, second.state) == ("open", "closed")
 
 
-async def test_an_issue_without_news_is_kept_as_it_is_told(world: World) -> None:
+async def test_an_issue_without_messages_is_opened_and_closed(world: World) -> None:
     assert await applied_text(world, EnsureIssue("nightly:nightly", "Stuck", "Why")) == "opened an issue"
     (issue,) = issues(world)
     assert issue.body == "<!-- nightjar:issue:nightly:nightly -->\nWhy"
@@ -203,8 +203,8 @@ async def test_an_issue_without_news_is_kept_as_it_is_told(world: World) -> None
     assert seen(issue) == ("Why", [], "closed")
 
 
-async def test_what_is_older_than_what_was_told_last_is_left_undone(world: World) -> None:
-    """The news that something broke could not be told; somebody replays it when all is well again, or worse."""
+async def test_a_message_that_is_older_than_the_last_one_is_not_posted(world: World) -> None:
+    """A failure could not be reported; somebody replays the message when all has recovered, or is worse."""
     began, worse, over = (
         replace(effect, as_of=at)
         for effect, at in ((broken("gpu", 1), 60.0), (broken("cpu", 2), 120.0), (well(3), 180.0))

@@ -203,7 +203,7 @@ async def test_one_that_is_opened_at_the_same_moment_is_the_one(world: World) ->
 
 
 async def test_what_was_decided_before_what_was_done_last_changes_nothing(world: World) -> None:
-    """A worker that was frozen for a night applies its effect, or an old delivery is replayed."""
+    """A worker that was frozen for hours applies its effect, or an old delivery is replayed."""
     old = ensured(world)
     await applied_text(world, ensured(world, NEWER, at="2026-11-21T00:00:00Z"))
     assert await applied_text(world, old) == "a newer decision replaced this one"

@@ -1,4 +1,4 @@
-"""A GitHub that answers as it was told and remembers what it was asked, over real HTTP."""
+"""A GitHub that gives scripted answers and remembers its requests, over real HTTP."""
 
 from __future__ import annotations
 

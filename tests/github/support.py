@@ -53,7 +53,7 @@ def client_of(
 
 
 class Seen:
-    """What the metrics would be told."""
+    """What the metrics would record."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str, int]] = []

@@ -52,7 +52,7 @@ async def test_the_installation_of_a_repository_is_asked_once_in_ten_minutes(
     assert len(scripted.asked) == 2
 
 
-async def test_an_installation_that_was_asked_for_before_it_changed_is_not_kept(
+async def test_an_installation_that_changed_during_the_request_is_not_cached(
     scripted: ScriptedGitHub, scripted_app: GitHubApp
 ) -> None:
     late = asyncio.Event()

@@ -126,7 +126,7 @@ async def test_a_late_401_of_an_old_token_does_not_cost_the_new_one(jumping: Jum
     assert "ghs" not in repr(await tokens.get(key))
 
 
-async def test_a_token_that_was_asked_for_before_the_permissions_changed_is_not_kept(jumping: JumpingTime) -> None:
+async def test_a_token_requested_before_the_permissions_changed_is_not_cached(jumping: JumpingTime) -> None:
     answers: list[asyncio.Future[Token]] = []
 
     async def mint(_: TokenKey) -> Token:

@@ -75,7 +75,7 @@ def test_a_304_brings_its_quota_and_leaves_the_form_of_the_answer() -> None:
         (Answer(200, {"etag": "a"}, b"x" * 100_000), False),
     ],
 )
-def test_only_a_success_with_an_etag_and_of_reasonable_size_is_kept(answer: Answer, stored: bool) -> None:
+def test_only_a_success_with_an_etag_and_of_reasonable_size_is_cached(answer: Answer, stored: bool) -> None:
     cache = AnswerCache(max_bytes=100_000)
     cache.put(("42", "/", "json"), answer)
     assert (cache.get(("42", "/", "json")) is not None) == stored

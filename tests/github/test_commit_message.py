@@ -119,11 +119,11 @@ def test_a_back_tick_that_opens_nothing_makes_no_code() -> None:
         ("<!--\n```\nno code\n```\n-->\nText", "Text"),
         ("Text\n\n<!-- never closed\n\nhidden", "Text"),
         ("Text <!-- never closed", "Text <!-- never closed"),
-        ("`<!-- kept -->`", "`<!-- kept -->`"),
+        ("`<!-- code -->`", "`<!-- code -->`"),
         ("<!-- `a --> b` @hubot", "b` hubot"),
         ("`a <!-- b` --> @hubot", "`a <!-- b` --> hubot"),
         ("<!--> <!---> Text", "Text"),
-        ("```\n<!-- kept -->\n```", "```\n<!-- kept -->\n```"),
+        ("```\n<!-- code -->\n```", "```\n<!-- code -->\n```"),
     ],
 )
 def test_comments_go_and_those_that_are_shown_stay(before: str, after: str) -> None:

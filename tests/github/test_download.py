@@ -70,7 +70,7 @@ async def test_a_store_that_does_not_give_it_is_asked_again_later(
     assert scripted.asked_for("GET", STORE)
 
 
-async def test_a_file_that_is_gone_is_a_refusal(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_a_removed_file_is_a_refusal(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", PATH, refused(410, "Artifact has expired"))
     with pytest.raises(BadRequest) as caught:
         await fetched(gh)

@@ -215,7 +215,7 @@ crowds = st.lists(
 async def test_the_governor_never_lets_too_much_through(
     crowds: list[tuple[float, int, bool, float]], installations: int
 ) -> None:
-    """Any crowd of requests that come at any time, take any time, and come back when they are told to."""
+    """Any crowd of requests that come at any time, take any time, and come back when the governor says so."""
     shared = SharedTime()
     governor = Governor(shared.timing())
     in_flight, most = 0, 0

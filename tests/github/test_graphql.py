@@ -43,7 +43,7 @@ async def test_enterprise_is_asked_at_its_own_address(scripted: ScriptedGitHub, 
     assert asked.bearer.startswith("ghs_")
 
 
-def test_a_locked_conversation_is_told_from_a_permission_that_is_missing() -> None:
+def test_a_locked_conversation_is_distinguished_from_a_missing_permission() -> None:
     """Reviews take reactions through GraphQL alone."""
     with pytest.raises(LockedForGraphQL):
         data_of({"errors": [{"type": "FORBIDDEN", "message": "Unable to create reaction because issue is locked."}]})

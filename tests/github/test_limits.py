@@ -152,7 +152,7 @@ def test_a_success_makes_the_backoff_small_again() -> None:
     assert ledger.strike(300.0, sent_at=300.0, retry_after=None) == FIRST_BACKOFF
 
 
-def test_a_limited_installation_waits_as_long_as_told_and_a_shorter_word_does_not_shorten_it() -> None:
+def test_a_limited_installation_waits_for_the_longest_time_that_github_named() -> None:
     ledger = Ledger(Allowance())
     ledger.strike(0.0, sent_at=0.0, retry_after=100.0)
     ledger.strike(1.0, sent_at=0.0, retry_after=5.0)
@@ -206,7 +206,7 @@ def test_what_a_lower_rank_may_not_use_is_left_for_the_ranks_above() -> None:
 @pytest.mark.parametrize(
     ("rank", "reserve"), [(Rank.WRITER, 0), (Rank.EVENT, 0), (Rank.SWEEP, 1000), (Rank.STRANGER, 1000)]
 )
-def test_the_last_fifth_of_the_quota_is_kept_for_webhooks(rank: Rank, reserve: int) -> None:
+def test_the_last_fifth_of_the_quota_is_reserved_for_webhooks(rank: Rank, reserve: int) -> None:
     for remaining in (reserve - 1, reserve, reserve + 1):
         ledger = Ledger(Allowance())
         ledger.learn(spare(remaining), now=0.0)

@@ -1,4 +1,4 @@
-"""Which limit an answer of GitHub tells of."""
+"""Which limit an answer of GitHub reports."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ RESET = int(DATE.timestamp()) + 600
         (answer(503, retry_after="30"), None),
     ],
 )
-def test_a_limit_is_told_by_status_headers_and_the_page_it_points_to(given: Answer, limit: Limit | None) -> None:
+def test_status_headers_and_the_linked_page_show_which_limit_it_is(given: Answer, limit: Limit | None) -> None:
     assert limit_in(given, READ, quota_in(given, "core", 0.0), 0.0) == limit
 
 
 @pytest.mark.parametrize(
     ("body", "limit"), [(GRAPHQL, Limit()), (SECONDARY, Limit()), (b'{"data": {"title": "RATE_LIMITED"}}', None)]
 )
-def test_graphql_tells_of_limits_in_a_200(body: bytes, limit: Limit | None) -> None:
+def test_graphql_reports_limits_in_a_200(body: bytes, limit: Limit | None) -> None:
     assert limit_in(answer(200, body), Demand("graphql"), None, 0.0) == limit
 
 

@@ -53,7 +53,7 @@ def test_a_name_that_cannot_be_a_persons_account_is_passed_over_whole(name: str)
     assert parse_ccs(f"cc @hubot @{name} @monalisa").users == ("hubot", "monalisa")
 
 
-def test_teams_are_told_from_people() -> None:
+def test_teams_are_distinguished_from_people() -> None:
     assert parse_ccs("cc @example-lab/reviewers, @octocat and @Example-Lab/Reviewers @example-lab/c_api") == Ccs(
         users=("octocat",), teams=("example-lab/reviewers", "example-lab/c_api")
     )
@@ -134,7 +134,7 @@ LOGINS = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9-]{0,37}[A-Za-z0-9])?", fullmatch
 
 
 @given(st.lists(LOGINS, min_size=1, max_size=5), st.sampled_from([", ", " ", " and ", ", and ", ","]))
-def test_every_login_is_read_once_in_its_first_spelling(logins: list[str], separator: str) -> None:
+def test_every_login_is_read_once_as_it_was_first_written(logins: list[str], separator: str) -> None:
     first = {login.lower(): login for login in reversed(logins)}
     found = parse_ccs("cc " + separator.join(f"@{login}" for login in logins)).users
     assert found == tuple(sorted(first.values(), key=logins.index))
@@ -194,7 +194,7 @@ def test_github_tells_those_whom_the_page_names(text: str, expected: tuple[str, 
         "",
     ],
 )
-def test_nobody_is_told_of_code_comments_links_and_addresses(text: str) -> None:
+def test_nobody_is_mentioned_in_code_comments_links_and_addresses(text: str) -> None:
     """TVM #12840, #12848: decorators in code, and e-mail addresses, were taken for people."""
     assert mentioned(text, "octo-org") == ()
 

@@ -41,7 +41,7 @@ def answer(permission: str, role: str | None, user: Any = "octocat") -> Say:
         "none",
         "an organization's own role counts as the nearest of the old four",
         "an older Enterprise Server names no role",
-        "nobody, so it cannot be told whose it is",
+        "nobody, so the owner of the login is unknown",
         "the login is somebody else's by now",
         "nobody GitHub knows here",
     ],
@@ -61,7 +61,7 @@ async def test_a_role_is_asked_for_once_in_a_while_whatever_the_case_of_the_name
     assert len(scripted.asked_for("GET", PATH)) == 1
 
 
-async def test_people_are_told_apart_by_id_and_not_by_login(scripted: ScriptedGitHub, gh: GitHub) -> None:
+async def test_people_are_identified_by_id_and_not_by_login(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", PATH, answer("admin", "admin"))
     permissions = Permissions()
     assert await permissions.role(gh, "octocat/compiler", OCTOCAT) == "admin"

@@ -80,12 +80,12 @@ async def test_the_newest_head_stays_in_any_order(records: Records, order: tuple
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0), (0, 1, 0, 1), (1, 0, 0)])
-async def test_two_payloads_of_one_second_are_told_apart_by_the_push(records: Records, order: tuple[int, ...]) -> None:
+async def test_two_payloads_of_one_second_are_ordered_by_the_push(records: Records, order: tuple[int, ...]) -> None:
     assert await noted(records, *(IN_ONE_SECOND[index] for index in order)) == B
 
 
 @pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
-async def test_three_pushes_of_one_second_are_told_apart_too(records: Records, order: tuple[int, ...]) -> None:
+async def test_three_pushes_of_one_second_are_ordered_too(records: Records, order: tuple[int, ...]) -> None:
     pushes = (head_after(B, 1, before=A), head_after(C, 1, before=B), head_after(D, 1, before=C))
     assert await noted(records, *(pushes[index] for index in order)) == D
 
@@ -105,7 +105,7 @@ async def test_a_head_that_goes_back_is_followed(records: Records) -> None:
     assert await noted(records, head_after(B, 1, before=A), head_after(A, 2, before=B)) == A
 
 
-async def test_what_is_kept_beside_the_head(records: Records) -> None:
+async def test_what_is_stored_beside_the_head(records: Records) -> None:
     await noted(records, head_after(A, 1, action="opened"))
     head = await head_of(records, 7, 12)
     assert head is not None
@@ -188,10 +188,10 @@ async def test_when_the_head_moved_is_known_as_no_earlier_than_it_did(
         ([head_after(B, 4, action="labeled"), head_after(C, 6, B)], "06"),
     ],
 )
-async def test_who_wrote_before_the_first_that_we_were_told_may_have_seen_another_head(
+async def test_who_wrote_before_the_first_known_head_may_have_seen_another_one(
     records: Records, deliveries: list[Delivery], since: str
 ) -> None:
-    """The webhook of a push was lost, and that of a label told of the new head first."""
+    """The webhook of a push was lost, and that of a label named the new head first."""
     await noted(records, *deliveries)
     head = await head_of(records, 7, 12)
     assert head is not None
@@ -218,7 +218,7 @@ async def test_a_head_is_confirmed_by_our_record_or_else_by_github(world: World)
     assert await confirmed(pull.number, first) == (first, 0)
     assert await confirmed(pull.number, B) == (None, 1)
     assert await confirmed(77, first) == (None, 1)
-    pull.push()  # of which no webhook has told yet
+    pull.push()  # its webhook has not arrived yet
     assert await confirmed(pull.number, pull.head_sha) == (pull.head_sha, 1)
     await world.happen()
     assert await confirmed(pull.number, first) == (None, 1)

@@ -17,7 +17,7 @@ class Clock:
 
 
 @pytest.mark.parametrize(("elapsed", "doubted"), [(DOUBTED_FOR - 1, True), (DOUBTED_FOR, False), (1e6, False)])
-def test_what_was_there_is_believed_to_be_gone_after_a_while(elapsed: float, doubted: bool) -> None:
+def test_a_404_for_something_that_existed_is_believed_after_a_while(elapsed: float, doubted: bool) -> None:
     clock = Clock()
     seen = Seen(clock)
     seen.there("1", PULL)
@@ -57,7 +57,7 @@ def test_what_was_never_seen_or_was_removed_by_us_or_belongs_to_others_is_not_do
         "/repos/octocat/compiler/issues/1/labels/ready",
     ],
 )
-def test_what_people_remove_all_the_time_is_believed_to_be_gone(path: str) -> None:
+def test_a_404_for_what_people_often_remove_is_believed_at_once(path: str) -> None:
     seen = Seen(Clock())
     seen.there("1", path)
     assert not seen.doubts("1", path)

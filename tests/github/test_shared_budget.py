@@ -95,7 +95,7 @@ class Away:
         self.asked += 1
         if self._hangs:
             await asyncio.Event().wait()
-        raise ConnectorException("gone")
+        raise ConnectorException("down")
 
 
 async def test_without_the_database_a_process_writes_a_quarter_by_its_own_count(

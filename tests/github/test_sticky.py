@@ -29,10 +29,10 @@ def comment(body: str, *, author: int = US, id: int = 1, updated_at: str = "2026
 
 @given(st.dictionaries(NAMES, TEXTS, min_size=1, max_size=5))
 def test_what_is_written_is_read_again(sections: dict[str, str]) -> None:
-    remaining: dict[str, str] = {}
+    sections: dict[str, str] = {}
     for name, text in sections.items():
-        remaining = with_section(remaining, name, text)
-    assert sections_of(render(remaining)) == remaining
+        sections = with_section(sections, name, text)
+    assert sections_of(render(sections)) == sections
 
 
 def test_a_marker_that_somebody_else_wrote_is_not_ours() -> None:
@@ -84,25 +84,25 @@ def test_a_comment_never_outgrows_what_github_takes(number: int) -> None:
 
 
 def test_what_is_cut_ends_with_a_whole_line() -> None:
-    """Half a line of code would let loose the mention that it kept harmless."""
+    """Half a line of code would turn the text in it into a mention."""
     text = "\n".join(f"- `@octocat {number}`" for number in range(10_000))
-    (remaining,) = sections_of(render({"docs": text})).values()
-    assert remaining.endswith(f"`{CUT}")
+    (section,) = sections_of(render({"docs": text})).values()
+    assert section.endswith(f"`{CUT}")
 
 
 def test_what_is_folded_away_ends_where_it_is_cut() -> None:
     """It would take everything behind it along."""
     rows = "\n".join(f"- `</details> {number}`" for number in range(10_000))
     text = f"<details><summary>Skipped</summary>\n\n- `x`\n\n</details>\n\n<details><summary>More</summary>\n\n{rows}"
-    (remaining,) = sections_of(render({"skipped-tests": text})).values()
-    assert remaining.endswith(f"`\n\n</details>{CUT}")
+    (section,) = sections_of(render({"skipped-tests": text})).values()
+    assert section.endswith(f"`\n\n</details>{CUT}")
     before = sections_of(render({"skipped-tests": text[: text.index("<details><summary>More")] + rows}))
     assert before["skipped-tests"].endswith(f"`{CUT}")
 
 
 def test_line_ends_of_windows_are_written_as_they_are_read_again() -> None:
-    remaining = with_section({}, "docs", "built\r\r\nhere")
-    assert sections_of(render(remaining)) == remaining == {"docs": "built\nhere"}
+    sections = with_section({}, "docs", "built\r\r\nhere")
+    assert sections_of(render(sections)) == sections == {"docs": "built\nhere"}
 
 
 def test_line_ends_that_a_browser_left_tear_nothing() -> None:

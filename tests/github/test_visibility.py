@@ -1,4 +1,4 @@
-"""Whether a repository is public: asked of GitHub, kept, and private wherever that is not known."""
+"""Whether a repository is public: read from GitHub, cached, and private wherever that is unknown."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def subject(world: World, clock: list[float], text: str = "repositories:\n  octo
 
 
 async def test_another_repository_that_got_the_name_makes_nothing_public(here: Asked) -> None:
-    """What is kept under the name is of a private repository, which was renamed."""
+    """The cached value belongs to a private repository, which was renamed."""
     world = here.world
     world.repository.private = True
     world.open()
