@@ -43,7 +43,7 @@ class World:
         return [str(item["Key"]) for item in listed]
 
     def queue(self, **how: Any) -> str:
-        """Create a queue that is told of new objects; returns its URL."""
+        """Create a queue that is notified of new objects; returns its URL."""
         return self.server.create_queue(self.name, f"queue-{next(_NUMBERS)}", **how)
 
     def send(self, queue_url: str, *bodies: str) -> None:

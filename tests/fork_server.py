@@ -44,7 +44,7 @@ PRELOADED = (
 )
 NUMBER = struct.Struct("!i")
 UNDERSTOOD = {"PYTHONPATH", "PYTHONWARNINGS", "PYTHONDEVMODE"}
-"""What a process can be told after it has started, and what makes a process that forks of its own."""
+"""What can be set in a process after it has started, and what makes a process that forks of its own."""
 
 
 class Request(NamedTuple):

@@ -23,8 +23,8 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[], T])
         fcntl.flock(opened, fcntl.LOCK_EX)
         opened.seek(0)
         if written := opened.read():
-            remaining: T = pickle.loads(written)
-            return remaining
+            value: T = pickle.loads(written)
+            return value
         made = make()
         pickle.dump(made, opened)
         return made

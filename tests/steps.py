@@ -36,7 +36,7 @@ def assert_linear(make: Callable[[int], Callable[[], object]], size: int, *, mem
 
     `make` prepares a function for an input of a size.
     """
-    # What is made once and kept, such as compiled patterns, is not counted. And Python 3.14 tells of each instruction
+    # What is made once and cached, such as compiled patterns, is not counted. And Python 3.14 reports each instruction
     # of a function only from its second traced call on.
     _steps(make(8))
     once, twice = _steps(make(size)), _steps(make(2 * size))
@@ -83,9 +83,9 @@ def _memory(function: Callable[[], object]) -> int:
     tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
     try:
-        remaining = function()
+        result = function()
         peak = tracemalloc.get_traced_memory()[1]
-        del remaining
+        del result
     finally:
         if not was_tracing:
             tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""Files stay small enough to be read in one go: what grows beyond that holds two concerns."""
+"""Files stay small enough to be read in one go: a larger one is about two things."""
 
 from __future__ import annotations
 

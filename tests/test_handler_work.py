@@ -95,7 +95,7 @@ def suite(names: list[str], status: Status) -> SuiteOutcomes:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("status", [Status.PASSED, Status.SKIPPED])
-def test_telling_which_tests_are_skipped_is_linear(shape: str, status: Status) -> None:
+def test_the_list_of_skipped_tests_is_made_in_linear_time(shape: str, status: Status) -> None:
     def make(size: int) -> Callable[[], object]:
         names = [SHAPES[shape](number) for number in range(2 * size)]
         both = beside(suite(names[:size], status), suite(names[size // 2 :], Status.PASSED))
@@ -106,7 +106,7 @@ def test_telling_which_tests_are_skipped_is_linear(shape: str, status: Status) -
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_telling_which_tests_are_slow_is_linear(shape: str) -> None:
+def test_the_list_of_slow_tests_is_made_in_linear_time(shape: str) -> None:
     def make(size: int) -> Callable[[], object]:
         names = [SHAPES[shape](number) for number in range(2 * size)]
         both = beside(suite(names[:size], Status.PASSED), suite(names[size:], Status.SKIPPED))
@@ -132,17 +132,17 @@ def test_the_report_of_a_check_run_is_linear() -> None:
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_judging_a_night_is_linear(there: bool) -> None:
-    """As many regressions as tests, which are renamed, fail again, or are gone."""
+def test_judging_a_nightly_run_is_linear(there: bool) -> None:
+    """As many regressions as tests, which are renamed, fail again, or are removed."""
 
     def make(size: int) -> Callable[[], object]:
         tests = [f"tests/test_tile.py::test_{number}" for number in range(size)]
         renamed = tuple((test, f"{test}_new") for test in tests)
         failures = {new if there else f"{new}_other": Detail(message="boom") for _, new in renamed}
-        reply_text = compared(*failures, confirmed=failures, renamed=renamed)
+        comparison = compared(*failures, confirmed=failures, renamed=renamed)
         before = tuple(Regression("operators", "a" * 40, "b" * 40, "", (test,)) for test in tests)
         known = KnownRegressions("c" * 40, 0.0, failing=before[::2], late=before[1::2])
-        nightly_run = findings((a_suite(failures), reply_text))
+        nightly_run = findings((a_suite(failures), comparison))
         return lambda: judge(nightly_run, known, 1.0)
 
     assert_linear(make, 60)

@@ -1,4 +1,4 @@
-"""Sections that tell of one commit: how they are announced, what is remembered, and how they are marked."""
+"""Sections about one commit: how they are announced, what is remembered, and how they are marked."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_while_a_section_is_computed_nobody_waits_but_itself() -> None:
     assert not any(lock.startswith(("pr:", "sha:")) for lock in locks)
 
 
-def test_each_wish_is_announced_under_a_name_of_its_own() -> None:
+def test_each_request_is_announced_under_its_own_name() -> None:
     def name(section: str = "runtime", number: int = 12, asked: str = "asked") -> str:
         return SECTION_EVENT.guid(7, SectionEvent(section, number, A, {}, asked))
 
@@ -106,7 +106,7 @@ def test_a_mark_names_both_commits_and_is_one() -> None:
     assert marked(TEXT, A, "") == TEXT
 
 
-def test_a_section_that_is_gone_gets_no_mark() -> None:
+def test_a_removed_section_gets_no_mark() -> None:
     assert marked("", A, B) == ""
     assert marked(OF_A.strip(), A, B) == ""
 
@@ -125,7 +125,7 @@ def test_a_mark_stays_one_after_the_sticky_comment_was_read_and_written() -> Non
         ("", "1970-01-01 00:00 UTC"),
     ],
 )
-def test_moments_are_told_in_utc(at: str | float, shown: str) -> None:
+def test_times_are_shown_in_utc(at: str | float, shown: str) -> None:
     assert moment(at) == shown
 
 

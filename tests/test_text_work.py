@@ -62,7 +62,7 @@ def images(text: str) -> object:
         return error
 
 
-def reply_text(text: str) -> object:
+def channel_messages(text: str) -> object:
     news = News(title=text, items=tuple(NewsItem(text[start : start + 50], text, "") for start in range(0, 200, 50)))
     return as_discord(news), as_slack(news)
 
@@ -111,7 +111,7 @@ READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
         ("://a:", "://a:b@", "token ", "eyJaaaaaa.", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "hunter"),
     ),
     "links": (urls.linkable, ("http://a.", "a.", "%", "é")),
-    "channels": (reply_text, (*MARKUP, *MARKS, "discord", "<@1>", "1.")),
+    "channels": (channel_messages, (*MARKUP, *MARKS, "discord", "<@1>", "1.")),
     "a failure's text": (values.text, ("\r", "\x1b[", "\x1b[1", "\x1b[1m", *MARKS)),
     "a message": (values.message, (*SPACES, *MARKS)),
     "a skip's reason": (pytest_phases.reason, ("(", "(', 1, '", "', 1, '", "', 1, 'a') ")),

@@ -35,8 +35,8 @@ def leave_in_a_pool() -> None:
 
 
 @pytest.mark.parametrize("leave", [leave_open, collect, leave_open_elsewhere, leave_in_a_pool])
-def test_a_connection_left_open_is_told_once_with_its_line_and_its_test(leave: Callable[[], None]) -> None:
-    with pytest.raises(AssertionError, match=r"opened at tests/test_unclosed\.py:\d+ in .*told_once_with_its_line"):
+def test_an_unclosed_connection_is_reported_once_with_its_line_and_its_test(leave: Callable[[], None]) -> None:
+    with pytest.raises(AssertionError, match=r"opened at tests/test_unclosed\.py:\d+ in .*reported_once_with_its_line"):
         leave()
     with all_closed():
         pass

@@ -115,7 +115,7 @@ async def test_it_is_ready_answers_and_measures(world: World) -> None:
     assert (await world.get("/api/v1/repos/octocat/compiler/pulls/4711/decision"))[0] == 404
     assert (await world.get("/api/v1/repos/octocat/other/pulls/1/decision"))[0] == 401
     _, metrics = await world.get("/metrics")
-    # The answer is a comment too, and GitHub tells of it: perhaps it has been looked at already.
+    # The answer is a comment too, and GitHub sends an event for it: it may have been handled already.
     assert re.search(r'nightjar_deliveries_total\{event="issue_comment",outcome="routed"\} [12]\.0', metrics)
     assert 'nightjar_github_requests_total{method="GET",route="/repos/{+repo}/pulls/{number}"' in metrics
     assert "nightjar_github_quota_remaining{" in metrics
@@ -193,7 +193,7 @@ async def test_a_second_signal_ends_it_at_once_and_the_work_is_done_by_the_next(
     assert await world.bot.stop() == -signal.SIGTERM
     world.github.faults.clear()
     await world.start()
-    # Not the newest: the answer may be written, and GitHub tell of it, while nobody listens.
+    # Not the newest: the answer may be written, and GitHub may send its event, while nobody listens.
     await world.end_of(asked)
     assert len(world.answers(pull)) == 1
 

@@ -30,15 +30,15 @@ LINT = RerunJob(72, 7, 1, "lint", ORIGIN)
     ],
 )
 def test_the_smallest_that_covers_all(asked: list[Effect], one: Effect) -> None:
-    remaining, moved = one_for_each_run(asked)
-    assert remaining == [one]
+    merged, moved = one_for_each_run(asked)
+    assert merged == [one]
     assert {moved[effect.target] for effect in asked} == {one.target}
 
 
 def test_other_effects_and_other_runs_keep_their_places() -> None:
     record, other = StoreRecord("key", None), RerunWorkflow(8, 1, True, "Docs", ORIGIN)
-    remaining, moved = one_for_each_run([record, UNIT, other, DOCS])
-    assert remaining == [record, RerunWorkflow(7, 1, True, "unit, docs", ORIGIN), other]
+    merged, moved = one_for_each_run([record, UNIT, other, DOCS])
+    assert merged == [record, RerunWorkflow(7, 1, True, "unit, docs", ORIGIN), other]
     assert moved == {
         "actions-job:70": "actions-run:7",
         "actions-job:71": "actions-run:7",

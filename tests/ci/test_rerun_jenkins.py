@@ -36,7 +36,7 @@ def failed_job(world: World, name: str = "gpu/PR-12", **values: object) -> Jenki
 
 
 async def message(world: World, effect: StartJenkinsBuild) -> str:
-    """What a person is told when the effect ends badly."""
+    """Return the failure text of an effect."""
     with pytest.raises(UserError) as refused:
         await world.apply_alone(effect)
     return str(refused.value)
@@ -115,7 +115,7 @@ async def test_a_jenkins_that_is_away_is_tried_again(world: World) -> None:
     assert error.value.__context__ is None
 
 
-async def test_a_job_that_is_gone_says_so(world: World) -> None:
+async def test_a_removed_job_is_reported(world: World) -> None:
     job = failed_job(world)
     job.status = 404
     assert await message(world, again(world, job)) == (

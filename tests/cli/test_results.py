@@ -89,14 +89,14 @@ async def test_check_says_what_would_be_read_and_what_could_be_better(folder: Pa
 def test_check_tells_every_file_that_would_be_refused_and_ends_with_1(folder: Path) -> None:
     (folder / "core\x1b[2J.bin").write_bytes(bytes(3000))
     (folder / "cut.xml").write_text(JUNIT[:-20])
-    finished = nightjar("check", "core\x1b[2J.bin", "cut.xml", "gone.xml", "ops.xml")
+    finished = nightjar("check", "core\x1b[2J.bin", "cut.xml", "missing.xml", "ops.xml")
     assert (finished.exit_code, finished.stderr) == (1, "")
     assert "\x1b" not in finished.stdout
     lines = finished.stdout.splitlines()
     assert [line.split(": ")[0] for line in lines if ": refused: " in line] == [
         "core\\x1b[2J.bin",
         "cut.xml",
-        "gone.xml",
+        "missing.xml",
     ]
     assert "ops.xml: junit: 1 passed" in lines
     assert lines[-1] == "The bot would refuse this. Fix it before you upload."
@@ -167,9 +167,7 @@ def test_where_to_is_taken_from_an_app_yaml_that_says_it(folder: Path, aws_world
     assert finished.stdout == f"s3://{aws_world.name}/{RUN.replace('results/', 'device/')}manifest.json\n", finished
 
 
-def test_a_lab_or_target_that_app_yaml_does_not_know_is_told_before_anything_is_sent(
-    folder: Path, aws_world: World
-) -> None:
+def test_an_unknown_lab_or_target_is_reported_before_anything_is_sent(folder: Path, aws_world: World) -> None:
     (folder / "app.yaml").write_text(APP_YAML.format(bucket=aws_world.name))
     unknown = upload(aws_world, target="hexagon")
     assert (unknown.exit_code, unknown.stdout) == (1, "")
@@ -305,7 +303,7 @@ def test_files_that_would_be_refused_are_not_sent_unless_asked_to(folder: Path, 
     assert set(content(aws_world)) == {f"{RUN}ops.xml", f"{RUN}manifest.json"}
 
 
-@pytest.mark.parametrize("name", ["gone.xml", ".", "manifest.json"])
+@pytest.mark.parametrize("name", ["missing.xml", ".", "manifest.json"])
 def test_what_is_no_file_for_a_run_is_named(name: str) -> None:
     finished = upload(None, name, bucket="device-results")
     assert (finished.exit_code, finished.stdout) == (1, "")

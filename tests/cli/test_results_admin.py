@@ -93,7 +93,7 @@ async def operator(tmp_path: Path, aws_world: World) -> AsyncIterator[Operator]:
 
 
 def nightly_run(operator: Operator, number: int) -> str:
-    return operator.repo.push("nightly", {"night.txt": f"{number}\n"}, by="octocat").sha
+    return operator.repo.push("nightly", {"nightly-run.txt": f"{number}\n"}, by="octocat").sha
 
 
 async def test_a_folder_is_taken_in_and_a_server_that_runs_writes_the_check_runs(operator: Operator) -> None:
@@ -140,7 +140,7 @@ async def test_everything_is_built_anew_from_the_bucket_whatever_the_quota(opera
     assert [one["reason"] for one in json.loads(refused.out)] == [f"there is no commit {'f' * 40} in octocat/compiler"]
 
 
-async def test_what_was_not_stored_is_told_and_ends_with_1(operator: Operator) -> None:
+async def test_a_run_that_was_not_stored_is_reported_and_ends_with_1(operator: Operator) -> None:
     sha = nightly_run(operator, 1)
     operator.upload(operator.run(sha, "run-1", target="unknown"))
     finished = await operator.nightjar("ingest", f"s3://{operator.bucket.name}/results/")

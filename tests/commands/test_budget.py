@@ -99,7 +99,7 @@ def test_what_is_an_hour_old_counts_no_longer(at: float, response: CommandRespon
         (REFUSALS_AN_HOUR, (), CommandResponse.NOTHING),
     ],
 )
-def test_a_stranger_is_told_once_then_gets_reactions_then_nothing(
+def test_a_stranger_gets_one_answer_then_reactions_then_nothing(
     refusals: int, notified: tuple[int, ...], response: CommandResponse
 ) -> None:
     person = tally(*[(CommandOutcome.REFUSED, 1)] * refusals)
@@ -118,8 +118,10 @@ def test_the_same_comment_counts_once_however_often_it_is_planned() -> None:
 
 
 def test_a_tally_stays_small() -> None:
-    remaining = CommandTally({}, ())
+    tally_of_many = CommandTally({}, ())
     for number in range(MOST_COUNTED + 5):
-        remaining = remaining.with_one(str(number), CountedComment(NOW, 1, CommandOutcome.RUN), notified=number)
-    assert (len(remaining.counted), len(remaining.notified)) == (MOST_COUNTED, MOST_NOTIFIED)
-    assert remaining.with_one("later", CountedComment(NOW + HOUR, 1, CommandOutcome.RUN)).counted.keys() == {"later"}
+        tally_of_many = tally_of_many.with_one(str(number), CountedComment(NOW, 1, CommandOutcome.RUN), notified=number)
+    assert (len(tally_of_many.counted), len(tally_of_many.notified)) == (MOST_COUNTED, MOST_NOTIFIED)
+    assert tally_of_many.with_one("later", CountedComment(NOW + HOUR, 1, CommandOutcome.RUN)).counted.keys() == {
+        "later"
+    }

@@ -1,4 +1,4 @@
-"""What a comment's author is told when its commands have ended."""
+"""What a comment's author reads when its commands have ended."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def ended(name: str, failed: bool = False, text: str = "") -> EffectOutcome:
         ),
         (
             [RERUN],
-            [ended("1", True, "`build` is gone."), ended("2", True, "`docs` is gone.")],
-            ["- 😕 `@ci rerun`: Running `build` again. `build` is gone. `docs` is gone."],
+            [ended("1", True, "`build` is removed."), ended("2", True, "`docs` is removed.")],
+            ["- 😕 `@ci rerun`: Running `build` again. `build` is removed. `docs` is removed."],
             False,
         ),
         ([TYPO], [], ["- 😕 `@ci rerunn`: I know no such command."], False),
@@ -55,9 +55,9 @@ def test_the_verdict(items: list[Item], outcomes: list[EffectOutcome], lines: li
 def test_what_failed_has_lines_of_its_own_behind_a_list() -> None:
     """Else it would read as if it were said of the last thing on the list."""
     listed = replace(RERUN, say="Running again:\n- `build`\n- `docs`")
-    failed = [ended("1", True, "`build` is gone."), ended("2", True, "`docs` is gone.")]
+    failed = [ended("1", True, "`build` is removed."), ended("2", True, "`docs` is removed.")]
     lines, _ = verdict([listed], Outcomes(tuple(failed)))
-    assert lines[0].splitlines()[-3:] == ["  ", "  `build` is gone.", "  `docs` is gone."]
+    assert lines[0].splitlines()[-3:] == ["  ", "  `build` is removed.", "  `docs` is removed."]
     page = rendered(answer_text("https://github.example/7", lines))
     assert "<li><code>docs</code></li>" in page.replace("<p>", "").replace("</p>", "").replace("\n", "")
 

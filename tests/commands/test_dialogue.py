@@ -104,7 +104,7 @@ async def test_of_somebody_who_may_run_nothing(
     assert concluded is None or items(plan) == concluded
 
 
-async def test_while_the_api_is_behind_what_its_webhook_told_of_nothing_is_decided(world: World) -> None:
+async def test_nothing_is_decided_while_the_api_lags_behind_its_webhooks(world: World) -> None:
     """Else a person would read that the head moved from the new commit to the old one."""
     pull = world.open()
     await world.happen()

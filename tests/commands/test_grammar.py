@@ -267,11 +267,11 @@ ASKED = ("@ci rerun", "> @ci rerun all", "  @ci help", "@tvm-bot skip slow", "`@
 
 @given(
     lines=st.lists(st.sampled_from([*AROUND, *ASKED, *(["@ci help"] * 3)]), max_size=40),
-    remaining=st.lists(st.booleans(), min_size=40, max_size=40),
+    stays=st.lists(st.booleans(), min_size=40, max_size=40),
 )
-def test_an_edit_that_only_takes_lines_away_asks_for_nothing(lines: list[str], remaining: list[bool]) -> None:
+def test_an_edit_that_only_takes_lines_away_asks_for_nothing(lines: list[str], stays: list[bool]) -> None:
     """Whatever hid a command before, nobody has written it now."""
-    left = [line for line, store in zip(lines, remaining, strict=False) if store]
+    left = [line for line, stay in zip(lines, stays, strict=False) if stay]
     assert new_commands("\n".join(lines), "\n".join(left), registry=REGISTRY, mentions=MENTIONS) == []
 
 

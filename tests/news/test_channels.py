@@ -51,15 +51,15 @@ def problems(config: str, **addresses: SecretStr) -> tuple[str, ...]:
         ({"discord_webhook_url": URL, "slack_webhook_url": URL}, ()),
     ],
 )
-def test_each_variable_that_is_missing_is_told_once(addresses: dict[str, SecretStr], expected: tuple[str, ...]) -> None:
+def test_each_missing_variable_is_reported_once(addresses: dict[str, SecretStr], expected: tuple[str, ...]) -> None:
     assert problems(CONFIG, **addresses) == expected
 
 
-def test_regressions_are_told_of_likewise() -> None:
+def test_missing_variables_of_regressions_are_reported_too() -> None:
     config = CONFIG.replace("main_failures: {to: [slack, discord]}", "main_failures: {}")
     assert problems(config, discord_webhook_url=URL) == (SLACK.format(key="regressions"),)
 
 
-def test_who_is_told_in_issues_needs_no_channel() -> None:
+def test_messages_in_issues_need_no_channel() -> None:
     config = CONFIG.replace("discord, ", "").replace("slack, discord", "issue").replace("slack", "issue")
     assert problems(config) == ()

@@ -1,4 +1,4 @@
-"""Telling news in channels: over HTTP, once where that can be known, and never with the webhook's address."""
+"""Messages in channels: sent over HTTP, once where that can be known, and never with the webhook's address."""
 
 from __future__ import annotations
 
@@ -96,16 +96,16 @@ async def test_a_channel_has_its_news_one_after_the_other_and_once_each(teller: 
         return guid not in [earlier for earlier, *_ in accepted[:-1]]
 
     teller.world.pipeline = replace(teller.world.pipeline, announce=announce)
-    name, reply_text = teller.place.title(), []
+    name, texts = teller.place.title(), []
     for key in ("alarm:1", "alarm:1", "alarm:2"):
-        reply_text.append((await teller.world.apply_alone(PostMessage(teller.place, key, NEWS))).text)
-    assert reply_text == [f"queued for {name}", f"queued for {name} before", f"queued for {name}"]
+        texts.append((await teller.world.apply_alone(PostMessage(teller.place, key, NEWS))).text)
+    assert texts == [f"queued for {name}", f"queued for {name} before", f"queued for {name}"]
     assert {(event, lock) for _, event, _, lock in accepted} == {(MESSAGE_EVENT.name, f"news:{teller.place}")}
     assert MESSAGE_EVENT.read(Payload(json.loads(accepted[0][2]))) == PostNews(teller.place, "alarm:1", NEWS)
     assert teller.channel.messages == []
 
 
-async def test_news_is_told_once_however_often_it_is_asked_for(teller: Teller) -> None:
+async def test_a_message_is_posted_once_however_often_it_is_requested(teller: Teller) -> None:
     first, *others = [await teller.report() for _ in range(3)]
     assert first == f"posted in {teller.place.title()}"
     assert others == [f"posted in {teller.place.title()} before"] * 2
@@ -119,7 +119,7 @@ async def test_discord_is_asked_to_answer_when_the_message_is_there(world: World
     assert chats.discord.requests == [f"{chats.discord.path}?wait=true"]
 
 
-async def test_a_pause_that_is_asked_for_is_made_and_then_the_news_is_told(teller: Teller) -> None:
+async def test_a_requested_pause_is_made_before_the_message_is_posted(teller: Teller) -> None:
     teller.channel.faults.add("POST", "*", status=429, headers={"Retry-After": "7"})
     error = await teller.fails()
     assert isinstance(error, TryAgain)
@@ -152,7 +152,7 @@ async def test_where_the_service_is_broken_the_next_message_says_that_it_may_be_
     assert teller.channel.said == [SAID_AGAIN]
 
 
-async def test_news_whose_answer_is_lost_is_told_twice_and_the_second_says_so(teller: Teller) -> None:
+async def test_a_message_whose_answer_is_lost_is_posted_twice_and_the_second_says_so(teller: Teller) -> None:
     teller.channel.faults.add("POST", "*", drop="after")
     assert "did not answer" in str(await teller.fails())
     await teller.report()
@@ -171,7 +171,7 @@ async def test_a_service_that_cannot_be_reached_has_nothing_to_repeat(teller: Te
         assert teller.channel.said == [SAID]
 
 
-async def test_what_may_have_been_told_stays_so_when_a_later_try_is_refused(teller: Teller) -> None:
+async def test_a_possible_repetition_is_marked_also_after_a_later_try_was_refused(teller: Teller) -> None:
     teller.channel.faults.add("POST", "*", drop="after")
     await teller.fails()
     teller.channel.faults.add("POST", "*", status=429)
@@ -181,7 +181,7 @@ async def test_what_may_have_been_told_stays_so_when_a_later_try_is_refused(tell
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 410])
-async def test_a_webhook_that_is_gone_is_told_by_its_variable(teller: Teller, status: int) -> None:
+async def test_a_removed_webhook_is_reported_with_its_variable(teller: Teller, status: int) -> None:
     teller.channel.faults.add("POST", "*", status=status, message="no_service")
     name, variable = teller.place.title(), f"{teller.place.upper()}_WEBHOOK_URL"
     said = f"code {DiscordSandbox.CODES.get(status, 0)}" if teller.place == "discord" else "no_service"
@@ -219,7 +219,7 @@ async def test_words_of_strangers_are_not_repeated(teller: Teller) -> None:
     assert "x.example" not in str(await teller.fails(UserError))
 
 
-async def test_a_channel_without_a_webhook_is_told_by_its_variable(teller: Teller) -> None:
+async def test_a_channel_without_a_webhook_is_reported_with_its_variable(teller: Teller) -> None:
     parts = teller.world.pipeline.parts
     parts[SETTINGS] = parts[SETTINGS].model_copy(update={f"{teller.place}_webhook_url": None})
     assert str(await teller.fails(UserError)) == (

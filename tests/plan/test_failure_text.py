@@ -32,7 +32,7 @@ def forbidden(sentence: str, *, graphql: bool = False) -> Exception:
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (UserError("`build` is gone."), "`build` is gone."),
+        (UserError("`build` is removed."), "`build` is removed."),
         (TryAgain("GitHub answered 502"), f"ask a maintainer to run `nightjar replay {GUID}`"),
         (PayloadError("comment.id", "is missing"), f"in the log under delivery `{GUID}`"),
         (ZeroDivisionError("@octocat"), f"in the log under delivery `{GUID}`"),
@@ -76,7 +76,7 @@ def forbidden(sentence: str, *, graphql: bool = False) -> Exception:
             "the organization requires SAML single sign-on, and the App isn't authorized for it.",
         ),
         (QueryError({"errors": [{"type": "UNPROCESSABLE", "message": "Locked"}]}), "GitHub refused this: `Locked`."),
-        (NotInstalled("gone"), "The App is no longer installed on this repository."),
+        (NotInstalled("removed"), "The App is no longer installed on this repository."),
         (InvalidField([], "Head moved"), "GitHub refused this: `Head moved`."),
     ],
 )

@@ -43,7 +43,7 @@ def test_it_starts_again_on_its_port_and_is_empty() -> None:
     assert not answers(url)
 
 
-def test_a_port_that_is_taken_is_told(bucket_server: BucketServer, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_port_in_use_is_reported(bucket_server: BucketServer, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(AssertionError, match="the S3 stand-in did not start"):
         BucketServer(bucket_server.port).start()
     assert "in use" in capfd.readouterr().err

@@ -12,7 +12,7 @@ from sandbox.demo.reports import test_files as files_of
 
 
 @pytest.mark.parametrize("nightly_run", ["night-1", "night-2", "broken-lab"])
-def test_the_files_of_a_night_are_python(nightly_run: str) -> None:
+def test_the_files_of_a_nightly_run_are_python(nightly_run: str) -> None:
     files = files_of(nightly_run)
     assert len(files) > len(reports(nightly_run))
     for path, text in files.items():

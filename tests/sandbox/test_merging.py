@@ -39,7 +39,7 @@ async def asked(client: Client) -> Any:
     return (await graphql(client, QUEUED, owner="octocat", name="compiler", number=1))["data"]["repository"]
 
 
-async def test_the_rules_of_a_branch_are_listed_and_classic_protection_is_told_with_the_branch(
+async def test_the_rules_of_a_branch_are_listed_and_the_branch_shows_classic_protection(
     client: Client, repo: Repository
 ) -> None:
     repo.rules["main"] = Rules(required={"cpu": None, "lint": 15368}, approvals=1, methods=("squash",), queue=True)
@@ -133,7 +133,7 @@ async def test_a_push_takes_a_pull_request_out_of_the_queue(repo: Repository, pu
     assert pull.queued is None
 
 
-async def test_the_templates_of_pull_requests_are_told_wherever_they_lie(
+async def test_templates_of_pull_requests_are_found_in_each_folder(
     client: Client, repo: Repository, pull: PullRequest
 ) -> None:
     assert (await asked(client))["pullRequestTemplates"] == []

@@ -59,7 +59,7 @@ async def test_text_from_people_is_never_markup(session: aiohttp.ClientSession, 
 
 
 def test_markers_stay_visible_where_they_are_code() -> None:
-    assert "&lt;!-- kept --&gt;" in rendered("`<!-- kept -->`")
+    assert "&lt;!-- shown --&gt;" in rendered("`<!-- shown -->`")
     assert "hidden" not in rendered("a <!-- hidden --> b")
 
 

@@ -65,7 +65,7 @@ async def test_a_check_run_shows_all_that_it_says_with_the_code_that_it_annotate
 
 
 async def test_an_annotation_of_a_file_that_is_not_there_says_so(session: aiohttp.ClientSession, run: CheckRun) -> None:
-    run.change(run.app.bot, annotations=[ANNOTATION | {"path": "gone.py", "message": "lost"}])
+    run.change(run.app.bot, annotations=[ANNOTATION | {"path": "removed.py", "message": "lost"}])
     assert "There is no such file at this commit." in await read(session, page_of(run))
 
 

@@ -123,7 +123,9 @@ async def test_strangers_may_read_what_is_public_and_nothing_that_is_private(
     assert (await client.get("collaborators/nobody/permission")).status == 404
 
 
-async def test_the_primary_limit_is_kept_and_told(client: Client, github: GitHubSandbox, pull: PullRequest) -> None:
+async def test_the_primary_limit_is_enforced_and_shown(
+    client: Client, github: GitHubSandbox, pull: PullRequest
+) -> None:
     first = await client.get("pulls/1")
     again = await client.get("pulls/1", If_None_Match=first.headers["ETag"])
     assert again.status == 304

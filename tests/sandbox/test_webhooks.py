@@ -1,4 +1,4 @@
-"""Webhooks: what is told, how it travels, and what GitHub remembers of it."""
+"""Webhooks: what is sent, how it travels, and what GitHub remembers about it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def heard(app: App, receiver: Receiver) -> Receiver:
     return receiver
 
 
-async def test_what_people_do_is_told_in_order_under_guids_of_its_own(
+async def test_actions_of_people_are_delivered_in_order_under_separate_guids(
     github: GitHubSandbox, repo: Repository, heard: Receiver, app: App
 ) -> None:
     pull = repo.open_pull_request("hubot", "Faster")
@@ -83,7 +83,7 @@ async def test_a_fork_s_pull_request_shows_up_in_no_check_run(
     assert "push" not in heard.names
 
 
-async def test_pressing_a_button_of_a_check_run_is_told_to_its_app_alone(
+async def test_a_pressed_button_of_a_check_run_is_delivered_only_to_its_app(
     github: GitHubSandbox, repo: Repository, heard: Receiver, app: App
 ) -> None:
     other = github.create_app("other", webhook_url=heard.url, webhook_secret=SECRET)
@@ -99,7 +99,7 @@ async def test_pressing_a_button_of_a_check_run_is_told_to_its_app_alone(
     assert heard.received[1][1]["requested_action"] == {"identifier": "again"}
 
 
-async def test_a_lost_delivery_is_kept_and_can_be_asked_for_under_its_guid(
+async def test_a_lost_delivery_is_stored_and_can_be_redelivered_under_its_guid(
     github: GitHubSandbox, repo: Repository, heard: Receiver, as_app: Client
 ) -> None:
     pull = repo.open_pull_request("hubot")

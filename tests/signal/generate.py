@@ -36,7 +36,7 @@ MASS = (22, 34)
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """One night: `usable` is the number of the usable run, or of the next one where it is not usable."""
+    """One scheduled run: `usable` is the number of the usable run, or of the next one if this one is not usable."""
 
     position: int
     committed_at: float

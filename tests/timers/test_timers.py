@@ -1,4 +1,4 @@
-"""What is due is announced: once for each moment, by however many, and once for all that an absence has missed."""
+"""Scheduled times are announced: once each, by any number of replicas, and once for all times during an absence."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_a_new_timer_waits_for_its_next_moment(desk: Desk) -> None:
 
 
 async def test_under_a_new_name_in_app_yaml_a_timer_begins_anew_and_repeats_nothing(desk: Desk) -> None:
-    """Timers are kept by name: a repository that was renamed has its next run at the next moment."""
+    """Timers are stored by name: a repository that was renamed has its next run at the next moment."""
     new = "octocat/compiler-next"
     await desk.timers().tick()
     desk.now = EVENING + 9 * HOUR
@@ -181,7 +181,7 @@ async def test_a_timer_tells_its_last_run_and_its_next(desk: Desk) -> None:
     assert await timer_states(config(), engine.records, engine.journal, desk.now, "octocat/other") == []
 
 
-async def test_what_a_run_would_begin_with_is_told_and_not_stored(desk: Desk) -> None:
+async def test_the_delivery_that_would_start_a_run_is_shown_and_not_stored(desk: Desk) -> None:
     delivery = await desk.timers().delivery("octocat/compiler", "nightly")
     assert (delivery.event, delivery.action, delivery.repository) == ("nightjar.timer", "nightly", "octocat/compiler")
     assert json.dumps(delivery.payload.raw)

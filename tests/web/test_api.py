@@ -16,7 +16,7 @@ DECISION_PATH = "/api/v1/repos/octocat/compiler/pulls/42/decision"
 COMMIT_PATH = f"/api/v1/repos/octocat/compiler/commits/{DECISION['sha']}/decision"
 
 
-async def test_ci_is_told_what_to_do_for_the_head(site: Site) -> None:
+async def test_ci_gets_the_decision_for_the_head(site: Site) -> None:
     site.decisions["octocat/compiler", 42] = DECISION
     status, headers, body = await site.get(DECISION_PATH)
     assert (status, json.loads(body)) == (200, DECISION)
@@ -31,7 +31,7 @@ async def test_ci_may_say_which_commit_it_builds(site: Site) -> None:
     assert (await site.get(f"{DECISION_PATH}?sha="))[0] == 200
 
 
-async def test_ci_is_told_what_to_do_for_a_commit_of_a_branch(site: Site) -> None:
+async def test_ci_gets_the_decision_for_a_commit_of_a_branch(site: Site) -> None:
     site.decisions["octocat/compiler", f"{DECISION['sha']}@"] = DECISION
     site.decisions["octocat/compiler", f"{DECISION['sha']}@release/1.0"] = {**DECISION, "sha": "b" * 40}
     status, headers, body = await site.get(COMMIT_PATH)
@@ -76,13 +76,13 @@ async def test_errors_are_problem_details(site: Site, path: str, status: int, de
     assert problem["type"] == "about:blank"
 
 
-async def test_another_method_is_told_which_are_allowed(site: Site) -> None:
+async def test_another_method_is_answered_with_the_allowed_ones(site: Site) -> None:
     status, headers, body = await site.get(DECISION_PATH, method="DELETE")
     assert (status, headers["Allow"]) == (405, "GET, HEAD")
     assert json.loads(body)["title"] == "Method Not Allowed"
 
 
-async def test_when_github_cannot_be_asked_ci_is_told_when_to_ask_again(site: Site) -> None:
+async def test_ci_learns_when_to_ask_again_if_github_cannot_be_asked(site: Site) -> None:
     site.decisions["octocat/compiler", 42] = TryAgain("GitHub answered 502 to ghs_secret", retry_in=6.2)
     status, headers, body = await site.get(DECISION_PATH)
     assert (status, headers["Retry-After"]) == (503, "7")

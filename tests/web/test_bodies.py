@@ -80,13 +80,13 @@ async def test_bad_headers_are_answered_before_any_of_the_body_was_sent(
         assert (await connection.answer())[0] == status
 
 
-async def test_a_client_that_asks_first_is_refused_instead_of_told_to_go_on(site: Site) -> None:
+async def test_a_client_that_expects_100_is_refused_when_its_headers_are_bad(site: Site) -> None:
     async with wire(site) as connection:
         await connection.send(head(site, LENGTH, Expect="100-continue", X_GitHub_Event=None))
         assert (await connection.answer())[0] == 400
 
 
-async def test_a_client_that_asks_first_is_told_to_go_on_when_its_headers_are_good(site: Site) -> None:
+async def test_a_client_that_expects_100_may_continue_when_its_headers_are_good(site: Site) -> None:
     async with wire(site) as connection:
         await connection.send(head(site, f"Content-Length: {len(BODY)}", Expect="100-continue"))
         assert (await connection.answer())[0] == 100

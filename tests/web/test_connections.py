@@ -121,7 +121,7 @@ async def test_one_that_was_served_before_keeps_its_place_before_one_that_never_
     assert (await answer_to(served))[0] == 200
 
 
-async def test_where_every_connection_is_being_answered_a_newcomer_is_told_to_come_again(place: Place) -> None:
+async def test_a_new_connection_gets_a_503_while_all_others_are_being_answered(place: Place) -> None:
     busy = [await place.connect(SLOW) for _ in range(MOST)]
     refused = await place.connect(REQUEST)
     head = await refused.readuntil(b"\r\n\r\n")

@@ -1,4 +1,4 @@
-"""What operators' programs are told; that a running server is ready, `tests/app/test_serve.py` shows."""
+"""The answers that operators' programs get; `tests/app/test_serve.py` shows that a running server is ready."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ async def page(site: Site, query: str = "") -> dict[str, Any]:
     return found
 
 
-async def test_a_run_is_told_with_what_became_of_it(site: Site) -> None:
+async def test_a_run_is_shown_with_its_outcome(site: Site) -> None:
     site.runs += [STORED, REFUSED]
     stored, refused = (await page(site))["runs"]
     assert stored == {

@@ -138,7 +138,7 @@ async def test_a_body_without_a_length_is_cut_off_while_it_is_read(site: Site) -
         async with site.client.post(f"{site.url}/webhook", data=endless(), headers=site.headers(b"")) as answer:
             assert answer.status == 413
     except OSError:
-        # The connection may be gone before the client has read the answer.
+        # The connection may be closed before the client has read the answer.
         pass
     assert sent < 5 * MAX_BODY
     text = site.metrics.exposition()[0].decode()

@@ -50,7 +50,7 @@ class Clinic:
         return await run("doctor", *options, env=self.env, cwd=self.folder)
 
     async def failures(self) -> dict[str, str]:
-        """Return the lines that tell of failures, by the check's name."""
+        """Return the lines that report failures, by the check's name."""
         config = load_config(self.folder / "app.yaml")
         findings = await examine(config, Settings.from_environment(self.env))
         lines = [line_of(finding).split(maxsplit=2) for finding in findings]
@@ -94,11 +94,11 @@ async def test_where_all_is_well_every_check_has_a_line(clinic: Clinic) -> None:
     done = await clinic.doctor()
     assert done.status == 0, done.out + done.err
     assert [line.split()[:2] for line in done.out.splitlines()] == [["ok", name] for name in ALL]
-    message = json.loads((await clinic.doctor("--json")).out)
-    assert [(one["check"], one["ok"], one["remedy"]) for one in message] == [(name, True, "") for name in ALL]
+    report = json.loads((await clinic.doctor("--json")).out)
+    assert [(one["check"], one["ok"], one["remedy"]) for one in report] == [(name, True, "") for name in ALL]
 
 
-async def test_a_fault_is_told_to_programs_as_well(clinic: Clinic) -> None:
+async def test_a_fault_is_reported_to_programs_as_well(clinic: Clinic) -> None:
     clinic.app.hook_content_type = "form"
     done = await clinic.doctor("--json")
     assert done.status == 1
