@@ -29,10 +29,10 @@ def comment(body: str, *, author: int = US, id: int = 1, updated_at: str = "2026
 
 @given(st.dictionaries(NAMES, TEXTS, min_size=1, max_size=5))
 def test_what_is_written_is_read_again(sections: dict[str, str]) -> None:
-    sections: dict[str, str] = {}
+    written: dict[str, str] = {}
     for name, text in sections.items():
-        sections = with_section(sections, name, text)
-    assert sections_of(render(sections)) == sections
+        written = with_section(written, name, text)
+    assert sections_of(render(written)) == written
 
 
 def test_a_marker_that_somebody_else_wrote_is_not_ours() -> None:
