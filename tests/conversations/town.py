@@ -37,12 +37,12 @@ LAST_SCANS: LiteralString = (
 UNHURRIED = Allowance(
     writes_per_minute=10_000, writes_per_hour=100_000, rest_points_per_minute=1_000_000, write_spacing=0
 )
-"""A second between two writes is right for github.com, and nothing that these conversations are about."""
+"""github.com needs a second between two writes; these conversations do not."""
 SOON = Pace(check_after=0.3)
-"""Until a write is looked for of which nobody knows what became of it: nobody here waits for 12 seconds."""
+"""The bot checks after this time whether a write without an answer took effect: nobody here waits for 12 seconds."""
 
 SELDOM = 0.03
-"""Seconds between two looks at all that the bot does: each costs as much as a request."""
+"""Seconds between two checks whether the bot is idle: each costs as much as a request."""
 
 
 @dataclass(frozen=True)
