@@ -178,10 +178,10 @@ async def test_pushes_whose_webhooks_arrive_in_any_order_have_the_same_end(
     """The first two are of one second: GitHub's times are no finer."""
     await world.happen()
     last = [push(world, f"help: true # {n}\n") for n in range(3)][-1]
-    held = [push for push in world.github.webhooks.held if push.event == "push"]
-    for number, push in enumerate(held):
+    held = [one for one in world.github.webhooks.held if one.event == "push"]
+    for number, delivery in enumerate(held):
         at = f"2026-11-20T05:00:{number // 2:02}Z"
-        push.payload = push.payload.replace(push.body["repository"]["pushed_at"].encode(), at.encode())
+        delivery.payload = delivery.payload.replace(delivery.body["repository"]["pushed_at"].encode(), at.encode())
     world.github.webhooks.held[:] = [held[n] for n in order]
     await world.happen()
     assert await in_force(world) == ("help: true # 2\n", last)
