@@ -178,7 +178,7 @@ def test_tries_that_their_process_outlived_were_not_lost_and_end_a_row_of_those_
     assert tries.after_outlived(3) == Tries(backed_off=2, stopped=4, alone=0)
 
 
-def test_the_cause_of_crashes_is_told_how_often_it_was() -> None:
+def test_the_error_of_a_crashing_job_counts_its_crashes() -> None:
     assert "3 times in a row" in str(LostTooOften(3))
 
 

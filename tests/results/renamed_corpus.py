@@ -52,8 +52,8 @@ RULES: dict[str, tuple[Callable[[Parts], str], Callable[[Parts], str]]] = {
 }
 
 
-def boundary(seed: int, rule: str, *, topics: int = 40, share: float = 1.0, gone: float = 0.02) -> Boundary:
-    """Make tests of some topics and rename a `share` of the topics; as many others vanish and appear as `gone` says."""
+def boundary(seed: int, rule: str, *, topics: int = 40, share: float = 1.0, vanishing: float = 0.02) -> Boundary:
+    """Make tests of some topics and rename a `share` of the topics; a share `vanishing` of them vanishes or appears."""
     chance = random.Random(f"{seed} {rule}")
     old_name, new_name = RULES[rule]
     before, after, truth = dict[str, Status](), dict[str, Status](), dict[str, str]()
@@ -70,7 +70,7 @@ def boundary(seed: int, rule: str, *, topics: int = 40, share: float = 1.0, gone
                 if old in before or new in after:
                     continue
                 status = Status.FAILED if chance.random() < 0.05 else Status.PASSED
-                here, there = chance.random() >= gone, chance.random() >= gone
+                here, there = chance.random() >= vanishing, chance.random() >= vanishing
                 if here:
                     before[old] = status
                 if there:

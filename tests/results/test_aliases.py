@@ -61,8 +61,8 @@ def test_a_regression_is_confirmed_over_its_rename() -> None:
         assert with_confirmed(suite, compared, before, earlier, aliases).confirmed == confirmed
 
 
-def put(store: ResultsStore, *nights: dict[str, str]) -> None:
-    for number, tests in enumerate(nights, 1):
+def put(store: ResultsStore, *runs: dict[str, str]) -> None:
+    for number, tests in enumerate(runs, 1):
         upload = Upload(number, tests)
         assert store.put(upload.run, upload.columns)
 

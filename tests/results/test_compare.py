@@ -198,7 +198,7 @@ def test_an_internal_error_of_the_runner_ends_the_run_and_is_fixed_when_it_does_
     assert classes("pytest::internal", compared_runs(run(OTHER), run(OTHER) | INTERNAL)) == {"fixed"}
 
 
-def test_of_tests_that_failed_and_are_missing_files_that_run_again_and_removed_tests_are_told_apart() -> None:
+def test_missing_tests_that_failed_are_either_files_that_run_again_or_removed_tests() -> None:
     failed = [A, OTHER, f"{B}::test_y", "tests/test_c.py"]
     assert absent(run(TEST), failed, exit_status=1) == ({A}, {OTHER, f"{B}::test_y", "tests/test_c.py"})
     assert absent(run(TEST) | unread(B), failed, exit_status=1) == ({A}, {OTHER, "tests/test_c.py"})

@@ -66,7 +66,7 @@ SMALL: list[tuple[str, str]] = [
 
 @pytest.mark.parametrize(("old", "new"), SMALL)
 def test_four_tests_of_one_class_are_enough(old: str, new: str) -> None:
-    others = {f"net.tcp.gone.reset_{number}": PASSED for number in range(30)}
+    others = {f"net.tcp.lost.reset_{number}": PASSED for number in range(30)}
     removed, added = {old.format(name): PASSED for name in FOUR}, {new.format(name): PASSED for name in FOUR}
     pairs = {old.format(name): new.format(name) for name in FOUR}
     assert renames({**removed, **others}, added) == pairs
