@@ -12,14 +12,12 @@ import ctypes
 import itertools
 import os
 import pwd
-import select
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -114,11 +112,16 @@ class PostgresServer:
             preexec_fn=end_with_parent,
             **self._as,
         )
-        output = self._process.stdout
-        assert output is not None
-        _wait_until_ready(output)
-        # The server would stand still some time if nobody read what it says.
-        threading.Thread(target=_read_to_the_end, args=[output], daemon=True).start()
+        assert self._process.stdout is not None
+        self._output = _Output(self._process.stdout)
+        self._output.wait_for(READY)
+
+    def log(self) -> str:
+        """Return what the server has logged since its start, up to now."""
+        end = f"read up to here: {next(self._numbers)}"
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"DO $$ BEGIN RAISE LOG '{end}'; END $$".encode())
+        return self._output.wait_for(f"LOG:  {end}\n".encode())
 
     @property
     def pid(self) -> int:
@@ -160,21 +163,32 @@ class PostgresServer:
             connection.execute(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)".encode())
 
 
-def _wait_until_ready(output: IO[bytes]) -> None:
-    """Read what a server says until it says that it answers."""
-    said, deadline = b"", time.monotonic() + STARTING
-    while READY not in said:
-        readable, _, _ = select.select([output], [], [], max(0.0, deadline - time.monotonic()))
-        more = os.read(output.fileno(), 1 << 16) if readable else b""
-        if not more:
-            pytest.fail(f"PostgreSQL did not start:\n{said.decode()}")
-        said += more
+class _Output:
+    """What a server says, read by a thread all the time: the server would stand still if nobody read it."""
 
+    def __init__(self, output: IO[bytes]) -> None:
+        self._said = bytearray()
+        self._ended = False
+        self._more = threading.Condition()
+        threading.Thread(target=self._read, args=[output], daemon=True).start()
 
-def _read_to_the_end(output: IO[bytes]) -> None:
-    with output:
-        while os.read(output.fileno(), 1 << 16):
-            pass
+    def _read(self, output: IO[bytes]) -> None:
+        with output:
+            while more := os.read(output.fileno(), 1 << 16):
+                with self._more:
+                    self._said += more
+                    self._more.notify_all()
+        with self._more:
+            self._ended = True
+            self._more.notify_all()
+
+    def wait_for(self, text: bytes) -> str:
+        """Wait until the server has said something; return all that it has said."""
+        with self._more:
+            self._more.wait_for(lambda: self._ended or text in self._said, STARTING)
+            if text not in self._said:
+                pytest.fail(f"PostgreSQL did not say {text.decode()!r}:\n{self._said.decode()}")
+            return self._said.decode()
 
 
 @contextlib.contextmanager

@@ -222,7 +222,7 @@ async def test_without_the_bot_too_nothing_is_skipped_that_could_not_be_found_ou
     assert other["skip_ci"] == {"value": False, "reason": why}
     here.github.faults.add("GET", FILES.removeprefix("GET "), status=403, message="Forbidden", times=None)
     unlisted = await asked_of_github(here, tmp_path, pull)
-    assert unlisted["skip_ci"]["reason"] == "Fallback: the token may not read what it takes, so CI runs."
+    assert unlisted["skip_ci"]["reason"] == "Fallback: the token lacks a permission that this needs, so CI runs."
     assert (unlisted["run_slow_tests"]["value"], unlisted["rebuild_docker"]["value"]) == (False, True)
     here.github.faults.clear()
     here.github.faults.add("GET", STATUSES.removeprefix("GET "), status=502, times=None)
@@ -242,8 +242,8 @@ async def test_slow_tests_run_where_the_bot_has_not_said_anything_yet(here: Town
 async def test_without_bot_and_github_everything_runs(here: Town, tmp_path: Path) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})
     given: dict[str, dict[str, str]] = {
-        "GitHub does not take the token": {"GITHUB_TOKEN": "ghs_not_one_of_ours"},
-        "GitHub could not be asked": {"GITHUB_API_URL": "http://127.0.0.1:9"},
+        "GitHub does not accept the token": {"GITHUB_TOKEN": "ghs_not_one_of_ours"},
+        "GitHub did not answer": {"GITHUB_API_URL": "http://127.0.0.1:9"},
         "GITHUB_API_URL must start with https://": {"GITHUB_API_URL": "http://ghe.example.org/api/v3"},
     }
     answers = await asyncio.gather(*(asked_of_github(here, tmp_path, pull, **env) for env in given.values()))
@@ -263,5 +263,5 @@ async def test_settings_with_faults_and_pull_requests_that_are_not_there_run_eve
     assert "GitHub shows no such pull request to this token" in finished.err
     here.repo.push("main", {".github/nightjar.yaml": "skip_ci: {globs: x}\n"}, by="octocat")
     answer = await asked_of_github(here, tmp_path, pull)
-    why = "Fallback: .github/nightjar.yaml on the default branch has faults, so CI runs."
+    why = "Fallback: .github/nightjar.yaml on the default branch has errors, so CI runs."
     assert answer["skip_ci"] == {"value": False, "reason": why}

@@ -277,7 +277,7 @@ def unlike(place: str, left: Any, right: Any) -> dict[str, Any]:
 
 TITLES = {
     f"{CHECK} at {FIRST_RUN}": "First run, nothing to compare with, 1 failing · 15 passed, 1 skipped",
-    f"{CHECK} at {SECOND_RUN}": "1 new failure, 1 newly flaky, 1 still failing · 14 passed, 1 skipped",
+    f"{CHECK} at {SECOND_RUN}": "1 new failure, 1 newly flaky, 12 renamed, 1 still failing · 14 passed, 1 skipped",
     f"hardware/{LAB}/adreno at {SECOND_RUN}": "First run, nothing to compare with · 1 passed",
     f"{CHECK} at {HEAD}": "1 new failure, 13 removed, 1 still failing · 0 passed",
     f"{CHECK} at {THIRD_RUN}": (

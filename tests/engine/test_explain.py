@@ -122,20 +122,18 @@ async def test_no_statement_scans_the_table_of_jobs_on_postgresql(
     url = explaining_server.create_database()
     async with Engine(url):
         fill_postgres(url)
-    log = explaining_server.folder / "log"
-    before = log.stat().st_size
+    before = len(explaining_server.log())
     async with running(url, world) as engine:
         await everything_that_a_delivery_causes(engine)
-    logged = log.read_text()[before:]
+    logged = explaining_server.log()[before:]
     assert logged.count("plan:") > 100
     assert [scan for scan in postgres_scans(logged) if not scan[1].startswith(READ_BY_PEOPLE)] == []
 
 
 def test_the_test_sees_a_scan_on_postgresql(explaining_server: PostgresServer) -> None:
     url = explaining_server.create_database()
-    log = explaining_server.folder / "log"
-    before = log.stat().st_size
+    before = len(explaining_server.log())
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE TABLE procrastinate_jobs (id integer)")
         connection.execute("SELECT count(*) FROM procrastinate_jobs")
-    assert [table for table, _ in postgres_scans(log.read_text()[before:])] == ["procrastinate_jobs"]
+    assert [table for table, _ in postgres_scans(explaining_server.log()[before:])] == ["procrastinate_jobs"]
