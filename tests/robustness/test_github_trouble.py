@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from sandbox import Fault, Repository
 from sandbox.faults import When
 from tests.robustness.conversation import SlowTests
@@ -152,6 +154,7 @@ def asked(here: Place, repository: Repository, method: str = "", status: int | N
     )
 
 
+@pytest.mark.one_clock
 async def test_a_limited_installation_waits_as_long_as_github_says_and_delays_nobody_else(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:
@@ -213,6 +216,7 @@ async def test_a_missing_permission_is_reported_to_the_person_and_not_tried_agai
         assert tracebacks(here.bot) == []
 
 
+@pytest.mark.one_clock
 async def test_a_github_that_stays_away_is_asked_less_and_less_often(tmp_path: Path, sqlite_url: str) -> None:
     async with place(tmp_path, sqlite_url) as here:
         repository = here.add_repository("octocat")

@@ -73,6 +73,7 @@ async def test_a_second_signal_ends_the_process_at_once_and_nothing_is_lost(
         assert crash.talks.differences(undisturbed.seen) == {}
 
 
+@pytest.mark.one_clock
 async def test_deliveries_of_the_bots_absence_are_requested_once_and_handled(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:

@@ -12,6 +12,7 @@ from sandbox.model.apps import new_private_key
 
 from .conftest import REPO, Client, signed
 
+pytestmark = pytest.mark.one_clock
 STATUS = {"state": "success", "context": "ci/slow-tests"}
 
 

@@ -99,6 +99,7 @@ async def test_a_pressed_button_of_a_check_run_is_delivered_only_to_its_app(
     assert heard.received[1][1]["requested_action"] == {"identifier": "again"}
 
 
+@pytest.mark.one_clock
 async def test_a_lost_delivery_is_stored_and_can_be_redelivered_under_its_guid(
     github: GitHubSandbox, repo: Repository, heard: Receiver, as_app: Client
 ) -> None:
@@ -120,6 +121,7 @@ async def test_a_lost_delivery_is_stored_and_can_be_redelivered_under_its_guid(
     assert heard.guids[-1] == lost["guid"]
 
 
+@pytest.mark.one_clock
 async def test_deliveries_are_listed_newest_first_a_page_at_a_time(
     github: GitHubSandbox, repo: Repository, heard: Receiver, as_app: Client
 ) -> None:
