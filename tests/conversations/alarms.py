@@ -6,14 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from bot.app.serve import Bot, running
-from bot.config import parse_config
 from bot.engine.journal import DeliveryRecord
 from handlers.main_failures.effects import SCAN_EVENT
 from sandbox.model.issues import Issue
 from tests.conversations.channels import Channels, channels
 from tests.conversations.lab import Moments
-from tests.conversations.town import BOT, UNHURRIED, Town, town
+from tests.conversations.town import BOT, Town, town
 
 CONFIG = """
 repositories:
@@ -68,14 +66,6 @@ class AlarmTown:
     async def scans(self) -> list[DeliveryRecord]:
         """Return the scans that the bot has made, the newest first."""
         return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == SCAN_EVENT.name]
-
-
-@asynccontextmanager
-async def replica_of(place: AlarmTown) -> AsyncIterator[Bot]:
-    """Run another bot on the same database."""
-    config = parse_config(place.config.encode(), "app.yaml")
-    async with running(config, place.town.bot.settings, None, UNHURRIED, place.time) as other:
-        yield other.bot
 
 
 @asynccontextmanager

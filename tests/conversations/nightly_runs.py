@@ -6,14 +6,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from bot.app.serve import Bot, running
-from bot.config import parse_config
 from bot.core.schedule import Daily
 from bot.engine.sweeps import HOUR
 from tests.bucket import World
 from tests.conversations.branches import BranchTown
 from tests.conversations.lab import Moments
-from tests.conversations.town import UNHURRIED, town
+from tests.conversations.town import town
 
 CONFIG = """
 repositories:
@@ -45,14 +43,6 @@ class NightlyTown(BranchTown):
         self.time.ahead += HOUR
         await self.town.bot.timers.tick()
         await self.town.quiet()
-
-
-@asynccontextmanager
-async def replica_of(place: BranchTown) -> AsyncIterator[Bot]:
-    """Run another bot on the same database."""
-    config = parse_config(place.config.encode(), "app.yaml")
-    async with running(config, place.town.bot.settings, None, UNHURRIED, place.time) as other:
-        yield other.bot
 
 
 @asynccontextmanager

@@ -14,7 +14,8 @@ import pytest
 from handlers.main_failures.handler import MOST_COMMITS
 from handlers.main_failures.texts import ISSUE_END
 from sandbox import Repository
-from tests.conversations.alarms import HOUR, AlarmTown, alarm_town, replica_of
+from tests.conversations.alarms import HOUR, AlarmTown, alarm_town
+from tests.conversations.town import replica_of
 
 REPO = "/repos/{owner}/{repo}"
 COMMITS = f"GET {REPO}/commits"
@@ -216,7 +217,7 @@ async def test_a_fork_whose_branch_is_called_main_too_is_none_of_ours(place: Ala
 
 
 async def test_two_replicas_and_every_delivery_twice_tell_once(postgres_url: str) -> None:
-    async with alarm_town(postgres_url) as place, replica_of(place) as other:
+    async with alarm_town(postgres_url) as place, replica_of(place.town, place.config, place.time) as other:
         place.push("All is well", cpu="success", gpu="success")
         place.push("Break it", cpu="failure", gpu="failure")
         await place.town.github.delivered()

@@ -12,8 +12,8 @@ import pytest
 from bot.app.registration import PERMISSIONS
 from bot.timers.timers import manual_run
 from tests.conversations.branches import API
-from tests.conversations.nightly_runs import SCHEDULE, NightlyTown, nightly_town, replica_of
-from tests.conversations.town import REPOSITORY
+from tests.conversations.nightly_runs import SCHEDULE, NightlyTown, nightly_town
+from tests.conversations.town import REPOSITORY, replica_of
 
 SCAN = "GET", "/repos/{owner}/{repo}/git/ref/{ref}"
 MOVE = "PATCH", "/repos/{owner}/{repo}/git/refs/{ref}"
@@ -352,7 +352,7 @@ async def test_any_number_of_ticks_announce_a_scheduled_time_once(place: Nightly
 
 
 async def test_two_replicas_on_one_postgresql_tick_once(postgres_url: str) -> None:
-    async with nightly_town(postgres_url) as place, replica_of(place) as other:
+    async with nightly_town(postgres_url) as place, replica_of(place.town, place.config, place.time) as other:
         shas = []
         for _ in range(3):
             shas.append(place.push())

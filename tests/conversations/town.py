@@ -171,3 +171,10 @@ async def works(database_url: str) -> AsyncIterator[Works]:
         environment = {"JENKINS_USER": jenkins.user, "JENKINS_TOKEN": jenkins.token}
         async with town(database_url, config=JENKINS_CONFIG % url, environment=environment) as here:
             yield Works(here, jenkins)
+
+
+@asynccontextmanager
+async def replica_of(town: Town, config: str, now: Callable[[], float]) -> AsyncIterator[Bot]:
+    """Run another bot beside a town's own, on the same database."""
+    async with running(parse_config(config.encode(), "app.yaml"), town.bot.settings, None, UNHURRIED, now) as other:
+        yield other.bot

@@ -1,6 +1,6 @@
 """A process that runs an engine with a toy processor: `python -m tests.engine.replica URL WORLD PACE`.
 
-It stores the deliveries that it reads as JSON lines, and answers each with its GUID once it is stored.
+It prints the port on which it takes deliveries as JSON lines, and then the GUID of each once it is stored.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 from pathlib import Path
@@ -18,18 +18,18 @@ from typing import Any
 
 from bot.core import logs
 from bot.engine.service import Engine, Pace, StorageError
-from sandbox.processes import end_with_parent
+from sandbox.processes import Program
 from tests.engine.toy import Toy, World
+from tests.fork_server import launch
 from tests.waiting import until
-
-READY = "ready"
 
 
 class Replica:
     """Such a process, from outside."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Program, deliveries: asyncio.StreamWriter | None) -> None:
         self._process = process
+        self._deliveries = deliveries
         self.acknowledged: set[str] = set()
         self._reader = asyncio.create_task(self._read())
 
@@ -44,11 +44,11 @@ class Replica:
 
     async def send(self, guid: str, lock: str, body: str) -> None:
         """Hand a delivery over; it is `acknowledged` when it is durable."""
-        assert self._process.stdin is not None
+        assert self._deliveries is not None
         line = json.dumps({"guid": guid, "event": "issue_comment", "lock": lock, "body": body})
         with contextlib.suppress(ConnectionError):
-            self._process.stdin.write(line.encode() + b"\n")
-            await self._process.stdin.drain()
+            self._deliveries.write(line.encode() + b"\n")
+            await self._deliveries.drain()
 
     def kill(self) -> None:
         self._process.kill()
@@ -63,6 +63,10 @@ class Replica:
         """Wait for the end of the process; return its exit status, negative for a signal."""
         status = await self._process.wait()
         await self._reader
+        if self._deliveries is not None:
+            self._deliveries.close()
+            with contextlib.suppress(ConnectionError):
+                await self._deliveries.wait_closed()
         return status
 
     async def stop(self) -> int:
@@ -75,25 +79,14 @@ class Replica:
 @contextlib.asynccontextmanager
 async def replica(url: str, world: Path, pace: Pace, *, doomed: bool = False) -> AsyncIterator[Replica]:
     """Start a replica, and return when it works; it is killed in the end if it lives. A doomed one may die at once."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.engine.replica",
-        url,
-        str(world),
-        json.dumps(asdict(pace)),
-        stdin=PIPE,
-        stdout=PIPE,
-        cwd=Path(__file__).parents[2],
-        limit=2**20,
-        preexec_fn=end_with_parent,
-    )
+    arguments = (url, str(world), json.dumps(asdict(pace)))
+    process = await launch("tests.engine.replica", *arguments, env=os.environ, cwd=Path(__file__).parents[2])
     it: Replica | None = None
     try:
         assert process.stdout is not None
-        line = (await process.stdout.readline()).decode().strip()
-        assert line == READY or doomed, f"the replica did not start: {line!r}"
-        it = Replica(process)
+        port = (await process.stdout.readline()).decode().strip()
+        assert port or doomed, "the replica did not start"
+        it = Replica(process, (await asyncio.open_connection("127.0.0.1", int(port)))[1] if port else None)
         yield it
     finally:
         # Also where the test was over, or the replica not ready, before it had started.
@@ -115,20 +108,18 @@ async def _serve(engine: Engine) -> None:
         running = asyncio.create_task(engine.run())
         loop.add_signal_handler(signal.SIGTERM, lambda: loop.create_task(engine.stop()))
         await until(lambda: engine.ready() is None)
-        say(READY)
-        reader = asyncio.StreamReader(limit=2**20)
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         accepting: set[asyncio.Task[None]] = set()
-        intake = asyncio.create_task(_accept_lines(engine, reader, accepting))
+
+        async def accept_lines(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+            async for line in reader:
+                task = asyncio.create_task(_accept(engine, json.loads(line)))
+                accepting.add(task)
+                task.add_done_callback(accepting.discard)
+
+        server = await asyncio.start_server(accept_lines, "127.0.0.1", 0, limit=2**20)
+        say(str(server.sockets[0].getsockname()[1]))
         await running
-        intake.cancel()
-
-
-async def _accept_lines(engine: Engine, reader: asyncio.StreamReader, accepting: set[asyncio.Task[None]]) -> None:
-    async for line in reader:
-        task = asyncio.create_task(_accept(engine, json.loads(line)))
-        accepting.add(task)
-        task.add_done_callback(accepting.discard)
+        server.close()
 
 
 async def _accept(engine: Engine, delivery: dict[str, str]) -> None:
