@@ -13,14 +13,16 @@ from bot.config.source import MAX_DEPTH
 from bot.config.texts import FILE_TOO_LARGE, TOO_DEEP
 from bot.results.model import Detail, Seen, Status
 from bot.results.report.check_run import report
+from bot.results.store.failures import Failure, SuiteFailures
 from handlers import lint
 from handlers.ci_tests.outcomes import BaseSuite, Outcomes, SuiteOutcomes
 from handlers.ci_tests.runtimes_text import describe_runtimes
 from handlers.ci_tests.skips import Required
 from handlers.ci_tests.skips_text import describe_skips
-from handlers.hardware.regression_state import KnownRegressions, Regression, judge
+from handlers.hardware.regression_state import JudgedTarget, judge, packed, unpacked
+from handlers.hardware.regression_text import issue_body, news_of
 from handlers.team_tags.topics import Opened, subscribers
-from tests.results.reported import BASE, SHA, a_suite, compared, findings
+from tests.results.reported import ABOUT, BASE, SHA, a_suite, compared, findings
 from tests.steps import assert_linear
 
 # `.github/nightjar.yaml`: anybody with the write role writes it.
@@ -133,19 +135,22 @@ def test_the_report_of_a_check_run_is_linear() -> None:
 
 @pytest.mark.parametrize("there", [True, False])
 def test_judging_a_nightly_run_is_linear(there: bool) -> None:
-    """As many regressions as tests, which are renamed, fail again, or are removed."""
+    """As many failures as tests, which are absent: their file could not be collected, or they are removed."""
 
     def make(size: int) -> Callable[[], object]:
-        tests = [f"tests/test_tile.py::test_{number}" for number in range(size)]
-        renamed = tuple((test, f"{test}_new") for test in tests)
-        failures = {new if there else f"{new}_other": Detail(message="boom") for _, new in renamed}
-        comparison = compared(*failures, confirmed=failures, renamed=renamed)
-        before = tuple(Regression("operators", "a" * 40, "b" * 40, "", (test,)) for test in tests)
-        known = KnownRegressions("c" * 40, 0.0, failing=before[::2], late=before[1::2])
-        nightly_run = findings((a_suite(failures), comparison))
-        return lambda: judge(nightly_run, known, 1.0)
+        failures = [Failure("operators", f"tests/test_{number}.py", "a" * 40) for number in range(size)]
+        names = {f"{one.test}::test" if there else f"other/{one.test}::test" for one in failures}
+        state = a_suite(dict.fromkeys(names, Detail(message="boom")))
+        suite = SuiteFailures("operators", SHA, absent=tuple(failures), began=tuple(failures))
+        target = JudgedTarget(ABOUT, SHA, 0.0)
 
-    assert_linear(make, 60)
+        def work() -> object:
+            changes, failing = judge([suite], (), lambda _: state)
+            return news_of(target, changes, failing), issue_body(target, failing), unpacked(packed({"": failing}))
+
+        return work
+
+    assert_linear(make, 30)
 
 
 # Titles and texts of pull requests

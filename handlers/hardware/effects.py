@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +11,10 @@ from bot.aws.bucket import Arrival
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 from bot.results.model import TargetKey
+from bot.results.service import RESULTS
 from bot.results.state import RunState
+from handlers.hardware import texts
+from handlers.hardware.regression_state import unpacked
 from handlers.hardware.service import INGEST
 
 ASKED = "{name} on {sha} is computed again"
@@ -58,3 +63,34 @@ class RequestCheckRun:
         about, repository = TargetKey(context.repository.full_name, self.lab, self.on), context.repository
         new = await context.part(INGEST).ask_for_check(about, self.sha, repository.id, context.intent)
         return Applied(ASKED.format(name=about.check_name, sha=self.sha[:7]), changed=new)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreReports:
+    """Store which failures of a lab's target (`on`) people get a message about, and how reported ones ended.
+
+    `sha` is the nightly run of the message. `failures` is what `packed` made of them, by how they ended; those that
+    began have the empty key.
+    """
+
+    permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
+
+    lab: str
+    on: str
+    sha: str
+    failures: str
+
+    @property
+    def target(self) -> str:
+        """The target, the nightly run and the failures."""
+        digest = hashlib.sha256(self.failures.encode()).hexdigest()[:16]
+        return f"reports:{self.lab}/{self.on}:{self.sha}:{digest}"
+
+    async def apply(self, context: EffectContext) -> Applied:
+        """Write the rows; writing them twice is the same as once."""
+        results = context.part(RESULTS)
+        about = results.canonical(TargetKey(context.repository.full_name, self.lab, self.on))
+        ended = unpacked(self.failures)
+        began = ended.pop("", [])
+        await asyncio.to_thread(results.store.failures.report, about, self.sha, began, ended)
+        return Applied(texts.REPORTS_STORED.format(where=f"{self.lab}/{self.on}", sha=self.sha[:7]))

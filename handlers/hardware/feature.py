@@ -7,7 +7,7 @@ from bot.plan.handler import joined
 from bot.results.deliveries import CHECK_EVENT, RUN_ARRIVED
 from handlers.hardware import check_runs, ingest_runs, regressions, watch, wiring
 from handlers.hardware.check_runs import IGNORED
-from handlers.hardware.effects import IngestRun, RequestCheckRun
+from handlers.hardware.effects import IngestRun, RequestCheckRun, StoreReports
 from handlers.hardware.metrics import ResultsGauges
 from handlers.hardware.regressions import REGRESSIONS
 
@@ -17,7 +17,7 @@ FEATURE = Feature(
     events=(CHECK_EVENT, RUN_ARRIVED),
     records=(IGNORED, REGRESSIONS, watch.LISTED, watch.FAILED_CHECKS),
     router=joined([ingest_runs.router, check_runs.router, regressions.router]),
-    effects=(IngestRun, RequestCheckRun),
+    effects=(IngestRun, RequestCheckRun, StoreReports),
     provide=wiring.provide,
     routes=wiring.routes,
     timers=wiring.timers,

@@ -1,201 +1,123 @@
-"""Which tests of a target people were told of as failing, since when, and what a night makes of them: no I/O."""
+"""What is news of a target: which failures began to last, recovered or were removed. No I/O of its own."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+import base64
+import json
+import zlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bot.results.compare.diff import GOOD, MASS_TESTS, absent
-from bot.results.model import BAD
+from bot.results.compare.diff import absent
+from bot.results.model import TargetKey
 from bot.results.report.compared import exit_status
-from bot.results.report.findings import Baseline, Findings
 from bot.results.state import SuiteState
+from bot.results.store.failures import Failure, SuiteFailures
 
-MOST_TESTS = 2_000
-"""Tests that are kept for one target. Where there are more, the largest regression is cut: it has one cause."""
-COMMIT_PAGE, COMPARE_PAGE = "/commit/", "{repository}/compare/{good}...{since}"
-"""https://docs.github.com/en/pull-requests/committing-changes-to-your-project/viewing-and-comparing-commits"""
+RECOVERED, REMOVED = "recovered", "removed"
+"""How a reported failure ends, as it is stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """Tests of a suite that began to fail together.
-
-    They began at the commit `since`, and ended well at `good`; `url` is the page of what changed between the two, empty
-    where it is not known. `mass`: so many at once that none of them is confirmed.
-    """
+    """Tests of a suite that began to fail together: at the commit `since`; `good` is empty if they never passed."""
 
     suite: str
     since: str
     good: str
-    url: str
     tests: tuple[str, ...]
-    mass: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class KnownRegressions:
-    """What is known of a target after the newest nightly run that was judged, the commit `nightly_sha`.
+    """The newest nightly run of a target that was judged, the commit `nightly_sha`.
 
-    `committed_at` is when that was committed, in seconds since 1970. `reported`: people had a message about this
-    run, and get no second one. They know of `failing`; a message with the next run in which it fails names `late`.
-    `news` is the key of the newest message, empty where there was none yet.
+    `committed_at` is when that was committed, in seconds since 1970. `news` is the key of the newest message, empty
+    where there was none yet; `page` is the page of the repository. Which failures people know is in the result store.
     """
 
     nightly_sha: str = ""
     committed_at: float = 0.0
-    reported: bool = False
-    failing: tuple[Regression, ...] = ()
-    late: tuple[Regression, ...] = ()
     news: str = ""
+    page: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RegressionChanges:
-    """What is news in a night: tests that began to fail, that end well again, and that are gone without that."""
+    """What is news: tests whose failure lasts, that recovered, and that were removed without that."""
 
-    began: tuple[Regression, ...] = ()
-    well: tuple[Regression, ...] = ()
-    removed: tuple[Regression, ...] = ()
+    began: tuple[Failure, ...] = ()
+    recovered: tuple[Failure, ...] = ()
+    removed: tuple[Failure, ...] = ()
 
     def __bool__(self) -> bool:
         """Tell whether there is any."""
-        return bool(self.began or self.well or self.removed)
+        return bool(self.began or self.recovered or self.removed)
 
 
 @dataclass(frozen=True, slots=True)
-class _Fate:
-    """What became of a regression's tests.
+class JudgedTarget:
+    """A target with the newest of its runs, the commit `sha`, and what its texts need.
 
-    Of `unknown` ones, such as skipped ones, a night tells nothing; `left` are these and the failing ones.
+    `page` is that of the repository, empty where it is not known. `late` is an older commit whose results have just
+    arrived, and when it was committed in seconds since 1970.
     """
 
-    failing: Regression
-    unknown: Regression
-    left: Regression
-    well: Regression
-    removed: Regression
+    about: TargetKey
+    sha: str
+    committed_at: float
+    page: str = ""
+    contacts: tuple[str, ...] = ()
+    late: tuple[str, float] | None = None
 
 
 def judge(
-    findings: Findings, known: KnownRegressions, committed_at: float
-) -> tuple[KnownRegressions, RegressionChanges]:
-    """Return what is known after a night, and what of it is told: one message for a night at most.
+    suites: Iterable[SuiteFailures], given_up: Collection[str], suite_at: Callable[[SuiteFailures], SuiteState]
+) -> tuple[RegressionChanges, tuple[Failure, ...]]:
+    """Return what is news of the newest runs of a target, and everything that people know to fail after it.
 
-    The night must not be older than the one that was judged last. It is judged again when more of it arrives, or of the
-    nights before; what that shows once people had their message waits for the next night.
+    `given_up` are the suites that the lab no longer sends; their failures are removed. `suite_at` returns a suite at
+    its newest run, and is called only where a failing test is absent from it.
     """
-    nightly_sha, fresh = findings.state.sha, _began(findings)
-    if known.reported and known.nightly_sha == nightly_sha:
-        late = (*known.late, *_without(fresh, (*known.failing, *known.late)))
-        return replace(known, late=_bounded(late)), RegressionChanges()
-    ended = _ended(findings, (*known.failing, *known.late))
-    fates = [_fate(findings, ended.get(regression.suite), regression) for regression in known.failing]
-    came_late = [_fate(findings, ended.get(regression.suite), regression) for regression in known.late]
-    failing = _some(fate.left for fate in fates)
-    began = _without((*_some(fate.failing for fate in came_late), *fresh), failing)
-    changes = RegressionChanges(began, _some(fate.well for fate in fates), _some(fate.removed for fate in fates))
-    late = _some(fate.unknown for fate in came_late)
-    return KnownRegressions(
-        nightly_sha, committed_at, bool(changes), _bounded((*failing, *began)), late, known.news
-    ), changes
+    began, still, recovered, removed = list[Failure](), list[Failure](), list[Failure](), list[Failure]()
+    for suite in suites:
+        if suite.suite in given_up:
+            removed += [*suite.still, *suite.recovered, *suite.absent]
+            continue
+        began += suite.began
+        still += suite.still
+        recovered += suite.recovered
+        if suite.absent:
+            state = suite_at(suite)
+            # A file that could not be collected runs again under the IDs of its tests.
+            back, gone = absent(state.seen, [one.test for one in suite.absent], exit_status=exit_status(state))
+            recovered += [one for one in suite.absent if one.test in back]
+            removed += [one for one in suite.absent if one.test in gone]
+            still += [one for one in suite.absent if one.test not in back and one.test not in gone]
+    return RegressionChanges(tuple(began), tuple(recovered), tuple(removed)), (*still, *began)
 
 
-def _began(findings: Findings) -> tuple[Regression, ...]:
-    """Return what this night confirms, and what of it is a mass; a flaky test is in none of it, as it says nothing."""
-    found = []
-    for suite, reported in findings.reported:
-        if reported.comparison.mass and reported.baseline:
-            tests = reported.comparison.new_failures
-            found.append(_since(suite.suite, findings.state.sha, reported.baseline, tests, mass=True))
-        elif reported.confirmed and reported.baseline and reported.good:
-            found.append(
-                _since(suite.suite, reported.baseline.sha, reported.good, tuple(sorted(reported.confirmed)), mass=False)
-            )
-    return tuple(found)
+def grouped(failures: Iterable[Failure]) -> tuple[Regression, ...]:
+    """Return failures by what began together, by suite; the tests of each are sorted."""
+    groups: dict[Regression, list[str]] = {}
+    for one in sorted(failures, key=lambda one: (one.suite, one.test)):
+        groups.setdefault(Regression(one.suite, one.since, one.good, ()), []).append(one.test)
+    return tuple(replace(group, tests=tuple(tests)) for group, tests in groups.items())
 
 
-def _since(suite: str, since: str, good: Baseline, tests: tuple[str, ...], *, mass: bool) -> Regression:
-    repository, is_page, _ = good.url.partition(COMMIT_PAGE)
-    url = COMPARE_PAGE.format(repository=repository, good=good.sha, since=since) if is_page else ""
-    return Regression(suite, since, good.sha, url, tests, mass)
+def packed(failures: Mapping[str, Sequence[Failure]]) -> str:
+    """Return failures, by what happened to them, as short text: names of tests repeat each other."""
+    plain = {
+        kind: [[one.suite, one.since, one.good, *one.tests] for one in grouped(those)]
+        for kind, those in failures.items()
+    }
+    return base64.b64encode(zlib.compress(json.dumps(plain, sort_keys=True).encode())).decode()
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """How the tests of all regressions of a suite ended: found at once, as each look goes through the whole suite."""
-
-    renamed: Mapping[str, str]
-    failing: frozenset[str]
-    well: frozenset[str]
-    removed: frozenset[str]
-
-
-def _ended(findings: Findings, regressions: Iterable[Regression]) -> dict[str, _Ended]:
-    """Return how the tests of regressions ended, by suite; suites that tell nothing are missing."""
-    tests = defaultdict[str, list[str]](list)
-    for regression in regressions:
-        tests[regression.suite] += regression.tests
-    ended = {}
-    for suite, reported in findings.reported:
-        if suite.suite in tests:
-            renamed = dict(reported.comparison.renamed)
-            sides = _sorted(suite, [renamed.get(test, test) for test in tests[suite.suite]])
-            ended[suite.suite] = _Ended(renamed, *map(frozenset, sides))
-    return ended
-
-
-def _fate(findings: Findings, ended: _Ended | None, regression: Regression) -> _Fate:
-    failing, unknown, well, removed = list[str](), list[str](), list[str](), list[str]()
-    if ended is not None:
-        tests = dict.fromkeys(ended.renamed.get(test, test) for test in regression.tests)
-        sides = (ended.failing, ended.well, ended.removed)
-        failing, well, removed = ([test for test in tests if test in side] for side in sides)
-        removed.sort()
-        unknown = sorted(tests.keys() - {*failing, *well, *removed})
-    elif regression.suite in findings.state.suites or regression.suite in findings.state.missing_suites:
-        unknown = [*regression.tests]
-    else:
-        # It was missing the night before, too: the lab has given it up.
-        removed = [*regression.tests]
-    left = sorted([*failing, *unknown])
-    return _Fate(*(_part(regression, tests) for tests in (failing, unknown, left, well, removed)))
-
-
-def _part(regression: Regression, tests: Iterable[str]) -> Regression:
-    part = tuple(tests)
-    # What is left of a mass when most of it is well again are tests like others.
-    return replace(regression, tests=part, mass=regression.mass and len(part) >= MASS_TESTS)
-
-
-def _sorted(suite: SuiteState, tests: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
-    """Return those of a suite's tests that fail, that end well, and that are gone."""
-    seen = {test: suite.seen[test].status for test in tests if test in suite.seen}
-    returned, removed = absent(suite.seen, tests, exit_status=exit_status(suite))
-    failing = [test for test, status in seen.items() if status in BAD]
-    well = [*(test for test, status in seen.items() if status in GOOD), *sorted(returned)]
-    return failing, well, sorted(removed) if suite.complete else []
-
-
-def _without(regressions: Iterable[Regression], others: Iterable[Regression]) -> tuple[Regression, ...]:
-    """Return regressions without the tests that others have, and each test once."""
-    known = {(other.suite, test) for other in others for test in other.tests}
-    left = []
-    for regression in regressions:
-        tests = tuple(test for test in regression.tests if (regression.suite, test) not in known)
-        known |= {(regression.suite, test) for test in tests}
-        left.append(replace(regression, tests=tests))
-    return _some(left)
-
-
-def _some(regressions: Iterable[Regression]) -> tuple[Regression, ...]:
-    return tuple(regression for regression in regressions if regression.tests)
-
-
-def _bounded(regressions: Iterable[Regression]) -> tuple[Regression, ...]:
-    every, room, remaining = tuple(regressions), MOST_TESTS, dict[int, Regression]()
-    for place in sorted(range(len(every)), key=lambda place: len(every[place].tests)):
-        remaining[place] = replace(every[place], tests=every[place].tests[:room])
-        room -= len(remaining[place].tests)
-    return _some(remaining[place] for place in sorted(remaining))
+def unpacked(text: str) -> dict[str, list[Failure]]:
+    """Return what `packed` made short."""
+    plain = json.loads(zlib.decompress(base64.b64decode(text)))
+    return {
+        kind: [Failure(suite, test, since, good) for suite, since, good, *tests in groups for test in tests]
+        for kind, groups in plain.items()
+    }

@@ -1,128 +1,141 @@
-"""The words of regressions: what people are told of a night, and what the issue says as long as anything fails."""
+"""The words of regressions: the message of a nightly run, and what the issue says as long as anything fails."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 
 from bot.github.markdown import code
 from bot.news.message import News, NewsItem
-from bot.results.compare.diff import MASS_TESTS
 from bot.results.report.check_run import MOST_CONTACTS
-from bot.results.report.findings import Findings
 from bot.results.report.tables import middle_cut
 from bot.results.report.texts import CONTACTS, counted
+from bot.results.store.failures import Failure
 from handlers.hardware import texts
-from handlers.hardware.regression_state import COMMIT_PAGE, Regression, RegressionChanges
+from handlers.hardware.regression_state import JudgedTarget, Regression, RegressionChanges, grouped
 
+GROUPED_TESTS = 10
+"""From so many tests on, what began or ended together is one line of a message, and not a line for each test."""
 MOST_ITEMS = 10
-MOST_LISTED, MASS_LISTED = 30, 3
-"""Tests that the issue lists, and those of a mass among them: escaped, they are still less than an issue may have."""
+MOST_LISTED, GROUP_LISTED = 30, 3
+"""Tests that the issue lists, and those of a group among them: escaped, they are still less than an issue may have."""
 SHOWN_ID = 150
 """Characters of a test's ID: both of its ends, for they tell file and parameters."""
 SHORT = 7
 """Characters of a commit's SHA."""
+COMPARE_PAGE, CHECKS_PAGE = "{page}/compare/{good}...{since}", "{page}/commit/{sha}/checks"
+"""https://docs.github.com/en/pull-requests/committing-changes-to-your-project/viewing-and-comparing-commits"""
 
 
-def news_of(findings: Findings, changes: RegressionChanges, failing: Sequence[Regression]) -> News:
-    """Return what people are told of a night; `failing` is everything that they know to fail after it."""
-    items = list(_items(changes))
+def news_of(target: JudgedTarget, changes: RegressionChanges, failing: Sequence[Failure]) -> News:
+    """Return the message of a nightly run; `failing` is everything that people know to fail after it."""
+    items = list(_items(target, changes))
     return News(
-        title=texts.NEWS_TITLE.format(changes=_counts(changes), where=_where(findings), sha=findings.state.sha[:SHORT]),
+        title=texts.NEWS_TITLE.format(changes=_counts(changes), where=_where(target), sha=target.sha[:SHORT]),
         items=tuple(items[:MOST_ITEMS]),
         more=len(items[MOST_ITEMS:]),
-        url=_page(findings),
-        notes=tuple(_notes(findings, changes, failing)),
+        url=CHECKS_PAGE.format(page=target.page, sha=target.sha) if target.page else "",
+        notes=tuple(_notes(target, changes, failing)),
         good=not failing,
     )
 
 
-def issue_title(findings: Findings) -> str:
+def issue_title(target: JudgedTarget) -> str:
     """Return the title of the issue that is open as long as anything fails."""
-    return texts.ISSUE_TITLE.format(where=_where(findings))
+    return texts.ISSUE_TITLE.format(where=_where(target))
 
 
-def issue_body(findings: Findings, failing: Sequence[Regression]) -> str:
+def issue_body(target: JudgedTarget, failing: Sequence[Failure]) -> str:
     """Return what that issue says, in Markdown; nothing where nothing fails any more."""
     if not failing:
         return ""
-    about = findings.state.about
-    lines = "\n".join(_listed(failing))
-    text = texts.ISSUE.format(lab=code(about.lab), target=code(about.target), failing=lines)
-    contacts = ", ".join(code(contact) for contact in findings.contacts[:MOST_CONTACTS])
+    lines = "\n".join(_listed(target, grouped(failing)))
+    text = texts.ISSUE.format(lab=code(target.about.lab), target=code(target.about.target), failing=lines)
+    contacts = ", ".join(code(contact) for contact in target.contacts[:MOST_CONTACTS])
     return f"{text}\n\n{CONTACTS.format(contacts=contacts)}" if contacts else text
 
 
 def _counts(changes: RegressionChanges) -> str:
-    mass = [regression for regression in changes.began if regression.mass]
     parts = [
-        (_number(one for one in changes.began if not one.mass), *texts.BEGAN_COUNT),
-        (_number(mass), *texts.BEGAN_AT_ONCE_COUNT),
-        (_number(changes.well), *texts.RECOVERED_COUNT),
-        (_number(changes.removed), *texts.REMOVED_COUNT),
+        (sum(bool(one.good) for one in changes.began), *texts.BEGAN_COUNT),
+        (sum(not one.good for one in changes.began), *texts.NEVER_PASSED_COUNT),
+        (len(changes.recovered), *texts.RECOVERED_COUNT),
+        (len(changes.removed), *texts.REMOVED_COUNT),
     ]
     return ", ".join(counted(*part) for part in parts if part[0])
 
 
-def _number(regressions: Iterable[Regression]) -> int:
-    return sum(len(regression.tests) for regression in regressions)
-
-
-def _items(changes: RegressionChanges) -> Iterator[NewsItem]:
-    """Yield a line for each test, and one for many together; what is confirmed comes first."""
-    for one in sorted(changes.began, key=lambda one: one.mass):
-        names = {"suite": one.suite, "since": one.since[:SHORT], "good": one.good[:SHORT]}
-        if one.mass:
-            text = texts.BEGAN_AT_ONCE.format(tests=counted(len(one.tests), "test fails", "tests fail"), **names)
-            yield NewsItem(one.suite, text, one.url)
+def _items(target: JudgedTarget, changes: RegressionChanges) -> Iterator[NewsItem]:
+    """Yield a line for each test, or for each group where there are many; what passed before comes first."""
+    began = sorted(grouped(changes.began), key=lambda one: not one.good)
+    for one in began:
+        commits = {"since": one.since[:SHORT], "good": one.good[:SHORT]}
+        url = _changed(target, one)
+        if len(changes.began) >= GROUPED_TESTS:
+            words = texts.BEGAN_TOGETHER if one.good else texts.NEVER_PASSED_TOGETHER
+            tests = counted(len(one.tests), "test fails", "tests fail")
+            yield NewsItem(one.suite, words.format(tests=tests, **commits), url)
         else:
-            yield from (NewsItem(_shown(test), texts.BEGAN.format(**names), one.url) for test in one.tests)
-    for ended, words, many in (
-        (changes.well, texts.RECOVERED, texts.RECOVERED_MANY),
-        (changes.removed, texts.REMOVED, texts.REMOVED_MANY),
-    ):
-        for one in ended:
-            if len(one.tests) >= MASS_TESTS:
-                yield NewsItem(one.suite, counted(len(one.tests), many, many))
-            else:
-                yield from (NewsItem(_shown(test), words.format(suite=one.suite)) for test in one.tests)
+            words = texts.BEGAN if one.good else texts.NEVER_PASSED
+            yield from (NewsItem(_shown(test), words.format(suite=one.suite, **commits), url) for test in one.tests)
+    yield from _ended(changes.recovered, texts.RECOVERED, texts.RECOVERED_COUNT)
+    yield from _ended(changes.removed, texts.REMOVED, texts.REMOVED_COUNT)
 
 
-def _notes(findings: Findings, changes: RegressionChanges, failing: Sequence[Regression]) -> Iterator[str]:
-    if any(not one.mass for one in changes.began):
+def _ended(failures: Sequence[Failure], words: str, together: tuple[str, str]) -> Iterator[NewsItem]:
+    tests: dict[str, list[str]] = {}
+    for one in sorted(failures, key=lambda one: (one.suite, one.test)):
+        tests.setdefault(one.suite, []).append(one.test)
+    for suite, those in tests.items():
+        if len(failures) >= GROUPED_TESTS:
+            yield NewsItem(suite, counted(len(those), *together))
+        else:
+            yield from (NewsItem(_shown(test), words.format(suite=suite)) for test in those)
+
+
+def _notes(target: JudgedTarget, changes: RegressionChanges, failing: Sequence[Failure]) -> Iterator[str]:
+    if changes.began:
         yield texts.CONFIRMED
-    if before := _number(failing) - _number(changes.began):
+        if target.late:
+            sha, committed_at = target.late
+            yield texts.LATE.format(sha=sha[:SHORT], date=f"{datetime.fromtimestamp(committed_at, UTC):%Y-%m-%d}")
+    if before := len(failing) - len(changes.began):
         yield texts.STILL.format(tests=counted(before, "test fails", "tests fail"))
-    if findings.contacts:
-        yield CONTACTS.format(contacts=", ".join(findings.contacts[:MOST_CONTACTS]))
+    if target.contacts:
+        yield CONTACTS.format(contacts=", ".join(target.contacts[:MOST_CONTACTS]))
 
 
-def _listed(failing: Sequence[Regression]) -> Iterator[str]:
+def _listed(target: JudgedTarget, failing: Sequence[Regression]) -> Iterator[str]:
     room = MOST_LISTED
     for place, one in enumerate(failing):
         if not room:
             yield texts.MORE.format(count=_number(failing[place:]))
             return
         tests, since = counted(len(one.tests), "test"), code(one.since[:SHORT])
-        changed = texts.CHANGED.format(url=one.url) if one.url else ""
-        mass = texts.AT_ONCE if one.mass else ""
-        yield texts.FAILING.format(suite=code(one.suite), tests=tests, since=since, changed=changed, mass=mass)
-        shown = one.tests[: min(room, MASS_LISTED) if one.mass else room]
+        url = _changed(target, one)
+        changed = texts.CHANGED.format(url=url) if url else ""
+        never = "" if one.good else texts.NEVER
+        yield texts.FAILING.format(suite=code(one.suite), tests=tests, since=since, changed=changed, never=never)
+        shown = one.tests[: min(room, GROUP_LISTED) if len(one.tests) >= GROUPED_TESTS else room]
         room -= len(shown)
         yield from (texts.TEST.format(test=code(_shown(test))) for test in shown)
         if more := len(one.tests) - len(shown):
             yield texts.MORE_TESTS.format(count=more)
 
 
+def _number(regressions: Iterable[Regression]) -> int:
+    return sum(len(regression.tests) for regression in regressions)
+
+
+def _changed(target: JudgedTarget, one: Regression) -> str:
+    """Return the page of what changed from the last pass to the first failure, empty where that is not known."""
+    known = target.page and one.good
+    return COMPARE_PAGE.format(page=target.page, good=one.good, since=one.since) if known else ""
+
+
 def _shown(test: str) -> str:
     return middle_cut(test, SHOWN_ID)
 
 
-def _where(findings: Findings) -> str:
-    return f"{findings.state.about.lab}/{findings.state.about.target}"
-
-
-def _page(findings: Findings) -> str:
-    """Return the page of the night's checks, made from that of a commit that it was compared with."""
-    known = [text.baseline.url for text in findings.compared.values() if text.baseline]
-    repository, is_page, _ = known[0].partition(COMMIT_PAGE) if known else ("", "", "")
-    return f"{repository}{COMMIT_PAGE}{findings.state.sha}/checks" if is_page else ""
+def _where(target: JudgedTarget) -> str:
+    return f"{target.about.lab}/{target.about.target}"

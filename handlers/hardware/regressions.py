@@ -1,12 +1,14 @@
-"""Confirmed regressions of hardware targets on the nightly branch: people are told once for each lab, target and night.
+"""Lasting failures of hardware targets on the nightly branch: people get a message when they are confirmed, and once.
 
-It goes by the same delivery as the check run, and by the same comparison, but it is asked on its own: what goes wrong
-here keeps no check from being written. A night in which nothing fails, and nothing failed before, costs no request.
+It goes by the same delivery as the check run, but it is decided on its own: what goes wrong here keeps no check from
+being written. Whatever run arrives, the newest known run of each suite is judged, so a late run may confirm what still
+fails. A target in which nothing fails, and nothing failed before, costs no request.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,113 +18,152 @@ from bot.engine.records import Key, Record
 from bot.news.effects import IssueState, message_effects
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.results.compare.diff import CONFIRMED_RUNS
 from bot.results.deliveries import CHECK_EVENT, check_event_in
-from bot.results.model import BAD, TargetKey
-from bot.results.report.baseline import compared_suites
-from bot.results.report.findings import Findings
+from bot.results.model import TargetKey
+from bot.results.report.baseline import nearest_ancestors
 from bot.results.service import RESULTS
 from handlers.hardware import texts
-from handlers.hardware.regression_state import KnownRegressions, judge
+from handlers.hardware.effects import StoreReports
+from handlers.hardware.regression_state import (
+    RECOVERED,
+    REMOVED,
+    JudgedTarget,
+    KnownRegressions,
+    RegressionChanges,
+    judge,
+    packed,
+)
 from handlers.hardware.regression_text import issue_body, issue_title, news_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from bot.config.alarms import Place
-    from bot.results.state import TargetState
+    from bot.results.state import SuiteState
+    from bot.results.store.failures import Failure, NewestRun, SuiteFailures
+    from bot.results.store.store import ResultsStore
 
 NAME = "regressions"
-OLD = 7 * 86400.0
+OLD = 30 * 86400.0
 """Seconds after which a commit is history: what an empty database reads out of a full bucket is no news."""
+COMMIT_PAGE = "/commit/"
 
 
 router = Router()
 
 REGRESSIONS = Record(
-    "regressions", 1, KnownRegressions, "the regressions of a target, and what was reported about them", days=None
+    "regressions", 1, KnownRegressions, "the nightly run of a target that was judged last, and its message", days=None
 )
 
 
 @router.on(CHECK_EVENT.name, name=NAME, feature="regressions")
 async def report_regressions(context: Context) -> Plan:
-    """Look at a night of which everything has come that will, and decide what people are told of it."""
-    check_event, results, regressions = (
-        check_event_in(context.delivery.payload),
-        context.config.results,
-        context.config.regressions,
-    )
-    lab = results.labs.get(check_event.about.lab) if results else None
-    if regressions is None or lab is None or check_event.about.target not in lab.targets:
+    """Judge the newest runs of a target once everything has come that will, and decide which messages to send."""
+    event, results = check_event_in(context.delivery.payload), context.config.results
+    lab = results.labs.get(event.about.lab) if results else None
+    regressions = context.config.regressions
+    if regressions is None or lab is None or event.about.target not in lab.targets:
         return NOTHING
-    if not check_event.over:
+    if not event.over:
         return Plan(why=texts.NOT_OVER)
-    about = context.part(RESULTS).canonical(check_event.about)
-    admission = await context.part(RESULTS).admission(about.repository, check_event.sha)
+    service = context.part(RESULTS)
+    about, failures = service.canonical(event.about), service.store.failures
+    admission = await service.admission(about.repository, event.sha)
     if admission is None or not admission.mainline:
         return Plan(why=texts.NOT_NIGHTLY)
+    runs = await asyncio.to_thread(failures.newest_runs, about)
+    newest = runs[0] if runs else None
+    if newest is None:
+        return Plan(why=texts.NOTHING_FAILS)
+    if newest.committed_at < context.delivery.received_at - OLD:
+        return Plan(why=texts.NIGHTLY_TOO_OLD)
+    if newest.sha != event.sha and await asyncio.to_thread(service.store.is_pending, about, newest.sha):
+        return Plan(why=texts.NEWER_PENDING)
     key = REGRESSIONS.of(context.repository.id, about.lab, about.target)
     known = await context.records.get(key) or KnownRegressions()
-    if admission.committed_at < max(known.committed_at, context.delivery.received_at - OLD):
-        return Plan(why=texts.NIGHTLY_TOO_OLD)
-    behind = known.nightly_sha != check_event.sha and "issue" in regressions.to
+    behind = known.nightly_sha != newest.sha and "issue" in regressions.to
     behind = behind and not await is_posted(context.records, context.repository.id, known.news)
-    state = await context.part(RESULTS).state(about, check_event.sha)
-    if not (known.failing or known.late or _fails(state)):
-        now = (
-            known
-            if known.nightly_sha == check_event.sha
-            else KnownRegressions(check_event.sha, admission.committed_at, news=known.news)
+    late = await asyncio.to_thread(failures.late_run, about, newest.sha)
+    target = JudgedTarget(about, newest.sha, newest.committed_at, contacts=lab.contacts, late=late)
+    if not any(run.failing for run in runs) and not await asyncio.to_thread(failures.reported, about):
+        closed = EnsureIssue(_issue_of(about), news_key=known.news, as_of=newest.committed_at)
+        return Plan((*_remembered(key, known, target), *([closed] if behind else [])), why=texts.NOTHING_FAILS)
+    before, page = await _ancestors(context, about, runs)
+    target = replace(target, page=page or known.page)
+    # In a thread, as it reads from the database.
+    changes, failing = await asyncio.to_thread(judged_now, service.store, about, event.sha, before)
+    return decide_regressions(target, changes, failing, known, regressions.to, key, behind=behind)
+
+
+async def _ancestors(context: Context, about: TargetKey, runs: Sequence[NewestRun]) -> tuple[dict[str, str], str]:
+    """Return the run before the newest one of each suite in which anything fails, and the page of the repository."""
+    suites: dict[str, list[str]] = {}
+    for run in runs:
+        if run.failing:
+            suites.setdefault(run.sha, []).append(run.suite)
+    before, page, repository = dict[str, str](), "", context.repository.full_name
+    for sha, those in suites.items():
+        found = await nearest_ancestors(
+            context.part(RESULTS), context.github, repository, about, sha, those, wanted=CONFIRMED_RUNS
         )
-        closed = EnsureIssue(_issue_of(about), news_key=known.news, as_of=now.committed_at)
-        return Plan((*_remembered(key, known, now), *([closed] if behind else [])), why=texts.NOTHING_FAILS)
-    findings = Findings(
-        state,
-        await compared_suites(
-            context.part(RESULTS), context.github, context.repository.full_name, state, context.config.aliases
-        ),
-        contacts=lab.contacts,
-    )
-    # In a thread, as it reads details from the database; linear in the tests of the runs (tests/test_handler_work.py).
-    return await asyncio.to_thread(
-        decide_regressions, findings, known, admission.committed_at, regressions.to, key, behind=behind
-    )
+        for suite, ancestors in found.items():
+            before[suite] = ancestors[0].sha
+            page = page or ancestors[0].url.partition(COMMIT_PAGE)[0]
+    return before, page
+
+
+def judged_now(
+    store: ResultsStore, about: TargetKey, sha: str, before: Mapping[str, str]
+) -> tuple[RegressionChanges, tuple[Failure, ...]]:
+    """Return what is news of a target now, and everything that people know to fail after it.
+
+    `sha` is the nightly run of which everything has come; `before` names the run before the newest one of each suite.
+    """
+
+    def suite_at(suite: SuiteFailures) -> SuiteState:
+        return store.state(about, suite.sha).suites[suite.suite]
+
+    given_up: Collection[str] = store.failures.given_up(about, sha)
+    return judge(store.failures.of_target(about, before), given_up, suite_at)
 
 
 def decide_regressions(
-    findings: Findings,
+    target: JudgedTarget,
+    changes: RegressionChanges,
+    failing: Sequence[Failure],
     known: KnownRegressions,
-    committed_at: float,
     to: Sequence[Place],
     key: Key[KnownRegressions],
     *,
     behind: bool = False,
 ) -> Plan:
-    """Return what is remembered of a night, under a key, and what is told of it.
+    """Return what is stored of a target, under a key, and the messages about it.
 
-    It is remembered first: where a channel is away for hours, the next night is judged by what was told in this one.
-    `behind`: the issue does not say what was told last, GitHub having been away for too long; so it is brought up to
-    date even without news.
+    It is stored first: where a channel is away for hours, the next nightly run is judged by what is reported here.
+    `behind`: the issue lacks the newest message, because GitHub was away for too long; so it is brought up to date even
+    without news.
     """
-    now, changes = judge(findings, known, committed_at)
-    issue = _issue_of(findings.state.about)
-    title, body = issue_title(findings), issue_body(findings, now.failing)
+    issue, title, body = _issue_of(target.about), issue_title(target), issue_body(target, failing)
     if not changes:
-        remaining = EnsureIssue(issue, title, body, news_key=known.news, as_of=committed_at)
-        why = texts.ALREADY_REPORTED if known.reported and known.nightly_sha == now.nightly_sha else texts.NO_NEWS
-        return Plan((*_remembered(key, known, now), *([remaining] if behind else [])), why=why)
-    news = news_of(findings, changes, now.failing)
-    now = replace(now, news=f"{issue}:{now.nightly_sha}")
-    issue_state = IssueState(issue, title, body, begins=bool(changes.began), as_of=committed_at)
-    return Plan((*_remembered(key, known, now), *message_effects(to, now.news, news, issue_state)), why=news.title)
+        remaining = EnsureIssue(issue, title, body, news_key=known.news, as_of=target.committed_at)
+        return Plan((*_remembered(key, known, target), *([remaining] if behind else [])), why=texts.NO_NEWS)
+    news = news_of(target, changes, failing)
+    failures = packed({"": changes.began, RECOVERED: changes.recovered, REMOVED: changes.removed})
+    # Of one nightly run there may be several messages, as late runs confirm more.
+    news_key = f"{issue}:{target.sha}:{hashlib.sha256(failures.encode()).hexdigest()[:16]}"
+    reports = StoreReports(target.about.lab, target.about.target, target.sha, failures)
+    issue_state = IssueState(issue, title, body, begins=bool(changes.began), as_of=target.committed_at)
+    effects = message_effects(to, news_key, news, issue_state)
+    return Plan((reports, *_remembered(key, known, target, news_key), *effects), why=news.title)
 
 
 def _issue_of(about: TargetKey) -> str:
     return f"regressions:{about.lab}/{about.target}"
 
 
-def _remembered(key: Key[KnownRegressions], before: KnownRegressions, now: KnownRegressions) -> tuple[Effect, ...]:
-    return (StoreRecord.of(key, now),) if now != before else ()
-
-
-def _fails(state: TargetState) -> bool:
-    return any(seen.status in BAD for suite in state.suites.values() for seen in suite.seen.values())
+def _remembered(
+    key: Key[KnownRegressions], known: KnownRegressions, target: JudgedTarget, news: str = ""
+) -> tuple[Effect, ...]:
+    now = KnownRegressions(target.sha, target.committed_at, news or known.news, target.page or known.page)
+    return (StoreRecord.of(key, now),) if now != known else ()

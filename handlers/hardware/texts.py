@@ -25,37 +25,45 @@ WATCH_FAILED = "results: a scan failed"
 # News of regressions
 NEWS_TITLE = "{changes} on {where} at nightly commit {sha}"
 BEGAN = "{suite}, since {since}; it passed at {good}"
-BEGAN_AT_ONCE = "{tests} at once, since {since}; probably one cause, so none of them is confirmed"
+BEGAN_TOGETHER = "{tests} since {since}; last pass at {good}"
+NEVER_PASSED = "{suite}, fails since {since}; it has never passed"
+NEVER_PASSED_TOGETHER = "{tests} since {since}; never passed"
 RECOVERED = "{suite}, recovered"
 REMOVED = "{suite}, removed without a pass"
 BEGAN_COUNT = ("test began to fail", "tests began to fail")
-BEGAN_AT_ONCE_COUNT = ("test fails at once", "tests fail at once")
+NEVER_PASSED_COUNT = ("test has never passed", "tests have never passed")
 RECOVERED_COUNT = ("test recovered", "tests recovered")
 REMOVED_COUNT = ("failing test was removed", "failing tests were removed")
-RECOVERED_MANY, REMOVED_MANY = "tests recovered", "tests were removed"
-CONFIRMED = "New failures are confirmed: they failed in two runs in a row, after a run in which they passed."
+CONFIRMED = "New failures are confirmed: they failed in two runs in a row."
+LATE = (
+    "The results of nightly commit {sha}, committed on {date}, arrived after those of newer commits. The newest run "
+    "still has these failures."
+)
 STILL = "{tests} still, as reported before."
 
 # The issue of a target
 ISSUE_TITLE = "Regressions on {where}"
 ISSUE = """\
-On target {target} of lab {lab}, these tests began to fail on the nightly branch and have not passed since.
+On target {target} of lab {lab}, these tests fail on the nightly branch and have not passed since the commit shown.
 
 {failing}
 
 I'll comment here when more tests fail or some recover, and close this issue when all have recovered."""
-FAILING = "- {suite}: {tests}, since {since}{changed}{mass}"
+FAILING = "- {suite}: {tests}, since {since}{changed}{never}"
 CHANGED = " ([what changed]({url}))"
-AT_ONCE = "; so many at once that they probably have one cause"
+NEVER = "; never passed"
 TEST, MORE_TESTS, MORE = "  - {test}", "  - and {count:,} more", "- and {count:,} more"
+
+# What the audit log says
+REPORTS_STORED = "stored the reported failures of {where} at {sha}"
 
 # Why there is no news
 NOT_OVER = "more results of this commit are expected"
 NOT_NIGHTLY = "the commit is not on the nightly branch"
-NIGHTLY_TOO_OLD = "the nightly commit is older than the last reported one, or than a week"
+NIGHTLY_TOO_OLD = "the newest nightly commit of this target is older than 30 days"
+NEWER_PENDING = "results of a newer nightly commit are still arriving; this one is reported with it"
 NOTHING_FAILS = "nothing fails, and nothing failed before"
 NO_NEWS = "nothing new to report"
-ALREADY_REPORTED = "this nightly commit was reported already; later results are reported with the next one"
 
 # The API
 NO_RESULTS = "This bot accepts no results of hardware labs for this repository."

@@ -7,10 +7,8 @@ from bot.results.compare.diff import (
     ONE_CAUSE_TESTS,
     Comparison,
     Counts,
-    SeriesRun,
     absent,
     compare,
-    confirmed,
     untested,
 )
 from bot.results.compare.texts import ALL_SKIPPED, CRASHED, MASS_COLLECTION, NO_TESTS, ONE_CAUSE, ONLY_CRASHES, UNTESTED
@@ -334,53 +332,3 @@ def test_so_many_new_failures_at_once_are_a_mass(failed: int, passed: int, mass:
     comparison = compared_runs(now, many(failed + passed))
     assert (len(comparison.new_failures), comparison.mass) == (failed, mass)
     assert not compared_runs(now, now).mass
-
-
-# Confirmed failures
-
-
-def series(history: str) -> list[SeriesRun]:
-    """Write a test's runs as letters, oldest first; I and M are infra and mass runs in which it failed."""
-    words = {"P": "passed", "F": "failed", "E": "errored", "S": "skipped", "X": "xfailed", "I": "failed", "M": "failed"}
-    runs = []
-    for letter in history:
-        seen = {} if letter == "-" else {TEST: Seen(Status(words.get(letter, "failed")), flaky=letter in "?")}
-        runs.append(SeriesRun(run(OTHER) | seen, infra=letter == "I", mass=letter == "M"))
-    return runs
-
-
-@pytest.mark.parametrize(
-    "history", ["PFF", "PEF", "XFF", "FPFF", "PFFF", "PSFF", "P-FF", "PFIF", "PIFF", "PMFF", "PFMF", "PIFMF"]
-)
-def test_a_failure_that_is_seen_twice_in_a_row_is_confirmed(history: str) -> None:
-    assert confirmed(series(history)) == {TEST}
-
-
-@pytest.mark.parametrize(
-    "history",
-    [
-        "",
-        "F",
-        "PF",
-        "FF",
-        "SFF",
-        "-FF",
-        "PFP",
-        "PFPF",
-        "PFSF",
-        "PF-F",
-        "PFFP",
-        "PFF-",
-        "PIF",
-        "PMF",
-        "PFI",
-        "PFM",
-        "PFFI",
-        "PFFM",
-        "P?F",
-        "PF?",
-        "F?FF",
-    ],
-)
-def test_others_are_not(history: str) -> None:
-    assert confirmed(series(history)) == frozenset()

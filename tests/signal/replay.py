@@ -33,7 +33,9 @@ from bot.results.service import RESULTS, ResultsService
 from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store.collect import Columns, collect
 from bot.results.store.store import ResultsStore
-from handlers.hardware.regressions import REGRESSIONS, report_regressions
+from handlers.hardware.effects import StoreReports
+from handlers.hardware.regression_state import unpacked
+from handlers.hardware.regressions import report_regressions
 from tests.signal.github import StraightBranch
 from tests.signal.lab import FAILED, PASSED, SKIPPED, LabFault, SimulatedLab, SimulatedRun
 
@@ -144,7 +146,7 @@ class Replay:
 
     async def _arrive(self, run: SimulatedRun) -> Observed:
         self._clock.now = run.received_at
-        before, asked = await self._known(), self._github.requests
+        before, asked = self._known(), self._github.requests
         self._store.put(self._run(run), _columns(run))
         messages = rechecked = 0
         for pending in self._store.scheduled_checks(self._about.repository, run.received_at, 0.0, 0.0):
@@ -154,7 +156,7 @@ class Replay:
             rechecked += 1
         asked = self._github.requests - asked
         check_run = self._pool.compared.get(run.sha) or await self._compared(run)
-        after = await self._known()
+        after = self._known()
         return Observed(run, check_run, after - before, before - after, messages, rechecked, asked)
 
     async def _compared(self, run: SimulatedRun) -> ComparedSuite:
@@ -163,17 +165,19 @@ class Replay:
         github = cast("GitHub", self._github)
         return (await compared_suites(self._results, github, self._about.repository, state))[SUITE]
 
-    async def _known(self) -> frozenset[str]:
+    def _known(self) -> frozenset[str]:
         """Return the tests that people know to fail."""
-        known = await self._records.get(REGRESSIONS.of(self._repository.id, LAB, TARGET))
-        return frozenset(test for one in known.failing for test in one.tests) if known else frozenset()
+        return frozenset(one.test for one in self._store.failures.reported(self._about))
 
     def _applied(self, plan: Plan) -> int:
         """Store what is to be remembered, and count the messages."""
         for effect in plan.effects:
             if isinstance(effect, StoreRecord):
                 self._records.apply(effect)
-        return sum(not isinstance(effect, StoreRecord) for effect in plan.effects)
+            elif isinstance(effect, StoreReports):
+                ended = unpacked(effect.failures)
+                self._store.failures.report(self._about, effect.sha, ended.pop(""), ended)
+        return sum(not isinstance(effect, StoreRecord | StoreReports) for effect in plan.effects)
 
     def _context(self, event: CheckEvent) -> Context:
         delivery = Delivery(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from bot.core.aliases import NO_ALIASES, Aliases
@@ -84,7 +84,7 @@ class Comparison:
     infra: str = ""
     """Why this run says nothing about the code, in words for people; then nothing is told as new, gone or fixed."""
     mass: bool = False
-    """So much failed at once that one cause is likelier than many: nothing of it is confirmed."""
+    """So much failed at once that one cause is likelier than many."""
 
 
 def compare(
@@ -126,42 +126,6 @@ def untested(now: Mapping[str, Seen]) -> str:
     """
     skipped = all(seen.status is _SKIPPED for seen in now.values())
     return texts.UNTESTED.format(skipped=len(now)) if skipped else ""
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesRun:
-    """One run of a series: the suite's tests, and whether it was infra or a mass of new failures."""
-
-    seen: Mapping[str, Seen]
-    infra: bool = False
-    mass: bool = False
-
-
-def confirmed(runs: Sequence[SeriesRun]) -> frozenset[str]:
-    """Return the failures of the last run that are no chance any more, from a suite's consecutive runs, oldest first.
-
-    They failed in the last CONFIRMED_RUNS runs in a row at least, and ended well the last time before. Reruns of one
-    commit are runs like others. Infra and mass runs count for nothing, neither as a failure nor as its end; of such a
-    last run nothing is confirmed. A run in which the test is missing or skipped is passed over when it is asked how the
-    test ended before, but it parts a row. A failure that is proved flaky, for it passed on the same commit, is none.
-    """
-    if not runs or runs[-1].infra or runs[-1].mass:
-        return frozenset()
-    usable = [run.seen for run in reversed(runs) if not (run.infra or run.mass)]
-    return frozenset(
-        test for test, seen in usable[0].items() if seen.status in BAD and _confirmed([run.get(test) for run in usable])
-    )
-
-
-def _confirmed(history: Sequence[Seen | None]) -> bool:
-    """Judge one test by its runs, newest first."""
-    row = 0
-    for seen in history:
-        if seen is None or seen.status not in BAD or seen.flaky:
-            break
-        row += 1
-    before = next((seen for seen in history[row:] if seen and seen.status is not _SKIPPED), None)
-    return row >= CONFIRMED_RUNS and before is not None and before.status not in BAD
 
 
 def _compared(

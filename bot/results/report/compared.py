@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.compare.diff import SeriesRun, compare, confirmed
+from bot.results.compare.diff import compare
+from bot.results.compare.lasting import newly_confirmed
 from bot.results.model import Seen
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState
@@ -32,12 +33,8 @@ def with_confirmed(
     """Add which failures are confirmed by this run, its baseline (`before`) and the baseline's own (`earlier`)."""
     first = compare(before, earlier, exit_status=None, aliases=aliases)
     now = dict(comparison_.comparison.renamed)
-    runs = (
-        SeriesRun(_renamed(_renamed(earlier, dict(first.renamed)), now)),
-        SeriesRun(_renamed(before, now), mass=first.mass),
-        SeriesRun(suite.seen, mass=comparison_.comparison.mass),
-    )
-    return replace(comparison_, confirmed=confirmed(runs))
+    earlier = _renamed(_renamed(earlier, dict(first.renamed)), now)
+    return replace(comparison_, confirmed=newly_confirmed(suite.seen, _renamed(before, now), earlier))
 
 
 def _renamed(seen: Mapping[str, Seen], names: Mapping[str, str]) -> Mapping[str, Seen]:

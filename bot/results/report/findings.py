@@ -41,7 +41,7 @@ class ComparedSuite:
     """What changed in one suite, and since when; no baseline: it is the first run, or none was found.
 
     `confirmed` are those of its still failing tests that began to fail at the baseline; `good` is the nearest ancestor
-    of that with results, where they ended well.
+    of that with results, where they did not fail.
     """
 
     comparison: Comparison

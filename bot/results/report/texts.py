@@ -109,10 +109,7 @@ NOT_USABLE = "unusable"
 WAITS, CANNOT_BE_USED = ", waiting for its files", ", unusable"
 CLAIMS = "What the lab reports about its runs (not verified):"
 CONFIRMED = "by this run"
-CONFIRM = (
-    "A failure is confirmed when two runs in a row see it after a run in which the test passed. Runs with many new "
-    "failures at once do not count."
-)
+CONFIRM = "A failure is confirmed when two runs in a row see it."
 RENAMED = "{count:,} tests were renamed and keep their history: {rules}. For example, {before} is now {now}."
 RENAMED_BY = {
     RenameKind.PREFIX_DROPPED: ("the prefix {name} was dropped", "a prefix was dropped"),

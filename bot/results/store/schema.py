@@ -34,6 +34,7 @@ AT_ONCE = 500
 
 metadata = sa.MetaData()
 OPEN = sa.text("(announced < revision OR NOT over)")
+NOT_ENDED = sa.text("ended = ''")
 
 
 def _id() -> sa.Column[int]:
@@ -170,6 +171,22 @@ ancestry = sa.Table(
     sa.Column("is_ancestor", sa.Boolean, nullable=False),  # of `sha`
     sa.Column("url", sa.Text, nullable=False),  # the page of `other`
     sa.Column("met_at", sa.Double, nullable=False),  # when the newest commit that both contain was committed, or 0
+    sqlite_with_rowid=False,
+)
+
+reports = sa.Table(
+    "nightjar_reports",
+    metadata,
+    sa.Column("series_id", Id, sa.ForeignKey("nightjar_series.id"), primary_key=True),
+    sa.Column("ordinal", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("since", sa.Text, primary_key=True),  # the commit at which the failure began
+    sa.Column("good", sa.Text, nullable=False),  # the last one at which the test passed; empty if it never did
+    sa.Column("reported_in", sa.Text, nullable=False),  # the commit of the message
+    sa.Column("reported_at", sa.Double, nullable=False),
+    sa.Column("ended", sa.Text, nullable=False),  # how it ended; empty while it lasts
+    sa.Column("ended_in", sa.Text, nullable=False),
+    sa.Column("ended_at", sa.Double, nullable=False),
+    sa.Index("nightjar_reports_open", "series_id", sqlite_where=NOT_ENDED, postgresql_where=NOT_ENDED),
     sqlite_with_rowid=False,
 )
 

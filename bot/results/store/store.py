@@ -40,6 +40,7 @@ from bot.results.store.collect import Columns, Reason
 from bot.results.store.database import ResultsDatabase
 from bot.results.store.history import Change, Flaky
 from bot.results.store.names import Suite
+from bot.results.store.reported import FailureReports
 from bot.results.store.series import Facts
 from bot.results.store.trace import TestHistory
 
@@ -74,6 +75,7 @@ class ResultsStore:
         self._renames = renames
         self._now = now
         self._known = names.Known()
+        self.failures = FailureReports(self._database, self._known, now)
 
     def open(self) -> None:
         """Bring the tables up to date; raise DatabaseError, in one line, if they cannot be used."""
@@ -370,6 +372,12 @@ class ResultsStore:
             target = runs.target_id(connection, about)
             if target is not None:
                 checks.touch(connection, target, [sha], self._now())
+
+    def is_pending(self, about: TargetKey, sha: str) -> bool:
+        """Tell whether the check run of a commit is still to be written, or waits for more."""
+        with self._database.reading() as connection:
+            target = runs.target_id(connection, about)
+            return target is not None and checks.is_pending(connection, target, sha)
 
     # What there is to be learned
 

@@ -1,197 +1,220 @@
-"""Which regressions of a series of nightly runs are reported: stories of tests, one letter for each nightly run."""
+"""What is reported about a series of nightly runs: stories of tests, one letter for each run, through the store."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
-from bot.results.model import Seen, Status
-from bot.results.report.compared import compared_with, with_confirmed
-from bot.results.report.findings import Baseline, ComparedSuite, Findings
-from bot.results.state import SuiteState, TargetState
-from handlers.hardware.regression_state import (
-    MOST_TESTS,
-    KnownRegressions,
-    Regression,
-    RegressionChanges,
-    judge,
-)
-from tests.results.reported import ABOUT, a_suite
+from bot.results.compare.ancestors import Relation
+from bot.results.store.failures import Failure
+from bot.results.store.store import ResultsStore
+from handlers.hardware.regression_state import RECOVERED, REMOVED, RegressionChanges, packed, unpacked
+from handlers.hardware.regressions import judged_now
+from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
 
-ENDED = {"P": Status.PASSED, "F": Status.FAILED, "E": Status.ERRORED, "S": Status.SKIPPED, "X": Status.XFAILED}
-ABSENT, NOT_SENT, INFRA = "-", " ", "!"
-REPOSITORY = "https://github.example/octocat/compiler"
+ENDED = {"P": "passed", "F": "failed", "E": "errored", "S": "skipped", "X": "xfailed", "f": "failed"}
+NOT_SENT, INFRA = " ", "!"
 Story = Mapping[str, str]
-"""For each test, how it ended in each nightly run."""
+"""For each test how it ended, run after run."""
 
 
-def sha(nightly_sha: int) -> str:
-    return f"{nightly_sha:040x}"
+@dataclass
+class Nightly:
+    """A target whose nightly runs arrive in any order, and are judged when they do."""
 
+    store: ResultsStore
+    story: Story
+    here: set[int] = field(default_factory=set)
 
-def commit(nightly_sha: int) -> Baseline:
-    return Baseline(sha(nightly_sha), f"{REPOSITORY}/commit/{sha(nightly_sha)}")
+    @property
+    def last(self) -> int:
+        """The number of runs, which count from 1."""
+        return max(map(len, self.story.values()))
 
+    def arrive(self, number: int) -> str:
+        """Let a run arrive; return what is news then, in short.
 
-def seen_in(story: Story, nightly_sha: int) -> dict[str, Seen]:
-    letters = {test: nightly_runs[nightly_sha - 1] for test, nightly_runs in story.items()}
-    return {test: Seen(ENDED[letter]) for test, letter in letters.items() if letter in ENDED}
-
-
-def findings_of(story: Story, nightly_sha: int, **values: bool) -> Findings:
-    """Return the findings of a nightly run, counted from 1: compared with the runs before it that have results."""
-    marks = {nightly_runs[nightly_sha - 1] for nightly_runs in story.values()}
-    before = [one for one in range(nightly_sha - 1, 0, -1) if seen_in(story, one)]
-    suites, compared = dict[str, SuiteState](), dict[str, ComparedSuite]()
-    if marks != {NOT_SENT}:
-        suite = a_suite(seen=seen_in(story, nightly_sha), missing_shards=() if values.get("complete", True) else (2,))
-        suites["operators"] = suite
-        if marks == {INFRA}:
-            reported = ComparedSuite(replace(compared_with(suite, None, None).comparison, infra="broken"))
-        elif not before:
-            reported = compared_with(suite, None, None)
+        `+` began, `*` never passed, `✓` recovered, `?` was removed; from ten tests on as a number.
+        """
+        letters = {test: ended[number - 1] for test, ended in self.story.items()}
+        if set(letters.values()) == {NOT_SENT}:
+            # Only another suite arrives.
+            self.put(Upload(number, {"other::a": "passed"}, "other", suite="other"))
+        elif set(letters.values()) == {INFRA}:
+            self.put(Upload(number, {}))
         else:
-            reported = compared_with(suite, commit(before[0]), seen_in(story, before[0]))
-            if len(before) > 1:
-                reported = replace(reported, good=commit(before[1]))
-                reported = with_confirmed(suite, reported, seen_in(story, before[0]), seen_in(story, before[1]))
-        compared["operators"] = reported
-    missing = () if suites or not seen_in(story, nightly_sha - 1) else ("operators",)
-    state = TargetState(ABOUT, sha(nightly_sha), suites, mainline=True, missing_suites=missing)
-    return Findings(state, compared)
+            tests = {test: ENDED[letter] for test, letter in letters.items() if letter in ENDED}
+            flaky = frozenset(test for test, letter in letters.items() if letter == "f")
+            self.put(Upload(number, tests | {"ok::always": "passed"}, flaky=flaky))
+            self.here.add(number)
+        changes = self.judge(number)
+        marks = (
+            ("+", [one for one in changes.began if one.good]),
+            ("*", [one for one in changes.began if not one.good]),
+            ("✓", changes.recovered),
+            ("?", changes.removed),
+        )
+        return " ".join(self.shown(mark, [one.test for one in failures]) for mark, failures in marks if failures)
+
+    def put(self, upload: Upload) -> None:
+        """Store a run."""
+        assert self.store.put(upload.run, upload.columns)
+
+    def judge(self, number: int) -> RegressionChanges:
+        """Judge the target now, with what GitHub would say of its commits."""
+        before = {}
+        for newest in self.store.failures.newest_runs(ABOUT):
+            older = sorted((one for one in self.here if sha(one) < newest.sha), reverse=True)
+            if older and newest.suite == SUITE:
+                before[newest.suite] = sha(older[0])
+                self.store.learn(REPOSITORY, [Relation(newest.sha, sha(one), is_ancestor=True) for one in older[:2]])
+        changes, _ = judged_now(self.store, ABOUT, sha(number), before)
+        ended = {RECOVERED: changes.recovered, REMOVED: changes.removed}
+        self.store.failures.report(ABOUT, sha(number), changes.began, ended)
+        return changes
+
+    @staticmethod
+    def shown(mark: str, tests: Collection[str]) -> str:
+        return f"{mark}{len(tests)}" if len(tests) > 9 else " ".join(f"{mark}{test}" for test in sorted(tests))
 
 
-def shown(changes: RegressionChanges) -> str:
-    """Return the changes in short: `+` began, `✓` recovered, `?` removed; many at once as a number."""
-    marks = (("+", changes.began), ("✓", changes.well), ("?", changes.removed))
-    reported = [
-        f"{mark}{len(one.tests)} at once" if one.mass else " ".join(f"{mark}{test}" for test in one.tests)
-        for mark, regressions in marks
-        for one in regressions
-    ]
-    return " ".join(reported)
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ResultsStore]:
+    """Return an empty store; what it stores is tested on both databases elsewhere."""
+    with closing(ResultsStore(f"sqlite:///{tmp_path / 'nightjar.db'}")) as made:
+        made.open()
+        yield made
 
 
-def messages_of(story: Story, nightly_runs: Collection[int] = ()) -> list[str]:
-    """Return the news of each night, all of them judged in order, or those named in theirs."""
-    known, reported = KnownRegressions(), []
-    for nightly_sha in nightly_runs or range(1, len(next(iter(story.values()))) + 1):
-        known, changes = judge(findings_of(story, nightly_sha), known, float(nightly_sha))
-        reported.append(shown(changes))
-    return reported
+def news_of_runs(store: ResultsStore, story: Story, order: Collection[int] = ()) -> list[str]:
+    """Return the news of each run, in the order of their arrival."""
+    nightly = Nightly(store, story)
+    return [nightly.arrive(number) for number in order or range(1, nightly.last + 1)]
 
 
 @pytest.mark.parametrize(
-    ("story", "reported"),
+    ("story", "news"),
     [
-        pytest.param({"a": "PPPP", "b": "FFFF"}, ["", "", "", ""], id="nothing changes"),
         pytest.param({"a": "PFPP", "b": "PPFP"}, ["", "", "", ""], id="a single failure is no news"),
-        pytest.param({"a": "PFFFF", "b": "PPPPP"}, ["", "", "+a", "", ""], id="reported once, when confirmed"),
+        pytest.param({"a": "PFFFF"}, ["", "", "+a", "", ""], id="reported when confirmed, and once"),
         pytest.param({"a": "PFFPP", "b": "PEFFP"}, ["", "", "+a +b", "✓a", "✓b"], id="each ends when it ends"),
-        pytest.param({"a": "PFFXP", "b": "PPPPP"}, ["", "", "+a", "✓a", ""], id="expected to fail is well"),
-        pytest.param({"a": "PFFPFF", "b": "PPPPPP"}, ["", "", "+a", "✓a", "", "+a"], id="again is news again"),
-        pytest.param({"a": "PFFSSP", "b": "PPPPPP"}, ["", "", "+a", "", "", "✓a"], id="skipped is not well"),
-        pytest.param({"a": "PFFSFF", "b": "PPPPPP"}, ["", "", "+a", "", "", ""], id="skipped is no end"),
-        pytest.param({"a": "PFF--", "b": "PPPPP"}, ["", "", "+a", "?a", ""], id="a removed test is reported"),
-        pytest.param({"a": "PFF!!P", "b": "PPP!!P"}, ["", "", "+a", "", "", "✓a"], id="infra says nothing"),
-        pytest.param({"a": "PF!F", "b": "PP!P"}, ["", "", "", "+a"], id="infra confirms nothing, and parts nothing"),
-        pytest.param({"a": "PFF F", "b": "PPP P"}, ["", "", "+a", "", ""], id="a suite that is missing says nothing"),
-        pytest.param({"a": "PFF  ", "b": "PPP  "}, ["", "", "+a", "", "?a"], id="a suite that was given up is removed"),
-        pytest.param({"a": "FFFP", "b": "PPPP"}, ["", "", "", ""], id="what always failed is no news, nor its end"),
+        pytest.param({"a": "PFFXP"}, ["", "", "+a", "✓a", ""], id="expected to fail is recovered"),
+        pytest.param({"a": "PFFPFF"}, ["", "", "+a", "✓a", "", "+a"], id="again is news again"),
+        pytest.param({"a": "PFFSSP"}, ["", "", "+a", "", "", "✓a"], id="skipped is not recovered"),
+        pytest.param({"a": "PFFSFF"}, ["", "", "+a", "", "", ""], id="skipped is no end"),
+        pytest.param({"a": "PFF--"}, ["", "", "+a", "?a", ""], id="a removed test is reported"),
+        pytest.param({"a": "PFF!!P"}, ["", "", "+a", "", "", "✓a"], id="infra says nothing"),
+        pytest.param({"a": "PF!F"}, ["", "", "", "+a"], id="infra confirms nothing, and parts nothing"),
+        pytest.param({"a": "PFF F"}, ["", "", "+a", "", ""], id="a suite that is missing says nothing"),
+        pytest.param({"a": "PFF  "}, ["", "", "+a", "", "?a"], id="a suite that was given up is removed"),
+        pytest.param({"a": "PSFFFF"}, ["", "", "", "+a", "", ""], id="a skip before it"),
+        pytest.param({"a": "P-FFFF"}, ["", "", "", "+a", "", ""], id="an absence before it"),
+        pytest.param({"a": "PFSFFFF"}, ["", "", "", "", "+a", "", ""], id="a skip in it"),
+        pytest.param({"a": "FFFP"}, ["", "*a", "", "✓a"], id="what never passed is a class of its own, reported once"),
+        pytest.param({"a": "--FFF"}, ["", "", "", "*a", ""], id="a test that is born failing"),
+        pytest.param({"a": "FFPFF"}, ["", "*a", "✓a", "", "+a"], id="what passed once is a regression"),
+        pytest.param({"a": "PfFF"}, ["", "", "", "+a"], id="a flaky failure is none"),
     ],
 )
-def test_each_regression_is_reported_once_and_so_is_its_end(story: Story, reported: list[str]) -> None:
-    assert messages_of(story) == reported
+def test_a_lasting_failure_is_reported_once_and_its_end_once(
+    store: ResultsStore, story: Story, news: list[str]
+) -> None:
+    assert news_of_runs(store, story) == news
 
 
-def masses(good: int = 70, **stories: str) -> dict[str, str]:
-    """Return a story of 30 tests each, beside some that are always well."""
-    nightly_runs = len(next(iter(stories.values())))
-    many = {f"{name}::{n}": story for name, story in stories.items() for n in range(30)}
-    return many | {f"ok::{n}": "P" * nightly_runs for n in range(good)}
+def many(name: str, ended: str, count: int = 30) -> dict[str, str]:
+    return {f"{name}::{number}": ended for number in range(count)}
 
 
-def test_a_mass_of_failures_is_reported_at_once_and_as_one() -> None:
-    assert messages_of(masses(a="PFFP")) == ["", "+30 at once", "", "✓30 at once"]
+def test_many_failures_at_once_are_confirmed_as_one_is(store: ResultsStore) -> None:
+    assert news_of_runs(store, many("a", "PFFP") | many("ok", "PPPP")) == ["", "", "+30", "✓30"]
 
 
-def test_beside_a_mass_of_one_suite_nothing_of_it_is_called_confirmed() -> None:
-    story = masses(a="PPFFF") | {"single": "PFFFF"}
-    assert messages_of(story) == ["", "", "+30 at once", "", ""]
+def test_a_failure_that_begins_before_a_mass_of_failures_is_reported(store: ResultsStore) -> None:
+    story = many("a", "PPFFFPPP") | {"single": "PFFFFFFF"} | many("ok", "P" * 8, 70)
+    assert news_of_runs(store, story) == ["", "", "+single", "+30", "", "✓30", "", ""]
 
 
-def test_what_is_left_of_a_mass_are_tests_like_others() -> None:
-    story = masses(a="PFPP") | {f"left::{n}": "PFFP" for n in range(2)}
-    assert messages_of(story) == ["", "+32 at once", "✓30 at once", "✓left::0 ✓left::1"]
+def test_every_failure_is_known_however_many_there_are(store: ResultsStore) -> None:
+    number = 2_936
+    assert news_of_runs(store, many("a", "PFFF", number) | many("ok", "PPPP", 1_000)) == ["", "", f"+{number}", ""]
+    assert len(store.failures.reported(ABOUT)) == number
 
 
-def test_a_test_that_was_renamed_is_still_the_same() -> None:
+def test_since_when_it_fails_and_when_it_passed_last_is_known(store: ResultsStore) -> None:
+    assert news_of_runs(store, {"a": "PPSFSFF", "b": "--FFFFF"})[-1] == "+a"
+    reported = store.failures.reported(ABOUT)
+    assert reported == [Failure(SUITE, "b", sha(3)), Failure(SUITE, "a", sha(4), sha(2))]
+
+
+def test_a_test_that_was_renamed_is_still_the_same(store: ResultsStore) -> None:
     bad, good = [f"tests/{n}.py::test" for n in "ab"], [f"tests/{n}.py::test" for n in range(20)]
-    story = dict.fromkeys(bad, "PFF--") | dict.fromkeys(good, "PPP--")
-    story |= {test.replace("tests/", "tests/moved/"): "---FP" if test in bad else "---PP" for test in story}
+    story = dict.fromkeys(bad, "PFF---") | dict.fromkeys(good, "PPP---")
+    story |= {test.replace("tests/", "tests/moved/"): "---FFP" if test in bad else "---PPP" for test in story}
     moved = "✓tests/moved/a.py::test ✓tests/moved/b.py::test"
-    assert messages_of(story) == ["", "", "+tests/a.py::test +tests/b.py::test", "", moved]
+    assert news_of_runs(store, story) == ["", "", "+tests/a.py::test +tests/b.py::test", "", "", moved]
 
 
-def test_a_file_that_is_collected_again_has_recovered() -> None:
-    story = {"a.py": "-EE-", "a.py::test": "P--P", "b.py::test": "PPPP"}
-    known = KnownRegressions(
-        sha(3), 3.0, reported=True, failing=(Regression("operators", sha(2), sha(1), "", ("a.py",)),)
-    )
-    _, changes = judge(findings_of(story, 4), known, 4.0)
-    assert shown(changes) == "✓a.py"
+def test_a_failure_is_confirmed_under_its_new_name(store: ResultsStore) -> None:
+    good = [f"tests/{n}.py::test" for n in range(20)]
+    story = {"tests/a.py::test": "PF--"} | dict.fromkeys(good, "PP--")
+    story |= {test.replace("tests/", "tests/moved/"): "--FF" if "a.py" in test else "--PP" for test in story}
+    assert news_of_runs(store, story) == ["", "", "+tests/moved/a.py::test", ""]
+    assert store.failures.reported(ABOUT) == [Failure(SUITE, "tests/moved/a.py::test", sha(2), sha(1))]
 
 
-def test_a_test_that_may_still_arrive_is_not_removed() -> None:
-    known = KnownRegressions(sha(1), 1.0, failing=(Regression("operators", sha(1), sha(0), "", ("a",)),))
-    story = {"a": "F-", "b": "PP"}
-    after, changes = judge(findings_of(story, 2, complete=False), known, 2.0)
-    assert (shown(changes), after.failing) == ("", known.failing)
-    assert shown(judge(findings_of(story, 2), known, 2.0)[1]) == "?a"
+def test_a_file_that_is_collected_again_has_recovered(store: ResultsStore) -> None:
+    story = {"a.py": "-EE-", "a.py::test": "P--P"}
+    assert news_of_runs(store, story) == ["", "", "*a.py", "✓a.py"]
 
 
-def test_the_first_bad_commit_and_the_compared_range_are_stored() -> None:
-    _, changes = judge(findings_of({"a": "PFF", "b": "PPP"}, 3), KnownRegressions(), 3.0)
-    url = f"{REPOSITORY}/compare/{sha(1)}...{sha(2)}"
-    assert changes.began == (Regression("operators", sha(2), sha(1), url, ("a",)),)
-    _, changes = judge(findings_of(masses(a="PF"), 2), KnownRegressions(), 2.0)
-    (mass,) = changes.began
-    assert (mass.since, mass.good, mass.url) == (sha(2), sha(1), f"{REPOSITORY}/compare/{sha(1)}...{sha(2)}")
+@pytest.mark.parametrize(
+    ("story", "order", "news"),
+    [
+        pytest.param("PPFF", (1, 2, 4, 3), ["", "", "", "+a"], id="a late run confirms what still fails"),
+        pytest.param("PPFFP", (1, 2, 5, 4, 3), ["", "", "", "", ""], id="but not what has ended"),
+        pytest.param(
+            "PFPFF", (1, 2, 4, 3, 5), ["", "", "+a", "", ""], id="what a late run would have separated is reported"
+        ),
+        pytest.param("FFF", (3, 2, 1), ["", "*a", ""], id="the other way round"),
+        pytest.param("PFF", (3, 2, 1), ["", "*a", ""], id="that it passed once comes too late"),
+    ],
+)
+def test_a_late_run_is_judged_with_the_newest_one(
+    store: ResultsStore, story: str, order: tuple[int, ...], news: list[str]
+) -> None:
+    assert news_of_runs(store, {"a": story}, order) == news
 
 
-def test_a_nightly_run_that_is_judged_again_reports_nothing_twice() -> None:
-    assert messages_of({"a": "PFFP", "b": "PPPP"}, [1, 2, 3, 3, 3, 4, 4]) == ["", "", "+a", "", "", "✓a", ""]
+def test_a_run_of_another_branch_parts_no_row(store: ResultsStore) -> None:
+    """Run 3 is no ancestor of run 4, as where labs test two branches or where one was reset."""
+    for number, ended in ((1, "passed"), (2, "failed"), (3, "passed"), (4, "failed")):
+        upload = Upload(number, {"a": ended})
+        assert store.put(upload.run, upload.columns)
+    related = [(2, 1, True), (3, 1, True), (4, 2, True), (4, 1, True), (4, 3, False)]
+    store.learn(REPOSITORY, [Relation(sha(one), sha(other), is_ancestor=is_one) for one, other, is_one in related])
+    changes, _ = judged_now(store, ABOUT, sha(4), {SUITE: sha(2)})
+    assert changes.began == (Failure(SUITE, "a", sha(2), sha(1)),)
 
 
-def test_late_results_wait_for_the_next_nightly_run_only_after_a_message() -> None:
-    known, _ = judge(findings_of({"a": "PFF", "b": "PP-"}, 3), KnownRegressions(), 3.0)
-    later = {"a": "PFFF", "b": "PFFF", "c": "PFFP"}
-    known, changes = judge(findings_of(later, 3), known, 3.0)
-    assert shown(changes) == ""
-    assert judge(findings_of(later, 3), known, 3.0) == (known, RegressionChanges())
-    after, changes = judge(findings_of(later, 4), known, 4.0)
-    assert shown(changes) == "+b"
-    assert [one.since for one in changes.began] == [sha(2)]
-    assert [one.tests for one in after.failing] == [("a",), ("b",)]
-
-    known, changes = judge(findings_of({"a": "PPP", "b": "PP-"}, 3), KnownRegressions(), 3.0)
-    assert shown(judge(findings_of(later, 3), known, 3.0)[1]) == "+a +b +c"
+def test_judging_again_says_nothing_twice(store: ResultsStore) -> None:
+    nightly = Nightly(store, {"a": "PFFP", "b": "PPPP"})
+    assert [nightly.arrive(number) for number in (1, 2, 3)] == ["", "", "+a"]
+    assert not nightly.judge(3)
+    assert not nightly.judge(2)
+    assert nightly.arrive(4) == "✓a"
+    assert not nightly.judge(4)
 
 
-def test_late_results_wait_until_a_nightly_run_has_results_for_them() -> None:
-    late = (Regression("operators", sha(2), sha(1), "", ("a",)),)
-    known, changes = judge(findings_of({"a": "PFF!", "b": "PPP!"}, 4), KnownRegressions(sha(3), 3.0, late=late), 4.0)
-    assert (shown(changes), known.late) == ("", late)
-    known, changes = judge(findings_of({"a": "PFF!F", "b": "PPP!P"}, 5), known, 5.0)
-    assert (shown(changes), known.late) == ("+a", ())
-
-
-def test_a_limited_number_of_tests_is_stored_and_the_largest_regression_is_cut() -> None:
-    few = {"single::a": "PFFF"}
-    story = few | {f"many::{n}": "PPPF" for n in range(MOST_TESTS + 5)} | {f"ok::{n}": "PPPP" for n in range(900)}
-    known, _ = judge(findings_of(story, 3), KnownRegressions(), 3.0)
-    known, changes = judge(findings_of(story, 4), known, 4.0)
-    assert shown(changes) == f"+{MOST_TESTS + 5} at once"
-    assert [len(one.tests) for one in known.failing] == [1, MOST_TESTS - 1]
+def test_what_is_stored_in_a_plan_is_short_and_comes_back_whole() -> None:
+    failures = [Failure("operators", f"tests/test_ops.py::test_{n}", "a" * 40, "b" * 40) for n in range(3_000)]
+    text = packed({"": failures, REMOVED: failures[:1]})
+    assert len(text) < 30_000
+    assert {kind: sorted(those, key=str) for kind, those in unpacked(text).items()} == {
+        "": sorted(failures, key=str),
+        REMOVED: failures[:1],
+    }

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bot.config import parse_config
+from bot.config.alarms import Place
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.effects.issues import EnsureIssue
@@ -18,18 +19,29 @@ from bot.effects.remember import StoreRecord
 from bot.engine.processor import PlannedEffects
 from bot.news.effects import PostMessage
 from bot.plan.effect import Effect
+from bot.plan.handler import Plan
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
-from bot.results.model import Detail, Seen, Status
+from bot.results.store.failures import Failure
 from handlers.hardware import regressions
-from handlers.hardware.regression_state import KnownRegressions, Regression
+from handlers.hardware.effects import StoreReports
+from handlers.hardware.regression_state import (
+    RECOVERED,
+    REMOVED,
+    JudgedTarget,
+    KnownRegressions,
+    RegressionChanges,
+    unpacked,
+)
 from handlers.hardware.regressions import NAME, OLD, REGRESSIONS, decide_regressions
-from handlers.hardware.texts import ALREADY_REPORTED, NIGHTLY_TOO_OLD, NO_NEWS, NOT_NIGHTLY, NOT_OVER, NOTHING_FAILS
+from handlers.hardware.texts import NEWER_PENDING, NIGHTLY_TOO_OLD, NO_NEWS, NOT_NIGHTLY, NOT_OVER, NOTHING_FAILS
 from tests.handlers.driver import FULL_NAME
 from tests.handlers.labs import TILE, Labs, a_lab
-from tests.results.reported import ABOUT, AT, BASE, SHA, a_suite, compared, findings
+from tests.results.reported import ABOUT, AT, BASE, SHA
 
 COMPARE = "GET /repos/{owner}/{repo}/compare/{basehead}"
-BROKEN = (Regression("operators", BASE.sha, "a" * 40, "", (TILE,)),)
+BROKEN = (Failure("operators", TILE, BASE.sha, "a" * 40),)
+KNOWN = KnownRegressions("0" * 40, AT - 1)
+TARGET = JudgedTarget(ABOUT, SHA, AT)
 KEY = REGRESSIONS.of(5, "example-lab", "hexagon-v73")
 
 
@@ -75,7 +87,7 @@ async def test_a_regression_takes_one_request_for_each_ancestor_and_none_when_th
     sha = await confirmed(labs)
     labs.world.github.requests.clear()
     plan = await planned(labs, sha)
-    assert [effect.effect["kind"] for effect in plan.effects] == ["StoreRecord", "EnsureIssue"]
+    assert [effect.effect["kind"] for effect in plan.effects] == ["StoreReports", "StoreRecord", "EnsureIssue"]
     assert plan.why == f"1 test began to fail on example-lab/hexagon-v73 at nightly commit {sha[:7]}"
     assert asked(labs) == [COMPARE] * 2
     labs.world.github.requests.clear()
@@ -91,8 +103,8 @@ async def test_where_nothing_fails_and_nothing_failed_nobody_is_asked(labs: Labs
     plan = await planned(labs, sha)
     assert ([effect.effect["kind"] for effect in plan.effects], plan.why) == (["StoreRecord"], NOTHING_FAILS)
     assert asked(labs) == []
-    # Checked again, it is still the nightly run that the last message reported.
-    known = KnownRegressions(sha, AT, reported=True)
+    # Judged again, it is still the same nightly run.
+    known = KnownRegressions(sha, AT + labs.commits)
     await labs.world.records.put(REGRESSIONS.of(labs.world.repository.id, ABOUT.lab, ABOUT.target), known)
     assert (await planned(labs, sha)).effects == ()
 
@@ -127,44 +139,66 @@ async def test_a_target_that_app_yaml_has_no_more_is_not_judged(labs: Labs) -> N
     assert (await planned(labs, sha, target="adreno")).effects == ()
 
 
-@pytest.mark.parametrize(
-    ("known", "effects", "why"),
-    [
-        (KnownRegressions(SHA, AT, reported=True, failing=BROKEN), (), ALREADY_REPORTED),
-        (KnownRegressions(SHA, AT, failing=BROKEN), (), NO_NEWS),
-        (KnownRegressions("0" * 40, AT, failing=BROKEN), (StoreRecord,), NO_NEWS),
-    ],
-)
-def test_what_people_know_is_no_news(known: KnownRegressions, effects: tuple[type[Effect], ...], why: str) -> None:
-    suite = a_suite({TILE: Detail()})
-    plan = decide_regressions(
-        findings((suite, replace(compared(confirmed=[TILE]), good=BASE))), known, AT, ("slack",), KEY
-    )
-    assert (tuple(map(type, plan.effects)), plan.why) == (effects, why)
+async def test_a_late_run_waits_for_a_newer_one_that_is_still_arriving(labs: Labs) -> None:
+    sha = await confirmed(labs)
+    newer = labs.commit()
+    labs.upload(newer, TILE)
+    assert (await planned(labs, sha)).why == NEWER_PENDING
+    assert (await planned(labs, newer)).why.startswith("1 test began to fail")
+
+
+async def test_a_late_run_is_reported_with_its_date(labs: Labs) -> None:
+    first, second, third = (labs.commit() for _ in range(3))
+    labs.upload(first)
+    labs.upload(third, TILE)
+    for pending in labs.store.scheduled_checks(FULL_NAME, 1e12, 0.0, 1e11):
+        labs.store.announced(pending)
+    assert (await planned(labs, third)).why == NO_NEWS
+    labs.upload(second, TILE)
+    # The check run of the third one is computed again, as its baseline has changed.
+    assert (await planned(labs, second)).why == NEWER_PENDING
+    plan = await planned(labs, third)
+    assert plan.why == f"1 test began to fail on example-lab/hexagon-v73 at nightly commit {third[:7]}"
+    assert f"nightly commit {second[:7]}, committed on 2026-11-20, arrived after" in str(plan.effects[-1].effect)
+
+
+def decided(changes: RegressionChanges, known: KnownRegressions = KNOWN, to: tuple[Place, ...] = ("slack",)) -> Plan:
+    return decide_regressions(TARGET, changes, [*changes.began], known, to, KEY)
 
 
 @pytest.mark.parametrize(
-    ("known", "begins"), [(KnownRegressions(), True), (KnownRegressions("0" * 40, AT, failing=BROKEN), False)]
+    ("known", "remaining"), [(KnownRegressions(SHA, AT), ()), (KnownRegressions("0" * 40, AT), (StoreRecord,))]
 )
-def test_only_new_regressions_are_reported_after_a_person_closed_the_issue(
-    known: KnownRegressions, begins: bool
-) -> None:
-    suite = a_suite({TILE: Detail()}) if begins else a_suite(seen={TILE: Seen(Status.PASSED)})
-    found = findings((suite, replace(compared(confirmed=[TILE] if begins else []), good=BASE)))
-    _, ensure = decide_regressions(found, known, AT, ("issue",), KEY).effects
+def test_what_people_know_is_no_news(known: KnownRegressions, remaining: tuple[type[Effect], ...]) -> None:
+    plan = decided(RegressionChanges(), known)
+    assert (tuple(map(type, plan.effects)), plan.why) == (remaining, NO_NEWS)
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_only_new_regressions_are_reported_after_a_person_closed_the_issue(begins: bool) -> None:
+    changes = RegressionChanges(began=BROKEN) if begins else RegressionChanges(recovered=BROKEN)
+    ensure = decided(changes, to=("issue",)).effects[-1]
     assert isinstance(ensure, EnsureIssue)
     assert (ensure.begins, ensure.as_of) == (begins, AT)
 
 
-def test_a_nightly_run_is_recorded_before_it_is_reported() -> None:
-    found = findings((a_suite(), replace(compared(confirmed=[TILE]), good=BASE)))
-    plan = decide_regressions(found, KnownRegressions(), AT, ("discord", "slack"), KEY)
-    remember, discord, slack = plan.effects
+def test_what_is_reported_is_stored_before_it_is_posted() -> None:
+    reports, remember, discord, slack = decided(RegressionChanges(began=BROKEN), to=("discord", "slack")).effects
+    assert isinstance(reports, StoreReports)
+    assert unpacked(reports.failures) == {"": [*BROKEN], RECOVERED: [], REMOVED: []}
     assert isinstance(remember, StoreRecord)
     assert isinstance(discord, PostMessage)
     assert isinstance(slack, PostMessage)
     assert remember.stored is not None
     known = REGRESSIONS.load(remember.key, remember.stored.value, remember.stored.version)
-    assert (remember.key, known.nightly_sha, known.reported) == (KEY.name, SHA, True)
+    assert (remember.key, known) == (KEY.name, KnownRegressions(SHA, AT, discord.key))
     assert (discord.place, slack.place, discord.key) == ("discord", "slack", slack.key)
-    assert decide_regressions(found, known, AT, ("discord", "slack"), KEY).effects == ()
+
+
+def test_two_messages_about_one_nightly_run_have_two_keys() -> None:
+    keys = set()
+    for changes in (RegressionChanges(began=BROKEN), RegressionChanges(recovered=BROKEN)):
+        message = decided(changes).effects[-1]
+        assert isinstance(message, PostMessage)
+        keys.add(message.key)
+    assert len(keys) == 2

@@ -1,0 +1,347 @@
+"""Which tests of a target fail for good, which of them people know, and how those ended: in the newest known runs."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from bot.results.compare.diff import GOOD
+from bot.results.compare.lasting import Segment, lasting_failure
+from bot.results.model import BAD, TargetKey
+from bot.results.store import ancestry, names, runs, schema
+from bot.results.store.columns import ABSENT, SEEN, STATUS_BYTES, at, is_flaky, status_of
+from bot.results.store.names import Known
+from bot.results.store.trace import Position
+
+_FAILS = frozenset(byte for byte in range(STATUS_BYTES) if status_of(byte) in BAD and not is_flaky(byte))
+_END: Position = (float("inf"), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A test that fails: since the commit `since`; it passed last at `good`, empty where it never passed."""
+
+    suite: str
+    test: str
+    since: str
+    good: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NewestRun:
+    """The newest commit of a suite on a target that says something about the code, in the order of commits.
+
+    `failing` is how many tests fail there.
+    """
+
+    suite: str
+    sha: str
+    committed_at: float
+    failing: int
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteFailures:
+    """What the newest run of a suite comes to: failures that last and that people do not know; and those they know.
+
+    `still` fail there, or were skipped; `recovered` passed; `absent` are not in it.
+    """
+
+    suite: str
+    sha: str
+    began: tuple[Failure, ...] = ()
+    still: tuple[Failure, ...] = ()
+    recovered: tuple[Failure, ...] = ()
+    absent: tuple[Failure, ...] = ()
+
+
+@dataclass(slots=True)
+class _Renames:
+    """The renames of a series, in their order."""
+
+    old_of: dict[int, list[tuple[Position, int]]] = field(default_factory=lambda: defaultdict(list))
+    new_of: dict[int, list[tuple[Position, int]]] = field(default_factory=lambda: defaultdict(list))
+
+    def now(self, ordinal: int, since: Position) -> int:
+        """Return what a test is called that had a name at a moment."""
+        while True:
+            later = [one for one in self.new_of.get(ordinal, ()) if one[0] > since]
+            if not later:
+                return ordinal
+            since, ordinal = min(later)
+
+    def spans(self, ordinal: int) -> Iterator[tuple[int, Position, Position]]:
+        """Yield the names of a test, the newest first, each with the moments from and until which it had it."""
+        until = _END
+        while True:
+            came = max((one for one in self.old_of.get(ordinal, ()) if one[0] < until), default=None)
+            yield ordinal, came[0] if came else (float("-inf"), ""), until
+            if came is None:
+                return
+            until, ordinal = came
+
+
+def newest_runs(connection: sa.Connection, about: TargetKey) -> list[NewestRun]:
+    """Return the newest run of each suite of a target, the newest of them first."""
+    points, target = schema.points, runs.target_id(connection, about)
+    suites = sa.select(schema.series.c.id, schema.suites.c.suite).join(schema.suites).filter_by(target_id=target)
+    found = []
+    for series, suite in connection.execute(suites).all():
+        row = connection.execute(
+            sa.select(points.c.sha, points.c.committed_at)
+            .where(points.c.series_id == series, points.c.linked)
+            .order_by(points.c.committed_at.desc(), points.c.sha.desc())
+            .limit(1)
+        ).first()
+        if row is not None and target is not None:
+            failing = sum(byte in _FAILS for byte in _statuses(connection, target, suite, row.sha))
+            found.append(NewestRun(suite, row.sha, row.committed_at, failing))
+    return sorted(found, key=lambda one: (one.committed_at, one.sha, one.suite), reverse=True)
+
+
+def late_run(connection: sa.Connection, about: TargetKey, sha: str) -> tuple[str, float] | None:
+    """Return the older commit on the nightly branch whose results arrived last after those of a commit, if any did.
+
+    With it comes when it was committed, in seconds since 1970.
+    """
+    table, target = schema.runs, runs.target_id(connection, about)
+    here = connection.execute(
+        sa.select(sa.func.min(table.c.received_at), sa.func.min(table.c.committed_at)).filter_by(
+            target_id=target, sha=sha
+        )
+    ).one()
+    row = connection.execute(
+        sa.select(table.c.sha, table.c.committed_at)
+        .where(table.c.target_id == target, table.c.received_at > here[0])
+        .where(table.c.mainline, table.c.committed_at < here[1])
+        .order_by(table.c.received_at.desc())
+        .limit(1)
+    ).first()
+    return (row.sha, row.committed_at) if row is not None else None
+
+
+def given_up(connection: sa.Connection, about: TargetKey, sha: str) -> set[str]:
+    """Return the suites of which nothing came at a commit on the nightly branch, nor at the one before, nor later."""
+    points, series, suites = schema.points, schema.series, schema.suites
+    target = runs.target_id(connection, about)
+    of_target = sa.and_(series.c.target_id == target, points.c.mainline)
+    every = sa.select(suites.c.suite, points.c.committed_at, points.c.sha).select_from(
+        points.join(series).join(suites, series.c.suite_id == suites.c.id)
+    )
+    here = connection.execute(
+        sa.select(sa.func.min(points.c.committed_at))
+        .select_from(points.join(series))
+        .where(of_target, points.c.sha == sha)
+    ).scalar()
+    before = connection.execute(
+        sa.select(sa.func.max(points.c.committed_at))
+        .select_from(points.join(series))
+        .where(of_target, points.c.committed_at < here)
+    ).scalar()
+    if here is None or before is None:
+        return set()
+    there = set(connection.execute(every.where(of_target, points.c.committed_at >= before)).scalars())
+    return set(connection.execute(every.where(of_target)).scalars()) - there
+
+
+def of_suite(
+    connection: sa.Connection, known: Known, about: TargetKey, newest: NewestRun, before: str
+) -> SuiteFailures:
+    """Return what the newest run of a suite comes to; `before` is the nearest of its ancestors with results."""
+    target, suite = runs.target_id(connection, about), names.find(connection, about.repository, newest.suite)
+    if target is None or suite is None:
+        return SuiteFailures(newest.suite, newest.sha)
+    series = connection.execute(
+        sa.select(schema.series.c.id).filter_by(target_id=target, suite_id=suite.id)
+    ).scalar_one()
+    renames = _renames(connection, series)
+    now = _statuses(connection, target, newest.suite, newest.sha)
+    name_of = known.every(connection, suite)
+    sides: dict[str, list[Failure]] = {"still": [], "recovered": [], "absent": []}
+    reported = set()
+    for row in _open(connection, series):
+        ordinal = renames.now(row.ordinal, (row.committed_at, row.reported_in))
+        reported.add(ordinal)
+        sides[_side(at(now, ordinal))].append(Failure(newest.suite, name_of[ordinal], row.since, row.good))
+    began: tuple[Failure, ...] = ()
+    if before:
+        then = _statuses(connection, target, newest.suite, before)
+        lasting = [
+            ordinal
+            for ordinal, byte in enumerate(now)
+            if byte in _FAILS
+            and ordinal not in reported
+            and (at(then, ordinal) in _FAILS or (at(then, ordinal) == ABSENT and ordinal in renames.old_of))
+        ]
+        if lasting:
+            chain = _chain(connection, about.repository, series, (newest.committed_at, newest.sha))
+            histories = _histories(connection, series, renames, chain, now, lasting)
+            began = tuple(_failures(newest.suite, name_of, chain, histories))
+    return SuiteFailures(newest.suite, newest.sha, began, *(tuple(sides[side]) for side in sides))
+
+
+def reported(connection: sa.Connection, known: Known, about: TargetKey) -> list[Failure]:
+    """Return the failures of a target that people know and that have not ended, under their present names."""
+    found = []
+    statement = sa.select(schema.series.c.id, schema.series.c.suite_id, schema.suites.c.suite).join(schema.suites)
+    for series in connection.execute(statement.filter_by(target_id=runs.target_id(connection, about))).all():
+        if rows := _open(connection, series.id):
+            suite = names.find(connection, about.repository, series.suite)
+            assert suite is not None
+            name_of, renames = known.every(connection, suite), _renames(connection, series.id)
+            for row in rows:
+                ordinal = renames.now(row.ordinal, (row.committed_at, row.reported_in))
+                found.append(Failure(series.suite, name_of[ordinal], row.since, row.good))
+    return sorted(found, key=lambda one: (one.suite, one.since, one.test))
+
+
+def report(
+    connection: sa.Connection,
+    known: Known,
+    about: TargetKey,
+    sha: str,
+    now: float,
+    began: Collection[Failure],
+    ended: Mapping[str, Collection[Failure]],
+) -> None:
+    """Store that people were told of failures at a nightly run, and how others ended: writing it twice is as once."""
+    table = schema.reports
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    again = {"reported_in": sha, "reported_at": now, "ended": "", "ended_in": "", "ended_at": 0.0}
+    key = [table.c.series_id, table.c.ordinal, table.c.since]
+    new = insert(table).on_conflict_do_update(index_elements=key, set_=again)
+    for series, ordinals, failures in _placed(connection, known, about, began):
+        values = again | {"series_id": series}
+        rows = [values | {"ordinal": ordinals[one.test], "since": one.since, "good": one.good} for one in failures]
+        connection.execute(new, rows)
+    for how, those in ended.items():
+        for series, ordinals, failures in _placed(connection, known, about, those):
+            renames, gone = _renames(connection, series), {ordinals[one.test] for one in failures}
+            for row in _open(connection, series):
+                if renames.now(row.ordinal, (row.committed_at, row.reported_in)) in gone:
+                    which = {"series_id": series, "ordinal": row.ordinal, "since": row.since}
+                    connection.execute(table.update().filter_by(**which).values(ended=how, ended_in=sha, ended_at=now))
+
+
+def _placed(
+    connection: sa.Connection, known: Known, about: TargetKey, failures: Iterable[Failure]
+) -> Iterator[tuple[int, dict[str, int], list[Failure]]]:
+    """Yield the series of each suite of some failures, the places of its names, and its failures."""
+    by_suite: dict[str, list[Failure]] = {}
+    for one in failures:
+        by_suite.setdefault(one.suite, []).append(one)
+    target = runs.target_id(connection, about)
+    for name, those in by_suite.items():
+        suite = names.find(connection, about.repository, name)
+        if suite is not None and target is not None:
+            wanted = {one.test for one in those}
+            places = {test: place for place, test in enumerate(known.every(connection, suite)) if test in wanted}
+            series = connection.execute(
+                sa.select(schema.series.c.id).filter_by(target_id=target, suite_id=suite.id)
+            ).scalar_one()
+            yield series, places, [one for one in those if one.test in places]
+
+
+def _open(connection: sa.Connection, series: int) -> Sequence[sa.Row[Any]]:
+    """Return the reports of a series that have not ended, with the moment of the commit at which each was made."""
+    table, points = schema.reports, schema.points
+    joined = table.outerjoin(points, sa.and_(points.c.series_id == series, points.c.sha == table.c.reported_in))
+    moment = sa.func.coalesce(points.c.committed_at, 0.0).label("committed_at")
+    statement = sa.select(table, moment).select_from(joined).where(table.c.series_id == series, schema.NOT_ENDED)
+    return connection.execute(statement).all()
+
+
+def _side(byte: int) -> str:
+    if byte == ABSENT:
+        return "absent"
+    return "recovered" if status_of(byte) in GOOD else "still"
+
+
+def _statuses(connection: sa.Connection, target: int, suite: str, sha: str) -> bytes:
+    return runs.statuses(connection, [runs.stored(runs.reported(connection, target, sha, suite))])[0]
+
+
+def _renames(connection: sa.Connection, series: int) -> _Renames:
+    table, points, found = schema.renames, schema.points, _Renames()
+    statement = sa.select(table, points.c.committed_at, points.c.sha).join(points).where(table.c.series_id == series)
+    for row in connection.execute(statement):
+        position = (row.committed_at, row.sha)
+        found.old_of[row.ordinal].append((position, row.old_ordinal))
+        found.new_of[row.old_ordinal].append((position, row.ordinal))
+    return found
+
+
+def _chain(connection: sa.Connection, repository: str, series: int, newest: Position) -> list[Position]:
+    """Return the commits of a series that the newest one contains, itself included, in their order.
+
+    Where it is not known which commits those are, because no check run was computed then, all older ones count.
+    """
+    points = schema.points
+    statement = sa.select(points.c.committed_at, points.c.sha).where(points.c.series_id == series, points.c.linked)
+    ordered = statement.order_by(points.c.committed_at, points.c.sha)
+    every = [(row.committed_at, row.sha) for row in connection.execute(ordered)]
+    ancestors_of: dict[str, list[str]] = {}
+    for one in ancestry.relations(connection, repository, {sha for _, sha in every}):
+        if one.is_ancestor:
+            ancestors_of.setdefault(one.sha, []).append(one.other)
+    reached, waiting = {newest[1]}, [newest[1]]
+    while waiting:
+        for other in ancestors_of.get(waiting.pop(), ()):
+            if other not in reached:
+                reached.add(other)
+                waiting.append(other)
+    oldest = min((one for one in every if one[1] in reached), default=newest)
+    return [one for one in every if one[1] in reached or one < oldest]
+
+
+def _histories(
+    connection: sa.Connection,
+    series: int,
+    renames: _Renames,
+    chain: Sequence[Position],
+    now: bytes,
+    ordinals: Sequence[int],
+) -> Iterator[tuple[int, list[Segment]]]:
+    """Yield tests with their segments over the commits of a chain, under all names that they had."""
+    spans = {ordinal: list(renames.spans(ordinal)) for ordinal in ordinals}
+    changes = _changes(connection, series, {name for those in spans.values() for name, _, _ in those})
+    for ordinal, those in spans.items():
+        rows = sorted(row for name, since, until in those for row in changes.get(name, ()) if since <= row[0] < until)
+        segments = [(0, rows[0][1] if rows else at(now, ordinal))]
+        for position, _, after in rows:
+            begin = bisect_left(chain, position)
+            if begin < len(chain):
+                if segments[-1][0] == begin:
+                    segments.pop()
+                segments.append((begin, after))
+        yield ordinal, [(begin, SEEN[byte] if byte else None) for begin, byte in segments]
+
+
+def _changes(
+    connection: sa.Connection, series: int, ordinals: Collection[int]
+) -> dict[int, list[tuple[Position, int, int]]]:
+    table, points = schema.changes, schema.points
+    found: dict[int, list[tuple[Position, int, int]]] = {}
+    wanted = sorted(ordinals)
+    for start in range(0, len(wanted), schema.AT_ONCE):
+        some = table.c.ordinal.in_(wanted[start : start + schema.AT_ONCE])
+        statement = sa.select(table, points.c.committed_at, points.c.sha).join(points)
+        for row in connection.execute(statement.where(table.c.series_id == series, some)):
+            found.setdefault(row.ordinal, []).append(((row.committed_at, row.sha), row.before, row.after))
+    return found
+
+
+def _failures(
+    suite: str, name_of: Sequence[str], chain: Sequence[Position], histories: Iterable[tuple[int, list[Segment]]]
+) -> Iterator[Failure]:
+    for ordinal, history in histories:
+        found = lasting_failure(history, len(chain))
+        if found is not None:
+            good = "" if found.good is None else chain[found.good][1]
+            yield Failure(suite, name_of[ordinal], chain[found.since][1], good)

@@ -1,0 +1,55 @@
+"""Which failures of a target last, and of which of them people got messages: the part of the store for that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from bot.results.model import TargetKey
+from bot.results.store import failures
+from bot.results.store.database import ResultsDatabase
+from bot.results.store.failures import Failure, NewestRun, SuiteFailures
+from bot.results.store.names import Known
+
+
+class FailureReports:
+    """Failures that last, and reports of them; calls block, as those of `ResultsStore`."""
+
+    def __init__(self, database: ResultsDatabase, known: Known, now: Callable[[], float]) -> None:
+        self._database = database
+        self._known = known
+        self._now = now
+
+    def newest_runs(self, about: TargetKey) -> list[NewestRun]:
+        """Return the newest run of each suite of a target, the newest of them first."""
+        with self._database.reading() as connection:
+            return failures.newest_runs(connection, about)
+
+    def late_run(self, about: TargetKey, sha: str) -> tuple[str, float] | None:
+        """Return the older nightly run, and when it was committed, that arrived last after the run of a commit."""
+        with self._database.reading() as connection:
+            return failures.late_run(connection, about, sha)
+
+    def given_up(self, about: TargetKey, sha: str) -> set[str]:
+        """Return the suites of which nothing came at a nightly run, nor at the one before, nor later."""
+        with self._database.reading() as connection:
+            return failures.given_up(connection, about, sha)
+
+    def reported(self, about: TargetKey) -> list[Failure]:
+        """Return the failures of a target that people know and that have not ended, under their present names."""
+        with self._database.reading() as connection:
+            return failures.reported(connection, self._known, about)
+
+    def of_target(self, about: TargetKey, before: Mapping[str, str]) -> list[SuiteFailures]:
+        """Return what the newest run of each suite comes to; `before` names the nearest ancestor of each."""
+        with self._database.reading() as connection:
+            return [
+                failures.of_suite(connection, self._known, about, one, before.get(one.suite, ""))
+                for one in failures.newest_runs(connection, about)
+            ]
+
+    def report(
+        self, about: TargetKey, sha: str, began: Collection[Failure], ended: Mapping[str, Collection[Failure]]
+    ) -> None:
+        """Store that people were told of failures at a nightly run, and how others ended."""
+        with self._database.writing() as connection:
+            failures.report(connection, self._known, about, sha, self._now(), began, ended)

@@ -1,0 +1,81 @@
+"""Since when a test fails for good: histories as letters, one for each run."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.results.compare.lasting import LastingFailure, Segment, lasting_failure, newly_confirmed
+from bot.results.model import Seen, Status
+
+ENDED = {
+    "P": Seen(Status.PASSED),
+    "X": Seen(Status.XFAILED),
+    "F": Seen(Status.FAILED),
+    "E": Seen(Status.ERRORED),
+    "f": Seen(Status.FAILED, flaky=True),
+    "p": Seen(Status.PASSED, flaky=True),
+    "S": Seen(Status.SKIPPED),
+    "-": None,
+}
+
+
+def segments(history: str) -> list[Segment]:
+    """Return the segments of a test that ended like this, run after run."""
+    found, begin = [], 0
+    for letter, those in groupby(history):
+        found.append((begin, ENDED[letter]))
+        begin += len(list(those))
+    return found
+
+
+def lasting(history: str) -> LastingFailure | None:
+    return lasting_failure(segments(history), len(history))
+
+
+@pytest.mark.parametrize(
+    ("history", "since", "good"),
+    [
+        ("PFF", 1, 0),
+        ("PFFFFFF", 1, 0),
+        ("PPPEF", 3, 2),
+        ("XFF", 1, 0),
+        ("FPFF", 2, 1),
+        ("PFFPFF", 4, 3),
+        ("PSFFFF", 2, 0),
+        ("P-FFFF", 2, 0),
+        ("PFSFFFF", 1, 0),
+        ("PFSFF", 1, 0),
+        ("PF-FF", 1, 0),
+        ("PfFF", 2, 1),
+        ("pFF", 1, 0),
+        ("FF", 0, None),
+        ("--FF", 2, None),
+        ("SSFSFF", 2, None),
+        ("FFFFFFFF", 0, None),
+    ],
+)
+def test_what_two_runs_in_a_row_saw_lasts_whatever_came_before(history: str, since: int, good: int | None) -> None:
+    assert lasting(history) == LastingFailure(since, good)
+
+
+@pytest.mark.parametrize(
+    "history", ["", "P", "F", "PF", "SF", "PFP", "PFPF", "PFSF", "PF-F", "PFFP", "PFF-", "PFFS", "PFFf", "PFf", "Pff"]
+)
+def test_what_only_one_run_saw_or_the_newest_one_did_not_see_does_not_last(history: str) -> None:
+    assert lasting(history) is None
+
+
+@given(st.text("PXFEfpS-", max_size=12))
+def test_segments_and_single_runs_are_the_same_history(history: str) -> None:
+    assert lasting(history) == lasting_failure([*enumerate(ENDED[letter] for letter in history)], len(history))
+
+
+@given(st.text("PXFEfpS-", min_size=3, max_size=12))
+def test_a_run_confirms_what_lasts_and_did_not_last_before_it(history: str) -> None:
+    now, before, earlier = ({"a": seen} if (seen := ENDED[letter]) else {} for letter in reversed(history[-3:]))
+    newly = lasting(history) is not None and lasting(history[:-1]) is None
+    assert (newly_confirmed(now, before, earlier) == {"a"}) == newly
