@@ -27,9 +27,13 @@ MEASURED = (
 )
 COMMAND = "```sh\npython -m tests.signal --seeds {labs} --write\n```"
 SENT = (
-    "There were {messages:,} messages. Of the right reports {at_once:.1%} came with the run that made them possible, "
-    "and the last one {latest} runs later. A run took {requests:.1f} requests to GitHub and {checks:.1f} check runs "
-    "on average."
+    "There were {messages:,} messages. {delays} A run took {requests:.1f} requests to GitHub and {checks:.1f} check "
+    "runs on average."
+)
+AT_ONCE = "Every right report came with the run that made it possible."
+LATER = (
+    "Of the right reports {at_once:.1%} came with the run that made them possible, and the last one {latest} runs "
+    "later."
 )
 
 
@@ -58,10 +62,10 @@ def page(score: Score, seconds: float) -> str:
         seconds=seconds,
         machine=machine,
     )
+    later = LATER.format(at_once=reported.count(0) / max(len(reported), 1), latest=max(reported, default=0))
     sent = SENT.format(
         messages=score.messages,
-        at_once=reported.count(0) / max(len(reported), 1),
-        latest=max(reported, default=0),
+        delays=later if any(reported) else AT_ONCE,
         requests=score.requests / max(score.runs, 1),
         checks=score.rechecked / max(score.runs, 1),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from random import Random
 
 from tests.signal.lab import (
@@ -24,11 +25,12 @@ DAY, HOUR = 86_400.0, 3_600.0
 EPOCH = 1_780_000_000.0
 GAPS = ((1, 1), (2, 20), (49, 60), (100, 400), (1_000, 2_000), (1, 2_000))
 """Commits from one tested commit to the next: each lab has one of these ranges."""
-RUNS = (17, 22)
+USABLE = (12, 15)
+"""Runs of a lab that say something about the code; the others come on top."""
 FIRST_EPISODE, LEAST_LEFT = 3, 4
 """Usable runs before the first failure, and from the beginning of a lasting one to the end."""
-WITHOUT_RUN, WITH_FAULT, INTERRUPTED = 0.06, 0.06, 0.03
-"""The shares of nightly runs that do not happen, that say nothing, and that are killed halfway."""
+WITHOUT_RUN, WITH_FAULT, INTERRUPTED, INCOMPLETE = 0.06, 0.06, 0.03, 0.03
+"""The shares of nightly runs that do not happen, that say nothing, that are killed halfway, and that lack a shard."""
 RATES = (0.03, 0.1, 0.2, 0.3)
 """How often flaky tests fail."""
 MASS = (22, 34)
@@ -36,7 +38,7 @@ MASS = (22, 34)
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """One scheduled run: `usable` is the number of the usable run, or of the next one if this one is not usable."""
+    """One nightly run: `usable` is the number of the usable run, or of the next one if this one is not usable."""
 
     position: int
     committed_at: float
@@ -44,23 +46,24 @@ class _Slot:
     usable: int
     fault: LabFault | None = None
     interrupted: bool = False
+    incomplete: bool = False
 
     @property
     def is_usable(self) -> bool:
-        return self.fault is None and not self.interrupted
+        return self.fault is None and not self.interrupted and not self.incomplete
 
 
 def lab_of(seed: int) -> SimulatedLab:
     """Return the lab of a seed: the same one for the same seed."""
     rng = Random(f"lab {seed}")
     slots = _slots(rng)
-    count = sum(slot.is_usable for slot in slots)
-    stories = _Stories(rng, count)
+    usable = sum(slot.is_usable for slot in slots)
+    stories = _Stories(rng, usable)
     tests = stories.ordinary()
     renames = []
     for name, renaming in rng.sample(sorted((RENAMINGS | DECOYS).items()), 2):
         made = renaming(rng, rng.randint(12, 30))
-        at = _boundary(rng, slots, count)
+        at = _boundary(rng, slots, usable)
         tests += stories.renamed(made, at) if name in RENAMINGS else stories.replaced(made, at)
         others = frozenset(one for pair in made for one in pair)
         renames.append(RenameEvent(name, dict(made) if name in RENAMINGS else {}, others))
@@ -72,22 +75,24 @@ def _slots(rng: Random) -> list[_Slot]:
     gap = rng.choice(GAPS)
     lateness = rng.choices(("none", "some", "all"), (6, 2, 2))[0]
     position, usable = 100, 0
-    slots = list[_Slot]()
-    for number in range(rng.randint(*RUNS)):
+    slots, wanted = list[_Slot](), rng.randint(*USABLE)
+    for number in count():
+        if usable == wanted:
+            return slots
         position += rng.randint(*gap)
         chance = rng.random()
         if chance < WITHOUT_RUN:
             continue
-        fault = interrupted = None
+        fault = None
         if len(slots) >= FIRST_EPISODE and chance < WITHOUT_RUN + WITH_FAULT:
             fault = rng.choice(list(LabFault))
-        elif usable and chance > 1 - INTERRUPTED:
-            interrupted = True
+        interrupted = usable > 0 and chance > 1 - INTERRUPTED
+        incomplete = usable > 0 and not interrupted and chance > 1 - INTERRUPTED - INCOMPLETE
         committed_at = EPOCH + number * DAY
         received_at = committed_at + 6 * HOUR + _late(rng, lateness)
-        slots.append(_Slot(position, committed_at, received_at, usable, fault, bool(interrupted)))
+        slots.append(_Slot(position, committed_at, received_at, usable, fault, interrupted, incomplete))
         usable += slots[-1].is_usable
-    return [slot for slot in slots if slot.usable < usable]
+    raise AssertionError
 
 
 def _late(rng: Random, lateness: str) -> float:
@@ -96,18 +101,18 @@ def _late(rng: Random, lateness: str) -> float:
     return rng.uniform(1, 5) * DAY if lateness == "some" and rng.random() < 0.2 else 0.0
 
 
-def _boundary(rng: Random, slots: Sequence[_Slot], count: int) -> int:
+def _boundary(rng: Random, slots: Sequence[_Slot], usable: int) -> int:
     """Return the usable run from which on tests have other names; the run before it was not killed halfway."""
     unfit = {slot.usable for slot in slots if slot.interrupted}
-    return rng.choice([number for number in range(FIRST_EPISODE, count - LEAST_LEFT) if number not in unfit])
+    return rng.choice([number for number in range(FIRST_EPISODE, usable - LEAST_LEFT) if number not in unfit])
 
 
 class _Stories:
     """Tests of every class, for a lab with so many usable runs."""
 
-    def __init__(self, rng: Random, count: int) -> None:
+    def __init__(self, rng: Random, usable: int) -> None:
         self._rng = rng
-        self._count = count
+        self._count = usable
         names = rng.choice((pytest_names, kernel_names))(rng, 260)
         rng.shuffle(names)
         self._names = names
@@ -244,7 +249,7 @@ def _run(rng: Random, slot: _Slot, tests: Sequence[SimulatedTest]) -> SimulatedR
     flaky = frozenset(test.names[number] for test in tests if number in test.proved)
     if slot.fault is not None:
         letters, flaky = _faulty(slot.fault, list(letters)), frozenset()
-    elif slot.interrupted:
+    elif slot.interrupted or slot.incomplete:
         ran = [test for test in tests if rng.random() < 0.5 and len({*test.letters[number - 1 : number + 1]}) == 1]
         names = {test.names[number] for test in ran}
         letters, flaky = {name: letter for name, letter in letters.items() if name in names}, frozenset()
@@ -257,6 +262,7 @@ def _run(rng: Random, slot: _Slot, tests: Sequence[SimulatedTest]) -> SimulatedR
         usable,
         slot.fault,
         slot.interrupted,
+        slot.incomplete,
         flaky,
     )
 

@@ -56,7 +56,7 @@ class SimulatedRun:
     """One nightly run. `position` counts the commits of the branch; times are in seconds since 1970.
 
     `tests` has a letter for each test ID. `usable` counts the runs that say something about the code, from 0; it is
-    None for the others. `interrupted`: the run was killed, and not all tests ran.
+    None for the others. `interrupted`: the run was killed, and not all tests ran. `incomplete`: a shard never came.
     """
 
     position: int
@@ -66,6 +66,7 @@ class SimulatedRun:
     usable: int | None
     fault: LabFault | None = None
     interrupted: bool = False
+    incomplete: bool = False
     flaky: frozenset[str] = frozenset()
     """Tests that failed at first, and passed in a rerun."""
 
@@ -73,6 +74,11 @@ class SimulatedRun:
     def sha(self) -> str:
         """The commit."""
         return sha_of(self.position)
+
+    @property
+    def counts(self) -> bool:
+        """Whether later runs are compared with it: it says something about the code, if not about each test."""
+        return self.fault is None and not self.incomplete
 
 
 @dataclass(slots=True)

@@ -42,6 +42,14 @@ def _each(names: Sequence[str], change: Callable[[str], str]) -> list[tuple[str,
     return [(name, change(name)) for name in names]
 
 
+def _without_area(rng: Random, count: int, area: str) -> list[tuple[str, str]]:
+    return _each(kernel_names(rng, count, area), lambda name: name.replace(f"::{area}_", "::"))
+
+
+def _without_prefix(rng: Random, count: int, area: str) -> list[tuple[str, str]]:
+    return _each(kernel_names(rng, count, area), lambda name: name.removeprefix("kselftest."))
+
+
 def folder_moved(rng: Random, count: int) -> list[tuple[str, str]]:
     """Move a folder."""
     names = pytest_names(rng, count, "contrib/moved")
@@ -56,12 +64,12 @@ def word_replaced(rng: Random, count: int) -> list[tuple[str, str]]:
 
 def word_left_out(rng: Random, count: int) -> list[tuple[str, str]]:
     """Leave out the word that the class has already."""
-    return _each(kernel_names(rng, count, "tls"), lambda name: name.replace("::tls_", "::"))
+    return _without_area(rng, count, "tls")
 
 
 def word_added(rng: Random, count: int) -> list[tuple[str, str]]:
     """Add it again."""
-    return [(new, old) for old, new in word_left_out(rng, count)]
+    return [(new, old) for old, new in _without_area(rng, count, "mptcp")]
 
 
 def words_left_out(rng: Random, count: int) -> list[tuple[str, str]]:
@@ -83,12 +91,12 @@ def words_reordered(rng: Random, count: int) -> list[tuple[str, str]]:
 
 def prefix_dropped(rng: Random, count: int) -> list[tuple[str, str]]:
     """Drop the beginning of the dotted class."""
-    return _each(kernel_names(rng, count, "epoll"), lambda name: name.removeprefix("kselftest."))
+    return _without_prefix(rng, count, "epoll")
 
 
 def prefix_restored(rng: Random, count: int) -> list[tuple[str, str]]:
     """Write it again."""
-    return [(new, old) for old, new in prefix_dropped(rng, count)]
+    return [(new, old) for old, new in _without_prefix(rng, count, "eventfd")]
 
 
 def prefix_of_names_dropped(rng: Random, count: int) -> list[tuple[str, str]]:
@@ -97,8 +105,14 @@ def prefix_of_names_dropped(rng: Random, count: int) -> list[tuple[str, str]]:
     return _each(names, lambda name: name.replace("::kernel.pidfd.", "::"))
 
 
+def word_left_out_of_four(rng: Random, count: int) -> list[tuple[str, str]]:
+    """Leave out the word that the class has already, in a class of four tests."""
+    del count
+    return _without_area(rng, 4, "vdso")
+
+
 def small_class(rng: Random, count: int) -> list[tuple[str, str]]:
-    """Rename a class of four tests."""
+    """Give a class of four tests another name."""
     del count
     names = [name.replace("::", "::TestTile::") for name in pytest_names(rng, 4, "contrib/small")]
     return _each(names, lambda name: name.replace("::TestTile::", "::TestTiling::"))
@@ -131,7 +145,8 @@ RENAMINGS: dict[str, Renaming] = {
     "a dotted prefix dropped": prefix_dropped,
     "a dotted prefix restored": prefix_restored,
     "a dotted prefix of names dropped": prefix_of_names_dropped,
-    "a class of four tests renamed": small_class,
+    "a word left out of the four tests of a class": word_left_out_of_four,
+    "a class of four tests with another name": small_class,
 }
 DECOYS: dict[str, Renaming] = {
     "no rename: other tests in the same files": replaced_by_others,

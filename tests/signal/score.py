@@ -182,13 +182,13 @@ def _begin(
 
 def _is_seen_twice(test: SimulatedTest, arrived: Sequence[SimulatedRun], episode: _Episode) -> bool:
     """Tell whether the newest two known runs that say anything about the code both saw the test fail."""
-    last = [run for run in arrived if run.fault is None][-2:]
+    last = [run for run in arrived if run.counts][-2:]
     inside = [run for run in last if run.usable is not None and episode.first <= run.usable <= episode.last]
     return len(inside) == 2 and all(test.letters[run.usable or 0] == FAILED for run in inside)
 
 
 def _renames(lab: SimulatedLab, observed: Sequence[Observed], score: Score) -> None:
-    pairs = {pair for one in observed for pair in one.check_run.comparison.renamed}
+    pairs = {pair for one in observed if one.check_run for pair in one.check_run.comparison.renamed}
     for event in lab.renames:
         count, true = score.renames[event.kind], set(event.pairs.items())
         found = {pair for pair in pairs if event.others & set(pair)}
@@ -200,6 +200,8 @@ def _renames(lab: SimulatedLab, observed: Sequence[Observed], score: Score) -> N
 
 def _faults(observed: Sequence[Observed], score: Score) -> None:
     for one in observed:
+        if one.check_run is None:
+            continue
         fault, found = one.run.fault, bool(one.check_run.comparison.infra)
         if fault is not None:
             count = score.faults[fault]
@@ -213,9 +215,9 @@ def _faults(observed: Sequence[Observed], score: Score) -> None:
 def _baselines(observed: Sequence[Observed], score: Score) -> None:
     """Count the runs that were compared with the nearest run before them that was known."""
     for number, one in enumerate(observed):
-        before = [other.run for other in observed[:number] if other.run.fault is None]
+        before = [other.run for other in observed[:number] if other.run.counts]
         before = [run for run in before if run.position < one.run.position]
-        if one.run.fault is not None or not before:
+        if one.check_run is None or one.run.fault is not None or not before:
             continue
         nearest = max(before, key=lambda run: run.position)
         gap = next(gap for gap in GAPS if one.run.position - nearest.position <= gap[1])
@@ -229,7 +231,7 @@ def _baselines(observed: Sequence[Observed], score: Score) -> None:
 def _proved(lab: SimulatedLab, observed: Sequence[Observed], score: Score) -> None:
     """Count the tests that check runs call flaky, beside those of which one commit had both outcomes."""
     number_of = lab.tests_by_name()
-    found = {number_of[test] for one in observed for test in one.check_run.comparison.flaky}
+    found = {number_of[test] for one in observed if one.check_run for test in one.check_run.comparison.flaky}
     true = {number for number, test in enumerate(lab.tests) if test.proved}
     count = score.others[PROVED]
     count.cases += len(true)

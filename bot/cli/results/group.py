@@ -30,6 +30,7 @@ format_option = click.option(
 
 
 LAZY = {
+    "explain": ("bot.cli.results.explain:explain", "Explain why a test has its class."),
     "ingest": ("bot.cli.results.admin:ingest", "Ingest runs by hand."),
     "rebuild": ("bot.cli.results.admin:rebuild", "Ingest everything in the bucket again."),
     "runs": ("bot.cli.results.admin:runs", "List runs and their states."),

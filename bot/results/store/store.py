@@ -42,6 +42,7 @@ from bot.results.store.history import Change, Flaky
 from bot.results.store.names import Suite
 from bot.results.store.reported import FailureReports
 from bot.results.store.series import Facts
+from bot.results.store.timelines import Timelines
 from bot.results.store.trace import TestHistory
 
 Infra = Callable[[Mapping[str, Seen]], str]
@@ -76,6 +77,7 @@ class ResultsStore:
         self._now = now
         self._known = names.Known()
         self.failures = FailureReports(self._database, self._known, now)
+        self.timelines = Timelines(self._database.reading, self._known)
 
     def open(self) -> None:
         """Bring the tables up to date; raise DatabaseError, in one line, if they cannot be used."""
@@ -345,11 +347,7 @@ class ResultsStore:
     # Check runs
 
     def scheduled_checks(self, repository: str, now: float, settle: float, deadline: float) -> list[PendingCheck]:
-        """Return the check runs of a repository that are to be written at a moment.
-
-        That is so once nothing has changed for `settle` seconds, and again when everything has arrived or nothing has
-        changed for `deadline` seconds.
-        """
+        """Return the check runs of a repository that are to be written at a moment, as `pending_checks` decides it."""
         with self._database.reading() as connection:
             return checks.scheduled_checks(connection, repository, now, settle, deadline)
 

@@ -1,0 +1,200 @@
+"""`nightjar results explain`: why a test has its class."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bot.app.load import load_config
+from bot.cli.support import (
+    AS_WRITTEN,
+    REPOSITORY,
+    Matching,
+    config_option,
+    json_option,
+    start_logging,
+    stopping_at_faults,
+)
+from bot.config.environment import DatabaseSettings
+from bot.core.aliases import NO_ALIASES, Aliases
+from bot.core.terminal import printable, table
+from bot.core.utc import iso_utc
+from bot.engine.database import Database
+from bot.results.explain import texts
+from bot.results.explain.explainer import Explanation, explain_test
+from bot.results.explain.lookup import find_commit, find_target
+from bot.results.store.store import ResultsStore
+from bot.results.store.timelines import FailureMessage, LeftOut, TimelineRun
+
+RUNS = 10
+SHORT = 10
+SHA_START = Matching(r"[0-9a-f]{4,40}", "the SHA of a commit, or its beginning, in small letters")
+
+
+@click.command(
+    epilog=f"""{AS_WRITTEN}
+    Examples:
+      nightjar results explain --test tests/te/test_tile.py::test_tile --target example-lab/adreno --sha 0d1a26e67d
+      nightjar results explain --test test_tile --target example-lab/adreno --sha 0d1a26e67d --json
+    """,
+)
+@click.option("--test", required=True, help="The test's ID, as check runs show it.")
+@click.option("--target", required=True, help="LAB/TARGET.")
+@click.option("--sha", type=SHA_START, required=True, help="The commit; its first digits are enough.")
+@click.option("--repo", "--repository", "repository", type=REPOSITORY, help="OWNER/NAME, if several have this target.")
+@click.option("--runs", "most_runs", type=click.IntRange(1), default=RUNS, show_default=True, help="Runs to list.")
+@config_option
+@json_option
+def explain(
+    test: str,
+    target: str,
+    sha: str,
+    repository: str | None,
+    most_runs: int,
+    config_path: Path,
+    as_json: bool,
+) -> None:
+    """Explain why a test has its class in the results of a commit.
+
+    Prints the class, the rule, the baseline, since when the test fails, which messages were sent about it, and the
+    runs that this follows from. Works beside a running server. Only DATABASE_URL is needed; if the configuration file
+    is there, its `renames` count.
+    """
+    with stopping_at_faults():
+        found = _explained(test, target, sha, repository, config_path)
+    if as_json:
+        click.echo(json.dumps([explanation_json(one) for one in found], indent=2))
+    else:
+        click.echo("\n\n".join("\n".join(explanation_lines(one, most_runs)) for one in found))
+
+
+def _explained(test: str, target: str, sha: str, repository: str | None, config_path: Path) -> list[Explanation]:
+    settings = DatabaseSettings.from_environment()
+    start_logging(settings)
+    url = settings.database_url.get_secret_value()
+    Database(url).must_exist()
+    store = ResultsStore(url)
+    store.open()
+    try:
+        about = find_target(store.timelines, repository, target)
+        commit = find_commit(store.timelines, about, sha)
+        return explain_test(store, about, commit, test, _aliases(config_path, about.repository))
+    finally:
+        store.close()
+
+
+def _aliases(config_path: Path, repository: str) -> Aliases:
+    """Return the names of tests that maintainers renamed, as far as there is a configuration file."""
+    found = load_config(config_path).repository(repository) if config_path.exists() else None
+    return found.aliases if found else NO_ALIASES
+
+
+def explanation_json(one: Explanation) -> dict[str, Any]:
+    """Return an explanation as JSON values, with moments in UTC."""
+    about = one.about
+    return {
+        "repository": about.repository,
+        "lab": about.lab,
+        "target": about.target,
+        "sha": one.sha,
+        "suite": one.suite,
+        "test": one.test,
+        "class": one.of_class.value,
+        "rule": one.rule,
+        "baseline": asdict(one.baseline) if one.baseline else None,
+        "since": one.since or None,
+        "last_passed": one.good or None,
+        "renamed_from": one.renamed_from or None,
+        "runs": [asdict(run) | {"committed_at": iso_utc(run.committed_at)} for run in one.runs],
+        "messages": [
+            asdict(message)
+            | {
+                "reported_at": iso_utc(message.reported_at),
+                "ended_at": iso_utc(message.ended_at) if message.ended else None,
+            }
+            for message in one.messages
+        ],
+    }
+
+
+def explanation_lines(one: Explanation, most_runs: int) -> Iterator[str]:
+    """Yield the lines of an explanation: what is asked for, the answer, and the runs that it follows from."""
+    about = one.about
+    yield printable(one.test)
+    yield printable(
+        texts.HEADING.format(
+            suite=one.suite, lab=about.lab, target=about.target, sha=_short(one.sha), repository=about.repository
+        )
+    )
+    yield ""
+    facts = list(_facts(one))
+    width = max(len(name) for name, _ in facts)
+    yield from (printable(f"{name:{width}}  {text}") for name, text in facts)
+    if one.runs:
+        yield ""
+        yield table(texts.RUNS_HEADER, [_row(one, run) for run in one.runs[:most_runs]])
+    if len(one.runs) > most_runs:
+        yield texts.MORE_RUNS.format(count=len(one.runs) - most_runs)
+
+
+def _facts(one: Explanation) -> Iterator[tuple[str, str]]:
+    yield texts.CLASS, one.of_class.value
+    yield texts.RULE, one.rule
+    yield texts.BASELINE, _baseline(one)
+    if one.since:
+        words = texts.SINCE_LINE if one.good else texts.SINCE_NEVER
+        yield texts.SINCE, words.format(since=_short(one.since), good=_short(one.good))
+    if one.renamed_from:
+        yield texts.RENAMED, texts.RENAMED_LINE.format(name=one.renamed_from)
+    messages = [line for message in one.messages for line in _message(message)] or [texts.NO_MESSAGES]
+    for place, line in enumerate(messages):
+        yield "" if place else texts.MESSAGES, line
+
+
+def _baseline(one: Explanation) -> str:
+    if one.baseline is None:
+        return texts.NO_BASELINE
+    run = next((run for run in one.runs if run.sha == one.baseline.sha), None)
+    at, outcome = (_moment(run.committed_at), _outcome(run)) if run else ("", "")
+    return texts.BASELINE_LINE.format(sha=_short(one.baseline.sha), at=at, outcome=outcome)
+
+
+def _message(message: FailureMessage) -> Sequence[str]:
+    words = texts.SENT if message.good else texts.SENT_NEVER_PASSED
+    since, sha = _short(message.since), _short(message.reported_in)
+    lines = [words.format(at=_moment(message.reported_at), since=since, sha=sha)]
+    if message.ended:
+        sha = _short(message.ended_in)
+        lines.append(texts.ENDED.format(at=_moment(message.ended_at), how=message.ended, sha=sha))
+    return lines
+
+
+def _row(one: Explanation, run: TimelineRun) -> tuple[str, ...]:
+    notes = [texts.NOTE_THIS] if run.sha == one.sha else []
+    if one.baseline and run.sha == one.baseline.sha:
+        notes.append(texts.NOTE_BASELINE)
+    if run.name != one.test:
+        notes.append(texts.NOTE_CALLED.format(name=run.name))
+    if run.left_out is not LeftOut.NOTHING:
+        notes.append(texts.NOTE_LEFT_OUT[run.left_out.value].format(reason=run.reason))
+    return _short(run.sha), _moment(run.committed_at), _outcome(run), "; ".join(notes)
+
+
+def _outcome(run: TimelineRun) -> str:
+    if run.status is None:
+        return texts.ABSENT if run.left_out is LeftOut.NOTHING else texts.LEFT_OUT
+    return texts.FLAKY_RESULT.format(status=run.status.value) if run.flaky else run.status.value
+
+
+def _short(sha: str) -> str:
+    return sha[:SHORT]
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,1 @@
+"""Why a test has its class: for `nightjar results explain`."""

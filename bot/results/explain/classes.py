@@ -1,0 +1,102 @@
+"""Which class a test has in a run, and by which rule: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from bot.results.compare.diff import Comparison
+from bot.results.compare.lasting import LastingFailure, lasting_failure
+from bot.results.explain import texts
+from bot.results.model import BAD, Seen, Status
+from bot.results.store.timelines import LeftOut, TimelineRun
+
+
+class ResultClass(StrEnum):
+    """What a check run or a message calls a test."""
+
+    UNUSABLE = "unusable run"
+    REGRESSION = "regression"
+    NEVER_PASSED = "never passed"
+    NEW_FAILURE = "new failure"
+    STILL_FAILING = "still failing"
+    UNJUDGED = "failing, nothing to compare with"
+    FLAKY = "flaky"
+    FIXED = "fixed"
+    NEWLY_SKIPPED = "newly skipped"
+    SKIPPED = "skipped"
+    ADDED = "added"
+    PASSED = "passed"
+    PRECLUDED = "did not run"
+    REMOVED = "removed"
+    ABSENT = "absent"
+
+
+RULES = {
+    ResultClass.UNUSABLE: texts.RULE_UNUSABLE,
+    ResultClass.REGRESSION: texts.RULE_REGRESSION,
+    ResultClass.NEVER_PASSED: texts.RULE_NEVER_PASSED,
+    ResultClass.NEW_FAILURE: texts.RULE_NEW_FAILURE,
+    ResultClass.STILL_FAILING: texts.RULE_STILL_FAILING,
+    ResultClass.UNJUDGED: texts.RULE_UNJUDGED,
+    ResultClass.FLAKY: texts.RULE_FLAKY,
+    ResultClass.FIXED: texts.RULE_FIXED,
+    ResultClass.NEWLY_SKIPPED: texts.RULE_NEWLY_SKIPPED,
+    ResultClass.SKIPPED: texts.RULE_SKIPPED,
+    ResultClass.ADDED: texts.RULE_ADDED,
+    ResultClass.PASSED: texts.RULE_PASSED,
+    ResultClass.PRECLUDED: texts.RULE_PRECLUDED,
+    ResultClass.REMOVED: texts.RULE_REMOVED,
+    ResultClass.ABSENT: texts.RULE_ABSENT,
+}
+
+
+def class_of(test: str, seen: Seen | None, comparison: Comparison, lasting: LastingFailure | None) -> ResultClass:
+    """Return the class of a test by how it ended, by the comparison with the baseline, and by its whole history."""
+    if comparison.infra:
+        return ResultClass.UNUSABLE
+    if seen is None:
+        return _without_result(test, comparison)
+    if seen.flaky:
+        return ResultClass.FLAKY
+    if seen.status in BAD:
+        return _failing(test, comparison, lasting)
+    return _not_failing(test, seen, comparison)
+
+
+def _failing(test: str, comparison: Comparison, lasting: LastingFailure | None) -> ResultClass:
+    if lasting is not None:
+        return ResultClass.NEVER_PASSED if lasting.good is None else ResultClass.REGRESSION
+    if not comparison.has_baseline:
+        return ResultClass.UNJUDGED
+    return ResultClass.NEW_FAILURE if test in comparison.new_failures else ResultClass.STILL_FAILING
+
+
+def _not_failing(test: str, seen: Seen, comparison: Comparison) -> ResultClass:
+    if seen.status is Status.SKIPPED:
+        return ResultClass.NEWLY_SKIPPED if test in comparison.newly_skipped else ResultClass.SKIPPED
+    if test in comparison.fixed:
+        return ResultClass.FIXED
+    return ResultClass.ADDED if test in comparison.new else ResultClass.PASSED
+
+
+def _without_result(test: str, comparison: Comparison) -> ResultClass:
+    if test in comparison.precluded:
+        return ResultClass.PRECLUDED
+    if test in comparison.fixed:
+        return ResultClass.FIXED
+    if test in comparison.newly_skipped:
+        return ResultClass.NEWLY_SKIPPED
+    return ResultClass.REMOVED if test in comparison.removed else ResultClass.ABSENT
+
+
+def lasting_at(timeline: Sequence[TimelineRun]) -> tuple[LastingFailure | None, list[TimelineRun]]:
+    """Return the lasting failure of a test in the first run of its timeline, which has the newest run first.
+
+    Its numbers count the runs that are returned too, the oldest first: those that say something about the code.
+    """
+    counted = [run for run in reversed(timeline) if run.left_out is LeftOut.NOTHING]
+    if not counted or counted[-1] != timeline[0]:
+        return None, counted  # this run is not one of them
+    history = [(number, Seen(run.status, run.flaky) if run.status else None) for number, run in enumerate(counted)]
+    return lasting_failure(history, len(counted)), counted

@@ -1,0 +1,98 @@
+"""Explain the class of a test: the runs, the baseline, the rule, and the messages, as they are stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from bot.core.aliases import NO_ALIASES, Aliases
+from bot.results.compare.ancestors import AncestorSearch
+from bot.results.explain.classes import RULES, ResultClass, class_of, lasting_at
+from bot.results.explain.lookup import unknown_test
+from bot.results.model import Seen, TargetKey
+from bot.results.report.compared import compared_with
+from bot.results.report.findings import Baseline, ComparedSuite
+from bot.results.state import SuiteState, TargetState
+from bot.results.store.store import ResultsStore
+from bot.results.store.timelines import FailureMessage, TimelineRun
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a test of a suite has its class at a commit.
+
+    `since` and `good` are the commits where a lasting failure began and where the test passed last; empty if there is
+    none. `runs` has the newest first, and `messages` the oldest.
+    """
+
+    about: TargetKey
+    sha: str
+    suite: str
+    test: str
+    of_class: ResultClass
+    rule: str
+    baseline: Baseline | None
+    since: str
+    good: str
+    renamed_from: str
+    runs: tuple[TimelineRun, ...]
+    messages: tuple[FailureMessage, ...]
+
+
+def explain_test(
+    store: ResultsStore, about: TargetKey, sha: str, test: str, aliases: Aliases = NO_ALIASES
+) -> list[Explanation]:
+    """Explain a test in each suite of a commit that has it; raise `UserError` if no suite of the target ever had it.
+
+    `aliases` are the names of tests that maintainers renamed.
+    """
+    state = store.state(about, sha)
+    suites = [name for name, suite in state.suites.items() if test in suite.seen]
+    suites = suites or [name for name in state.suites if store.timelines.has_test(about, name, test)]
+    if not suites:
+        known = store.timelines.suites(about)
+        raise unknown_test(about, test, (name for suite in known for name in store.timelines.names(about, suite)))
+    return [_explain(store, state, state.suites[suite], test, aliases) for suite in suites]
+
+
+def _explain(store: ResultsStore, state: TargetState, suite: SuiteState, test: str, aliases: Aliases) -> Explanation:
+    about, sha = state.about, state.sha
+    compared = _compared(store, state, suite, aliases)
+    timeline = store.timelines.of_test(about, suite.suite, test, sha, aliases)
+    seen = suite.seen.get(test)
+    if timeline:
+        timeline[0] = _with_result(timeline[0], seen)
+    lasting, counted = lasting_at(timeline) if state.mainline else (None, [])
+    of_class = class_of(test, seen, compared.comparison, lasting)
+    called = {test, *(run.name for run in timeline)}
+    return Explanation(
+        about,
+        sha,
+        suite.suite,
+        test,
+        of_class,
+        RULES[of_class].format(why=compared.comparison.infra),
+        compared.baseline,
+        counted[lasting.since].sha if lasting else "",
+        counted[lasting.good].sha if lasting and lasting.good is not None else "",
+        next((before for before, now in compared.comparison.renamed if now == test), ""),
+        tuple(timeline),
+        tuple(store.timelines.messages(about, suite.suite, called)),
+    )
+
+
+def _compared(store: ResultsStore, state: TargetState, suite: SuiteState, aliases: Aliases) -> ComparedSuite:
+    """Compare a suite with the baseline that its check run has, as far as GitHub was asked for that."""
+    about, sha = state.about, state.sha
+    candidates = {suite.suite: store.baselines(about, suite.suite, sha)}
+    known = store.relations(about.repository, {sha, *(one.sha for one in candidates[suite.suite])})
+    found = AncestorSearch(sha, candidates, known, 1).found().get(suite.suite, [])
+    bare = replace(suite, details={})
+    if not found:
+        return compared_with(bare, None, None)
+    baseline = Baseline(found[0].other, found[0].url)
+    return compared_with(bare, baseline, store.seen(about, suite.suite, baseline.sha), aliases)
+
+
+def _with_result(run: TimelineRun, seen: Seen | None) -> TimelineRun:
+    """Return the run itself with how the test ended, which the series does not have where the run is left out."""
+    return replace(run, status=seen.status if seen else None, flaky=bool(seen and seen.flaky))

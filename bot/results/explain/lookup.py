@@ -1,0 +1,79 @@
+"""Find the target, the commit and the tests that somebody names, or say which ones there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from rapidfuzz import fuzz, process
+
+from bot.core.errors import UserError
+from bot.results.explain import texts
+from bot.results.model import TargetKey
+from bot.results.store.timelines import Timelines
+
+MOST_NAMED = 10
+MOST_SIMILAR = 3
+SIMILAR = 50
+"""Percent of similarity from which a known name is proposed for an unknown one."""
+MOST_SEARCHED = 300_000
+"""Names among which similar ones are searched."""
+MOST_COMPARED = 300
+"""Characters of a name that are compared."""
+
+
+def find_target(timelines: Timelines, repository: str | None, name: str) -> TargetKey:
+    """Return the target `LAB/TARGET`; without a repository, that of the only one that has it. Raises `UserError`."""
+    lab, _, target = name.partition("/")
+    if not lab or not target or "/" in target:
+        raise UserError(texts.NOT_A_TARGET.format(value=name))
+    every = timelines.targets()
+    if not every:
+        raise UserError(texts.NO_RESULTS)
+    if repository is not None:
+        of_repository = [one for one in every if one.repository.lower() == repository.lower()]
+        if not of_repository:
+            known = _listed(dict.fromkeys(one.repository for one in every))
+            raise UserError(texts.UNKNOWN_REPOSITORY.format(repository=repository, known=known))
+        every = of_repository
+    found = [one for one in every if (one.lab, one.target) == (lab, target)]
+    if not found:
+        known = _listed(dict.fromkeys(f"{one.lab}/{one.target}" for one in every))
+        raise UserError(texts.UNKNOWN_TARGET.format(target=name, known=known))
+    if len(found) > 1:
+        raise UserError(texts.SEVERAL_REPOSITORIES.format(target=name, known=_listed(one.repository for one in found)))
+    return found[0]
+
+
+def find_commit(timelines: Timelines, about: TargetKey, sha: str) -> str:
+    """Return the commit of a target whose SHA begins like this. Raises `UserError` unless there is exactly one."""
+    target = f"{about.lab}/{about.target}"
+    found = timelines.commits(about, sha, MOST_NAMED)
+    if not found:
+        known = timelines.commits(about, "", MOST_NAMED)
+        if not known:
+            raise UserError(texts.NO_COMMITS.format(target=target))
+        raise UserError(texts.UNKNOWN_SHA.format(target=target, sha=sha, known=_listed(known)))
+    if len(found) > 1:
+        raise UserError(texts.SEVERAL_SHAS.format(target=target, sha=sha, known=_listed(found)))
+    return found[0]
+
+
+def unknown_test(about: TargetKey, test: str, names: Iterable[str]) -> UserError:
+    """Return the error for a test that nobody has heard of, with the names that are most like it."""
+    target = f"{about.lab}/{about.target}"
+    similar = _similar(test, list(islice(names, MOST_SEARCHED)))
+    if not similar:
+        return UserError(texts.UNKNOWN_TEST_AT_ALL.format(target=target, test=test))
+    return UserError(texts.UNKNOWN_TEST.format(target=target, test=test, known="; ".join(similar)))
+
+
+def _similar(test: str, names: Sequence[str]) -> list[str]:
+    cut = [name[:MOST_COMPARED] for name in names]
+    found = process.extract(test[:MOST_COMPARED], cut, scorer=fuzz.WRatio, limit=MOST_SIMILAR, score_cutoff=SIMILAR)
+    return [names[place] for _, _, place in found]
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    return ", ".join(every[:MOST_NAMED]) + (", …" if len(every) > MOST_NAMED else "")

@@ -1,0 +1,68 @@
+"""Every sentence of `nightjar results explain`, except the help of options."""
+
+from __future__ import annotations
+
+# Which rule applies
+RULE_UNUSABLE = "The run says nothing about the code: {why}."
+RULE_REGRESSION = (
+    "It failed in the newest two runs that say something about the code, and passed before. Such a failure is a "
+    "regression, and is reported once."
+)
+RULE_NEVER_PASSED = (
+    "It failed in the newest two runs that say something about the code, and never passed on this target. Such a test "
+    "is reported once."
+)
+RULE_NEW_FAILURE = (
+    "It fails here and does not fail in the baseline. A failure is reported once two runs in a row of the nightly "
+    "branch have seen it."
+)
+RULE_STILL_FAILING = (
+    "It fails here and in the baseline. This is no complete run of the nightly branch, so it confirms no failure."
+)
+RULE_UNJUDGED = "It fails here, and there is no earlier run to compare with."
+RULE_FLAKY = "It failed and passed at this commit."
+RULE_FIXED = "It failed in the baseline. Here it passes, or its file could be collected again."
+RULE_NEWLY_SKIPPED = "It is skipped here and was not skipped in the baseline."
+RULE_SKIPPED = "It is skipped here, as it was in the baseline, or there is no baseline."
+RULE_ADDED = "It passes here and is absent from the baseline."
+RULE_PASSED = "It passes here, and did not fail in the baseline."
+RULE_PRECLUDED = "The baseline has it, but its file or the whole run ended early, so nothing is known about it."
+RULE_REMOVED = "The baseline has it, this commit does not."
+RULE_ABSENT = "Neither this commit nor its baseline has it."
+
+# Messages
+SENT = "{at}: began to fail at {since}, reported with the run of {sha}"
+SENT_NEVER_PASSED = "{at}: fails since {since} and never passed, reported with the run of {sha}"
+ENDED = "{at}: {how}, with the run of {sha}"
+NO_MESSAGES = "no message was sent about it"
+
+# Output
+HEADING = "{suite} on {lab}/{target} at {sha} ({repository})"
+CLASS, RULE, BASELINE, SINCE, RENAMED, MESSAGES = "Class", "Rule", "Baseline", "Since", "Renamed", "Messages"
+NO_BASELINE = "none: no ancestor with complete results is known"
+BASELINE_LINE = "{sha} of {at}: {outcome}"
+SINCE_LINE = "{since}; it passed last at {good}"
+SINCE_NEVER = "{since}; it never passed before"
+RENAMED_LINE = "from {name}"
+RUNS_HEADER = ("RUN", "COMMITTED", "RESULT", "NOTE")
+ABSENT, FLAKY_RESULT, LEFT_OUT = "absent", "{status}, flaky", "does not count"
+NOTE_THIS, NOTE_BASELINE = "this run", "baseline"
+NOTE_CALLED = "called {name}"
+NOTE_LEFT_OUT = {
+    "pull request": "head of a pull request",
+    "incomplete": "results are incomplete",
+    "unusable": "no usable results: {reason}",
+}
+MORE_RUNS = "and {count:,} earlier runs; --runs shows more"
+
+# What is asked for is unknown
+NO_RESULTS = "no results are stored"
+NOT_A_TARGET = "{value} is not LAB/TARGET, as in example-lab/adreno"
+UNKNOWN_REPOSITORY = "no results of {repository} are stored; stored: {known}"
+UNKNOWN_TARGET = "no results of {target} are stored; stored: {known}"
+SEVERAL_REPOSITORIES = "{target} has results of {known}; add --repo OWNER/NAME"
+UNKNOWN_SHA = "no results of {target} are stored for {sha}; its newest commits: {known}"
+NO_COMMITS = "no results of {target} are stored for any commit"
+SEVERAL_SHAS = "several commits of {target} begin with {sha}: {known}"
+UNKNOWN_TEST = "no run of {target} has a test {test}; similar: {known}"
+UNKNOWN_TEST_AT_ALL = "no run of {target} has a test {test}, or one of a similar name"

@@ -1,0 +1,178 @@
+"""One test over the runs of its suite on a target: how it ended in each, and which messages people got about it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+
+import sqlalchemy as sa
+
+from bot.core.aliases import NO_ALIASES, Aliases
+from bot.results.model import Status, TargetKey
+from bot.results.store import names, runs, schema, trace
+from bot.results.store.names import Known
+from bot.results.store.trace import Segment
+
+
+class LeftOut(StrEnum):
+    """Why a run does not belong to the series, so that it neither begins nor ends a failure."""
+
+    NOTHING = ""
+    PULL_REQUEST = "pull request"
+    INCOMPLETE = "incomplete"
+    UNUSABLE = "unusable"
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRun:
+    """One commit of a suite on a target. `status` is None where the test was absent, or the run is left out.
+
+    `name` is what the test was called. `reason` says why results are unusable. `committed_at` is in seconds since 1970.
+    """
+
+    sha: str
+    committed_at: float
+    status: Status | None
+    flaky: bool
+    name: str
+    left_out: LeftOut = LeftOut.NOTHING
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureMessage:
+    """A message about a lasting failure of a test, and how the failure ended.
+
+    The failure began at the commit `since`; the test passed last at `good`, which is empty if it never did. The run of
+    `reported_in` led to the message. `ended` is empty while the failure lasts. Moments are in seconds since 1970.
+    """
+
+    since: str
+    good: str
+    reported_in: str
+    reported_at: float
+    ended: str
+    ended_in: str
+    ended_at: float
+
+
+class Timelines:
+    """Reads timelines of tests; calls block, as those of `ResultsStore`."""
+
+    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]], known: Known) -> None:
+        self._reading = reading
+        self._known = known
+
+    def targets(self) -> list[TargetKey]:
+        """Return all targets of which anything is stored."""
+        table = schema.targets
+        statement = sa.select(table).order_by(table.c.repository, table.c.lab, table.c.target)
+        with self._reading() as connection:
+            return [TargetKey(row.repository, row.lab, row.target) for row in connection.execute(statement)]
+
+    def commits(self, about: TargetKey, beginning: str, limit: int) -> list[str]:
+        """Return commits of a target whose SHA begins like this, those with the newest runs first."""
+        table = schema.runs
+        newest = sa.func.max(table.c.received_at)
+        with self._reading() as connection:
+            statement = (
+                sa.select(table.c.sha)
+                .where(table.c.target_id == runs.target_id(connection, about))
+                .where(table.c.sha.startswith(beginning, autoescape=True))
+                .where(table.c.state.in_([state.value for state in runs.REPORTED]))
+                .group_by(table.c.sha)
+                .order_by(newest.desc(), table.c.sha)
+                .limit(limit)
+            )
+            return list(connection.execute(statement).scalars())
+
+    def suites(self, about: TargetKey) -> list[str]:
+        """Return the suites of a target."""
+        series, suites = schema.series, schema.suites
+        with self._reading() as connection:
+            target = runs.target_id(connection, about)
+            statement = sa.select(suites.c.suite).join(series).where(series.c.target_id == target)
+            return sorted(connection.execute(statement).scalars())
+
+    def has_test(self, about: TargetKey, suite: str, test_id: str) -> bool:
+        """Return whether any run of a suite, on any target, had a test of this name."""
+        with self._reading() as connection:
+            found = names.find(connection, about.repository, suite)
+            return found is not None and self._known.ordinal(connection, found, test_id) is not None
+
+    def names(self, about: TargetKey, suite: str) -> Sequence[str]:
+        """Return all names that tests of a suite have had, on any target."""
+        with self._reading() as connection:
+            found = names.find(connection, about.repository, suite)
+            return [] if found is None else self._known.every(connection, found)
+
+    def of_test(
+        self, about: TargetKey, suite: str, test_id: str, sha: str, aliases: Aliases = NO_ALIASES
+    ) -> list[TimelineRun]:
+        """Return a commit and those before it on the nightly branch, the newest first; none if it is unknown."""
+        with self._reading() as connection:
+            points = _points(connection, about, suite, sha)
+            traced = trace.of_test(connection, self._known, about.repository, suite, test_id, aliases)
+            return [_run(point, traced.get(about, ()), test_id) for point in points]
+
+    def messages(self, about: TargetKey, suite: str, called: Collection[str]) -> list[FailureMessage]:
+        """Return the messages about a test, the oldest first; `called` are all names that it had."""
+        table = schema.reports
+        with self._reading() as connection:
+            found = names.find(connection, about.repository, suite)
+            if found is None:
+                return []
+            ordinals = [self._known.ordinal(connection, found, name) for name in called]
+            statement = (
+                sa.select(table)
+                .where(table.c.series_id.in_(_series(found, runs.target_id(connection, about))))
+                .where(table.c.ordinal.in_([one for one in ordinals if one is not None]))
+                .order_by(table.c.reported_at, table.c.since)
+            )
+            fields = FailureMessage.__dataclass_fields__
+            return [
+                FailureMessage(**{name: row[name] for name in fields})
+                for row in connection.execute(statement).mappings()
+            ]
+
+
+def _series(suite: names.Suite, target: int | None) -> sa.Select[tuple[int]]:
+    return sa.select(schema.series.c.id).filter_by(suite_id=suite.id, target_id=target)
+
+
+def _points(connection: sa.Connection, about: TargetKey, suite: str, sha: str) -> Sequence[sa.RowMapping]:
+    found, target = names.find(connection, about.repository, suite), runs.target_id(connection, about)
+    if found is None or target is None:
+        return []
+    points = schema.points
+    of_series = points.c.series_id.in_(_series(found, target))
+    own = connection.execute(sa.select(points).where(of_series, points.c.sha == sha)).mappings().first()
+    if own is None:
+        return []
+    here = sa.tuple_(sa.literal(own["committed_at"], sa.Double), sa.literal(own["sha"], sa.Text))
+    earlier = (
+        sa.select(points)
+        .where(of_series, sa.tuple_(points.c.committed_at, points.c.sha) < here, points.c.mainline)
+        .order_by(points.c.committed_at.desc(), points.c.sha.desc())
+    )
+    return [own, *connection.execute(earlier).mappings()]
+
+
+def _run(point: sa.RowMapping, segments: Sequence[Segment], test_id: str) -> TimelineRun:
+    sha, committed_at = point["sha"], point["committed_at"]
+    if not point["linked"]:
+        return TimelineRun(sha, committed_at, None, False, test_id, _left_out(point), point["infra"])
+    place = bisect_right(segments, (committed_at, sha), key=lambda one: (one.committed_at, one.sha))
+    if not place:
+        return TimelineRun(sha, committed_at, None, False, segments[0].name if segments else test_id)
+    segment = segments[place - 1]
+    return TimelineRun(sha, committed_at, segment.status, segment.flaky, segment.name)
+
+
+def _left_out(point: sa.RowMapping) -> LeftOut:
+    if not point["mainline"]:
+        return LeftOut.PULL_REQUEST
+    return LeftOut.UNUSABLE if point["infra"] else LeftOut.INCOMPLETE

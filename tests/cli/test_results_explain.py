@@ -1,0 +1,113 @@
+"""`nightjar results explain` as an operator runs it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bot.cli.results.group import results
+from bot.results.compare.ancestors import Relation
+from bot.results.explain import texts
+from bot.results.store.failures import Failure
+from bot.results.store.store import ResultsStore
+from tests.results.explain.test_explainer import OTHERS, TEST, store_story
+from tests.results.uploads import ABOUT, SUITE, Upload, sha
+from tests.tables import with_tables
+
+AT = 1_795_152_400.0  # 2026-11-20 05:26:40 UTC
+TARGET = f"{ABOUT.lab}/{ABOUT.target}"
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ResultsStore]:
+    url = with_tables(f"sqlite:///{tmp_path}/nightjar.db")
+    monkeypatch.setenv("DATABASE_URL", url)
+    with closing(ResultsStore(url, now=lambda: AT)) as store:
+        store.open()
+        yield store
+
+
+def explain(*more: str, test: str = TEST, commit: int = 3, target: str = TARGET) -> Result:
+    return CliRunner().invoke(results, ["explain", "--test", test, "--target", target, "--sha", sha(commit), *more])
+
+
+def test_a_regression_is_explained_with_its_runs_and_messages(store: ResultsStore) -> None:
+    store_story(store, "PFF")
+    store.failures.report(ABOUT, sha(3), [Failure(SUITE, TEST, sha(2), sha(1))], {})
+    found = explain()
+    assert found.exit_code == 0, found.output
+    assert found.output.splitlines() == [
+        "test_a",
+        "operators on example-lab/adreno at 0000000000 (octocat/compiler)",
+        "",
+        "Class     regression",
+        f"Rule      {texts.RULE_REGRESSION}",
+        "Baseline  0000000000 of 1970-01-01 00:33 UTC: failed",
+        "Since     0000000000; it passed last at 0000000000",
+        "Messages  2026-11-20 05:26 UTC: began to fail at 0000000000, reported with the run of 0000000000",
+        "",
+        "RUN         COMMITTED             RESULT  NOTE",
+        "0000000000  1970-01-01 00:50 UTC  failed  this run",
+        "0000000000  1970-01-01 00:33 UTC  failed  baseline",
+        "0000000000  1970-01-01 00:16 UTC  passed",
+    ]
+
+
+def test_programs_get_everything_as_json(store: ResultsStore) -> None:
+    store_story(store, "PFF")
+    store.failures.report(ABOUT, sha(3), [Failure(SUITE, TEST, sha(2), sha(1))], {})
+    (found,) = json.loads(explain("--json", "--repo", "octocat/compiler").output)
+    assert (found["class"], found["since"], found["last_passed"]) == ("regression", sha(2), sha(1))
+    assert found["baseline"] == {"sha": sha(2), "url": "/commit/2"}
+    assert [run["status"] for run in found["runs"]] == ["failed", "failed", "passed"]
+    assert found["messages"][0]["reported_at"] == "2026-11-20T05:26:40Z"
+    assert found["messages"][0]["ended_at"] is None
+
+
+def test_only_so_many_runs_are_listed(store: ResultsStore) -> None:
+    store_story(store, "PPFF")
+    lines = explain("--runs", "2", commit=4).output.splitlines()
+    assert lines[-1] == "and 2 earlier runs; --runs shows more"
+
+
+def test_renames_of_the_configuration_file_count(store: ResultsStore, tmp_path: Path) -> None:
+    store_story(store, "PF", test="old")
+    upload = Upload(3, OTHERS | {"new": "failed"})
+    store.put(upload.run, upload.columns)
+    store.learn(ABOUT.repository, [Relation(sha(3), sha(2), is_ancestor=True, url="/commit/2")])
+    config = tmp_path / "app.yaml"
+    config.write_text("repositories: {octocat/compiler: {renames: [{from: old, to: new}]}}")
+    lines = explain("--config", str(config), test="new").output.splitlines()
+    assert "Class     regression" in lines
+    assert [line.split()[4] for line in lines[-3:]] == ["failed", "failed", "passed"]
+    assert lines[-2].endswith("baseline; called old")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"test": "test_b"}, "no run of example-lab/adreno has a test test_b; similar: test_a; "),
+        ({"target": "example-lab/mali"}, "no results of example-lab/mali are stored; stored: example-lab/adreno"),
+        ({"commit": 99}, "no results of example-lab/adreno are stored for 0000"),
+    ],
+)
+def test_what_is_unknown_ends_with_1_and_one_line_that_helps(
+    store: ResultsStore, arguments: dict[str, object], problem: str
+) -> None:
+    store_story(store, "PFF")
+    found = explain(**arguments)  # type: ignore[arg-type]
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert found.stderr.startswith(problem)
+    assert len(found.stderr.splitlines()) == 1
+
+
+def test_without_a_database_a_line_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/none.db")
+    found = explain()
+    assert found.exit_code == 1
+    assert "none.db" in found.stderr

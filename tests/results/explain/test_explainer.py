@@ -1,0 +1,215 @@
+"""Why a test has its class, as it follows from the stored runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from bot.core.errors import UserError
+from bot.results.compare.ancestors import Relation
+from bot.results.explain.classes import ResultClass
+from bot.results.explain.explainer import Explanation, explain_test
+from bot.results.explain.lookup import find_commit, find_target
+from bot.results.model import TargetKey
+from bot.results.store.failures import Failure
+from bot.results.store.store import ResultsStore
+from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, TARGET, Upload, sha
+from tests.tables import with_tables
+
+TEST, OTHERS = "test_a", {f"test_ok_{number}": "passed" for number in range(5)}
+WORDS = {"P": "passed", "F": "failed", "S": "skipped"}
+FLAKY = "~"
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[ResultsStore]:
+    """Return an empty store; what asks the database in another way has `store`, which is on each database."""
+    with closing(ResultsStore(with_tables(f"sqlite:///{tmp_path}/results.db"))) as store:
+        store.open()
+        yield store
+
+
+def store_story(store: ResultsStore, letters: str, test: str = TEST, **values: object) -> None:
+    """Store a run for each letter, and what GitHub said of the commits: each contains the one before."""
+    for number, letter in enumerate(letters, 1):
+        word = "passed" if letter == FLAKY else WORDS.get(letter, "")
+        tests = OTHERS | ({test: word} if word else {})
+        flaky = frozenset([test]) if letter == FLAKY else frozenset[str]()
+        upload = Upload(number, tests, flaky=flaky, **values)  # type: ignore[arg-type]
+        store.put(upload.run, upload.columns)
+        store.learn(REPOSITORY, [Relation(sha(number), sha(number - 1), is_ancestor=True, url=f"/commit/{number - 1}")])
+
+
+def explained(store: ResultsStore, commit: int, test: str = TEST) -> Explanation:
+    (found,) = explain_test(store, ABOUT, sha(commit), test)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("letters", "of_class"),
+    [
+        ("PPP", ResultClass.PASSED),
+        ("PPF", ResultClass.NEW_FAILURE),
+        ("PFF", ResultClass.REGRESSION),
+        ("PSFFF", ResultClass.REGRESSION),
+        ("P-FF", ResultClass.REGRESSION),
+        ("PFSF", ResultClass.NEW_FAILURE),
+        ("FFF", ResultClass.NEVER_PASSED),
+        ("--FF", ResultClass.NEVER_PASSED),
+        ("F", ResultClass.UNJUDGED),
+        ("PF~", ResultClass.FLAKY),
+        ("PFP", ResultClass.FIXED),
+        ("PPS", ResultClass.NEWLY_SKIPPED),
+        ("PSS", ResultClass.SKIPPED),
+        ("-P", ResultClass.ADDED),
+        ("P-", ResultClass.REMOVED),
+        ("P--", ResultClass.ABSENT),
+    ],
+)
+def test_the_class_follows_from_the_results_of_the_runs(
+    sqlite: ResultsStore, letters: str, of_class: ResultClass
+) -> None:
+    store_story(sqlite, letters)
+    assert explained(sqlite, len(letters)).of_class is of_class
+
+
+def test_the_runs_the_baseline_and_the_beginning_are_named(store: ResultsStore) -> None:
+    store_story(store, "PPFSFF")
+    found = explained(store, 6)
+    assert [(run.sha, run.status and run.status.value) for run in found.runs] == [
+        (sha(6), "failed"),
+        (sha(5), "failed"),
+        (sha(4), "skipped"),
+        (sha(3), "failed"),
+        (sha(2), "passed"),
+        (sha(1), "passed"),
+    ]
+    assert (found.since, found.good) == (sha(3), sha(2))
+    assert found.baseline is not None
+    assert found.baseline.sha == sha(5)
+
+
+def test_a_run_that_says_nothing_about_the_code_does_not_count_and_says_why(sqlite: ResultsStore) -> None:
+    store_story(sqlite, "PF")
+    broken = Upload(3, dict.fromkeys([TEST, *OTHERS], "skipped"))
+    sqlite.put(broken.run, broken.columns)
+    last = Upload(4, OTHERS | {TEST: "failed"})
+    sqlite.put(last.run, last.columns)
+    found = explained(sqlite, 4)
+    assert found.of_class is ResultClass.REGRESSION
+    assert [(run.left_out.value, bool(run.reason)) for run in found.runs] == [
+        ("", False),
+        ("unusable", True),
+        ("", False),
+        ("", False),
+    ]
+
+
+def test_a_failure_at_the_head_of_a_pull_request_is_no_regression(sqlite: ResultsStore) -> None:
+    store_story(sqlite, "PF")
+    head = Upload(3, OTHERS | {TEST: "failed"}, mainline=False, pull_request=7)
+    sqlite.put(head.run, head.columns)
+    sqlite.learn(REPOSITORY, [Relation(sha(3), sha(2), is_ancestor=True, url="/commit/2")])
+    found = explained(sqlite, 3)
+    assert (found.of_class, found.since) == (ResultClass.STILL_FAILING, "")
+    assert found.runs[0].left_out.value == "pull request"
+
+
+def test_messages_are_listed_with_the_end_of_the_failure(store: ResultsStore) -> None:
+    store_story(store, "PFFP")
+    failure = Failure(SUITE, TEST, sha(2), sha(1))
+    store.failures.report(ABOUT, sha(3), [failure], {})
+    assert [(one.since, one.good, one.reported_in, one.ended) for one in explained(store, 3).messages] == [
+        (sha(2), sha(1), sha(3), "")
+    ]
+    store.failures.report(ABOUT, sha(4), [], {"recovered": [failure]})
+    (message,) = explained(store, 4).messages
+    assert (message.ended, message.ended_in) == ("recovered", sha(4))
+    assert explained(store, 4, "test_ok_1").messages == ()
+
+
+def test_what_a_renamed_test_was_called_is_shown(sqlite: ResultsStore) -> None:
+    before = {f"a/test_x.py::test_{number}": "failed" if not number else "passed" for number in range(20)}
+    after = {name.replace("a/", "b/"): status for name, status in before.items()}
+    for number, tests in enumerate((before, before, after), 1):
+        upload = Upload(number, tests)
+        sqlite.put(upload.run, upload.columns)
+        sqlite.learn(REPOSITORY, [Relation(sha(number), sha(number - 1), is_ancestor=True, url="")])
+    found = explained(sqlite, 3, "b/test_x.py::test_0")
+    assert (found.of_class, found.renamed_from) == (ResultClass.NEVER_PASSED, "a/test_x.py::test_0")
+    assert [run.name for run in found.runs] == ["b/test_x.py::test_0", *["a/test_x.py::test_0"] * 2]
+
+
+@pytest.fixture
+def two_targets(sqlite: ResultsStore) -> ResultsStore:
+    for repository in (REPOSITORY, "octocat/other"):
+        for target in (TARGET, "hexagon") if repository == REPOSITORY else (TARGET,):
+            upload = Upload(1, OTHERS, repository=repository, target=target)
+            sqlite.put(upload.run, upload.columns)
+    return sqlite
+
+
+@pytest.mark.parametrize(
+    ("repository", "name", "problem"),
+    [
+        (None, "adreno", "adreno is not LAB/TARGET, as in example-lab/adreno"),
+        (None, "a/b/c", "a/b/c is not LAB/TARGET, as in example-lab/adreno"),
+        (
+            None,
+            "example-lab/adreno",
+            "example-lab/adreno has results of octocat/compiler, octocat/other; add --repo OWNER/NAME",
+        ),
+        (
+            "octocat/compiler",
+            "example-lab/mali",
+            "no results of example-lab/mali are stored; stored: example-lab/adreno, example-lab/hexagon",
+        ),
+        (
+            "octocat/none",
+            "example-lab/adreno",
+            "no results of octocat/none are stored; stored: octocat/compiler, octocat/other",
+        ),
+    ],
+)
+def test_an_unknown_target_is_answered_with_those_there_are(
+    two_targets: ResultsStore, repository: str | None, name: str, problem: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        find_target(two_targets.timelines, repository, name)
+    assert str(error.value) == problem
+
+
+def test_a_target_of_one_repository_needs_no_repository(two_targets: ResultsStore) -> None:
+    assert find_target(two_targets.timelines, None, "example-lab/hexagon") == TargetKey(REPOSITORY, LAB, "hexagon")
+    found = find_target(two_targets.timelines, "Octocat/Other", f"{LAB}/{TARGET}")
+    assert found.repository == "octocat/other"
+
+
+def test_the_beginning_of_a_sha_is_enough_unless_several_begin_like_this(store: ResultsStore) -> None:
+    store_story(store, "PP")
+    shas: Mapping[int, str] = {number: sha(number) for number in (1, 2)}
+    assert find_commit(store.timelines, ABOUT, shas[1]) == shas[1]
+    with pytest.raises(UserError, match="several commits of example-lab/adreno begin with 0000"):
+        find_commit(store.timelines, ABOUT, "0000")
+    with pytest.raises(UserError, match=f"are stored for ffff; its newest commits: .*{shas[2]}"):
+        find_commit(store.timelines, ABOUT, "ffff")
+
+
+def test_an_unknown_test_is_answered_with_similar_names(sqlite: ResultsStore) -> None:
+    store_story(sqlite, "P", test="tests/te/test_tile.py::test_tile[int8]")
+    with pytest.raises(UserError) as error:
+        explain_test(sqlite, ABOUT, sha(1), "test_tile.py::test_tile")
+    unknown = "no run of example-lab/adreno has a test test_tile.py::test_tile"
+    assert str(error.value).startswith(f"{unknown}; similar: tests/te/test_tile.py::test_tile[int8]")
+    with pytest.raises(UserError, match="has a test 日本, or one of a similar name"):
+        explain_test(sqlite, ABOUT, sha(1), "日本")
+
+
+def test_a_test_of_two_suites_is_explained_in_each(sqlite: ResultsStore) -> None:
+    for suite in ("one", "two"):
+        upload = Upload(1, OTHERS, suite=suite, run_id=suite)
+        sqlite.put(upload.run, upload.columns)
+    assert [one.suite for one in explain_test(sqlite, ABOUT, sha(1), "test_ok_1")] == ["one", "two"]
