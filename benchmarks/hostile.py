@@ -67,21 +67,21 @@ def moves() -> Work:
 
 
 def deep() -> Work:
-    from bot.results.model import Seen, Status
+    from bot.results.model import SeenTest, Status
 
     compare = moved("bot.results.compare", "bot.results.compare.diff").compare
     folders = "/a" * 470
-    now = {f"{index}{folders}/test_a.py::test_{index}": Seen(Status.PASSED) for index in range(4000)}
-    before = {f"{test[:-2]}x": seen for test, seen in now.items()} | {"b.py": Seen(Status.FAILED)}
+    now = {f"{index}{folders}/test_a.py::test_{index}": SeenTest(Status.PASSED) for index in range(4000)}
+    before = {f"{test[:-2]}x": seen for test, seen in now.items()} | {"b.py": SeenTest(Status.FAILED)}
     return lambda: compare(now, before, exit_status=0)
 
 
 def reworded() -> Work:
-    from bot.results.model import Seen, Status
+    from bot.results.model import SeenTest, Status
 
     compare = moved("bot.results.compare", "bot.results.compare.diff").compare
     words = "_".join(["w" * 24] * 36)
-    now = {f"test_a.py::test_{words}_{index}": Seen(Status.PASSED) for index in range(4000)}
+    now = {f"test_a.py::test_{words}_{index}": SeenTest(Status.PASSED) for index in range(4000)}
     before = {test.replace("test_w", "test_v"): seen for test, seen in now.items()}
     return lambda: compare(now, before, exit_status=0)
 

@@ -14,7 +14,7 @@ from statistics import median
 from benchmarks.report import Options, Row, command
 from benchmarks.stage import DRAINED_WITHIN, DURABLE, POSTGRESQL
 from bot.core import logs
-from bot.engine.service import Engine, Pace
+from bot.engine.service import Engine, WorkerPace
 from tests.engine.running import opened, running, settled
 from tests.engine.toy import World, body, writes
 from tests.postgres import running_server
@@ -46,7 +46,7 @@ async def _work(url: str, place: Path, *, pulls: int, each: int) -> Row:
         async with opened(url) as outside:
             for guid in guids:
                 await outside.accept(guid, "issue_comment", body({"a": writes("x")}), f"pr:1#{guid.partition('-')[2]}")
-        async with running(url, world, pace=Pace()) as engine:
+        async with running(url, world, pace=WorkerPace()) as engine:
             began = time.perf_counter()
             await until(partial(_drained, engine), deadline=DRAINED_WITHIN)
             took = time.perf_counter() - began

@@ -18,7 +18,7 @@ from bot.core.run_in_thread import run_in_thread
 from bot.core.titles import folded, tags_of
 from bot.effects.checks import CHECK_RUN, PutCheckRun
 from bot.feature import Feature
-from bot.github.check_runs import NEUTRAL, SUCCESS, Block, CheckContent, joined
+from bot.github.check_runs import NEUTRAL, SUCCESS, Block, CheckContent, joined_blocks
 from bot.github.commit_message import without_template
 from bot.github.markdown import code, truncate
 from bot.github.mentions import mentioned, parse_ccs
@@ -27,7 +27,7 @@ from bot.github.pull_heads import head_of, pulls_with_head
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.ci_decisions.changes import read_proposed
-from handlers.team_tags.handler import Known, topics_of
+from handlers.team_tags.handler import KnownTopics, topics_of
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -107,7 +107,7 @@ def lint_check_run(found: LintFindings) -> CheckContent:
     return CheckContent(
         conclusion=NEUTRAL if found.faults else SUCCESS,
         title=title + (WARNED if found.people else ""),
-        summary=joined([*(Block("a comment", line) for line in lines), Block("", ADVICE)]),
+        summary=joined_blocks([*(Block("a comment", line) for line in lines), Block("", ADVICE)]),
     )
 
 
@@ -171,12 +171,12 @@ async def _scanned(context: Context, pull: PullRequest, as_of: float, *, again: 
     return Plan(effects, why=teams.noted(content.title))
 
 
-async def _known_tags(context: Context) -> tuple[Collection[str] | None, Known]:
+async def _known_tags(context: Context) -> tuple[Collection[str] | None, KnownTopics]:
     """Return the tags that are known, folded, None where any is; and what is known of teams, whose topics are tags."""
     lint, teams, skip = context.config.lint, context.config.teams, context.config.skip_ci
     if lint is None or lint.tags is None:
-        return None, Known({})
-    followed = await topics_of(context, teams) if teams is not None else Known({})
+        return None, KnownTopics({})
+    followed = await topics_of(context, teams) if teams is not None else KnownTopics({})
     skips = [folded(skip.title_tag)] if skip is not None else []
     return {*map(folded, lint.tags), *followed.topics, *skips} - {""}, followed
 

@@ -11,17 +11,17 @@ from bot.config.faults import ConfigError
 from bot.config.repository_file import MOST_BYTES, parse_repository_file
 from bot.config.source import MAX_DEPTH
 from bot.config.texts import FILE_TOO_LARGE, TOO_DEEP
-from bot.results.model import Detail, Seen, Status
-from bot.results.report.check_run import report
+from bot.results.model import Detail, SeenTest, Status
+from bot.results.report.check_run import results_report
 from bot.results.store.failures import Failure, SuiteFailures
 from handlers import lint
-from handlers.ci_tests.outcomes import BaseSuite, Outcomes, SuiteOutcomes
+from handlers.ci_tests.outcomes import BaseSuite, SuiteOutcomes, TestedHead
 from handlers.ci_tests.runtimes_text import describe_runtimes
 from handlers.ci_tests.skips import Required
 from handlers.ci_tests.skips_text import describe_skips
 from handlers.hardware.regression_state import JudgedTarget, judge, packed, unpacked
-from handlers.hardware.regression_text import issue_body, news_of
-from handlers.team_tags.topics import Opened, subscribers
+from handlers.hardware.regression_text import issue_body, regression_news
+from handlers.team_tags.topics import OpenedThread, topic_subscribers
 from tests.results.reported import ABOUT, BASE, SHA, a_suite, compared, findings
 from tests.steps import assert_linear
 
@@ -87,12 +87,12 @@ SHAPES: Mapping[str, Callable[[int], str]] = {
 }
 
 
-def beside(here: SuiteOutcomes, base: SuiteOutcomes) -> Outcomes:
-    return Outcomes(SHA, 0.0, {"ops": here}, {"ops": BaseSuite(BASE.sha, BASE.url, base)})
+def beside(here: SuiteOutcomes, base: SuiteOutcomes) -> TestedHead:
+    return TestedHead(SHA, 0.0, {"ops": here}, {"ops": BaseSuite(BASE.sha, BASE.url, base)})
 
 
 def suite(names: list[str], status: Status) -> SuiteOutcomes:
-    return SuiteOutcomes(dict.fromkeys(names, Seen(status)), dict.fromkeys(names, 20.0))
+    return SuiteOutcomes(dict.fromkeys(names, SeenTest(status)), dict.fromkeys(names, 20.0))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -128,7 +128,7 @@ def test_the_report_of_a_check_run_is_linear() -> None:
         failures = {f"tests/test_tile.py::test_{number}": one for number in range(size)}
         kinds: dict[str, Any] = dict.fromkeys(KINDS, size)
         known = findings((a_suite(failures), compared(*failures, **kinds)))
-        return lambda: report(known)
+        return lambda: results_report(known)
 
     assert_linear(make, 60)
 
@@ -146,7 +146,11 @@ def test_judging_a_nightly_run_is_linear(there: bool) -> None:
 
         def work() -> object:
             changes, failing = judge([suite], (), lambda _: state)
-            return news_of(target, changes, failing), issue_body(target, failing), unpacked(packed({"": failing}))
+            return (
+                regression_news(target, changes, failing),
+                issue_body(target, failing),
+                unpacked(packed({"": failing})),
+            )
 
         return work
 
@@ -169,8 +173,8 @@ def test_linting_a_title_and_a_text_is_linear(piece: str) -> None:
 @pytest.mark.parametrize("piece", PIECES)
 def test_finding_who_follows_a_topic_is_linear(piece: str) -> None:
     def make(size: int) -> Callable[[], object]:
-        opened = Opened(7, "octocat", piece * size, piece * size, ("a",) * size)
+        opened = OpenedThread(7, "octocat", piece * size, piece * size, ("a",) * size)
         topics = {"a": tuple(f"person{number}" for number in range(size))}
-        return lambda: subscribers(opened, topics, "octocat", {"ci"})
+        return lambda: topic_subscribers(opened, topics, "octocat", {"ci"})
 
     assert_linear(make, 60)

@@ -11,7 +11,7 @@ import pytest
 
 from bot.ci.addresses import parse_build
 from bot.commands import grammar as commands
-from bot.commands.spec import Registry
+from bot.commands.spec import CommandRegistry
 from bot.config.types import matches
 from bot.core import titles, urls
 from bot.core.errors import UserError
@@ -31,7 +31,7 @@ from handlers.rerun import commands as rerun
 from handlers.team_tags import topics as teams
 from tests.steps import assert_linear
 
-REGISTRY = Registry([rerun.RERUN])
+REGISTRY = CommandRegistry([rerun.RERUN])
 AUTHOR = Person(5, "octocat", False)
 SECRETS = Redactor(["hunter22"])
 JENKINS = "https://ci.example.org"
@@ -50,7 +50,7 @@ def edited(text: str) -> object:
 
 
 def merged(text: str) -> object:
-    commits = [merge_message.Commit(1, text[:100], "octocat@example.com", text)]
+    commits = [merge_message.AuthoredCommit(1, text[:100], "octocat@example.com", text)]
     return merge_message.message(text, ["- [ ] a\n\n# b\n"], commits, AUTHOR)
 
 
@@ -87,7 +87,7 @@ READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
         ("@ci ", "@ci rerun\n", '@ci rerun "', "@ci rerun “", "@ci rerun a ", *MARKS, *MARKUP, *NESTED),
     ),
     "commands of an edit": (edited, ("@ci ", "@ci rerun\n", "@ci rerun a\n", *NESTED)),
-    "teams": (teams.listed, ("- a: @b\n", "- a, ", "- a: @b, ", "- @")),
+    "teams": (teams.listed_topics, ("- a: @b\n", "- a, ", "- a: @b, ", "- @")),
     "tags": (titles.tags_of, ("[", "[a", "[a]", "[a,")),
     "a tag": (lambda text: decisions.has_tag(text, "skip ci"), ("[", "[a", "[skip ci", "[skip ci]")),
     "message of a merge": (

@@ -13,7 +13,7 @@ from bot.ci.rerun_jenkins import StartJenkinsBuild
 from bot.commands import help
 from bot.commands.dialogue import Dialogue
 from bot.commands.effects import COMMANDS_BY, COMMANDS_ON, CountCommands
-from bot.commands.spec import Registry
+from bot.commands.spec import CommandRegistry
 from bot.effects.checks import CHECK_RUN, PutCheckRun
 from bot.effects.comments import STICKY, Reply, UpsertSection
 from bot.effects.issues import ISSUE, ISSUE_MOMENT, NEWS_STATE, EnsureIssue
@@ -119,7 +119,7 @@ BOT = Feature(
 
 ALL_FEATURES = (*FEATURES, BOT)
 COMMANDS = tuple(command for feature in ALL_FEATURES for command in feature.commands)
-REGISTRY = Registry(spec for spec, _ in COMMANDS)
+REGISTRY = CommandRegistry(spec for spec, _ in COMMANDS)
 CODEC = Codec(kind for feature in ALL_FEATURES for kind in feature.effects)
 EVENTS = events_by_name(event for feature in ALL_FEATURES for event in feature.events)
 RECORDS = RecordRegistry((feature.name, record) for feature in ALL_FEATURES for record in feature.records)

@@ -31,7 +31,7 @@ from bot.engine.processor import (
     PlannedEffects,
     Routing,
 )
-from bot.github.access import Place
+from bot.github.access import InstalledRepository
 from bot.github.errors import RateLimited, kind_of
 from bot.github.in_force import config_in_force
 from bot.github.pull_heads import note_head
@@ -41,7 +41,7 @@ from bot.plan.codec import Codec
 from bot.plan.effect import Effect, EffectContext
 from bot.plan.failure_text import failure_text
 from bot.plan.handler import ConcludeStage, Context, Handler, Plan, Router
-from bot.plan.outcome import EffectOutcome, Outcomes
+from bot.plan.outcome import EffectOutcome, EffectOutcomes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -149,7 +149,7 @@ class Pipeline:
         )
         context = await self._context(delivery, job.intent)
         with ranked(rank):
-            plan = await stage.decide(context, basis, Outcomes(ended, job.again))
+            plan = await stage.decide(context, basis, EffectOutcomes(ended, job.again))
         return self._as_data(replace(plan, rank=rank), found)
 
     async def apply(self, job: EffectJob) -> AppliedEffect:
@@ -216,11 +216,11 @@ class Pipeline:
             parts=self.parts,
         )
 
-    async def _place_of(self, repository: Repository) -> Place:
+    async def _place_of(self, repository: Repository) -> InstalledRepository:
         installation = repository.installation_id
         if installation is None:
             installation = await self.app.installation_for(repository.full_name)
-        return Place(installation, repository.id)
+        return InstalledRepository(installation, repository.id)
 
     def _decoded(self, stored: Mapping[str, Any]) -> Effect:
         return self.codec.decode({key: value for key, value in stored.items() if key != RANK})

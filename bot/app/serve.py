@@ -35,8 +35,8 @@ from bot.core.metrics import Metrics
 from bot.core.run_in_thread import give_way_sooner
 from bot.core.threads import ThreadProbe, bound_threads
 from bot.core.untrusted.pool import POOL
-from bot.engine.budget import Budget
-from bot.engine.service import Engine, Pace
+from bot.engine.budget import WriteBudget
+from bot.engine.service import Engine, WorkerPace
 from bot.engine.tokens import API, TokenStore
 from bot.feature import Services
 from bot.github.app import GitHubApp
@@ -45,7 +45,7 @@ from bot.github.limits import Allowance
 from bot.github.repositories import Repositories
 from bot.github.visibility import Visibility
 from bot.news.channels import check_channels
-from bot.timers.timers import MINUTELY, Timers
+from bot.timers.timers import MINUTELY, RepositoryTimers
 from bot.web.access import ApiAccess
 from bot.web.app import Parts, create_app, create_metrics_app, create_runner
 from bot.web.bodies import Bodies
@@ -79,7 +79,7 @@ class Bot:
     github: GitHubApp
     redelivery: Redelivery
     services: Services
-    timers: Timers
+    timers: RepositoryTimers
     watch: HealthWatch
     threads: ThreadProbe
     now: Callable[[], float]
@@ -91,7 +91,7 @@ async def open_bot(
     settings: Settings,
     allowance: Allowance | None = None,
     now: Callable[[], float] = time.time,
-    pace: Pace | None = None,
+    pace: WorkerPace | None = None,
 ) -> AsyncIterator[Bot]:
     """Build the parts of a process and close them in the end.
 
@@ -115,7 +115,7 @@ async def open_bot(
                 api_url=settings.api_url,
                 observer=metrics,
                 allowance=replace(allowance or Allowance(), anonymous_share=config.http.anonymous_percent / 100),
-                budget=Budget(engine.database.connector),
+                budget=WriteBudget(engine.database.connector),
             )
         except ValueError as error:
             raise StartError(str(error)) from None
@@ -141,7 +141,9 @@ async def open_bot(
                     notes=[feature.note for feature in ALL_FEATURES],
                 )
             )
-            timers = Timers(config, engine.records, engine.journal, accept=engine.accept, github_for=reading, now=now)
+            timers = RepositoryTimers(
+                config, engine.records, engine.journal, accept=engine.accept, github_for=reading, now=now
+            )
             if timers.repositories:
                 engine.every("timers", MINUTELY, timers.tick, at_start=True)
             for every in (every for feature in ALL_FEATURES for every in feature.timers(services)):
@@ -169,7 +171,7 @@ async def running(
     address: Address | None,
     allowance: Allowance | None = None,
     now: Callable[[], float] = time.time,
-    pace: Pace | None = None,
+    pace: WorkerPace | None = None,
     metrics: Address | None = None,
 ) -> AsyncIterator[Running]:
     """Work, and serve webhooks where an address is given, while the block runs; `metrics` is where /metrics is then.
@@ -202,7 +204,7 @@ async def run_until_stopped(
     config: Config,
     settings: Settings,
     address: Address | None,
-    pace: Pace | None = None,
+    pace: WorkerPace | None = None,
     metrics: Address | None = None,
     allowance: Allowance | None = None,
 ) -> None:

@@ -9,7 +9,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.timers.timers import TimerState
-from bot.web.openapi import Answer, Operation, problem
+from bot.web.openapi import Operation, ResponseSchema, problem
 from bot.web.repositories import PARAMETERS, answer, answer_about
 from bot.web.texts import NOT_CONFIGURED
 
@@ -52,7 +52,7 @@ def operation(list_timers: ListTimers) -> Operation:
         handler=handler,
         parameters=PARAMETERS,
         answers={
-            200: Answer("The timers", TimerList),
+            200: ResponseSchema("The timers", TimerList),
             400: problem("Not the name of a repository"),
             404: problem("Not a repository of ours"),
             503: problem("The database could not be read; Retry-After says when to ask again"),

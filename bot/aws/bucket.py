@@ -44,7 +44,7 @@ class AlreadyThere(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BucketFolder:
     """Where runs lie: a bucket, and the folder in it below which they are, with its slash at the end or empty."""
 
     bucket: str
@@ -59,12 +59,12 @@ class Arrival:
     key: str
     version: str
 
-    def lies_in(self, place: Place) -> bool:
+    def lies_in(self, place: BucketFolder) -> bool:
         """Tell whether it is below the place."""
         return self.bucket == place.bucket and self.key.startswith(place.prefix)
 
 
-class Head(NamedTuple):
+class ObjectHead(NamedTuple):
     """What is known of an object before it is read."""
 
     bytes: int
@@ -111,7 +111,7 @@ class Source(Protocol):
         """Return the folders whose keys begin so and have one part more, with their slashes."""
         ...
 
-    async def head(self, key: str) -> Head:
+    async def head(self, key: str) -> ObjectHead:
         """Return an object's size and version."""
         ...
 
@@ -190,13 +190,13 @@ class Bucket:
             more = answer.get("NextContinuationToken")
         return found
 
-    async def head(self, key: str) -> Head:
+    async def head(self, key: str) -> ObjectHead:
         """Return an object's size and version. Raises `NotThere`."""
 
-        def ask() -> Head:
+        def ask() -> ObjectHead:
             with explained(self._place):
                 answer = self._call(key, "head_object")
-            return Head(answer["ContentLength"], answer["ETag"].strip('"'))
+            return ObjectHead(answer["ContentLength"], answer["ETag"].strip('"'))
 
         return await in_thread(ask)
 

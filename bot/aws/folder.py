@@ -17,8 +17,8 @@ from bot.aws.bucket import (
     CHUNK,
     Arrival,
     Downloaded,
-    Head,
     NotThere,
+    ObjectHead,
     Small,
     Writable,
     is_manifest,
@@ -78,13 +78,13 @@ class LocalFolder:
         )
         return sorted(f"{prefix}{name}/" for name in found)
 
-    async def head(self, key: str) -> Head:
+    async def head(self, key: str) -> ObjectHead:
         """Return a file's size and version. Raises `NotThere`, and `UserError` for what may not be read."""
         return await in_thread(lambda: self._head(key))
 
-    def _head(self, key: str) -> Head:
+    def _head(self, key: str) -> ObjectHead:
         with self._open(key) as file:
-            return Head(_size(file), hashlib.file_digest(file, _md5).hexdigest())
+            return ObjectHead(_size(file), hashlib.file_digest(file, _md5).hexdigest())
 
     async def read_small(self, key: str, limit: int) -> Small:
         """Return the content of a file of at most `limit` bytes. Raises `NotThere`, `TooMuch` and `UserError`."""

@@ -19,7 +19,7 @@ from urllib.parse import unquote_plus
 import structlog
 
 from bot.aws import texts
-from bot.aws.bucket import Arrival, Place, is_manifest
+from bot.aws.bucket import Arrival, BucketFolder, is_manifest
 from bot.aws.client import Aws, explained, in_thread
 from bot.core.errors import PayloadError, TryAgain, UserError
 from bot.core.payload import Payload
@@ -95,7 +95,9 @@ class Notifications:
     `places` are the prefixes that may hold runs: messages about other objects are not ours. `pause` is in seconds.
     """
 
-    def __init__(self, aws: Aws, queue_url: str, places: Collection[Place], *, pause: float = FIRST_PAUSE) -> None:
+    def __init__(
+        self, aws: Aws, queue_url: str, places: Collection[BucketFolder], *, pause: float = FIRST_PAUSE
+    ) -> None:
         self.queue_url = queue_url
         self.heard: float | None = None
         self._aws = aws

@@ -31,7 +31,7 @@ SUCCESS = "SUCCESS"
 
 
 @dataclass(frozen=True, slots=True)
-class Jenkins:
+class JenkinsProvider:
     """The Jenkins builds of one pull request's commit, and the statuses of CIs that nothing can start from here.
 
     `servers` are the addresses that app.yaml names; `number` says which jobs are the pull request's own;

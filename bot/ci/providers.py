@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bot.ci.actions import Actions
 from bot.ci.base import CiProvider, CiRun, CiRunPart
-from bot.ci.jenkins import Jenkins
+from bot.ci.jenkins import JenkinsProvider
 from bot.ci.jenkins_builds import JENKINS
 from bot.ci.listing import ListingDenied
 from bot.ci.restarts import PullOrigin
@@ -39,7 +39,7 @@ class FoundCiRuns:
 def providers_for(context: Context, pull: PullRequest, asked_at: str) -> tuple[CiProvider, ...]:
     """Return the CIs that a pull request may have run on; `asked_at` (ISO 8601) is when a person asked for a rerun."""
     config = context.config
-    jenkins = Jenkins(
+    jenkins = JenkinsProvider(
         servers=tuple(server.url for server in config.rerun.jenkins) if config.rerun else (),
         number=pull.number,
         ours=Ours.of(context.me, config),

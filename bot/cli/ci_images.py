@@ -27,7 +27,7 @@ from bot.core.errors import TryAgain, UserError
 from bot.core.terminal import printable
 from bot.core.urls import encrypted_url
 from bot.core.web_json import Reader
-from handlers.docker_update.docker_hub import Registry
+from handlers.docker_update.docker_hub import DockerHub
 from handlers.docker_update.images import HOSTED, IMAGE, has_host, read_images, staged
 
 ATTEMPTS = 4
@@ -148,11 +148,11 @@ def images_in_file(names: Sequence[str], path: Path) -> dict[str, str]:
 
 async def _chosen(images: Mapping[str, str], address: str, staging: str) -> dict[str, str]:
     async with aiohttp.ClientSession() as session:
-        return await choose_images(images, Registry(Reader(session), address), staging)
+        return await choose_images(images, DockerHub(Reader(session), address), staging)
 
 
 async def choose_images(
-    images: Mapping[str, str], registry: Registry, staging: str, sleep: Sleep = asyncio.sleep
+    images: Mapping[str, str], registry: DockerHub, staging: str, sleep: Sleep = asyncio.sleep
 ) -> dict[str, str]:
     """Return the images to use. Raises `UserError` where Docker Hub does not answer whether one exists."""
     found = {}
@@ -165,7 +165,7 @@ async def choose_images(
     return found
 
 
-async def _exists(registry: Registry, parts: Sequence[str], sleep: Sleep) -> bool:
+async def _exists(registry: DockerHub, parts: Sequence[str], sleep: Sleep) -> bool:
     namespace, name, tag = parts
     for attempt in range(1, ATTEMPTS + 1):
         try:

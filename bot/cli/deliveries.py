@@ -40,7 +40,7 @@ from bot.config.types import seconds
 from bot.core.terminal import printable, table
 from bot.core.utc import iso_utc
 from bot.engine.database import Database
-from bot.engine.journal import DONE, FAILED, DeliveryFilter, DeliveryRecord, JobState, Stage
+from bot.engine.journal import DONE, FAILED, DeliveryFilter, DeliveryRecord, JobState, PlanStage
 from bot.engine.notes import REFUSED
 from bot.engine.replay import known
 
@@ -218,7 +218,9 @@ def steps_of(record: DeliveryRecord) -> Iterator[str]:
     event = f"{record.event}.{record.action}" if record.action else record.event
     yield _line(f"{record.guid} {event}", record.job)
     for plan in record.plans:
-        yield "  " + _line(plan.handler if plan.stage is Stage.PLAN else f"{plan.stage} of {plan.handler}", plan.job)
+        yield "  " + _line(
+            plan.handler if plan.stage is PlanStage.PLAN else f"{plan.stage} of {plan.handler}", plan.job
+        )
         for effect in plan.effects:
             yield "    " + _line(f"{effect.kind} {effect.target}", effect.job)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from bot.commands import texts
-from bot.commands.grammar import MOST_SHOWN, BadCommand, Command, CommandSpec, Registry
+from bot.commands.grammar import MOST_SHOWN, BadCommand, Command, CommandRegistry, CommandSpec
 from bot.github.markdown import code, truncate
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _access(allowed: Sequence[Role]) -> str:
 
 
 def help_text(
-    registry: Registry,
+    registry: CommandRegistry,
     features: Collection[str],
     mentions: Sequence[str],
     allowed: AllowedRoles = lambda feature: None,
@@ -78,7 +78,7 @@ def help_text(
     return f"{' '.join(introduction)}\n\n{_table(specs, mentions[0], allowed)}"
 
 
-def commands_table(registry: Registry, mention: str = "@ci") -> str:
+def commands_table(registry: CommandRegistry, mention: str = "@ci") -> str:
     """Write the table of all commands for the README and the docs."""
     return _table(registry, mention, lambda feature: None)
 

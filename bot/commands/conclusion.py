@@ -9,7 +9,7 @@ from bot.core.events import PULL_REQUEST_BODY, REVIEW, UserComment
 from bot.effects.comments import REPLY_LIMIT, Reply
 from bot.effects.reactions import CONFUSED, DONE, React, RemoveReaction
 from bot.plan.effect import Effect
-from bot.plan.outcome import EffectOutcome, Outcomes
+from bot.plan.outcome import EffectOutcome, EffectOutcomes
 
 DONE_TEXT = "done."
 ABOUT = "About [{what}]({url}):"
@@ -65,7 +65,7 @@ class CommandResults:
 
 
 def decide_conclusion(
-    results: CommandResults, outcomes: Outcomes, conclusions: Mapping[str, CommandConclusion]
+    results: CommandResults, outcomes: EffectOutcomes, conclusions: Mapping[str, CommandConclusion]
 ) -> tuple[Effect, ...]:
     """Return what ends a comment's commands, once all their effects have ended.
 
@@ -86,12 +86,14 @@ def decide_conclusion(
     return tuple({effect.target: effect for effect in effects}.values())
 
 
-def _conclusion_of(item: Item, outcomes: Outcomes, conclusions: Mapping[str, CommandConclusion]) -> tuple[Effect, ...]:
+def _conclusion_of(
+    item: Item, outcomes: EffectOutcomes, conclusions: Mapping[str, CommandConclusion]
+) -> tuple[Effect, ...]:
     conclude = conclusions.get(item.command)
     return conclude([one for one in outcomes.ended if one.effect.target in item.targets]) if conclude else ()
 
 
-def verdict(items: Sequence[Item], outcomes: Outcomes) -> tuple[list[str], bool]:
+def verdict(items: Sequence[Item], outcomes: EffectOutcomes) -> tuple[list[str], bool]:
     """Return the lines of the answer, none where 👍 says it all, and whether everything was done.
 
     As soon as one command failed, each is named with what became of it, so that nobody has to guess.

@@ -20,7 +20,7 @@ from bot.commands import answers, texts
 from bot.commands.budget import CommandOutcome, CommandResponse, CommandsQuestion, CommandTally, decide_response
 from bot.commands.conclusion import CommandConclusion, CommandResults, Item, decide_conclusion
 from bot.commands.effects import COMMANDS_BY, COMMANDS_ON, CountCommands
-from bot.commands.grammar import BadCommand, Command, CommandSpec, Registry, new_commands, parse
+from bot.commands.grammar import BadCommand, Command, CommandRegistry, CommandSpec, new_commands, parse
 from bot.core.errors import TryAgain, UserError
 from bot.core.events import Person, PullRequest, UserComment, comment_in
 from bot.core.payload import Payload
@@ -32,7 +32,7 @@ from bot.github.ranks import Rank
 from bot.plan.effect import Effect
 from bot.plan.failure_text import failure_text, refusal_text
 from bot.plan.handler import NOTHING, ConcludeStage, Context, Handler, Plan, Router
-from bot.plan.outcome import Outcomes
+from bot.plan.outcome import EffectOutcomes
 
 if TYPE_CHECKING:
     from bot.github.permissions import Permissions
@@ -66,7 +66,7 @@ class CommandRequest:
     """The head by our own record; where it differs from `pull.head_sha`, the head moved after the asking."""
     by: Person
     comment: UserComment
-    registry: Registry
+    registry: CommandRegistry
     _found: list[FoundCiRuns] = field(default_factory=list)
 
     async def runs(self) -> FoundCiRuns:
@@ -111,7 +111,7 @@ class Dialogue:
     """The handler that answers commands."""
 
     def __init__(self, commands: Sequence[tuple[CommandSpec, CommandFunction]], permissions: Permissions) -> None:
-        self.registry = Registry(spec for spec, _ in commands)
+        self.registry = CommandRegistry(spec for spec, _ in commands)
         self._run: Mapping[str, CommandFunction] = {spec.name: function for spec, function in commands}
         self._conclusions: Mapping[str, CommandConclusion] = {
             spec.name: function.conclude for spec, function in commands if isinstance(function, ConcludingCommand)
@@ -180,10 +180,10 @@ class Dialogue:
             # The person may not be allowed to run anything; then the bot does not correct typos.
             return Plan(why="no command among the lines that could not be worked out")
         items = tuple(Item(answers.shown(command), message, done=False) for command in asked)
-        effects = decide_conclusion(CommandResults.of(comment, items), Outcomes(), {})
+        effects = decide_conclusion(CommandResults.of(comment, items), EffectOutcomes(), {})
         return Plan(effects, why="the commands could not be worked out")
 
-    async def conclude(self, context: Context, results: CommandResults, outcomes: Outcomes) -> Plan:
+    async def conclude(self, context: Context, results: CommandResults, outcomes: EffectOutcomes) -> Plan:
         """End a comment's commands: let each command conclude, answer, and react."""
         failed = len(outcomes.failures)
         why = f"{failed} of {len(outcomes.ended)} effects failed" if failed else "all effects were applied"
@@ -285,7 +285,7 @@ def _brief_plan(
     person = response is CommandResponse.PERSON_OVER
     text, limit = (texts.PERSON_OVER, limits.per_person) if person else (texts.PULL_OVER, limits.per_pull_request)
     item = Item(answers.shown(asked[0]), text.format(limit=limit), done=False)
-    conclusion = decide_conclusion(CommandResults.of(comment, [item]), Outcomes(), {})
+    conclusion = decide_conclusion(CommandResults.of(comment, [item]), EffectOutcomes(), {})
     return Plan((count, *conclusion), why="over the limit of an hour", rank=rank)
 
 

@@ -23,11 +23,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from bot.commands import texts
-from bot.commands.spec import Arguments, CommandSpec, Registry, folded, likeness
-from bot.core.patterns import SPACE, Pattern, escape
+from bot.commands.spec import Arguments, CommandRegistry, CommandSpec, folded, likeness
+from bot.core.patterns import SPACE, Pattern, escape_pattern
 from bot.github.markdown import HOLE, Line, lines_alone, visible_lines
 
-__all__ = ["Arguments", "BadCommand", "Command", "CommandSpec", "Registry", "new_commands", "parse"]
+__all__ = ["Arguments", "BadCommand", "Command", "CommandRegistry", "CommandSpec", "new_commands", "parse"]
 
 MOST_COMMANDS = 20
 MOST_NAMES = 20
@@ -113,13 +113,13 @@ class _Fault(Exception):
         self.unknown = unknown
 
 
-def parse(text: str, *, registry: Registry, mentions: Sequence[str]) -> list[Command | BadCommand]:
+def parse(text: str, *, registry: CommandRegistry, mentions: Sequence[str]) -> list[Command | BadCommand]:
     """Return the commands of a comment, review or body, in order, each once."""
     return _each_once(_all(text, registry, mentions))
 
 
 def new_commands(
-    old_text: str, new_text: str, *, registry: Registry, mentions: Sequence[str]
+    old_text: str, new_text: str, *, registry: CommandRegistry, mentions: Sequence[str]
 ) -> list[Command | BadCommand]:
     """Return the commands that an edit wrote. What stood anywhere in the old text is not new, hidden or not.
 
@@ -146,9 +146,9 @@ def new_commands(
     return _each_once(added)
 
 
-def _anywhere(text: str, registry: Registry, mentions: Sequence[str]) -> Counter[Command]:
+def _anywhere(text: str, registry: CommandRegistry, mentions: Sequence[str]) -> Counter[Command]:
     """Count what each line would ask for from each mention on if nothing around it hid it; without any limit."""
-    starts = Pattern("|".join(map(escape, mentions)), ignore_case=True)
+    starts = Pattern("|".join(map(escape_pattern, mentions)), ignore_case=True)
     pieces: Counter[str] = Counter()
     for line in _typed_lines(text):
         found = [match.start() for match in starts.finditer(line)]
@@ -189,7 +189,7 @@ def _each_once(commands: Iterable[Command | BadCommand]) -> list[Command | BadCo
     return list(dict.fromkeys(reversed(list(commands))))[::-1]
 
 
-def _all(text: str, registry: Registry, mentions: Sequence[str]) -> Iterator[Command | BadCommand]:
+def _all(text: str, registry: CommandRegistry, mentions: Sequence[str]) -> Iterator[Command | BadCommand]:
     # Most comments do not call us: reading them as Markdown would be for nothing.
     lowered = text.lower()
     if not any(mention.lower() in lowered for mention in mentions):
@@ -220,7 +220,7 @@ def _called(text: str, mentions: Sequence[str]) -> tuple[str, str] | None:
 
 
 def _command(
-    line: Line, mention: str, rest: str, registry: Registry, mentions: Sequence[str]
+    line: Line, mention: str, rest: str, registry: CommandRegistry, mentions: Sequence[str]
 ) -> Command | BadCommand | None:
     try:
         return _asked(line, mention, rest, registry, mentions)
@@ -229,7 +229,7 @@ def _command(
         return BadCommand(_shown(rest, line), fault.reason, nearest, mention, line.number)
 
 
-def _asked(line: Line, mention: str, rest: str, registry: Registry, mentions: Sequence[str]) -> Command | None:
+def _asked(line: Line, mention: str, rest: str, registry: CommandRegistry, mentions: Sequence[str]) -> Command | None:
     """Return the command of a line, None for mere courtesy. Raises `_Fault` where it is no command."""
     words = _without_courtesy(list(_words(rest, line.holes)))
     if rest and not words:
@@ -274,7 +274,7 @@ def _names_something(text: str) -> bool:
 
 
 def _understood(
-    words: Sequence[_Word], registry: Registry, ourselves: Collection[str]
+    words: Sequence[_Word], registry: CommandRegistry, ourselves: Collection[str]
 ) -> tuple[CommandSpec, str, tuple[str, ...]]:
     if not words:
         raise _Fault(texts.NOTHING_ASKED)

@@ -88,7 +88,7 @@ class Match:
     whole: bool
 
 
-class Registry:
+class CommandRegistry:
     """All commands. Raises ValueError if two commands share a name or a phrase."""
 
     def __init__(self, specs: Iterable[CommandSpec]) -> None:

@@ -1,17 +1,17 @@
 """app.yaml -> typed settings; every fault with its line."""
 
-from bot.config.faults import ConfigError, Fault
+from bot.config.faults import ConfigError, ConfigFault
 from bot.config.load import check, load_config, parse_config
-from bot.config.model import CcReviewers, Config, Help, Jenkins, RepositoryConfig, Rerun, SlowTests
+from bot.config.model import CcReviewers, Config, Help, JenkinsServer, RepositoryConfig, Rerun, SlowTests
 from bot.config.types import Role, matches
 
 __all__ = [
     "CcReviewers",
     "Config",
     "ConfigError",
-    "Fault",
+    "ConfigFault",
     "Help",
-    "Jenkins",
+    "JenkinsServer",
     "RepositoryConfig",
     "Rerun",
     "Role",

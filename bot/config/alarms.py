@@ -8,7 +8,7 @@ from pydantic import Field
 
 from bot.config.keys import Keys
 from bot.config.types import BranchName, Duration, Interval, Pattern, Shared, seconds
-from bot.core.schedule import Every
+from bot.core.schedule import FixedInterval
 
 Place = Literal["discord", "slack", "issue"]
 """A channel for messages: Discord or Slack by webhook, or an issue in the repository."""
@@ -49,9 +49,9 @@ class MainFailures(Keys):
     )
 
     @property
-    def schedule(self) -> Every:
+    def schedule(self) -> FixedInterval:
         """Return when the branches are scanned."""
-        return Every(int(seconds(self.every)))
+        return FixedInterval(int(seconds(self.every)))
 
 
 class Regressions(Keys):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Fault:
+class ConfigFault:
     """One error with its place in the file; line and column count from 1."""
 
     file: str
@@ -37,6 +37,6 @@ class Fault:
 class ConfigError(Exception):
     """A configuration file that cannot be used, with all of its errors in the order of the file."""
 
-    def __init__(self, faults: Iterable[Fault]) -> None:
+    def __init__(self, faults: Iterable[ConfigFault]) -> None:
         self.faults = tuple(dict.fromkeys(sorted(faults)))
         super().__init__("\n".join(map(str, self.faults)))

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from bot.config.nightly import TrackingBranch
 from bot.config.types import BranchName, Interval, Pattern, Shared, seconds
-from bot.core.schedule import Every
+from bot.core.schedule import FixedInterval
 
 
 class LastGood(TrackingBranch):
@@ -29,6 +29,6 @@ class LastGood(TrackingBranch):
     )
 
     @property
-    def schedule(self) -> Every:
+    def schedule(self) -> FixedInterval:
         """Return when the bot scans for a newer commit."""
-        return Every(int(seconds(self.every)))
+        return FixedInterval(int(seconds(self.every)))

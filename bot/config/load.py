@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from bot.config import explain
-from bot.config.faults import ConfigError, Fault
+from bot.config.faults import ConfigError, ConfigFault
 from bot.config.model import Config
 from bot.config.source import MAX_BYTES, Entry, Value, read
 from bot.config.texts import FILE_EMPTY, FILE_UNREADABLE, REPOSITORY_TWICE, TOO_MANY_VALUES
@@ -35,7 +35,7 @@ def read_file(path: str | Path, most: int = MAX_BYTES) -> bytes:
             return file.read(most + 1)
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
-        raise ConfigError([Fault(str(path), 1, 1, "", FILE_UNREADABLE.format(reason=reason))]) from None
+        raise ConfigError([ConfigFault(str(path), 1, 1, "", FILE_UNREADABLE.format(reason=reason))]) from None
 
 
 def parse_config(raw: bytes, file: str, model: type[Config] = Config) -> Config:
@@ -45,11 +45,11 @@ def parse_config(raw: bytes, file: str, model: type[Config] = Config) -> Config:
     """
     root, faults = read(raw, file)
     if root is None or root.content is None:
-        raise ConfigError([*faults, Fault(file, 1, 1, "", FILE_EMPTY)])
+        raise ConfigError([*faults, ConfigFault(file, 1, 1, "", FILE_EMPTY)])
     faults += _named_twice(root, file)
     if _merged_size(root) > MAX_MERGED_VALUES:
         raise ConfigError(
-            [*faults, Fault(file, root.line, root.column, "", TOO_MANY_VALUES.format(most=MAX_MERGED_VALUES))]
+            [*faults, ConfigFault(file, root.line, root.column, "", TOO_MANY_VALUES.format(most=MAX_MERGED_VALUES))]
         )
     whole = _with_defaults(root)
     try:
@@ -64,7 +64,7 @@ def parse_config(raw: bytes, file: str, model: type[Config] = Config) -> Config:
     return config
 
 
-def check(path: str | Path, load: Callable[[str | Path], object] = load_config) -> list[Fault]:
+def check(path: str | Path, load: Callable[[str | Path], object] = load_config) -> list[ConfigFault]:
     """Return the errors of a configuration file, in the order of its lines."""
     try:
         load(path)
@@ -73,7 +73,7 @@ def check(path: str | Path, load: Callable[[str | Path], object] = load_config) 
     return []
 
 
-def faults_of(error: ValidationError, whole: Value, file: str, root: type[BaseModel]) -> list[Fault]:
+def faults_of(error: ValidationError, whole: Value, file: str, root: type[BaseModel]) -> list[ConfigFault]:
     """Return pydantic's errors of a `root` at the places in the file; an error in `defaults` is reported once."""
     # pydantic reports a list of invalid items as empty as well.
     details = [d for d in error.errors(include_url=False) if d["type"] != "too_short" or not d["input"]]
@@ -83,7 +83,7 @@ def faults_of(error: ValidationError, whole: Value, file: str, root: type[BaseMo
     misplaced = {d["loc"][:2] for d in details if explain.is_misplaced_feature(d)}
     details = [d for d in details if d["loc"][:2] not in misplaced or explain.is_misplaced_feature(d)]
     once = {(_place(d, whole), d["type"], d["loc"][-1] if d["type"] == "missing" else ""): d for d in details}
-    return [Fault(file, *place, explain.message(detail, root)) for (place, *_), detail in once.items()]
+    return [ConfigFault(file, *place, explain.message(detail, root)) for (place, *_), detail in once.items()]
 
 
 def _place(detail: ErrorDetails, whole: Value) -> tuple[int, int, str]:
@@ -103,14 +103,14 @@ def _place(detail: ErrorDetails, whole: Value) -> tuple[int, int, str]:
     return place.line, place.column, place.path
 
 
-def _named_twice(root: Value, file: str) -> list[Fault]:
+def _named_twice(root: Value, file: str) -> list[ConfigFault]:
     first: dict[str, Entry] = {}
-    faults: list[Fault] = []
+    faults: list[ConfigFault] = []
     for name, entry in _entries(root, "repositories").items():
         known = first.setdefault(name.lower(), entry)
         if known is not entry:
             message = REPOSITORY_TWICE.format(line=known.line)
-            faults.append(Fault(file, entry.line, entry.column, entry.path, message))
+            faults.append(ConfigFault(file, entry.line, entry.column, entry.path, message))
     return faults
 
 

@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints, model_validator
 from bot.config.keys import Keys
 from bot.config.texts import HOLDING_LABEL
 from bot.config.types import Pattern, Says
-from bot.core.schedule import Every
+from bot.core.schedule import FixedInterval
 
 SCAN_SECONDS = 15 * 60
 """How often pending merges are checked, in case an event was lost."""
@@ -63,6 +63,6 @@ class Merge(Keys):
         return self
 
     @property
-    def schedule(self) -> Every:
+    def schedule(self) -> FixedInterval:
         """Return when pending merges are checked."""
-        return Every(SCAN_SECONDS)
+        return FixedInterval(SCAN_SECONDS)

@@ -76,7 +76,7 @@ class SlowTests(Keys):
     )
 
 
-class Jenkins(Keys):
+class JenkinsServer(Keys):
     """A Jenkins server whose jobs may be started."""
 
     url: EncryptedAddress = Field(
@@ -106,7 +106,7 @@ class Rerun(Keys):
         ),
         examples=[["author", "triage"]],
     )
-    jenkins: tuple[Jenkins, ...] = Field(
+    jenkins: tuple[JenkinsServer, ...] = Field(
         default=(),
         description="Jenkins servers whose jobs the bot may start. GitHub Actions needs no entry.",
         examples=[[{"url": "https://ci.example.org"}]],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from bot.config.faults import ConfigError, Fault
+from bot.config.faults import ConfigError, ConfigFault
 from bot.config.keys import Keys
 from bot.config.load import faults_of, read_file
 from bot.config.model import RepositoryConfig
@@ -53,21 +53,21 @@ def load_repository_file(path: str | Path) -> Keys:
     return parse_repository_file(read_file(path, MOST_BYTES), str(path))
 
 
-def _too_long(value: Value, file: str) -> Iterator[Fault]:
+def _too_long(value: Value, file: str) -> Iterator[ConfigFault]:
     """Yield an error for each list with more than MOST_ITEMS items."""
     match value.content:
         case dict() as entries:
             for entry in entries.values():
                 yield from _too_long(entry.value, file)
         case tuple() as items if len(items) > MOST_ITEMS:
-            yield Fault(file, value.line, value.column, value.path, LIST_TOO_LONG.format(limit=MOST_ITEMS))
+            yield ConfigFault(file, value.line, value.column, value.path, LIST_TOO_LONG.format(limit=MOST_ITEMS))
 
 
-def _switched_off(root: Value, file: str, config: RepositoryConfig) -> list[Fault]:
+def _switched_off(root: Value, file: str, config: RepositoryConfig) -> list[ConfigFault]:
     """Return an error for each section that is off in app.yaml and that only app.yaml can enable."""
     entries = root.content if isinstance(root.content, dict) else {}
     return [
-        Fault(file, entry.line, entry.column, entry.path, NOT_ENABLED)
+        ConfigFault(file, entry.line, entry.column, entry.path, NOT_ENABLED)
         for name, entry in entries.items()
         if name in RepositoryFile.model_fields and name not in SWITCHES and getattr(config, name) is None
     ]

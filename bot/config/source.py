@@ -18,7 +18,7 @@ from ruamel.yaml.parser import Parser, ParserError
 from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.tokens import DirectiveToken
 
-from bot.config.faults import ConfigError, Fault
+from bot.config.faults import ConfigError, ConfigFault
 from bot.config.texts import (
     CONTROL_CHARACTER,
     FILE_TOO_LARGE,
@@ -94,7 +94,7 @@ class Entry:
     value: Value
 
 
-def read(raw: bytes, file: str, most: int = MAX_BYTES) -> tuple[Value | None, list[Fault]]:
+def read(raw: bytes, file: str, most: int = MAX_BYTES) -> tuple[Value | None, list[ConfigFault]]:
     """Return the value of the file (None if it is empty), and the errors that leave the rest of it readable.
 
     `most` is the largest size in bytes. Raises `ConfigError` for other errors, such as a syntax error.
@@ -108,11 +108,11 @@ def read(raw: bytes, file: str, most: int = MAX_BYTES) -> tuple[Value | None, li
         root = yaml.compose(text)
     except ReaderError as error:
         line, column = _place(text[: error.position])
-        raise ConfigError([Fault(file, line, column, "", CONTROL_CHARACTER)]) from None
+        raise ConfigError([ConfigFault(file, line, column, "", CONTROL_CHARACTER)]) from None
     except MarkedYAMLError as error:
         raise ConfigError([_syntax_fault(error, text, file)]) from None
     except Exception as error:  # ruamel.yaml fails with AssertionError and others on some files
-        raise ConfigError([Fault(file, 1, 1, "", NOT_YAML.format(problem=shown(str(error))))]) from None
+        raise ConfigError([ConfigFault(file, 1, 1, "", NOT_YAML.format(problem=shown(str(error))))]) from None
     if root is None:
         return None, []
     builder = _Builder(file)
@@ -127,13 +127,13 @@ def shown(text: str) -> str:
 
 def _decode(raw: bytes, file: str, most: int) -> str:
     if len(raw) > most:
-        raise ConfigError([Fault(file, 1, 1, "", FILE_TOO_LARGE.format(most=most // 1024))])
+        raise ConfigError([ConfigFault(file, 1, 1, "", FILE_TOO_LARGE.format(most=most // 1024))])
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
         line, column = _place(raw[: error.start].decode())
-        raise ConfigError([Fault(file, line, column, "", NOT_UTF8)]) from None
+        raise ConfigError([ConfigFault(file, line, column, "", NOT_UTF8)]) from None
 
 
 def _place(before: str) -> tuple[int, int]:
@@ -169,16 +169,16 @@ class _PlainComposer(Composer):
         return super().compose_node(parent, index)
 
 
-def _syntax_fault(error: MarkedYAMLError, text: str, file: str) -> Fault:
+def _syntax_fault(error: MarkedYAMLError, text: str, file: str) -> ConfigFault:
     mark: StreamMark | None = error.problem_mark or error.context_mark
     index = min(mark.index, len(text)) if mark else 0
     line, column = _place(text[:index])
     if fault := _missing_colon(error, text, file):
         return fault
-    return Fault(file, line, column, "", _syntax_text(error, text[index : index + 1]))
+    return ConfigFault(file, line, column, "", _syntax_text(error, text[index : index + 1]))
 
 
-def _missing_colon(error: MarkedYAMLError, text: str, file: str) -> Fault | None:
+def _missing_colon(error: MarkedYAMLError, text: str, file: str) -> ConfigFault | None:
     """Return the error of a key without its colon, which YAML notices in a later line; None for another error."""
     lines = _LINE_END.split(text)
     problem = str(error.problem)
@@ -193,7 +193,7 @@ def _missing_colon(error: MarkedYAMLError, text: str, file: str) -> Fault | None
         return None
     key = _content(lines[number]).split()[0]
     column = len(lines[number]) - len(lines[number].lstrip()) + len(key) + 1
-    return Fault(file, number + 1, column, "", MISSING_COLON.format(key=shown(key)))
+    return ConfigFault(file, number + 1, column, "", MISSING_COLON.format(key=shown(key)))
 
 
 def _content(line: str) -> str:
@@ -228,7 +228,7 @@ class _Builder:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.faults: list[Fault] = []
+        self.faults: list[ConfigFault] = []
 
     def value(self, node: Node, path: str) -> Value:
         content: Scalar | tuple[Value, ...] | dict[str, Entry]
@@ -245,12 +245,12 @@ class _Builder:
         for key, child in node.value:
             line, column = key.start_mark.line + 1, key.start_mark.column + 1
             if not isinstance(key, ScalarNode) or not key.value:
-                self.faults.append(Fault(self.file, line, column, path, KEY_NOT_TEXT))
+                self.faults.append(ConfigFault(self.file, line, column, path, KEY_NOT_TEXT))
                 continue
             below = f"{path}.{shown(key.value)}".removeprefix(".")
             if key.value in entries:
                 message = WRITTEN_TWICE.format(line=entries[key.value].line)
-                self.faults.append(Fault(self.file, line, column, below, message))
+                self.faults.append(ConfigFault(self.file, line, column, below, message))
                 continue
             entries[key.value] = Entry(line, column, below, self.value(child, below))
         return entries

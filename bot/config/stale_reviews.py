@@ -6,7 +6,7 @@ from pydantic import Field
 
 from bot.config.keys import Keys
 from bot.config.types import Interval, Shared, WholeNumber, seconds
-from bot.core.schedule import Every
+from bot.core.schedule import FixedInterval
 
 
 class StaleReviews(Keys):
@@ -28,6 +28,6 @@ class StaleReviews(Keys):
     )
 
     @property
-    def schedule(self) -> Every:
+    def schedule(self) -> FixedInterval:
         """Return when stale reviews are scanned."""
-        return Every(int(seconds(self.every)))
+        return FixedInterval(int(seconds(self.every)))

@@ -189,7 +189,7 @@ def glob(pattern: str) -> Pattern:
             parts.append(_one_of(pattern[position:closing]))
             position = closing + 1
         else:
-            parts.append({"*": ".*", "?": "."}.get(character) or escape(character))
+            parts.append({"*": ".*", "?": "."}.get(character) or escape_pattern(character))
     return Pattern("".join(parts), dot_is_any=True)
 
 
@@ -207,7 +207,7 @@ def _one_of(inside: str) -> str:
     return "." if negated else r"[^\x00-\x{10ffff}]"
 
 
-def escape(text: str) -> str:
+def escape_pattern(text: str) -> str:
     """Return a pattern that matches this text and nothing else."""
     escaped: str = re2.escape(without_half_pairs(text))
     return escaped

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from bot.core.patterns import Pattern, escape
+from bot.core.patterns import Pattern, escape_pattern
 
 REDACTED = "[redacted]"
 AWS_SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
@@ -46,7 +46,7 @@ class Redactor:
         forms = {form for secret in secrets for form in _forms(secret) if len(form) >= SHORTEST_SECRET}
         # Longest first: a secret that contains another one must go as a whole.
         ordered = sorted(forms, key=lambda form: (-len(form), form))
-        self._known = Pattern("|".join(map(escape, ordered))) if ordered else None
+        self._known = Pattern("|".join(map(escape_pattern, ordered))) if ordered else None
 
     def text(self, text: str) -> str:
         """Return the text without secrets."""

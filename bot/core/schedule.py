@@ -60,7 +60,7 @@ class Daily:
 
 
 @dataclass(frozen=True, slots=True)
-class Every:
+class FixedInterval:
     """Every so many whole seconds, counted from 1970, so that all replicas mean the same moments."""
 
     seconds: int

@@ -120,7 +120,9 @@ async def write_section(
     return Applied(f"section {section} {'written' if text else 'taken away'}")
 
 
-async def marked_comments(context: EffectContext, number: int, marker: str, since: str = "") -> list[sticky.Comment]:
+async def marked_comments(
+    context: EffectContext, number: int, marker: str, since: str = ""
+) -> list[sticky.PostedComment]:
     """Return our comments of an issue or pull request that begin with a marker, the oldest first.
 
     There is more than one only where a write took effect late and was sent again meanwhile: all but the first are
@@ -141,7 +143,7 @@ async def change_sections(context: EffectContext, number: int, change: Change) -
     very moment.
     """
     mine = await marked_comments(context, number, sticky.MARKER) or await _known_sticky(context, number)
-    wanted = sticky.render(change(sticky.merged(mine)))
+    wanted = sticky.render(change(sticky.merged_sections(mine)))
     extra = mine[1:] if wanted else mine
     written = True
     if wanted and not mine:
@@ -157,7 +159,7 @@ async def change_sections(context: EffectContext, number: int, change: Change) -
     return written or bool(extra)
 
 
-async def _known_sticky(context: EffectContext, number: int) -> list[sticky.Comment]:
+async def _known_sticky(context: EffectContext, number: int) -> list[sticky.PostedComment]:
     """Return the sticky comment that we have written, where GitHub's list does not show it yet: lists lag."""
     known = await context.records.get(STICKY.of(context.repository.id, number))
     if known is None:
@@ -172,15 +174,15 @@ async def _known_sticky(context: EffectContext, number: int) -> list[sticky.Comm
     return [comment] if sticky.is_sticky(comment, context.me.user_id) else []
 
 
-async def _comments(context: EffectContext, number: int, since: str = "") -> AsyncIterator[sticky.Comment]:
+async def _comments(context: EffectContext, number: int, since: str = "") -> AsyncIterator[sticky.PostedComment]:
     where = {"repo": context.repository.full_name, "number": str(number)}
     url = ISSUE_COMMENTS + "{?since}"
     async for item in context.github.getiter(url, url_vars={**where, "since": since} if since else where):
         yield _comment(Payload(item, "comment"))
 
 
-def _comment(item: Payload) -> sticky.Comment:
-    return sticky.Comment(
+def _comment(item: Payload) -> sticky.PostedComment:
+    return sticky.PostedComment(
         id=item.integer("id"),
         author_id=item.integer("user", "id") if item.has("user", "id") else 0,
         body=item.text("body"),

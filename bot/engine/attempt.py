@@ -39,7 +39,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JobOutcome:
     """How a job ended well: `about` is what its note keeps besides the text."""
 
     outcome: str
@@ -63,7 +63,7 @@ class Attempt:
     """
 
     job: Job
-    work: Callable[[], Awaitable[Outcome]]
+    work: Callable[[], Awaitable[JobOutcome]]
     guard: Guard
     watch: Callable[[str, float], None]
     message: Callable[[Exception], str]
@@ -115,7 +115,7 @@ class Attempt:
         await write_note(connector, job_id, note)
         self.guard.forget(job_id)
 
-    async def _guarded(self, connector: BaseAsyncConnector, tries: Tries) -> Outcome:
+    async def _guarded(self, connector: BaseAsyncConnector, tries: Tries) -> JobOutcome:
         """Do the work beside other jobs; alone if it may be what ends processes."""
         if tries.alone >= MAX_ALONE:
             raise LostTooOften(tries.alone)
@@ -123,7 +123,7 @@ class Attempt:
         if lost < SUSPECT_AFTER:
             return await self.guard.run(self.work)
 
-        async def alone() -> Outcome:
+        async def alone() -> JobOutcome:
             log.warning(SUSPECT, ended=lost)
             begun = replace(tries, alone=tries.alone + 1)
             note = Note(outcome=RETRYING, text=SUSPECT, tries=begun, writes=self.writes.state)

@@ -70,7 +70,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class WritePace:
     """At most so many in any minute and in any hour; `burst` at once, then one every `spacing` seconds."""
 
     per_minute: int
@@ -79,7 +79,7 @@ class Pace:
     spacing: float
 
 
-class Budget:
+class WriteBudget:
     """The budgets of one database, by name. All methods raise ConnectorException when it cannot be reached.
 
     `now` replaces the database's clock: seconds since 1970.
@@ -89,7 +89,7 @@ class Budget:
         self._connector = connector
         self._now = now
 
-    async def book(self, name: str, pace: Pace, patience: float) -> float:
+    async def book(self, name: str, pace: WritePace, patience: float) -> float:
         """Return in how many seconds the next one may go; it is booked if that is at most `patience`."""
         values = {
             "budget": name,

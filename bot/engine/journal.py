@@ -89,7 +89,7 @@ class EffectRecord:
     effect: Mapping[str, Any]
 
 
-class Stage(StrEnum):
+class PlanStage(StrEnum):
     """Which decision of a handler a plan is."""
 
     PLAN = "plan"
@@ -107,7 +107,7 @@ class PlanRecord:
     handler: str
     intent: str
     replay: int
-    stage: Stage
+    stage: PlanStage
     effects: tuple[EffectRecord, ...]
 
 
@@ -285,10 +285,10 @@ def _plans(derived: Sequence[Mapping[str, Any]]) -> Iterable[PlanRecord]:
             )
 
 
-def _stage(task: str, args: Mapping[str, Any]) -> Stage:
+def _stage(task: str, args: Mapping[str, Any]) -> PlanStage:
     if task == CONCLUDE:
-        return Stage.CONCLUSION
-    return Stage.PLAN if args["message"] is None else Stage.ANSWER
+        return PlanStage.CONCLUSION
+    return PlanStage.PLAN if args["message"] is None else PlanStage.ANSWER
 
 
 def _effect(row: Mapping[str, Any]) -> EffectRecord:

@@ -170,7 +170,7 @@ class Processor(Protocol):
         ...
 
 
-class Observer(Protocol):
+class JobObserver(Protocol):
     """Hears what the engine does, for metrics; it must neither block nor raise."""
 
     def delivery(self, event: str, outcome: str, seconds: float) -> None:

@@ -9,7 +9,7 @@ from typing import Any, LiteralString
 from bot.core.errors import UserError
 from bot.core.events import Delivery, intent_key
 from bot.engine.jobs import replay_job
-from bot.engine.journal import FAILED, DeliveryRecord, Journal, PlanRecord, Stage
+from bot.engine.journal import FAILED, DeliveryRecord, Journal, PlanRecord, PlanStage
 from bot.engine.processor import ConclusionJob, EffectState, EndedEffect, PlannedEffect, PlannedEffects, Processor
 from bot.engine.store import Store
 from bot.engine.tasks import Tasks
@@ -74,8 +74,8 @@ async def known(journal: Journal, guid: str) -> DeliveryRecord:
 
 def _superseded(record: DeliveryRecord, conclusions: Sequence[PlanRecord]) -> list[int]:
     """Find the jobs that would report a failure to people although the replay now tries the failed plan again."""
-    again = {plan.handler for plan in record.plans if plan.stage is Stage.PLAN and plan.job.state == FAILED}
-    answers = [plan for plan in record.plans if plan.stage is Stage.ANSWER and plan.handler in again]
+    again = {plan.handler for plan in record.plans if plan.stage is PlanStage.PLAN and plan.job.state == FAILED}
+    answers = [plan for plan in record.plans if plan.stage is PlanStage.ANSWER and plan.handler in again]
     effects = [effect.job for plan in (*answers, *conclusions) for effect in plan.effects]
     jobs = [*(plan.job for plan in answers), *effects]
     return [job.job_id for job in jobs if job.state == FAILED or not job.settled]
@@ -83,9 +83,11 @@ def _superseded(record: DeliveryRecord, conclusions: Sequence[PlanRecord]) -> li
 
 def _conclusions_again(record: DeliveryRecord) -> list[PlanRecord]:
     """Find the conclusions from effects that are now given another chance."""
-    effects = [(plan.handler, effect) for plan in record.plans if plan.stage is Stage.PLAN for effect in plan.effects]
+    effects = [
+        (plan.handler, effect) for plan in record.plans if plan.stage is PlanStage.PLAN for effect in plan.effects
+    ]
     again = {handler for handler, effect in effects if effect.job.state == FAILED}
-    concluded = [plan for plan in record.plans if plan.stage is Stage.CONCLUSION and plan.handler in again]
+    concluded = [plan for plan in record.plans if plan.stage is PlanStage.CONCLUSION and plan.handler in again]
     return [plan for plan in concluded if plan.job.settled]
 
 

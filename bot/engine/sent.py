@@ -9,7 +9,7 @@ from typing import Any
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.jobs import Job
 
-from bot.engine.attempt import Outcome, id_of
+from bot.engine.attempt import JobOutcome, id_of
 from bot.engine.notes import WRITING, Note, read_note, write_note
 from bot.engine.processor import ErrorKind
 from bot.engine.retry import is_final
@@ -30,13 +30,13 @@ async def writes_of(connector: BaseAsyncConnector, job: Job, check_after: float)
 
 
 async def apply_and_heal(
-    writes: Writes, apply: Callable[[], Awaitable[Outcome]], kind_of: Callable[[BaseException], ErrorKind]
-) -> Outcome:
+    writes: Writes, apply: Callable[[], Awaitable[JobOutcome]], kind_of: Callable[[BaseException], ErrorKind]
+) -> JobOutcome:
     """Apply an effect. Where a write had to be sent again, come back until twins of it would have been found.
 
     Raises `CheckAgain` to come back, and what `apply` raises.
     """
-    outcome = Outcome(**writes.outcome) if writes.outcome else None
+    outcome = JobOutcome(**writes.outcome) if writes.outcome else None
     try:
         applied = await apply()
     except CheckAgain:

@@ -30,8 +30,8 @@ from bot.engine.processor import (
     ConclusionJob,
     EffectJob,
     ErrorKind,
+    JobObserver,
     NobodyWatches,
-    Observer,
     PlannedEffect,
     PlannedEffects,
     Processor,
@@ -42,9 +42,9 @@ from bot.engine.replay import Progress, dry_run, finished, planned_for, replay
 from bot.engine.retry import EngineRetry
 from bot.engine.store import Store
 from bot.engine.tasks import Tasks
-from bot.engine.timers import Timers, TimerWork
+from bot.engine.timers import EngineTimers, TimerWork
 from bot.engine.upkeep import go_first, remove_old, remove_old_records, requeue_all
-from bot.engine.worker import Pace, Supervisor
+from bot.engine.worker import Supervisor, WorkerPace
 
 __all__ = [
     "AppliedEffect",
@@ -52,14 +52,14 @@ __all__ = [
     "ConclusionJob",
     "EffectJob",
     "Engine",
-    "Observer",
-    "Pace",
+    "JobObserver",
     "PlannedEffect",
     "PlannedEffects",
     "Processor",
     "Routing",
     "StorageError",
     "TimerWork",
+    "WorkerPace",
 ]
 
 ACCEPT_TIMEOUT = 7.0
@@ -108,8 +108,8 @@ class Engine:
         url: str,
         processor: Processor | None = None,
         *,
-        observer: Observer | None = None,
-        pace: Pace | None = None,
+        observer: JobObserver | None = None,
+        pace: WorkerPace | None = None,
         now: Callable[[], float] = time.time,
         accept_timeout: float = ACCEPT_TIMEOUT,
     ) -> None:
@@ -123,13 +123,13 @@ class Engine:
         self._store = Store(self.database.connector)
         self._processor = processor
         self._observer = observer or NobodyWatches()
-        self._pace = pace or Pace()
+        self._pace = pace or WorkerPace()
         self._supervisor: Supervisor | None = None
         self._held = contextlib.ExitStack()
         self._recovered = False
         self._app = App(connector=self.database.connector, periodic_defaults={"max_delay": LONGEST_OUTAGE})
         self._guard = Guard(self._pace.job)
-        self._timers = Timers(self._app, self.database.connector, self._guard, self._kind_of)
+        self._timers = EngineTimers(self._app, self.database.connector, self._guard, self._kind_of)
         self.every(RETENTION, RETENTION_CRON, self._forget_old)
 
     def _kind_of(self, error: BaseException) -> ErrorKind:

@@ -19,7 +19,7 @@ from bot.core.errors import PayloadError, UserError
 from bot.core.events import Delivery, Repository, intent_key
 from bot.core.payload import Payload
 from bot.engine import notes
-from bot.engine.attempt import Attempt, Outcome, id_of
+from bot.engine.attempt import Attempt, JobOutcome, id_of
 from bot.engine.guard import Guard
 from bot.engine.jobs import (
     CONCLUSION_RETRY_PRIORITY,
@@ -32,7 +32,7 @@ from bot.engine.jobs import (
     repository_of,
 )
 from bot.engine.once import NewJob
-from bot.engine.processor import AppliedEffect, ConclusionJob, EffectJob, Observer, PlannedEffects, Processor
+from bot.engine.processor import AppliedEffect, ConclusionJob, EffectJob, JobObserver, PlannedEffects, Processor
 from bot.engine.retry import FIRST_WAIT, Again
 from bot.engine.sent import apply_and_heal, writes_of
 from bot.engine.store import Store, subject_of
@@ -53,7 +53,7 @@ class Tasks:
         self,
         store: Store,
         processor: Processor,
-        observer: Observer,
+        observer: JobObserver,
         guard: Guard,
         check_after: float = CHECK_AFTER,
         first_wait: float = FIRST_WAIT,
@@ -68,7 +68,7 @@ class Tasks:
     async def deliver(self, context: JobContext, *, guid: str, event: str, body: str, received_at: float) -> None:
         """Find out who wants a delivery, and give each of them a job of its own."""
 
-        async def work() -> Outcome:
+        async def work() -> JobOutcome:
             delivery = Delivery(guid, event, Payload(json.loads(body)), received_at)
             return await self._route(context.job, delivery, id_of(context.job), 0)
 
@@ -79,7 +79,7 @@ class Tasks:
     ) -> None:
         """Route a delivery once more that was handled before; what was applied is not applied again."""
 
-        async def work() -> Outcome:
+        async def work() -> JobOutcome:
             return await self._route(context.job, await self.delivery(delivery_job), delivery_job, replay)
 
         await self._deliver(context.job, work, guid, "replay", received_at)
@@ -88,7 +88,7 @@ class Tasks:
         """Let one handler plan, and store its plan whole."""
         job, origin = context.job, Origin.read(args, context.job.lock)
 
-        async def work() -> Outcome:
+        async def work() -> JobOutcome:
             return await self._plan_and_store(job, origin)
 
         async def answer(message: str) -> None:
@@ -119,7 +119,7 @@ class Tasks:
         with self._guard.outliving(id_of(job)):
             writes = await writes_of(self._store.connector, job, self._check_after)
 
-        async def work() -> Outcome:
+        async def work() -> JobOutcome:
             return await apply_and_heal(writes, lambda: self._apply(origin, args, writes), self.processor.kind_of)
 
         await Attempt(
@@ -139,7 +139,7 @@ class Tasks:
         """Let a handler decide what follows from how the effects of its plan ended, once all have."""
         job, origin = context.job, Origin.read(args, context.job.lock)
 
-        async def work() -> Outcome:
+        async def work() -> JobOutcome:
             return await self._conclude(job, origin, args)
 
         await Attempt(
@@ -162,7 +162,7 @@ class Tasks:
         return Delivery(args["guid"], args["event"], Payload(json.loads(args["body"])), args["received_at"])
 
     async def _deliver(
-        self, job: Job, work: Callable[[], Awaitable[Outcome]], guid: str, event: str, received_at: float
+        self, job: Job, work: Callable[[], Awaitable[JobOutcome]], guid: str, event: str, received_at: float
     ) -> None:
         await Attempt(
             job=job,
@@ -175,7 +175,7 @@ class Tasks:
             labels={"delivery": guid, "event_name": event},
         ).run(self._store.connector)
 
-    async def _route(self, job: Job, delivery: Delivery, delivery_job: int, replay: int) -> Outcome:
+    async def _route(self, job: Job, delivery: Delivery, delivery_job: int, replay: int) -> JobOutcome:
         about = subject_of(delivery)
         try:
             await self.processor.note(delivery)
@@ -184,7 +184,7 @@ class Tasks:
             log.warning("nothing could be noted of the payload", path=error.path, error=str(error))
         routing = await self.processor.handlers_for(delivery)
         if not routing.handlers:
-            return Outcome(notes.IGNORED, routing.reason, about)
+            return JobOutcome(notes.IGNORED, routing.reason, about)
         intent = intent_key(delivery)
         origins = [
             Origin(delivery.guid, handler, intent, delivery_job, delivery.received_at, replay, job.lock)
@@ -197,23 +197,23 @@ class Tasks:
         text = [FOR_HANDLERS.format(handlers=", ".join(wanted))] if wanted else []
         if known:
             text.append(ALREADY_HANDLED.format(handlers=", ".join(known), intent=intent))
-        return Outcome(notes.ROUTED if wanted else notes.IGNORED, "; ".join(text), about)
+        return JobOutcome(notes.ROUTED if wanted else notes.IGNORED, "; ".join(text), about)
 
-    async def _plan_and_store(self, job: Job, origin: Origin) -> Outcome:
+    async def _plan_and_store(self, job: Job, origin: Origin) -> JobOutcome:
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job)):
             # Planning again would see a world that the first effects may have changed.
-            return Outcome(notes.PLANNED, PLANNED_BEFORE)
+            return JobOutcome(notes.PLANNED, PLANNED_BEFORE)
         delivery = await self.delivery(origin.delivery_job)
         planned = await self._plan(delivery, origin)
         if planned.effects or planned.conclusion_basis is not None:
             repository = Repository.of(delivery.payload)
             await self._defer(origin, effect_jobs(origin, id_of(job), repository, planned))
-        return Outcome(notes.PLANNED, planned.why)
+        return JobOutcome(notes.PLANNED, planned.why)
 
-    async def _conclude(self, job: Job, origin: Origin, args: dict[str, Any]) -> Outcome:
+    async def _conclude(self, job: Job, origin: Origin, args: dict[str, Any]) -> JobOutcome:
         number = int(args["conclusion"])
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job), number):
-            return Outcome(notes.CONCLUDED, PLANNED_BEFORE)
+            return JobOutcome(notes.CONCLUDED, PLANNED_BEFORE)
         found = await self._store.ended(origin)
         if found is None:
             # Behind the effects' retries; until then it was before the retries of other handlers.
@@ -226,14 +226,14 @@ class Tasks:
         )
         repository = Repository.of(delivery.payload)
         await self._store.defer(conclusion_jobs(origin, id_of(job), number, repository, planned))
-        return Outcome(notes.CONCLUDED, planned.why)
+        return JobOutcome(notes.CONCLUDED, planned.why)
 
     async def _plan(self, delivery: Delivery, origin: Origin) -> PlannedEffects:
         if origin.message is not None:
             return await self.processor.plan_failure(delivery, origin.handler, origin.intent, origin.message)
         return await self.processor.plan(delivery, origin.handler, origin.intent)
 
-    async def _apply(self, origin: Origin, args: dict[str, Any], writes: Writes) -> Outcome:
+    async def _apply(self, origin: Origin, args: dict[str, Any], writes: Writes) -> JobOutcome:
         applied = await self.processor.apply(
             EffectJob(
                 guid=origin.guid,
@@ -254,5 +254,5 @@ class Tasks:
             await self._store.defer(jobs)
 
 
-def _outcome(applied: AppliedEffect) -> Outcome:
-    return Outcome(notes.APPLIED if applied.changed else notes.UNCHANGED, applied.text, value=applied.value)
+def _outcome(applied: AppliedEffect) -> JobOutcome:
+    return JobOutcome(notes.APPLIED if applied.changed else notes.UNCHANGED, applied.text, value=applied.value)

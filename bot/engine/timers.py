@@ -14,7 +14,7 @@ from procrastinate import App, JobContext
 from procrastinate.connector import BaseAsyncConnector
 
 from bot.core.errors import UserError
-from bot.engine.attempt import Attempt, Outcome
+from bot.engine.attempt import Attempt, JobOutcome
 from bot.engine.guard import Guard
 from bot.engine.jobs import TICK, TIMER, URGENT_PRIORITY, timer_job
 from bot.engine.once import defer_once
@@ -32,7 +32,7 @@ SELECT id FROM procrastinate_jobs WHERE lock = %(lock)s AND status = 'todo' AND 
 TimerWork = Callable[[], Awaitable[object]]
 
 
-class Timers:
+class EngineTimers:
     """The timers of one engine."""
 
     def __init__(
@@ -68,14 +68,14 @@ class Timers:
         await defer_once(self._connector, [timer_job(name, timestamp)])
 
     async def _on_timer(self, context: JobContext, *, name: str) -> None:
-        async def work() -> Outcome:
+        async def work() -> JobOutcome:
             lock, job_id = context.job.lock, context.job.id
             if await self._connector.execute_query_all_async(NEWER, lock=lock, id=job_id):
-                return Outcome(SKIPPED, GAVE_WAY)
+                return JobOutcome(SKIPPED, GAVE_WAY)
             if name not in self._work:
                 raise UserError(UNKNOWN_TIMER.format(name=name))
             done = await self._work[name]()
-            return Outcome(RAN, done if isinstance(done, str) else "")
+            return JobOutcome(RAN, done if isinstance(done, str) else "")
 
         await Attempt(
             job=context.job,

@@ -33,7 +33,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class WorkerPace:
     """How many jobs run at once, how often what is looked at, and how long one try of a job may take; seconds.
 
     A worker that is silent for `stalled` is taken for dead, and its jobs go to others; so a job must never keep the
@@ -56,7 +56,7 @@ class Pace:
 class Supervisor:
     """Run workers one after the other until `stop`, and requeue the jobs that dead workers left."""
 
-    def __init__(self, app: App, connector: BaseAsyncConnector, pace: Pace) -> None:
+    def __init__(self, app: App, connector: BaseAsyncConnector, pace: WorkerPace) -> None:
         self._app = app
         self._connector = connector
         self._manager = EngineJobManager(connector, self._restart)

@@ -34,7 +34,7 @@ class Gauges(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Every:
+class RecurringWork:
     """Work that one process does at each moment of a cron expression; it returns what it did, for the log."""
 
     name: str
@@ -75,7 +75,7 @@ class Feature:
     provide: Callable[[Services], Awaitable[None]] = _provide_nothing
     """Puts what its own handlers, effects and routes share into `Services.parts`."""
     routes: Callable[[Services], Sequence[Operation]] = _none
-    timers: Callable[[Services], Sequence[Every]] = _none
+    timers: Callable[[Services], Sequence[RecurringWork]] = _none
     listeners: Callable[[Services], Sequence[Coroutine[Any, Any, None]]] = _none
     """What runs as long as the process works, such as reading a queue."""
     checks: Callable[[Services], Sequence[HealthCheck]] = _none

@@ -62,7 +62,7 @@ READING = Access(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class InstalledRepository:
     """A repository, by its id, and the installation through which the App sees it."""
 
     installation: int

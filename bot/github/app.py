@@ -14,7 +14,7 @@ from gidgethub import BadRequest, sansio
 from bot.core.payload import Payload
 from bot.core.single_flight import SingleFlight
 from bot.engine.writes import Writes
-from bot.github.access import IDENTITY, NO_PERMISSIONS, READING, Access, Place, WritePermissions
+from bot.github.access import IDENTITY, NO_PERMISSIONS, READING, Access, InstalledRepository, WritePermissions
 from bot.github.auth import AppCredentials, AppKey, InstallationCredentials, InstallationTokens, Token, TokenKey
 from bot.github.breaker import Breakers
 from bot.github.client import TIMEOUT, GitHub, Wire
@@ -22,8 +22,8 @@ from bot.github.clock import GitHubClock
 from bot.github.errors import NoSuchApp, NotInstalled, is_forbidden, is_not_found, is_unprocessable
 from bot.github.governor import Governor, SharedBudget, Timing
 from bot.github.limits import Allowance
-from bot.github.observer import Observer, Unobserved
-from bot.github.seen import Seen
+from bot.github.observer import RequestObserver, Unobserved
+from bot.github.seen import SeenAddresses
 
 MAX_REPOSITORIES = 10_000
 INSTALLATION_LASTS = 10 * 60  # seconds; an App that is taken away and installed again has a new number
@@ -66,7 +66,7 @@ class GitHubApp:
         app_id: int | str,
         private_key: str,
         api_url: str = sansio.DOMAIN,
-        observer: Observer | None = None,
+        observer: RequestObserver | None = None,
         timeout: aiohttp.ClientTimeout = TIMEOUT,
         timing: Timing | None = None,
         allowance: Allowance | None = None,
@@ -81,7 +81,7 @@ class GitHubApp:
             timing=timing,
             clock=GitHubClock(timing.wall),
             breakers=Breakers(timing.clock),
-            seen=Seen(timing.clock),
+            seen=SeenAddresses(timing.clock),
             timeout=timeout,
         )
         self.app_id = str(app_id)
@@ -113,7 +113,11 @@ class GitHubApp:
         return GitHub(self._wire, self._credentials, writing=self._credentials)
 
     def client(
-        self, place: Place, permissions: WritePermissions = NO_PERMISSIONS, *, writes: Writes | None = None
+        self,
+        place: InstalledRepository,
+        permissions: WritePermissions = NO_PERMISSIONS,
+        *,
+        writes: Writes | None = None,
     ) -> GitHub:
         """Return a client for one repository. It is light: make one wherever it is needed.
 
@@ -128,13 +132,13 @@ class GitHubApp:
         """Return a client that reads `owner/name`; raises what `place_of` raises."""
         return self.client(await self.place_of(repository))
 
-    async def place_of(self, repository: str) -> Place:
+    async def place_of(self, repository: str) -> InstalledRepository:
         """Return where `owner/name` is; raise `NotInstalled` where the App is not installed."""
         installation, name = await self.installation_for(repository), repository.lower()
         known = self._ids.get(name)
         if known is None:
             known = await self._id_lookups.do((name, self._forgets), lambda: self._look_up_id(installation, repository))
-        return Place(installation, known)
+        return InstalledRepository(installation, known)
 
     async def installation_for(self, repository: str) -> int:
         """Return the installation's id for `owner/name`, cached for ten minutes; raise `NotInstalled` without one."""
@@ -158,7 +162,7 @@ class GitHubApp:
             self._identity = await self._identifying.do(None, lambda: self._identify(installation))
         return self._identity
 
-    def _with(self, place: Place, access: Access) -> InstallationCredentials:
+    def _with(self, place: InstalledRepository, access: Access) -> InstallationCredentials:
         return InstallationCredentials(self._tokens, TokenKey(place.installation, place.repository, access))
 
     async def _mint(self, key: TokenKey) -> Token:

@@ -32,7 +32,7 @@ UrlVars = Mapping[str, VariableValue] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ApiCall:
     """What the client's `_request` must know of a request and cannot read from its method and URL."""
 
     route: str
@@ -44,7 +44,7 @@ class Call:
     """Whether a GET goes where GitHub redirects it to."""
 
     @classmethod
-    def rest(cls, method: str, url: str, url_vars: UrlVars = None) -> Call:
+    def rest(cls, method: str, url: str, url_vars: UrlVars = None) -> ApiCall:
         """Return how a REST request is treated."""
         route = ABSOLUTE if "://" in url else url.split("?")[0].split("{?")[0].split("{&")[0]
         path = urlsplit(sansio.format_url(url, url_vars)).path
@@ -53,7 +53,7 @@ class Call:
         return cls(route, write=method != "GET", repeatable=repeatable, once="" if repeatable else f"{method} {path}")
 
     @classmethod
-    def of_graphql(cls, query: str, variables: Mapping[str, Any]) -> Call:
+    def of_graphql(cls, query: str, variables: Mapping[str, Any]) -> ApiCall:
         """Return how a GraphQL document is treated: a mutation as a POST, a query as a GET."""
         write = is_mutation(query)
         repeatable = not write or _REPEATABLE_MUTATION.search(query) is not None
@@ -62,12 +62,12 @@ class Call:
         return cls("/graphql", write=write, repeatable=repeatable, once=once)
 
 
-CALL: ContextVar[Call] = ContextVar("call")
+CALL: ContextVar[ApiCall] = ContextVar("call")
 """The request that is being made."""
 
 
 @contextmanager
-def calling(call: Call) -> Iterator[None]:
+def calling(call: ApiCall) -> Iterator[None]:
     """Say what the requests made inside are."""
     token = CALL.set(call)
     try:

@@ -88,7 +88,7 @@ def size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def joined(blocks: Iterable[Block], limit: int = TEXT_LIMIT) -> str:
+def joined_blocks(blocks: Iterable[Block], limit: int = TEXT_LIMIT) -> str:
     """Join the blocks that fit with empty lines between them, and name at the end the blocks that do not fit."""
     shown: list[str] = []
     left_out: list[str] = []

@@ -23,7 +23,7 @@ from bot.engine.writes import Writes
 from bot.github.auth import Credentials
 from bot.github.breaker import Breakers
 from bot.github.cache import AnswerCache, revalidated
-from bot.github.call import CALL, Call, UrlVars, calling
+from bot.github.call import CALL, ApiCall, UrlVars, calling
 from bot.github.clock import GitHubClock
 from bot.github.download import fetch
 from bot.github.errors import (
@@ -44,10 +44,10 @@ from bot.github.errors import (
 from bot.github.governor import SHORT_WAIT, Governor, Timing
 from bot.github.graphql import data_of, graphql_url, refuses_data
 from bot.github.limits import READ_POINTS, WRITE_POINTS, Demand, resource_of
-from bot.github.observer import Observer, Unobserved
+from bot.github.observer import RequestObserver, Unobserved
 from bot.github.pages import MAX_PAGES, items_of, with_few_links, with_page_size
 from bot.github.ranks import current_rank
-from bot.github.seen import Seen
+from bot.github.seen import SeenAddresses
 
 USER_AGENT = "nightjar"
 API_VERSION = "2022-11-28"  # what github.com and every supported Enterprise Server know
@@ -72,14 +72,14 @@ class Wire:
     api_url: str
     governor: Governor
     cache: AnswerCache = field(default_factory=AnswerCache)
-    observer: Observer = field(default_factory=Unobserved)
+    observer: RequestObserver = field(default_factory=Unobserved)
     timing: Timing = field(default_factory=Timing)
     clock: GitHubClock = field(default_factory=lambda: GitHubClock(time.time))
     refusals: dict[type[Credentials], str] = field(default_factory=dict)
     """Why GitHub refuses us at this moment, by the kind of credentials; empty while it accepts them."""
     timeout: aiohttp.ClientTimeout = TIMEOUT
     breakers: Breakers = field(default_factory=lambda: Breakers(time.monotonic))
-    seen: Seen = field(default_factory=lambda: Seen(time.monotonic))
+    seen: SeenAddresses = field(default_factory=lambda: SeenAddresses(time.monotonic))
 
 
 class GitHub(GitHubAPI):
@@ -134,7 +134,7 @@ class GitHub(GitHubAPI):
         A wrapped list, `{"total_count": 2, "check_runs": [...]}`, is found by itself or by `iterable_key`. Raises
         `TooManyPages` after `max_pages` rather than end early.
         """
-        call = Call.rest("GET", url)
+        call = ApiCall.rest("GET", url)
         page: str | None = with_page_size(sansio.format_url(url, url_vars, base_url=self.base_url))
         pages = 0
         while page:
@@ -154,7 +154,7 @@ class GitHub(GitHubAPI):
         headers = sansio.create_headers(self.requester, accept=JSON_UTF_8_CHARSET)
         headers["content-type"] = JSON_UTF_8_CHARSET
         body = json.dumps({"query": query, "variables": variables}).encode()
-        with calling(Call.of_graphql(query, variables)):
+        with calling(ApiCall.of_graphql(query, variables)):
             url = endpoint or graphql_url(self._wire.api_url)
             self._refuse_undeclared("POST /graphql")
             async with self._once():
@@ -172,7 +172,7 @@ class GitHub(GitHubAPI):
 
     async def post_repeatable(self, url: str, url_vars: UrlVars = None, *, data: Any) -> Any:
         """POST what nobody sees and may happen twice, such as making a token: tried again as a GET would be."""
-        with calling(Call(Call.rest("POST", url, url_vars).route, write=False, repeatable=True)):
+        with calling(ApiCall(ApiCall.rest("POST", url, url_vars).route, write=False, repeatable=True)):
             made, _, _ = await self._decoded("POST", url, url_vars, data, sansio.accept_format())
         return made
 
@@ -182,7 +182,7 @@ class GitHub(GitHubAPI):
         Raises `TooLong`, and what every other call may raise.
         """
         headers = sansio.create_headers(self.requester)
-        with calling(replace(Call.rest("GET", url, url_vars), follow=False)):
+        with calling(replace(ApiCall.rest("GET", url, url_vars), follow=False)):
             try:
                 await self._request("GET", sansio.format_url(url, url_vars, base_url=self.base_url), headers)
             except RedirectionException as redirection:
@@ -206,7 +206,7 @@ class GitHub(GitHubAPI):
         extra_headers: dict[str, str] | None = None,
     ) -> tuple[bytes, str | None, int]:
         # Only here is gidgethub's URL template known; `_request` gets the expanded URL.
-        with calling(Call.rest(method, url, url_vars)):
+        with calling(ApiCall.rest(method, url, url_vars)):
             return await self._decoded(
                 method, url, url_vars, data, accept, jwt, oauth_token, content_type, extra_headers
             )

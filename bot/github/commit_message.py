@@ -54,7 +54,7 @@ _LONGEST_LOGIN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class AuthoredCommit:
     """A commit of a pull request, as far as it tells who wrote it; `author_id` 0: GitHub knows no account of theirs."""
 
     author_id: int
@@ -76,7 +76,7 @@ def title(text: str, number: int) -> str:
     return title if title.endswith(ending) else f"{title} {ending}".strip()
 
 
-def message(body: str, templates: Iterable[str], commits: Sequence[Commit], author: Person) -> str:
+def message(body: str, templates: Iterable[str], commits: Sequence[AuthoredCommit], author: Person) -> str:
     """Return everything below the first line: the text, then who wrote it together with the pull request's author."""
     text, named = _without_trailers(without_template(body, templates))
     text = _tidy(without_directives(text))
@@ -96,7 +96,7 @@ def without_template(body: str, templates: Iterable[str]) -> str:
     return _without_mentions(_pieces(_tidy("\n".join(line.text for line in lines))))
 
 
-def co_authors(commits: Sequence[Commit], named: Iterable[tuple[str, str]], author: Person) -> list[str]:
+def co_authors(commits: Sequence[AuthoredCommit], named: Iterable[tuple[str, str]], author: Person) -> list[str]:
     """Return a line for everybody but the author, in the order in which commits, then the text, first name them.
 
     `named` are names and addresses that the text credits. An address counts once, whatever its case.

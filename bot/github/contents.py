@@ -19,7 +19,7 @@ FILE, FOLDER = "file", "dir"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """What is at a path: `kind` is file, dir, symlink or submodule; `sha` names its content (of a dir: the word dir).
 
     `raw` is empty where it is no file, and for a file that is larger than GitHub sends along (1 MB).
@@ -31,7 +31,7 @@ class Found:
     raw: bytes = b""
 
 
-async def found_at(github: GitHub, repository: str, path: str, ref: str = "") -> Found | None:
+async def found_at(github: GitHub, repository: str, path: str, ref: str = "") -> FoundFile | None:
     """Return what is at a path at a commit or branch, without `ref` on the default branch; None: nothing; one request.
 
     A symbolic link to a file of the repository is followed by GitHub itself.
@@ -44,10 +44,10 @@ async def found_at(github: GitHub, repository: str, path: str, ref: str = "") ->
             return None
         raise
     if isinstance(answer, list):
-        return Found(FOLDER, FOLDER)
+        return FoundFile(FOLDER, FOLDER)
     item = Payload(answer, "contents")
     raw = base64.b64decode(item.text("content")) if item.text("encoding") == "base64" else b""
-    return Found(item.string("type"), item.string("sha"), item.integer("size"), raw)
+    return FoundFile(item.string("type"), item.string("sha"), item.integer("size"), raw)
 
 
 async def knows_commit(github: GitHub, repository: str, sha: str) -> bool:

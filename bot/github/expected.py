@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bot.core.payload import Payload
 from bot.github.errors import is_not_found
 from bot.github.refs import first_parents
-from bot.github.required import Expected, Seen, stands_for
+from bot.github.required import BaseCommit, Expected, stands_for
 from bot.github.signals import signals_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ async def expected_of(
     if not patterns:
         return ()
     now = github.now()
-    seen: list[Seen] = []
+    seen: list[BaseCommit] = []
     unsettled = set(patterns)
     async for one in _seen(github, repository, branch, ours):
         seen.append(one)
@@ -54,13 +54,13 @@ async def expected_of(
     return tuple(found for pattern in patterns for found in stands_for(pattern, seen, now))
 
 
-async def _seen(github: GitHub, repository: str, branch: str, ours: Ours) -> AsyncIterator[Seen]:
+async def _seen(github: GitHub, repository: str, branch: str, ours: Ours) -> AsyncIterator[BaseCommit]:
     """Yield the newest commits, each followed by the head that brought it; nothing is asked for before it is wanted."""
     for sha in await _commits(github, repository, branch):
-        yield Seen(sha, tuple(await signals_of(github, repository, sha, ours.on(branch))))
+        yield BaseCommit(sha, tuple(await signals_of(github, repository, sha, ours.on(branch))))
         head = await _head_that_brought(github, repository, branch, sha)
         if head is not None:
-            yield Seen(head, tuple(await signals_of(github, repository, head, ours)))
+            yield BaseCommit(head, tuple(await signals_of(github, repository, head, ours)))
 
 
 async def _commits(github: GitHub, repository: str, branch: str) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Protocol
 import structlog
 from procrastinate.exceptions import ConnectorException
 
-from bot.engine.budget import Pace
+from bot.engine.budget import WritePace
 from bot.github.errors import Answer, RateLimited
 from bot.github.limits import LIMITED, PACED, Allowance, Demand, Ledger, Quota, limit_in, quota_in
 
@@ -41,7 +41,7 @@ class Timing:
 class SharedBudget(Protocol):
     """Where all processes book what counts for an installation: `bot.engine.budget.Budget`."""
 
-    async def book(self, name: str, pace: Pace, patience: float) -> float:
+    async def book(self, name: str, pace: WritePace, patience: float) -> float:
         """Return in how many seconds the next one may go; it is booked if that is at most `patience`.
 
         Raises ConnectorException when the database cannot be reached.

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from bot.config.faults import ConfigError, Fault
+from bot.config.faults import ConfigError, ConfigFault
 from bot.config.repository_file import MOST_BYTES, parse_repository_file
 from bot.config.shared import PATH, overlaid
 from bot.config.texts import FILE_KINDS, FILE_TOO_LARGE, NOT_A_FILE
 from bot.core.run_in_thread import run_in_thread
 from bot.engine.records import Record, RecordError
-from bot.github.contents import FILE, Found
+from bot.github.contents import FILE, FoundFile
 
 if TYPE_CHECKING:
     from bot.config import Config, RepositoryConfig
@@ -103,19 +103,19 @@ async def with_file(given: RepositoryConfig, text: str) -> RepositoryConfig:
     return overlaid(given, said) if said is not None else given
 
 
-def name_of(found: Found | None) -> str:
+def name_of(found: FoundFile | None) -> str:
     """Return how a file's content is called, empty where there is none."""
     return found.sha if found is not None else ""
 
 
-async def read_found(found: Found | None, given: RepositoryConfig) -> tuple[str, Sequence[Fault]]:
+async def read_found(found: FoundFile | None, given: RepositoryConfig) -> tuple[str, Sequence[ConfigFault]]:
     """Return the text of a file without faults, else why it has none; `given` is what app.yaml says."""
     if found is None:
         return "", ()
     if found.kind != FILE:
-        return "", (Fault(PATH, 1, 1, "", NOT_A_FILE.format(kind=FILE_KINDS.get(found.kind, found.kind))),)
+        return "", (ConfigFault(PATH, 1, 1, "", NOT_A_FILE.format(kind=FILE_KINDS.get(found.kind, found.kind))),)
     if found.size > MOST_BYTES:
-        return "", (Fault(PATH, 1, 1, "", FILE_TOO_LARGE.format(most=MOST_BYTES // 1024)),)
+        return "", (ConfigFault(PATH, 1, 1, "", FILE_TOO_LARGE.format(most=MOST_BYTES // 1024)),)
     parse = partial(parse_repository_file, found.raw, PATH, given)
     try:
         await run_in_thread(parse, found.raw.decode(errors="replace"))

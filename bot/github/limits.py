@@ -14,7 +14,7 @@ from math import floor, inf
 from urllib.parse import urlsplit
 
 from bot.core.web_json import seconds_in
-from bot.engine.budget import Pace
+from bot.engine.budget import WritePace
 from bot.github.errors import Answer
 from bot.github.ranks import SHARES, Rank
 
@@ -99,7 +99,7 @@ def quota_in(answer: Answer, resource: str, now: float) -> Quota | None:
     return Quota(headers.get("x-ratelimit-resource", resource), limit, remaining, reset, ends)
 
 
-class Window:
+class SlidingWindow:
     """A sliding window: at most `limit` in any `seconds`."""
 
     def __init__(self, limit: int, seconds: float) -> None:
@@ -130,7 +130,7 @@ class Window:
         self._total += cost
 
 
-class Bucket:
+class TokenBucket:
     """A token bucket: some at once, then one every `spacing` seconds."""
 
     def __init__(self, spacing: float) -> None:
@@ -152,13 +152,13 @@ class Ledger:
     def __init__(self, allowance: Allowance) -> None:
         self._allowance = allowance
         self._points = {
-            "rest": Window(allowance.rest_points_per_minute, 60),
-            "graphql": Window(allowance.graphql_points_per_minute, 60),
+            "rest": SlidingWindow(allowance.rest_points_per_minute, 60),
+            "graphql": SlidingWindow(allowance.graphql_points_per_minute, 60),
         }
-        self._per_minute = Window(allowance.writes_per_minute, 60)
-        self._per_hour = Window(allowance.writes_per_hour, 3600)
-        self._bucket = Bucket(allowance.write_spacing)
-        self._anonymous = Window(0, 3600)
+        self._per_minute = SlidingWindow(allowance.writes_per_minute, 60)
+        self._per_hour = SlidingWindow(allowance.writes_per_hour, 3600)
+        self._bucket = TokenBucket(allowance.write_spacing)
+        self._anonymous = SlidingWindow(0, 3600)
         self._quotas: dict[str, Quota] = {}
         self._not_before = -inf
         self._struck_at = -inf
@@ -222,25 +222,25 @@ class Ledger:
         self._not_before = max(self._not_before, now + retry_after)
         return self._not_before - now
 
-    def shared_pace(self, demand: Demand) -> Pace | None:
+    def shared_pace(self, demand: Demand) -> WritePace | None:
         """Return the pace that a request must keep together with those of other processes; None: only its own."""
         if demand.write:
             return self._pace_of(demand.rank)
         if demand.rank is Rank.ANONYMOUS:
             limit = max(1, self._anonymous_limit(demand.resource))
-            return Pace(per_minute=limit, per_hour=limit, burst=limit, spacing=0.0)
+            return WritePace(per_minute=limit, per_hour=limit, burst=limit, spacing=0.0)
         return None
 
-    def _pace_of(self, rank: Rank, share: float = 1.0) -> Pace:
+    def _pace_of(self, rank: Rank, share: float = 1.0) -> WritePace:
         of_rank, whole = SHARES[rank], self._allowance
-        return Pace(
+        return WritePace(
             per_minute=part(whole.writes_per_minute, of_rank.writes * share),
             per_hour=part(whole.writes_per_hour, of_rank.writes * share),
             burst=part(whole.write_burst, of_rank.burst * share),
             spacing=whole.write_spacing,
         )
 
-    def _points_of(self, demand: Demand) -> Window:
+    def _points_of(self, demand: Demand) -> SlidingWindow:
         return self._points["graphql" if demand.resource == "graphql" else "rest"]
 
     def _quota_allows(self, now: float, demand: Demand) -> tuple[float, str]:

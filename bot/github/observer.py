@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Observer(Protocol):
+class RequestObserver(Protocol):
     """Who wants to know what the client does; called for every request, so it must be quick and must not fail."""
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:

@@ -27,7 +27,7 @@ MOST_PULLS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class PullHead:
     """A pull request as its newest payload describes it.
 
     `heads` are the heads that payloads of the second `updated_at` named, in the order of their arrival. Each maps to
@@ -63,7 +63,7 @@ class Head:
             since="" if opened else pull.updated_at,
         )
 
-    def after(self, known: Head) -> Head:
+    def after(self, known: PullHead) -> PullHead:
         """Merge this payload's head with what is `known`, and return the newer state.
 
         Webhooks come in any order. GitHub's times are whole seconds, so pushes decide between heads of one second: the
@@ -78,7 +78,7 @@ class Head:
         sha = last[-1] if last else self.sha
         return replace((self if sha == self.sha else known)._moved_from(known, sha), sha=sha, heads=heads)
 
-    def _moved_from(self, known: Head, sha: str) -> Head:
+    def _moved_from(self, known: PullHead, sha: str) -> PullHead:
         """Return this with the known head's times if `sha` is that head, else with the time of this payload."""
         if sha == known.sha:
             return replace(self, moved_at=known.moved_at, since=known.since)
@@ -106,7 +106,7 @@ class RepositoryId:
     id: int
 
 
-HEAD = Record("head", 1, Head, "the head of a pull request, as its newest payload names it", days=365)
+HEAD = Record("head", 1, PullHead, "the head of a pull request, as its newest payload names it", days=365)
 PULLS_OF_COMMIT = Record("pulls-of", 1, PullNumbers, "the pull requests whose head a commit is or was", days=90)
 REPOSITORY_ID = Record("repository", 1, RepositoryId, "the id of a repository's name", days=None)
 RECORDS = (HEAD, PULLS_OF_COMMIT, REPOSITORY_ID)
@@ -138,11 +138,11 @@ async def note_id(records: Records, full_name: str, repository_id: int) -> None:
         await records.put(key, known)
 
 
-def _head_in(pull: PullRequest, delivery: Delivery) -> Head:
-    return Head.of(pull, before=delivery.payload.text("before"), opened=delivery.action == "opened")
+def _head_in(pull: PullRequest, delivery: Delivery) -> PullHead:
+    return PullHead.of(pull, before=delivery.payload.text("before"), opened=delivery.action == "opened")
 
 
-async def head_of(records: Records, repository_id: int, number: int) -> Head | None:
+async def head_of(records: Records, repository_id: int, number: int) -> PullHead | None:
     """Return what is known of a pull request, None where none of its payloads came by."""
     return await records.get(HEAD.of(repository_id, number))
 
@@ -167,7 +167,7 @@ async def pulls_with_head(records: Records, repository_id: int, sha: str) -> lis
 
 async def confirmed_head(
     records: Records, github: GitHub, repository: Repository, number: int, sha: str
-) -> Head | None:
+) -> PullHead | None:
     """Return what is known of a pull request if this is its head, asking GitHub where our own record does not say so.
 
     Raises what asking GitHub raises.
@@ -183,7 +183,7 @@ async def confirmed_head(
             return None
         raise
     # If GitHub already has a newer push, its webhook is still on its way and will be handled after the caller.
-    return Head.of(pull) if pull.head_sha == sha else None
+    return PullHead.of(pull) if pull.head_sha == sha else None
 
 
 async def repository_id_of(records: Records, full_name: str) -> int | None:

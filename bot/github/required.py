@@ -52,7 +52,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class BaseCommit:
     """A commit of the base branch, or the head that was merged as one, with all that was reported on it."""
 
     sha: str
@@ -78,7 +78,7 @@ class Seen:
         )
 
 
-def stands_for(pattern: str, seen: Sequence[Seen], now: float) -> list[Expected]:
+def stands_for(pattern: str, seen: Sequence[BaseCommit], now: float) -> list[Expected]:
     """Return the names that a pattern stands for, each with the newest commit that has it.
 
     `seen` has the newest first; what follows the first that is settled is left out. With one, these are the names of

@@ -18,7 +18,7 @@ _COMES_AND_GOES = Pattern(
 )
 
 
-class Seen:
+class SeenAddresses:
     """The addresses that have answered each installation, the last `REMEMBERED` of them."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

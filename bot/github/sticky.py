@@ -22,7 +22,7 @@ SECTION_NAME = Pattern(r"[a-z0-9-]{1,40}")
 
 
 @dataclass(frozen=True, slots=True)
-class Comment:
+class PostedComment:
     """One comment of a pull request, as much of it as matters here."""
 
     id: int
@@ -31,7 +31,7 @@ class Comment:
     updated_at: str
 
 
-def is_sticky(comment: Comment, author_id: int) -> bool:
+def is_sticky(comment: PostedComment, author_id: int) -> bool:
     """Say whether a comment is ours *and* marked: a marker alone can be quoted or forged by anybody."""
     return comment.author_id == author_id and comment.body.startswith(MARKER)
 
@@ -67,7 +67,7 @@ def with_section(sections: Mapping[str, str], name: str, text: str, *, first: bo
     return {key: value for key, value in changed.items() if value}
 
 
-def merged(twins: Iterable[Comment]) -> dict[str, str]:
+def merged_sections(twins: Iterable[PostedComment]) -> dict[str, str]:
     """Return the sections of several sticky comments that a race left behind: of each section the newest."""
     whole: dict[str, str] = {}
     for comment in sorted(twins, key=lambda twin: (twin.updated_at, twin.id)):

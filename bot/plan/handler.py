@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bot.github.app import AppIdentity
     from bot.github.client import GitHub
     from bot.plan.effect import Effect
-    from bot.plan.outcome import Outcomes
+    from bot.plan.outcome import EffectOutcomes
 
 
 P = TypeVar("P")
@@ -71,7 +71,7 @@ class ConcludeStage(Generic[B]):
 
     basis: type[B]
     """The type of `conclusion_basis`."""
-    decide: Callable[[Context, B, Outcomes], Awaitable[Plan]]
+    decide: Callable[[Context, B, EffectOutcomes], Awaitable[Plan]]
 
 
 PlanFunction = Callable[[Context], Awaitable[Plan]]

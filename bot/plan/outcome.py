@@ -35,7 +35,7 @@ class EffectOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcomes:
+class EffectOutcomes:
     """How all effects of a plan ended, in their order.
 
     `again`: an earlier conclusion, or the answer to a failed plan, may have been shown to people already.

@@ -70,7 +70,7 @@ class Case(NamedTuple):
     failure_path: str = ""
 
 
-class Seen(NamedTuple):
+class SeenTest(NamedTuple):
     """One test in one run, after attempts were folded and its name resolved."""
 
     status: Status

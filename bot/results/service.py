@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bot.core.parts import PartKey
-from bot.results.model import Seen, TargetKey
+from bot.results.model import SeenTest, TargetKey
 from bot.results.state import Admission, TargetState
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class ResultsService:
         """Store how commits lie to one another."""
         await asyncio.to_thread(self.store.learn, repository, relations)
 
-    async def seen(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, Seen]:
+    async def seen(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, SeenTest]:
         """Return the verdict of every test of a suite at a commit."""
         return await asyncio.to_thread(self.store.seen, about, suite, sha)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from bot.results.model import Detail, RunKey, Seen, TargetKey
+from bot.results.model import Detail, RunKey, SeenTest, TargetKey
 
 
 class RunState(StrEnum):
@@ -80,7 +80,7 @@ class SuiteState:
 
     suite: str
     runs: tuple[Run, ...]
-    seen: Mapping[str, Seen]
+    seen: Mapping[str, SeenTest]
     details: Mapping[str, Detail]
     shard_total: int = 1
     missing_shards: tuple[int, ...] = ()

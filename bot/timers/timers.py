@@ -114,7 +114,7 @@ class TimerState:
     next_run: float
 
 
-class Timers:
+class RepositoryTimers:
     """Announces the timers of all repositories. `github_for` returns a client for `owner/name`, `now` seconds."""
 
     def __init__(

@@ -16,7 +16,7 @@ from bot.web import health, help
 from bot.web.access import ApiAccess, IsPublic
 from bot.web.bodies import Bodies, answer_without_the_body
 from bot.web.connections import IDLE_SECONDS, Connections, Malformed
-from bot.web.openapi import Answer, Operation, Parameter, document, problem
+from bot.web.openapi import Operation, Parameter, ResponseSchema, document, problem
 from bot.web.problems import answer_problems
 from bot.web.webhook import EVENT_HEADER, GUID_HEADER, SIGNATURE_HEADER, Inbox, Webhook
 
@@ -88,7 +88,7 @@ def create_app(parts: Parts) -> web.Application:
         *([_metrics(parts, health.PublicPart(parts.repositories, parts.is_public))] if parts.metrics_here else []),
         *parts.routes,
         help.operation(parts.commands),
-        Operation("GET", OPENAPI_PATH, "This document", openapi, {200: Answer("It", Document)}, public=True),
+        Operation("GET", OPENAPI_PATH, "This document", openapi, {200: ResponseSchema("It", Document)}, public=True),
     ]
     operations = [parts.access.guarded(operation) for operation in operations]
     described = json.dumps(document(operations, parts.version)).encode()
@@ -157,7 +157,7 @@ def _webhook(webhook: Webhook) -> Operation:
         ],
         request_body={"type": "object"},
         answers={
-            202: Answer("The delivery is durable", Taken),
+            202: ResponseSchema("The delivery is durable", Taken),
             400: problem("Not JSON, or a header is missing"),
             401: problem("The signature is bad, missing, or SHA-1 only"),
             408: problem("The body did not arrive in time"),

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from bot.core.health import HealthCheck, health_of
 from bot.core.metrics import Metrics
 from bot.core.single_flight import SingleFlight
-from bot.web.openapi import Answer, Operation
+from bot.web.openapi import Operation, ResponseSchema
 
 PAUSE_SHARE = 9
 """After the gauges were read, they are not read again for this many times as long."""
@@ -74,13 +74,15 @@ def operations(checks: Sequence[HealthCheck]) -> list[Operation]:
         return _answer(200, HealthAnswer(status=OK, warnings=warnings))
 
     return [
-        Operation("GET", "/healthz", "Whether the process lives", healthz, {200: Answer("It does", HealthAnswer)}),
+        Operation(
+            "GET", "/healthz", "Whether the process lives", healthz, {200: ResponseSchema("It does", HealthAnswer)}
+        ),
         Operation(
             "GET",
             "/readyz",
             "Whether the process can take work and do it",
             readyz,
-            {200: Answer("It can", HealthAnswer), 503: Answer("It cannot, and why", HealthAnswer)},
+            {200: ResponseSchema("It can", HealthAnswer), 503: ResponseSchema("It cannot, and why", HealthAnswer)},
         ),
     ]
 
@@ -139,7 +141,7 @@ def metrics_operation(
         "/metrics",
         "Measurements in Prometheus' text format",
         exposition,
-        {200: Answer("The measurements", media_type="text/plain")},
+        {200: ResponseSchema("The measurements", media_type="text/plain")},
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 from markdown_it import MarkdownIt
 
-from bot.web.openapi import Answer, Operation
+from bot.web.openapi import Operation, ResponseSchema
 
 PATH = "/help"
 PAGE = """\
@@ -51,4 +51,4 @@ def operation(markdown: str) -> Operation:
     async def show(_: web.Request) -> web.Response:
         return web.Response(text=page, content_type="text/html", headers=HEADERS)
 
-    return Operation("GET", PATH, "The commands, as a page", show, {200: Answer("It", media_type="text/html")})
+    return Operation("GET", PATH, "The commands, as a page", show, {200: ResponseSchema("It", media_type="text/html")})

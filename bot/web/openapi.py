@@ -38,7 +38,7 @@ class ProblemDetails(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ResponseSchema:
     """One answer of an operation: a JSON `model`, or text of a media type; a problem document where it is an error."""
 
     description: str
@@ -65,7 +65,7 @@ class Operation:
     path: str
     summary: str
     handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    answers: Mapping[int, Answer]
+    answers: Mapping[int, ResponseSchema]
     parameters: Sequence[Parameter] = ()
     request_body: Schema | None = None
     public: bool = False
@@ -74,9 +74,9 @@ class Operation:
     """Whether a token is looked at; `bot.web.access` sets it."""
 
 
-def problem(description: str) -> Answer:
+def problem(description: str) -> ResponseSchema:
     """Return an answer that is a problem document."""
-    return Answer(description, ProblemDetails, PROBLEM_TYPE)
+    return ResponseSchema(description, ProblemDetails, PROBLEM_TYPE)
 
 
 def document(operations: Sequence[Operation], version: str) -> dict[str, object]:
@@ -123,6 +123,6 @@ def _operation(operation: Operation) -> dict[str, object]:
     return described
 
 
-def _answer(answer: Answer) -> dict[str, object]:
+def _answer(answer: ResponseSchema) -> dict[str, object]:
     schema: Schema = {"$ref": SCHEMAS + answer.model.__name__} if answer.model else {"type": "string"}
     return {"description": answer.description, "content": {answer.media_type: {"schema": schema}}}

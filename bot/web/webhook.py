@@ -61,7 +61,7 @@ Result = TypeVar("Result")
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-class Opened(NamedTuple):
+class OpenedDelivery(NamedTuple):
     """What is stored of a body: its text, the lock of its job, and whether a person waits for what comes of it."""
 
     text: str
@@ -160,7 +160,7 @@ class Webhook:
         self._metrics.accepted(event, new)
         return _ACCEPTED if new else _SEEN
 
-    def _open(self, event: str, body: bytearray, signature: str) -> Opened:
+    def _open(self, event: str, body: bytearray, signature: str) -> OpenedDelivery:
         """Read a body, once its signature is verified. Raises `Problem`."""
         if not verify(body, signature, self._secrets):
             raise Problem(401, WRONG_SIGNATURE.format(header=SIGNATURE_HEADER))
@@ -168,9 +168,9 @@ class Webhook:
             text, value = parse(body)
         except ValueError:
             raise Problem(400, NOT_JSON) from None
-        return Opened(text, lock_key(event, value), is_urgent(event, value, self._mentions))
+        return OpenedDelivery(text, lock_key(event, value), is_urgent(event, value, self._mentions))
 
-    async def _store(self, guid: str, event: str, opened: Opened) -> bool:
+    async def _store(self, guid: str, event: str, opened: OpenedDelivery) -> bool:
         try:
             return await self._inbox.accept(guid, event, opened.text, opened.lock, urgent=opened.urgent)
         except StorageError as error:

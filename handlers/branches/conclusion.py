@@ -17,7 +17,7 @@ from handlers.branches.texts import BRANCH_AT, CANNOT_MOVE, ISSUE_TITLE, NO_BRAN
 if TYPE_CHECKING:
     from bot.plan.effect import Effect
     from bot.plan.handler import Context
-    from bot.plan.outcome import Outcomes
+    from bot.plan.outcome import EffectOutcomes
     from handlers.branches.decide import Step
     from handlers.branches.record import TrackingState, TrackingStep
 
@@ -53,7 +53,7 @@ def moves(step: Step) -> tuple[MoveBranch, ...]:
     return (MoveBranch(step.branch, step.chosen),) if step.chosen else ()
 
 
-async def how_it_ended(context: Context, step: Step, outcomes: Outcomes) -> Ended | None:
+async def how_it_ended(context: Context, step: Step, outcomes: EffectOutcomes) -> Ended | None:
     """Return where the branch is once its move was tried; GitHub is asked where the move does not say so.
 
     None: GitHub was away. The timer comes back, and there is nothing that people could do.

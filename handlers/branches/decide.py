@@ -36,7 +36,7 @@ FIT = "chosen"
 """The verdict on a commit that nothing keeps from being fit."""
 
 
-class Rules(Protocol):
+class TrackingRules(Protocol):
     """What app.yaml says of a branch that follows another."""
 
     @property
@@ -161,7 +161,7 @@ class Step:
     why_not_newer: tuple[CommitVerdict, ...]
 
 
-def step_of(scan: TrackingScan, rules: Rules, at: float) -> Step:
+def step_of(scan: TrackingScan, rules: TrackingRules, at: float) -> Step:
     """Return the result of a scan at a moment, in seconds since 1970.
 
     Where the branch has diverged, it is to be moved all the same: that is refused, and reported in one way.
@@ -191,7 +191,7 @@ def to_scan(candidates: Sequence[Commit], known: Mapping[str, ScannedCommit]) ->
     return frozenset(commit.sha for commit in (*newest, *by_age[: MOST_ASKED - ALWAYS_ASKED]))
 
 
-def _why(scan: TrackingScan, rules: Rules) -> str:
+def _why(scan: TrackingScan, rules: TrackingRules) -> str:
     names = {"branch": rules.branch, "source": rules.source, "count": len(scan.scanned)}
     newest = _blocked(scan.scanned[0]) if scan.scanned and scan.scanned[0].blockers else ""
     if scan.chosen is not None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bot.config import Config
     from bot.config.last_good import LastGood
     from bot.engine.records import Records
-    from bot.plan.outcome import Outcomes
+    from bot.plan.outcome import EffectOutcomes
     from handlers.branches.record import Behind
 
 HOUR = 3600.0
@@ -64,7 +64,7 @@ class LastGoodStep:
         return {self.step.before: self.lag, self.step.chosen: self.lag_after}.get(head or "")
 
 
-async def last_good_conclusion(context: Context, taken: LastGoodStep, outcomes: Outcomes) -> Plan:
+async def last_good_conclusion(context: Context, taken: LastGoodStep, outcomes: EffectOutcomes) -> Plan:
     """Store where the branch is once its move has ended, and tell people if need be."""
     stored = await StoredState.load(context, LAST_GOOD, taken.step)
     ended = await how_it_ended(context, taken.step, outcomes)
@@ -106,10 +106,10 @@ async def move_last_good(context: Context) -> Plan:
     with ranked(Rank.SWEEP):
         scan = await ScanInProgress(context.github, name, rules, iso_utc(at), ours, known).scan()
         scan = await _with_since(context, scan, record)
-    return decide(scan, rules, at)
+    return plan_last_good(scan, rules, at)
 
 
-def decide(scan: TrackingScan, rules: LastGood, at: float) -> Plan:
+def plan_last_good(scan: TrackingScan, rules: LastGood, at: float) -> Plan:
     """Return what is to be done at a moment, in seconds since 1970."""
     step = step_of(scan, rules, at)
     return Plan(moves(step), step.why, conclusion_basis=LastGoodStep(step, scan.lag, scan.lag_after, rules.require))

@@ -31,7 +31,7 @@ from handlers.branches.texts import MOVE_FAILED, NIGHTLY_ISSUE, STATUS_DESCRIPTI
 
 if TYPE_CHECKING:
     from bot.config.nightly import Nightly
-    from bot.plan.outcome import Outcomes
+    from bot.plan.outcome import EffectOutcomes
 
 
 router = Router()
@@ -45,7 +45,7 @@ class NightlyStep:
     day: str
 
 
-async def nightly_conclusion(context: Context, taken: NightlyStep, outcomes: Outcomes) -> Plan:
+async def nightly_conclusion(context: Context, taken: NightlyStep, outcomes: EffectOutcomes) -> Plan:
     """Tell labs, the commit, and people if need be, where the branch is once its move has ended."""
     stored = await StoredState.load(context, NIGHTLY, taken.step)
     ended = await how_it_ended(context, taken.step, outcomes)
@@ -82,10 +82,10 @@ async def move_nightly(context: Context) -> Plan:
     at = moment_of(context.delivery.payload)
     ours = Ours.of(context.me, context.config)
     scan = await ScanInProgress(context.github, context.repository.full_name, nightly, iso_utc(at), ours).scan()
-    return decide(scan, nightly, at)
+    return plan_nightly(scan, nightly, at)
 
 
-def decide(scan: TrackingScan, nightly: Nightly, at: float) -> Plan:
+def plan_nightly(scan: TrackingScan, nightly: Nightly, at: float) -> Plan:
     """Return what is to be done at a moment, in seconds since 1970."""
     step = step_of(scan, nightly, at)
     day = datetime.fromtimestamp(at, ZoneInfo(nightly.timezone)).date().isoformat()

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.web.openapi import Answer, Operation, problem
+from bot.web.openapi import Operation, ResponseSchema, problem
 from bot.web.repositories import PARAMETERS, answer, answer_about
 from handlers.branches.texts import NO_TRACKING_BRANCH
 
@@ -72,7 +72,7 @@ def operation(name: str, summary: str, model: type[TrackedBranch], read: ReadBra
         handler=handler,
         parameters=PARAMETERS,
         answers={
-            200: Answer("The branch", model),
+            200: ResponseSchema("The branch", model),
             400: problem("Not the name of a repository"),
             404: problem(f"No {name} branch is moved there, or it was not scanned yet"),
             503: problem("The database could not be read; Retry-After says when to ask again"),

@@ -11,7 +11,7 @@ from bot.github.errors import is_not_found
 from bot.github.refs import AHEAD, BEHIND, IDENTICAL, Commit, branch_head, compared, first_parents
 from bot.github.required import Signal, blockers
 from bot.github.signals import signals_of
-from handlers.branches.decide import UP_TO_DATE, Lag, Rules, ScannedCommit, TrackingScan, to_scan
+from handlers.branches.decide import UP_TO_DATE, Lag, ScannedCommit, TrackingRules, TrackingScan, to_scan
 from handlers.branches.texts import NO_SOURCE_BRANCH
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class ScanInProgress:
 
     github: GitHub
     repository: str
-    rules: Rules
+    rules: TrackingRules
     at: str
     ours: Ours
     known: Mapping[str, ScannedCommit] = field(default_factory=dict)

@@ -122,7 +122,7 @@ class ReportReviewers:
         return applied
 
 
-def refusal_text(names: Sequence[str], hidden: Sequence[str] = ()) -> str:
+def reviewers_refused_text(names: Sequence[str], hidden: Sequence[str] = ()) -> str:
     """Say who could not be asked, and why, without mentioning them; empty if there is nobody."""
     others = [name for name in names if name not in hidden]
     parts = ((texts.REFUSED, others), (texts.HIDDEN, hidden))

@@ -17,14 +17,14 @@ from bot.core.run_in_thread import run_in_thread
 from bot.github.mentions import Ccs, parse_ccs
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, ConcludeStage, Context, Plan, Router
-from bot.plan.outcome import Outcomes
+from bot.plan.outcome import EffectOutcomes
 from handlers.cc_reviewers import texts
 from handlers.cc_reviewers.effects import (
     REVIEWERS,
     ReportReviewers,
     RequestReviewers,
     ReviewRequests,
-    refusal_text,
+    reviewers_refused_text,
 )
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ async def report_failure(context: Context, message: str) -> Plan:
     return Plan((report,), why=texts.NO_REVIEWER_FOUND)
 
 
-async def report_refusals(context: Context, number: int, outcomes: Outcomes) -> Plan:
+async def report_refusals(context: Context, number: int, outcomes: EffectOutcomes) -> Plan:
     """Say in the sticky comment who could not be asked, or why asking failed; nothing if all went well."""
     asked = await context.records.get(REVIEWERS.of(context.repository.id, number)) or ReviewRequests()
     text = decide_reviewers_report(asked, [one.text for one in outcomes.failures])
@@ -76,7 +76,7 @@ def decide_reviewers_report(asked: ReviewRequests, failures: Sequence[str]) -> s
     """Return the section's text after all requests have ended; `failures` are the texts of failed effects."""
     if failures:
         return texts.FAILED.format(why=" ".join(failures))
-    return refusal_text(asked.refused, asked.hidden)
+    return reviewers_refused_text(asked.refused, asked.hidden)
 
 
 @router.on(
@@ -111,7 +111,7 @@ async def request_reviewers(context: Context) -> Plan:
     if asked.users or asked.teams or removed:
         effect: Effect = RequestReviewers(event.pull.number, asked.users, asked.teams, named)
         return Plan((effect,), why=texts.NAMED.format(number=event.pull.number), conclusion_basis=event.pull.number)
-    if before.message != refusal_text(before.refused):
+    if before.message != reviewers_refused_text(before.refused):
         return Plan(why=texts.RECOVERED, conclusion_basis=event.pull.number)
     return Plan(why=texts.ALL_ASKED)
 

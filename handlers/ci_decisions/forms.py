@@ -61,12 +61,12 @@ def as_github(decision: CiDecision) -> str:
     return "".join(f"{name}={value}\n" for name, value in {**values, "sha": decision.sha}.items())
 
 
-def as_json(decision: CiDecision) -> str:
+def decision_json(decision: CiDecision) -> str:
     """Return the JSON of the API's answer."""
     return json.dumps(decision.as_json(), indent=2) + "\n"
 
 
-FORMS = {"env": as_env, "json": as_json, "github": as_github}
+FORMS = {"env": as_env, "json": decision_json, "github": as_github}
 
 
 def explained(decision: CiDecision) -> list[str]:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.config.types import BRANCH, HEADS
 from bot.core.errors import TryAgain
 from bot.core.patterns import Pattern
-from bot.web.openapi import Answer, Operation, Parameter, problem
+from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.problems import Problem
 from handlers.ci_decisions import texts
 
@@ -87,7 +87,7 @@ def _of_pull_request(decide: Decide) -> Operation:
             ),
         ],
         answers={
-            200: Answer("The decision", DecisionAnswer),
+            200: ResponseSchema("The decision", DecisionAnswer),
             400: problem("Not the name of a repository, not a number, or not a SHA"),
             404: problem("No such pull request, or none of ours"),
             503: problem("Which commit is the head could not be found out; Retry-After says when to ask again"),
@@ -116,7 +116,7 @@ def _of_commit(decide: DecideCommit) -> Operation:
             ),
         ],
         answers={
-            200: Answer("The decision; where GitHub does not answer, everything runs", DecisionAnswer),
+            200: ResponseSchema("The decision; where GitHub does not answer, everything runs", DecisionAnswer),
             400: problem("Not the name of a repository, not a SHA, or not the name of a branch"),
             404: problem("No such commit, or none of ours"),
         },

@@ -19,7 +19,7 @@ from bot.core.errors import TryAgain
 from bot.core.single_flight import Remembered
 from bot.github.errors import NotInstalled, RateLimited, is_not_found
 from bot.github.in_force import config_in_force
-from bot.github.pull_heads import Head, head_of, repository_id_of
+from bot.github.pull_heads import PullHead, head_of, repository_id_of
 from bot.github.ranks import current_rank
 from handlers.ci_decisions import texts
 from handlers.ci_decisions.changes import ProposedChange, changes_of, read_proposed
@@ -73,7 +73,7 @@ class KnownPull:
     """What our own records have of a pull request."""
 
     repository_id: int
-    head: Head
+    head: PullHead
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class SeenPull:
     """
 
     repository_id: int | None
-    head: Head | None
+    head: PullHead | None
     title: str = ""
     changes: Changes = NOT_NEEDED
 
@@ -165,7 +165,7 @@ class Decisions:
             return (
                 SeenPull(known.repository_id, known.head, "", unknown) if known else SeenPull(None, None, "", unknown)
             )
-        head = Head.of(proposed.pull).after(known.head) if known else Head.of(proposed.pull)
+        head = PullHead.of(proposed.pull).after(known.head) if known else PullHead.of(proposed.pull)
         if head.sha != proposed.pull.head_sha:
             self._pulls.forget((False, *key))
             self._pulls.forget((True, *key))

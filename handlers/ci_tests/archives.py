@@ -23,7 +23,7 @@ MOST_WRONG = 3
 
 
 @dataclass(slots=True)
-class Budget:
+class ArchiveBudget:
     """The bytes that all files of a run together may have, and may still have, once everything is inflated.
 
     One for all artifacts: each with its own, the code of a pull request would keep a core busy for minutes.
@@ -59,7 +59,7 @@ class Archive(NamedTuple):
 
 def read_archive(files: Sequence[BinaryIO], listed: frozenset[str], left: int, limit: int) -> Archive:
     """Return what one archive holds; `left` and `limit` are those of the budget."""
-    budget = Budget(limit)
+    budget = ArchiveBudget(limit)
     budget.left = left
     try:
         suite, wrong = parsed(files[0], listed, budget)
@@ -68,7 +68,7 @@ def read_archive(files: Sequence[BinaryIO], listed: frozenset[str], left: int, l
     return Archive(suite, wrong, budget.left)
 
 
-def parsed(file: BinaryIO, listed: frozenset[str], budget: Budget) -> tuple[SuiteOutcomes, tuple[str, ...]]:
+def parsed(file: BinaryIO, listed: frozenset[str], budget: ArchiveBudget) -> tuple[SuiteOutcomes, tuple[str, ...]]:
     """Return the tests of an archive of JUnit files, and why some of those could not be read.
 
     `listed` are the files of the repository at the commit; what is inflated is taken from the budget. Raises `Refused`
@@ -122,7 +122,7 @@ class _Meter:
     A megabyte of compressed nothing is work too.
     """
 
-    budget: Budget
+    budget: ArchiveBudget
     taken: int = 0
 
     def take(self, given: int) -> None:

@@ -26,7 +26,7 @@ from bot.github.errors import is_not_found
 from bot.github.markdown import code, truncate
 from bot.results.limits import MAX_INFLATED_BYTES
 from handlers.ci_tests import texts
-from handlers.ci_tests.archives import Budget, read_archive
+from handlers.ci_tests.archives import ArchiveBudget, read_archive
 from handlers.ci_tests.outcomes import SuiteOutcomes
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class WorkflowRun:
+class RunAttempt:
     """One attempt of a run: its commit, and its page."""
 
     id: int
@@ -76,19 +76,19 @@ class Reports:
 
 
 class Artifacts:
-    """Reads the reports of workflow runs, and remembers the last few runs; `most` is in bytes, of each `Budget`."""
+    """Reads the reports of workflow runs and remembers the last few; each `ArchiveBudget` has `most` bytes."""
 
     def __init__(self, files: FileLists, pool: Pool, most: int = MAX_INFLATED_BYTES) -> None:
         self._files = files
         self._pool = pool
         self._most = most
-        self._known: LRUCache[tuple[str, WorkflowRun, tuple[str, ...]], Reports] = LRUCache(
+        self._known: LRUCache[tuple[str, RunAttempt, tuple[str, ...]], Reports] = LRUCache(
             MOST_REMEMBERED, getsizeof=lambda reports: reports.size
         )
         # Two sections may ask at the same moment, for a run ends once for both.
-        self._flights: SingleFlight[tuple[str, WorkflowRun, tuple[str, ...]], Reports] = SingleFlight()
+        self._flights: SingleFlight[tuple[str, RunAttempt, tuple[str, ...]], Reports] = SingleFlight()
 
-    async def of_run(self, github: GitHub, repository: str, run: WorkflowRun, patterns: Sequence[str]) -> Reports:
+    async def of_run(self, github: GitHub, repository: str, run: RunAttempt, patterns: Sequence[str]) -> Reports:
         """Return what the artifacts of a run hold whose names match; what one lacks never keeps another from counting.
 
         Raises `TryAgain`, and GitHub's refusals.
@@ -101,7 +101,7 @@ class Artifacts:
                 self._known[key] = known
         return known
 
-    async def _read(self, github: GitHub, repository: str, run: WorkflowRun, patterns: Sequence[str]) -> Reports:
+    async def _read(self, github: GitHub, repository: str, run: RunAttempt, patterns: Sequence[str]) -> Reports:
         self._pool.check(Owner(repository.lower(), run.sha))  # before anything is fetched for it
         found = await _listed(github, repository, run, patterns)
         listed = await self._files.of(github, repository, run.sha) if found else frozenset()
@@ -112,7 +112,7 @@ class Artifacts:
             if len(found) > MOST_ARTIFACTS
             else []
         )
-        budget = Budget(self._most)
+        budget = ArchiveBudget(self._most)
         for artifact in found[:MOST_ARTIFACTS]:
             name = artifact.string("name")
             try:
@@ -131,10 +131,10 @@ class Artifacts:
         self,
         github: GitHub,
         repository: str,
-        run: WorkflowRun,
+        run: RunAttempt,
         artifact: Payload,
         listed: frozenset[str],
-        budget: Budget,
+        budget: ArchiveBudget,
     ) -> tuple[SuiteOutcomes, tuple[str, ...]]:
         """Return the tests of an artifact, and why files of it could not be read.
 
@@ -152,7 +152,7 @@ class Artifacts:
         return archive.suite, archive.wrong
 
 
-async def _listed(github: GitHub, repository: str, run: WorkflowRun, patterns: Sequence[str]) -> list[Payload]:
+async def _listed(github: GitHub, repository: str, run: RunAttempt, patterns: Sequence[str]) -> list[Payload]:
     """Return the artifacts whose names match, sorted by name; of several attempts at one name the newest."""
     newest: dict[str, Payload] = {}
     listed_count = 0

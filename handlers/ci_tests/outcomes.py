@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bot.results.model import Seen, Status
+from bot.results.model import SeenTest, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class SuiteOutcomes:
     `complete`: nothing more of it is expected. Where something is, what is missing may still come.
     """
 
-    seen: Mapping[str, Seen]
+    seen: Mapping[str, SeenTest]
     seconds: Mapping[str, float] = field(default_factory=dict)
     complete: bool = True
 
@@ -40,7 +40,7 @@ class BaseSuite:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcomes:
+class TestedHead:
     """The suites of a pull request's head, each with its base where there is one.
 
     `at` is when CI had tested it, in seconds since 1970. `over`: no further suite is expected; `vanished` are then

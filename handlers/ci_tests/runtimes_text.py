@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bot.results.compare.renames import MAX_STEPS, search_renames
 from handlers.ci_tests import texts, words
-from handlers.ci_tests.outcomes import BaseSuite, Outcomes, SuiteOutcomes
+from handlers.ci_tests.outcomes import BaseSuite, SuiteOutcomes, TestedHead
 
 SMALLEST_CHANGE = 30.0
 """Seconds; a smaller difference of a suite's total is not reported, whatever its percentage."""
@@ -21,7 +21,7 @@ MINUTES = 100.0
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RuntimeChange:
     """By how much the total of a suite differs from the base's; times are in seconds."""
 
     suite: str
@@ -45,7 +45,7 @@ class NewTest:
     """Renamed tests were not searched for in its suite, as so many names changed."""
 
 
-def describe_runtimes(tested: Outcomes, percent: int, least: float, *, most_steps: int = MAX_STEPS) -> str:
+def describe_runtimes(tested: TestedHead, percent: int, least: float, *, most_steps: int = MAX_STEPS) -> str:
     """Return the section's text, empty if there is nothing to report.
 
     `percent`: a suite's total must differ by more. `least`: a new test must take so many seconds.
@@ -74,14 +74,14 @@ def describe_runtimes(tested: Outcomes, percent: int, least: float, *, most_step
     return "\n\n".join(parts)
 
 
-def changed(tested: Outcomes, percent: int) -> list[Change]:
+def changed(tested: TestedHead, percent: int) -> list[RuntimeChange]:
     """Return the suites whose total differs by more than so much, the most changed first.
 
     Only what is complete can be compared.
     """
     found = []
     for name, here, base in _pairs(tested):
-        one = Change(name, sum(base.suite.seconds.values()), sum(here.seconds.values()))
+        one = RuntimeChange(name, sum(base.suite.seconds.values()), sum(here.seconds.values()))
         much = abs(one.now - one.before) >= SMALLEST_CHANGE
         whole = here.complete and base.suite.complete
         if whole and one.before > 0 and much and abs(one.percent) > percent:
@@ -89,7 +89,7 @@ def changed(tested: Outcomes, percent: int) -> list[Change]:
     return sorted(found, key=lambda one: (-abs(one.now - one.before), one.suite))
 
 
-def slow_new_tests(tested: Outcomes, least: float, *, most_steps: int = MAX_STEPS) -> list[NewTest]:
+def slow_new_tests(tested: TestedHead, least: float, *, most_steps: int = MAX_STEPS) -> list[NewTest]:
     """Return the tests that the base does not have and that take so many seconds at least, the slowest first.
 
     One that was renamed, or was skipped with its whole file, is not new.
@@ -106,12 +106,12 @@ def slow_new_tests(tested: Outcomes, least: float, *, most_steps: int = MAX_STEP
     return sorted(found, key=lambda one: (-one.seconds, one.suite, one.test))
 
 
-def _pairs(tested: Outcomes) -> list[tuple[str, SuiteOutcomes, BaseSuite]]:
+def _pairs(tested: TestedHead) -> list[tuple[str, SuiteOutcomes, BaseSuite]]:
     both: Mapping[str, BaseSuite] = tested.bases
     return [(name, here, both[name]) for name, here in sorted(tested.suites.items()) if name in both]
 
 
-def _change_line(tested: Outcomes, one: Change) -> str:
+def _change_line(tested: TestedHead, one: RuntimeChange) -> str:
     base = tested.bases[one.suite]
     return texts.RUNTIME_CHANGED.format(
         suite=words.suite_name(one.suite),
@@ -120,11 +120,11 @@ def _change_line(tested: Outcomes, one: Change) -> str:
         now=_time(one.now),
         tests_before=len(base.suite.seen),
         tests=len(tested.suites[one.suite].seen),
-        base=words.commit_link(base),
+        base=words.link_to_commit(base),
     )
 
 
-def _change(one: Change) -> str:
+def _change(one: RuntimeChange) -> str:
     if one.percent < MOST_PERCENT:
         return f"{one.percent:+,.1f} %"
     return texts.MANY_TIMES.format(times=one.now / one.before)

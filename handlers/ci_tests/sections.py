@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bot.config import RepositoryConfig
     from bot.config.ci_tests import Tests
     from bot.core.events import Delivery
-    from handlers.ci_tests.outcomes import Outcomes
+    from handlers.ci_tests.outcomes import TestedHead
 
 WORKFLOW_RUN, COMPLETED = "workflow_run", "completed"
 
@@ -72,15 +72,15 @@ async def _ask(context: Context, section: str, sha: str, about: Mapping[str, Any
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class HeadOutcomes:
     """What is known of a pull request's head. `as_of` is of when, in seconds since 1970; `branch` the base branch."""
 
-    tested: Outcomes
+    tested: TestedHead
     branch: str
     as_of: float
 
 
-async def find(context: Context, config: Tests, event: SectionEvent) -> Found | str:
+async def find(context: Context, config: Tests, event: SectionEvent) -> HeadOutcomes | str:
     """Return the test results of a head and of its base, or the reason why there is nothing to report.
 
     Raises `TryAgain`, and GitHub's refusals.
@@ -92,15 +92,22 @@ async def find(context: Context, config: Tests, event: SectionEvent) -> Found | 
     if config.lab is not None and config.target is not None:
         about = TargetKey(context.repository.full_name, config.lab, config.target)
         found = await stored(context, about, event.sha, over=bool(event.about.get("over")))
-        return Found(found, head.base_ref, began) if found is not None else texts.NO_RESULTS.format(sha=event.sha)
+        return (
+            HeadOutcomes(found, head.base_ref, began) if found is not None else texts.NO_RESULTS.format(sha=event.sha)
+        )
     if "workflow_id" not in event.about:
         return texts.ANOTHER_SOURCE
     ended = EndedRun.of(Payload(event.about))
-    return Found(await read_run(context, ended, config.artifacts, head.base_ref, began), head.base_ref, began)
+    return HeadOutcomes(await read_run(context, ended, config.artifacts, head.base_ref, began), head.base_ref, began)
 
 
 async def show(
-    context: Context, section: str, event: SectionEvent, found: Found, describe: Callable[..., str], *arguments: object
+    context: Context,
+    section: str,
+    event: SectionEvent,
+    found: HeadOutcomes,
+    describe: Callable[..., str],
+    *arguments: object,
 ) -> Plan:
     """Return the section that `describe` writes about what was found, followed by `arguments`.
 

@@ -6,13 +6,15 @@ from bot.effects.section_state import moment, short
 from bot.github.markdown import code
 from bot.results.compare.renames import MAX_STEPS
 from handlers.ci_tests import texts, words
-from handlers.ci_tests.outcomes import Outcomes
+from handlers.ci_tests.outcomes import TestedHead
 from handlers.ci_tests.skips import NotRun, Required, Skips, not_run, skips
 
 MOST_SUITES = 20
 
 
-def describe_skips(tested: Outcomes, required: Required, path: str, branch: str, *, most_steps: int = MAX_STEPS) -> str:
+def describe_skips(
+    tested: TestedHead, required: Required, path: str, branch: str, *, most_steps: int = MAX_STEPS
+) -> str:
     """Return the section's text; `path` is the file of required tests, on the base branch.
 
     `most_steps` bounds the search for renamed tests in each suite.
@@ -28,32 +30,32 @@ def describe_skips(tested: Outcomes, required: Required, path: str, branch: str,
     if required.problem:
         lines.append(texts.REQUIRED_UNKNOWN.format(**where, why=code(required.problem)))
     if missing:
-        lines.append(texts.REQUIRED.format(what=words.counted(len(missing), *texts.REQUIRED_WHAT), **where))
+        lines.append(texts.REQUIRED.format(what=words.counted_tests(len(missing), *texts.REQUIRED_WHAT), **where))
     if not lines and not tested.vanished and _all_same(tested, found):
         base = next(iter(tested.bases.values()))
         message = moment(tested.at)
-        return texts.SAME.format(base=words.commit_link(base), sha=short(tested.sha), at=message)
+        return texts.SAME.format(base=words.link_to_commit(base), sha=short(tested.sha), at=message)
     lines += _suites(tested, found, most_steps)
     return "\n\n".join(
         part
         for part in (
             "\n".join([words.heading(texts.SKIPS_TITLE, tested), "", *(f"- {line}" for line in lines)]),
-            words.listed(texts.REQUIRED_TITLE, [_required_row(one) for one in missing]),
-            words.listed(texts.NEWLY_TITLE, _rows(found, "newly")),
-            words.listed(texts.AGAIN_TITLE, _rows(found, "again")),
+            words.listed_tests(texts.REQUIRED_TITLE, [_required_row(one) for one in missing]),
+            words.listed_tests(texts.NEWLY_TITLE, _rows(found, "newly")),
+            words.listed_tests(texts.AGAIN_TITLE, _rows(found, "again")),
         )
         if part
     )
 
 
-def _all_same(tested: Outcomes, found: dict[str, Skips]) -> bool:
+def _all_same(tested: TestedHead, found: dict[str, Skips]) -> bool:
     """Tell whether there is one base of all suites, all of which are complete, and nothing differs from it."""
     whole = all(suite.complete for suite in tested.suites.values())
     one_base = len({base.sha for name, base in tested.bases.items() if name in tested.suites}) == 1
     return whole and one_base and found.keys() == tested.suites.keys() and not any(found.values())
 
 
-def _suites(tested: Outcomes, found: dict[str, Skips], most_steps: int) -> list[str]:
+def _suites(tested: TestedHead, found: dict[str, Skips], most_steps: int) -> list[str]:
     """Return the lines of each suite, those with differences first."""
     lines = [texts.SUITE_MISSING.format(suite=words.suite_name(suite)) for suite in tested.vanished]
     names = sorted(tested.suites, key=lambda name: (not found.get(name), name))
@@ -63,18 +65,18 @@ def _suites(tested: Outcomes, found: dict[str, Skips], most_steps: int) -> list[
     return [*lines[:MOST_SUITES], texts.MORE_SUITES.format(count=len(lines) - MOST_SUITES)]
 
 
-def _suite(tested: Outcomes, name: str, found: Skips | None, most_steps: int) -> list[str]:
+def _suite(tested: TestedHead, name: str, found: Skips | None, most_steps: int) -> list[str]:
     shown = words.suite_name(name)
     note = [] if tested.suites[name].complete else [texts.INCOMPLETE.format(suite=shown)]
     if found is not None and found.unsearched and found.removed:
         note.append(texts.SKIPS_UNSEARCHED.format(suite=shown, most=most_steps))
     if found is None:
         return [*note, texts.NO_BASE_OF_SUITE.format(suite=shown)]
-    base = words.commit_link(tested.bases[name])
+    base = words.link_to_commit(tested.bases[name])
     if not found:
         return [*note, texts.SAME_SUITE.format(suite=shown, base=base)]
     numbers = ((len(found.newly), texts.NEWLY), (len(found.again), texts.AGAIN), (found.removed, texts.REMOVED))
-    what = ", ".join(words.counted(number, *called) for number, called in numbers if number)
+    what = ", ".join(words.counted_tests(number, *called) for number, called in numbers if number)
     return [*note, texts.DIFFERS.format(suite=shown, what=what, base=base)]
 
 

@@ -10,7 +10,7 @@ from bot.github.markdown import code
 from bot.results.report.tables import middle_cut
 from bot.results.report.texts import MORE
 from handlers.ci_tests import texts
-from handlers.ci_tests.outcomes import BaseSuite, Outcomes
+from handlers.ci_tests.outcomes import BaseSuite, TestedHead
 
 MOST_ROWS = 50
 MOST_CHARACTERS = 4_000
@@ -21,7 +21,7 @@ SHOWN_TEST, SHOWN_SUITE = 240, 80
 """Characters of a name."""
 
 
-def heading(title: str, tested: Outcomes) -> str:
+def heading(title: str, tested: TestedHead) -> str:
     """Say what follows, of which commit, and when that was tested."""
     return texts.HEADED.format(title=title, sha=short(tested.sha), at=moment(tested.at))
 
@@ -39,7 +39,7 @@ def rows_of(rows: Iterable[str], total: int) -> str:
     return "\n".join(f"- {row}" for row in [*shown, *([MORE.format(count=more)] if more else [])])
 
 
-def listed(title: str, rows: Sequence[str]) -> str:
+def listed_tests(title: str, rows: Sequence[str]) -> str:
     """Return a list under its title, folded away where it is long; empty without rows."""
     if not rows:
         return ""
@@ -58,12 +58,12 @@ def name_of_test(suite: str, test: str, *, several: bool) -> str:
     return f"{suite_name(suite)}: {shown}" if several else shown
 
 
-def commit_link(base: BaseSuite) -> str:
+def link_to_commit(base: BaseSuite) -> str:
     """Return a link to what a suite is compared with."""
     url = linkable(base.url)
     return f"[{short(base.sha)}]({url})" if url else short(base.sha)
 
 
-def counted(number: int, one: str, many: str) -> str:
+def counted_tests(number: int, one: str, many: str) -> str:
     """Return `1 test is` or `1,267 tests are`."""
     return f"{number:,} {one if number == 1 else many}"

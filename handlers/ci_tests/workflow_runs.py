@@ -14,8 +14,8 @@ from bot.core.payload import Payload
 from bot.github.markdown import code, truncate
 from bot.github.pages import PER_PAGE
 from handlers.ci_tests import texts
-from handlers.ci_tests.artifacts import ARTIFACTS_READER, WorkflowRun
-from handlers.ci_tests.outcomes import BaseSuite, Outcomes
+from handlers.ci_tests.artifacts import ARTIFACTS_READER, RunAttempt
+from handlers.ci_tests.outcomes import BaseSuite, TestedHead
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -42,7 +42,7 @@ SHOWN = 200
 class EndedRun:
     """A workflow run that has ended, from its webhook; `at` is ISO 8601."""
 
-    run: WorkflowRun
+    run: RunAttempt
     workflow: int
     name: str
     at: str
@@ -52,7 +52,7 @@ class EndedRun:
     def of(cls, run: Payload) -> EndedRun:
         """Read a workflow run of a webhook or of the API."""
         attempt = run.integer("run_attempt") if run.has("run_attempt") else 1
-        page = WorkflowRun(run.integer("id"), attempt, run.string("head_sha"), run.text("html_url"))
+        page = RunAttempt(run.integer("id"), attempt, run.string("head_sha"), run.text("html_url"))
         name, at, conclusion = run.text("name"), run.text("updated_at"), run.text("conclusion")
         return cls(page, run.integer("workflow_id"), name, at, conclusion)
 
@@ -71,17 +71,17 @@ class EndedRun:
         }
 
 
-async def read_run(context: Context, ended: EndedRun, patterns: Sequence[str], branch: str, at: float) -> Outcomes:
+async def read_run(context: Context, ended: EndedRun, patterns: Sequence[str], branch: str, at: float) -> TestedHead:
     """Return what a run tested, each suite beside the base's; `branch` is the base branch of its pull request."""
     artifacts, repository = context.part(ARTIFACTS_READER), context.repository.full_name
     here = await artifacts.of_run(context.github, repository, ended.run, patterns)
     if not here.suites:
         said = texts.NO_ARTIFACTS.format(workflow=_code(ended.name), patterns=", ".join(map(_code, patterns)))
-        return Outcomes(ended.run.sha, at, {}, troubles=here.troubles or (said,))
+        return TestedHead(ended.run.sha, at, {}, troubles=here.troubles or (said,))
     merge_base, found = await _base(context, ended, branch)
     if found is None:
         named = {"workflow": _code(ended.name), "branch": _code(branch), "sha": code(merge_base[:7])}
-        return Outcomes(
+        return TestedHead(
             ended.run.sha, at, here.suites, troubles=(*here.troubles, texts.NO_BASE.format(**named, most=PER_PAGE))
         )
     there = await artifacts.of_run(context.github, repository, found, patterns)
@@ -89,7 +89,7 @@ async def read_run(context: Context, ended: EndedRun, patterns: Sequence[str], b
     if not there.suites:
         run = texts.THE_RUN.format(workflow=_code(ended.name), url=found.url)
         missing = (texts.BASE_EMPTY.format(run=run, sha=code(found.sha[:7])),)
-    return Outcomes(
+    return TestedHead(
         sha=ended.run.sha,
         at=at,
         suites=here.suites,
@@ -99,7 +99,7 @@ async def read_run(context: Context, ended: EndedRun, patterns: Sequence[str], b
     )
 
 
-async def _base(context: Context, ended: EndedRun, branch: str) -> tuple[str, WorkflowRun | None]:
+async def _base(context: Context, ended: EndedRun, branch: str) -> tuple[str, RunAttempt | None]:
     """Return the merge base, and the run of the workflow at it or at its nearest ancestor that has a good one."""
     where = {"repo": context.repository.full_name, "base": branch, "sha": ended.run.sha}
     compared = Payload(await context.github.getitem(COMPARE, url_vars=where), "comparison")
@@ -134,7 +134,7 @@ async def nearest_listed(github: GitHub, repository: str, sha: str, commits: Col
     return None
 
 
-async def _good_runs(context: Context, workflow: int, asked: Mapping[str, str]) -> dict[str, WorkflowRun]:
+async def _good_runs(context: Context, workflow: int, asked: Mapping[str, str]) -> dict[str, RunAttempt]:
     """Return a workflow's newest runs on a branch that ended well, by their commits; one request."""
     named = {"repo": context.repository.full_name, "workflow": str(workflow), "per_page": str(PER_PAGE)}
     answer = Payload(await context.github.getitem(RUNS, url_vars={**named, **asked}), "workflow runs")

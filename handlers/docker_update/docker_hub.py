@@ -22,7 +22,7 @@ MOST_PAGES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Registry:
+class DockerHub:
     """A registry with Docker Hub's API, at an address without a slash at its end.
 
     Names are `namespace/name` and tags as `handlers.docker_update.images` reads them, so that they need no quoting. All

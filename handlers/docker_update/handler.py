@@ -25,7 +25,7 @@ from bot.github.ranks import Rank, ranked
 from bot.github.refs import branch_head
 from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT, moment_of
-from handlers.docker_update.docker_hub import Registry
+from handlers.docker_update.docker_hub import DockerHub
 from handlers.docker_update.images import Update, places, staged, updated
 from handlers.docker_update.texts import (
     BODY,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bot.config.docker_update import DockerUpdate
-    from handlers.docker_update.images import Place
+    from handlers.docker_update.images import ImageReference
 
 NAME = "docker-update"
 LARGEST_FILE = 64 * 1024
@@ -65,13 +65,15 @@ async def update_images(context: Context) -> Plan:
             raise UserError(NO_BASE.format(branch=code(config.base)))
         text = await _text(context, config, base_sha)
     found = places(text, (config.namespace, config.staging))
-    registry = Registry(context.part(READER), config.registry)
+    registry = DockerHub(context.part(READER), config.registry)
     tags = {place.key: await _tags(registry, place, config) for place in found}
     update = updated(text, found, tags, config.namespace)
-    return decide(update, found, config, base_sha, iso_utc(moment_of(context.delivery.payload)))
+    return plan_docker_update(update, found, config, base_sha, iso_utc(moment_of(context.delivery.payload)))
 
 
-def decide(update: Update, found: Sequence[Place], config: DockerUpdate, base_sha: str, at: str) -> Plan:
+def plan_docker_update(
+    update: Update, found: Sequence[ImageReference], config: DockerUpdate, base_sha: str, at: str
+) -> Plan:
     """Return what is to be proposed at a moment, in ISO 8601, on top of a commit."""
     if not found:
         return Plan(why=NO_IMAGES.format(path=config.file, namespace=config.namespace, staging=config.staging))
@@ -112,7 +114,7 @@ async def _text(context: Context, config: DockerUpdate, base_sha: str) -> str:
     return text
 
 
-async def _tags(registry: Registry, place: Place, config: DockerUpdate) -> Mapping[str, float]:
+async def _tags(registry: DockerHub, place: ImageReference, config: DockerUpdate) -> Mapping[str, float]:
     """Return the tags of an image in both namespaces, with when each was pushed last."""
     released = await registry.tags(place.in_main(config.namespace))
     waiting = await registry.tags(staged(place.name, config.staging))

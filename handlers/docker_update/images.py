@@ -56,7 +56,7 @@ _HEADER = Pattern(r"\[(?P<name>[^\]]+)\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ImageReference:
     """An image as a line of the file names it: `key: namespace/name:tag`, or with a `variable` for its tag."""
 
     key: str
@@ -76,7 +76,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TagChange:
     """An image before and after."""
 
     key: str
@@ -89,7 +89,7 @@ class Update:
     """The file as it is to be, what of it differs, and what could not be found out, in Markdown."""
 
     text: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[TagChange, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -165,7 +165,7 @@ def _none() -> dict[str, str]:
     raise UserError(NO_SECTION.format(section=SECTION))
 
 
-def places(text: str, namespaces: Sequence[str]) -> list[Place]:
+def places(text: str, namespaces: Sequence[str]) -> list[ImageReference]:
     """Return the images of some namespaces. Raises `UserError`."""
     images = read_images(text)
     raw = _Parser.of(text)
@@ -176,7 +176,7 @@ def places(text: str, namespaces: Sequence[str]) -> list[Place]:
             continue
         sharing = _SHARING.fullmatch(raw.get(SECTION, key, raw=True))
         variable = sharing["variable"].lower() if sharing else ""
-        found.append(Place(key, whole["namespace"], whole["name"], whole["tag"], variable))
+        found.append(ImageReference(key, whole["namespace"], whole["name"], whole["tag"], variable))
     if len(found) > MOST_IMAGES:
         raise UserError(TOO_MANY_IMAGES.format(count=len(found), most=MOST_IMAGES))
     return found
@@ -187,11 +187,13 @@ class _Edits:
     """What lines are to say, by their keys, and what comes of it."""
 
     values: dict[str, str] = field(default_factory=dict)
-    changes: list[Change] = field(default_factory=list)
+    changes: list[TagChange] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
-def updated(text: str, found: Sequence[Place], tags: Mapping[str, Mapping[str, float]], namespace: str) -> Update:
+def updated(
+    text: str, found: Sequence[ImageReference], tags: Mapping[str, Mapping[str, float]], namespace: str
+) -> Update:
     """Return the file with the newest tag of each image; of images that share one, the newest that all of them have.
 
     `tags` are those that the registry has by the keys of the images, with when each was pushed. An image of another
@@ -213,7 +215,9 @@ def updated(text: str, found: Sequence[Place], tags: Mapping[str, Mapping[str, f
     return Update(edited, tuple(edits.changes), tuple(edits.notes))
 
 
-def _choose(edits: _Edits, members: Sequence[Place], tags: Mapping[str, Mapping[str, float]], namespace: str) -> None:
+def _choose(
+    edits: _Edits, members: Sequence[ImageReference], tags: Mapping[str, Mapping[str, float]], namespace: str
+) -> None:
     untagged = [place for place in members if not tags.get(place.key)]
     edits.notes += [NO_TAGS.format(image=code(place.in_main(namespace))) for place in untagged]
     if untagged:
@@ -230,7 +234,7 @@ def _choose(edits: _Edits, members: Sequence[Place], tags: Mapping[str, Mapping[
         name = f"{place.namespace}/{place.name}" if variable else place.in_main(namespace)
         after = f"{name}:{newest}" if newest != place.tag else place.image
         if after != place.image:
-            edits.changes.append(Change(place.key, place.image, after))
+            edits.changes.append(TagChange(place.key, place.image, after))
             edits.values[variable or place.key] = newest if variable else after
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gidgethub import GitHubException
 
-from bot.aws.bucket import Arrival, Downloaded, Head, Small, Source, Writable
+from bot.aws.bucket import Arrival, Downloaded, ObjectHead, Small, Source, Writable
 from bot.aws.folder import LocalFolder
 from bot.core.errors import TryAgain, UserError
 from bot.core.events import Repository
@@ -85,7 +85,7 @@ class MovedSource:
         """Return the folders that they have here."""
         return await self._source.folders(self._key(prefix))
 
-    async def head(self, key: str) -> Head:
+    async def head(self, key: str) -> ObjectHead:
         """Return an object's size and version."""
         return await self._source.head(self._key(key))
 

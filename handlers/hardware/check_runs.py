@@ -24,7 +24,7 @@ from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.model import TargetKey
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
-from bot.results.report.check_run import IGNORE, report
+from bot.results.report.check_run import IGNORE, results_report
 from bot.results.report.findings import Findings, IgnoredFailures
 from bot.results.service import RESULTS
 from bot.results.state import TargetState
@@ -126,7 +126,7 @@ def decide_check_run(
     press, remembered = asked.press, list[Effect]()
     if press and press.button == IGNORE.identifier:
         findings, remembered = _ignore(findings, press, key, may=may)
-    content = report(findings)
+    content = results_report(findings)
     check = PutCheckRun(asked.about.check_name, asked.sha, findings.external_id, content, as_of, asked.again)
     return Plan((*remembered, check), why=content.title)
 

@@ -27,7 +27,7 @@ COMPARE_PAGE, CHECKS_PAGE = "{page}/compare/{good}...{since}", "{page}/commit/{s
 """https://docs.github.com/en/pull-requests/committing-changes-to-your-project/viewing-and-comparing-commits"""
 
 
-def news_of(target: JudgedTarget, changes: RegressionChanges, failing: Sequence[Failure]) -> News:
+def regression_news(target: JudgedTarget, changes: RegressionChanges, failing: Sequence[Failure]) -> News:
     """Return the message of a nightly run; `failing` is everything that people know to fail after it."""
     items = list(_items(target, changes))
     return News(

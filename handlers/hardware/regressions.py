@@ -34,7 +34,7 @@ from handlers.hardware.regression_state import (
     judge,
     packed,
 )
-from handlers.hardware.regression_text import issue_body, issue_title, news_of
+from handlers.hardware.regression_text import issue_body, issue_title, regression_news
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -148,7 +148,7 @@ def decide_regressions(
     if not changes:
         remaining = EnsureIssue(issue, title, body, news_key=known.news, as_of=target.committed_at)
         return Plan((*_remembered(key, known, target), *([remaining] if behind else [])), why=texts.NO_NEWS)
-    news = news_of(target, changes, failing)
+    news = regression_news(target, changes, failing)
     failures = packed({"": changes.began, RECOVERED: changes.recovered, REMOVED: changes.removed})
     # Of one nightly run there may be several messages, as late runs confirm more.
     news_key = f"{issue}:{target.sha}:{hashlib.sha256(failures.encode()).hexdigest()[:16]}"

@@ -14,7 +14,7 @@ from bot.core.errors import TryAgain
 from bot.core.patterns import Pattern
 from bot.results.model import RunKey
 from bot.results.state import Run, RunState
-from bot.web.openapi import Answer, Operation, Parameter, problem
+from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.problems import Problem
 from handlers.hardware import texts
 from handlers.hardware.listing import RunQuery
@@ -105,7 +105,7 @@ def operation(list_runs: ListRuns) -> Operation:
         handler=answer,
         parameters=PARAMETERS,
         answers={
-            200: Answer("A page of runs", RunPage),
+            200: ResponseSchema("A page of runs", RunPage),
             400: problem("A parameter is unknown, or not as it must be"),
             404: problem("No results are taken for such a repository"),
             503: problem("The results could not be read; Retry-After says when to ask again"),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from bot.aws.bucket import Arrival, Bucket, Place, Source, pause_after
+from bot.aws.bucket import Arrival, Bucket, BucketFolder, Source, pause_after
 from bot.config.types import seconds
 from bot.core.events import Repository
 from bot.core.parts import PartKey
@@ -121,12 +121,12 @@ class Watch:
         return list(self._watched)
 
     @property
-    def queues(self) -> dict[str, list[Place]]:
+    def queues(self) -> dict[str, list[BucketFolder]]:
         """Return the queues that are to be listened to, each with the places that it may tell of."""
-        queues: dict[str, list[Place]] = {}
+        queues: dict[str, list[BucketFolder]] = {}
         for results in self._watched.values():
             if results.queue is not None:
-                queues.setdefault(results.queue, []).append(Place(results.bucket, results.prefix))
+                queues.setdefault(results.queue, []).append(BucketFolder(results.bucket, results.prefix))
         return queues
 
     async def health(self) -> ResultsHealth:
@@ -151,7 +151,7 @@ class Watch:
         """Take in a manifest of which a queue tells. Raises what keeps it from being durable."""
         unknown: RunKey | None = None
         for repository, results in self._watched.items():
-            if arrival.lies_in(Place(results.bucket, results.prefix)):
+            if arrival.lies_in(BucketFolder(results.bucket, results.prefix)):
                 found = run_key(arrival.key, results.prefix)
                 if found is not None and found[0].repository.lower() == repository.lower():
                     await self._announce_run(arrival, found[0])

@@ -9,7 +9,7 @@ from typing import Any
 from bot.aws.client import AWS, check_environment
 from bot.aws.queue import Notifications
 from bot.core.parts import PartKey
-from bot.feature import Every, Services
+from bot.feature import RecurringWork, Services
 from bot.results.service import RESULTS
 from bot.web.openapi import Operation
 from handlers.hardware.listing import RunListing
@@ -47,10 +47,10 @@ def routes(services: Services) -> Sequence[Operation]:
     return [operation(RunListing(services.config, services.part(RESULTS).store))]
 
 
-def timers(services: Services) -> Sequence[Every]:
+def timers(services: Services) -> Sequence[RecurringWork]:
     """Return what looks into buckets, where there are any."""
     watch = services.part(WATCH)
-    return [Every("hardware-results", TICK, watch.tick)] if watch.repositories else []
+    return [RecurringWork("hardware-results", TICK, watch.tick)] if watch.repositories else []
 
 
 def listeners(services: Services) -> Sequence[Coroutine[Any, Any, None]]:

@@ -37,7 +37,7 @@ def has_failed(result: str) -> bool | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailingContext:
     """A context that fails: the commit that broke it, and what it said there.
 
     `since` is when that was first seen, `missing_since` when it was first seen that nothing reports it any more, in
@@ -60,7 +60,7 @@ class Recovery:
     `seconds` is for how long it was known to fail.
     """
 
-    failure: Failure
+    failure: FailingContext
     commit: Commit
     commits: int | None
     seconds: float
@@ -68,7 +68,7 @@ class Recovery:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownFailures:
     """What is known between two scans: what fails, and which failures were seen, so that none is news twice.
 
     `seen` has the contexts of each commit that was scanned last, so it is bounded by how many those are. `news` is
@@ -76,12 +76,12 @@ class Known:
     message before it even if a clock was put back.
     """
 
-    failing: Mapping[str, Failure] = field(default_factory=dict)
+    failing: Mapping[str, FailingContext] = field(default_factory=dict)
     seen: Mapping[str, Annotated[frozenset[str], SORTED]] = field(default_factory=dict)
     news: str = ""
     reported_at: float = 0.0
 
-    def reporting(self, news: str, at: float) -> Known:
+    def reporting(self, news: str, at: float) -> KnownFailures:
         """Return it as it is after a message with this key, at a moment in seconds since 1970."""
         return replace(self, news=news, reported_at=max(at, self.reported_at + 1))
 
@@ -100,13 +100,13 @@ class BranchScan:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FailureChanges:
     """What changed since the last scan; `removed` failed and is no longer reported. `known` is for the next scan."""
 
-    began: tuple[Failure, ...]
+    began: tuple[FailingContext, ...]
     recovered: tuple[Recovery, ...]
-    removed: tuple[Failure, ...]
-    known: Known
+    removed: tuple[FailingContext, ...]
+    known: KnownFailures
 
     @property
     def is_news(self) -> bool:
@@ -123,15 +123,15 @@ class _Result:
     failed: bool | None
 
 
-def decide(before: Known | None, scan: BranchScan, contexts: Sequence[str]) -> Change:
+def decide_alarms(before: KnownFailures | None, scan: BranchScan, contexts: Sequence[str]) -> FailureChanges:
     """Compare a scan with what was known before it; `contexts` are patterns of what is watched.
 
     At the very first scan, what fails is only known: it is news where something green precedes it.
     """
-    known = before or Known()
+    known = before or KnownFailures()
     results = _results(scan.signals, contexts)
     began, recovered, removed = [], [], []
-    failing: dict[str, Failure] = {}
+    failing: dict[str, FailingContext] = {}
     for name in sorted(results.keys() | known.failing.keys()):
         listed = results.get(name, [])
         old = known.failing.get(name)
@@ -148,10 +148,10 @@ def decide(before: Known | None, scan: BranchScan, contexts: Sequence[str]) -> C
         else:
             failing[name] = replace(old, missing_since=0.0 if listed else old.missing_since or scan.at)
     after = replace(known, failing=failing, seen=_seen(results, scan, known))
-    return Change(tuple(began), tuple(recovered), tuple(removed), after)
+    return FailureChanges(tuple(began), tuple(recovered), tuple(removed), after)
 
 
-def _begun(name: str, listed: Sequence[_Result], scan: BranchScan, known: Known) -> Failure | None:
+def _begun(name: str, listed: Sequence[_Result], scan: BranchScan, known: KnownFailures) -> FailingContext | None:
     """Return what a context that did not fail before fails with now, by the oldest of its newest failures in a row.
 
     A failure that was seen before is none: it was reported, or something newer was green, before it was run once more.
@@ -161,7 +161,7 @@ def _begun(name: str, listed: Sequence[_Result], scan: BranchScan, known: Known)
     if not row:
         return None
     broken, signal = scan.commits[row[-1].place], row[-1].signal
-    return Failure(
+    return FailingContext(
         name=name,
         sha=broken.sha,
         title=broken.title,
@@ -171,7 +171,7 @@ def _begun(name: str, listed: Sequence[_Result], scan: BranchScan, known: Known)
     )
 
 
-def _recovery(old: Failure, listed: Sequence[_Result], scan: BranchScan) -> Recovery | None:
+def _recovery(old: FailingContext, listed: Sequence[_Result], scan: BranchScan) -> Recovery | None:
     """Return how a context is recovered; what it was on commits before the one that broke it does not count."""
     broken = scan.position(old.sha)
     ended = (r for r in listed if r.failed is not None and (broken is None or r.place <= broken))
@@ -202,7 +202,9 @@ def _result(place: int, same: Iterable[Signal]) -> _Result:
     return _Result(place, signal, failed)
 
 
-def _seen(results: Mapping[str, Sequence[_Result]], scan: BranchScan, known: Known) -> dict[str, frozenset[str]]:
+def _seen(
+    results: Mapping[str, Sequence[_Result]], scan: BranchScan, known: KnownFailures
+) -> dict[str, frozenset[str]]:
     """Return which contexts have failed on which of the commits that were scanned, now or before."""
     seen: dict[str, frozenset[str]] = {}
     for place, commit in enumerate(scan.commits[: len(scan.signals)]):

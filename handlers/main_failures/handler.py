@@ -24,9 +24,9 @@ from bot.github.signals import signals_of
 from bot.news.effects import IssueState, message_effects
 from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT, moment_of
-from handlers.main_failures.decide import BranchScan, Change, Known, decide, has_failed
+from handlers.main_failures.decide import BranchScan, FailureChanges, KnownFailures, decide_alarms, has_failed
 from handlers.main_failures.effects import NEXT_SCAN, SCAN_EVENT, RequestScan, is_scan_pending
-from handlers.main_failures.texts import NO_NEWS, issue_text, news_of
+from handlers.main_failures.texts import NO_NEWS, failure_news, issue_text
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -61,7 +61,7 @@ class WatchedBranches:
     branches: tuple[str, ...] = ()
 
 
-FAILURES = Record("main-failures", 1, Known, "what fails on a watched branch, and what was reported", days=None)
+FAILURES = Record("main-failures", 1, KnownFailures, "what fails on a watched branch, and what was reported", days=None)
 WATCHED_BRANCHES = Record(
     "main-failures-branches", 1, WatchedBranches, "the branches that are watched, or were", days=None
 )
@@ -125,14 +125,14 @@ async def on_trigger(context: Context) -> Plan:
     at, wait = context.delivery.received_at, seconds(watched.wait)
     asked = []
     for branch in trigger.branches if trigger else ():
-        known = await context.records.get(FAILURES.of(context.repository.id, branch)) or Known()
+        known = await context.records.get(FAILURES.of(context.repository.id, branch)) or KnownFailures()
         scan_at = await context.records.get(NEXT_SCAN.of(context.repository.id, branch))
         if trigger and _differs(trigger, known) and not is_scan_pending(scan_at, at, wait):
             asked.append(RequestScan(branch, context.delivery.guid, at, wait))
     return _asking(asked)
 
 
-def _differs(trigger: ScanTrigger, known: Known) -> bool:
+def _differs(trigger: ScanTrigger, known: KnownFailures) -> bool:
     return trigger.failed != (trigger.name in known.failing)
 
 
@@ -179,7 +179,7 @@ async def scan_branch(context: Context) -> Plan:
     ours = Ours.of(context.me, context.config).on(branch)
     signals = [await signals_of(context.github, repository, commit.sha, ours) for commit in commits[:MOST_COMMITS]]
     scan = BranchScan(float(asked.at), commits, signals)
-    change = decide(before, scan, watched.contexts)
+    change = decide_alarms(before, scan, watched.contexts)
     decided = plan(change, branch, key, watched, before, scan.at)
     if (
         change.is_news
@@ -201,7 +201,14 @@ def not_watched(context: Context, branch: str, at: float) -> Plan:
     return Plan((StoreRecord.of(FAILURES.of(number, branch), None), closed), why=NOT_WATCHED.format(branch=branch))
 
 
-def plan(change: Change, branch: str, key: Key[Known], watched: MainFailures, before: Known | None, at: float) -> Plan:
+def plan(
+    change: FailureChanges,
+    branch: str,
+    key: Key[KnownFailures],
+    watched: MainFailures,
+    before: KnownFailures | None,
+    at: float,
+) -> Plan:
     """Return what is to be done about a change that was seen at a moment, in seconds since 1970.
 
     It is remembered first, so that no other scan can find it once more.
@@ -210,7 +217,7 @@ def plan(change: Change, branch: str, key: Key[Known], watched: MainFailures, be
     effects: list[Effect] = [StoreRecord.of(key, known)] if known != before else []
     if not change.is_news:
         return Plan(tuple(effects), why=NO_NEWS.format(branch=branch, count=len(known.failing)))
-    news = news_of(change, branch)
+    news = failure_news(change, branch)
     issue = IssueState(
         _issue_of(branch), *issue_text(known, branch), begins=bool(change.began), as_of=known.reported_at
     )
@@ -218,7 +225,7 @@ def plan(change: Change, branch: str, key: Key[Known], watched: MainFailures, be
     return Plan(tuple(effects), why=news.title)
 
 
-def issue_of(known: Known, branch: str) -> EnsureIssue:
+def issue_of(known: KnownFailures, branch: str) -> EnsureIssue:
     """Return what brings the issue up to date, where the last news has not come to it: GitHub was away for too long.
 
     Looks are made one by one, each when all that the last one came to has ended: nobody else is about to write it.
@@ -230,7 +237,7 @@ def _issue_of(branch: str) -> str:
     return f"{NAME}:{branch}"
 
 
-def _news_key(change: Change, branch: str) -> str:
+def _news_key(change: FailureChanges, branch: str) -> str:
     """Name news by what it tells: found by another scan once more, it is the same news."""
     reported = [
         [[one.name, one.sha] for one in change.began],

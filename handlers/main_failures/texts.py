@@ -9,7 +9,7 @@ from bot.core.urls import linkable
 from bot.effects.issues import BODY_LIMIT
 from bot.github.markdown import code, escape, truncate
 from bot.news.message import News, NewsItem
-from handlers.main_failures.decide import Change, Failure, Known, Recovery
+from handlers.main_failures.decide import FailingContext, FailureChanges, KnownFailures, Recovery
 
 ONE, MANY = "1 check", "{count} checks"
 BEGAN, AT_ONE = "{what} began to fail on {branch}", " at {sha}"
@@ -41,7 +41,7 @@ UNITS = ((86400, "1 day", "{count} days"), (3600, "1 hour", "{count} hours"), (6
 ONE_COMMIT, COMMITS = "1 commit", "{count} commits"
 
 
-def news_of(change: Change, branch: str) -> News:
+def failure_news(change: FailureChanges, branch: str) -> News:
     """Return what is reported of a change: what broke first, then what is recovered."""
     shas = list(dict.fromkeys(failure.sha for failure in change.began))
     items = [
@@ -55,7 +55,7 @@ def news_of(change: Change, branch: str) -> News:
     return News(_title(change, branch, shas), tuple(items), notes=tuple(notes), good=not change.known.failing)
 
 
-def issue_text(known: Known, branch: str) -> tuple[str, str]:
+def issue_text(known: KnownFailures, branch: str) -> tuple[str, str]:
     """Return the title and the body, in Markdown, of the issue; the body is empty where nothing fails."""
     failing = sorted(known.failing.values(), key=lambda failure: (failure.since, failure.name))
     title = ISSUE_TITLE.format(branch=branch)
@@ -69,7 +69,7 @@ def issue_text(known: Known, branch: str) -> tuple[str, str]:
     return title, "\n\n".join([ISSUE_INTRO.format(branch=code(branch)), "\n".join(lines), ISSUE_END])
 
 
-def _title(change: Change, branch: str, shas: Sequence[str]) -> str:
+def _title(change: FailureChanges, branch: str, shas: Sequence[str]) -> str:
     if change.began:
         where = AT_ONE.format(sha=shas[0][:7]) if len(shas) == 1 else ""
         return BEGAN.format(what=_checks(len(change.began)), branch=branch) + where
@@ -80,7 +80,7 @@ def _title(change: Change, branch: str, shas: Sequence[str]) -> str:
     return REMOVED_STATE.format(what=_checks(len(change.removed)), branch=branch)
 
 
-def _began(failure: Failure, *, alone: bool) -> NewsItem:
+def _began(failure: FailingContext, *, alone: bool) -> NewsItem:
     says = failure.says if alone else AT_COMMIT.format(sha=failure.sha[:7], says=failure.says)
     return NewsItem(failure.name, says, failure.url)
 
@@ -96,11 +96,11 @@ def _recovered(recovery: Recovery) -> NewsItem:
     return NewsItem(recovery.failure.name, text, recovery.url)
 
 
-def _no_longer_reported(failure: Failure) -> NewsItem:
+def _no_longer_reported(failure: FailingContext) -> NewsItem:
     return NewsItem(failure.name, NOT_REPORTED.format(broken=failure.sha[:7], title=failure.title), failure.url)
 
 
-def _line(failure: Failure) -> str:
+def _line(failure: FailingContext) -> str:
     url = linkable(failure.url)
     return ISSUE_LINE.format(
         name=code(truncate(failure.name, LONGEST_NAME)),

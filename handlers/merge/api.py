@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gidgethub import QueryError
 
 from bot.core.payload import Payload
-from bot.github.commit_message import Commit
+from bot.github.commit_message import AuthoredCommit
 from bot.github.graphql import is_unknown_field
 
 if TYPE_CHECKING:
@@ -78,14 +78,14 @@ async def merge_facts_of(github: GitHub, repository: str, number: int) -> MergeF
     )
 
 
-async def commits_of(github: GitHub, repository: str, number: int) -> list[Commit]:
+async def commits_of(github: GitHub, repository: str, number: int) -> list[AuthoredCommit]:
     """Return the pull request's commits, oldest first: a request for every hundred."""
     where = {"repo": repository, "number": str(number)}
     found = []
     async for item in github.getiter(COMMITS, url_vars=where):
         commit = Payload(item, "commit")
         found.append(
-            Commit(
+            AuthoredCommit(
                 author_id=commit.integer("author", "id") if commit.has("author", "id") else 0,
                 name=commit.text("commit", "author", "name"),
                 email=commit.text("commit", "author", "email"),

@@ -26,7 +26,7 @@ from handlers.merge.conclusion import decide_after_command
 from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, LeaveQueue, MergePull, merge_target
 from handlers.merge.pending import PendingMerge, pending_merge
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
-from handlers.merge.readiness import BlockerKind, RestartCommand, listed, merge_blockers, undecided
+from handlers.merge.readiness import BlockerKind, RestartCommand, listed_blockers, merge_blockers, undecided
 from handlers.merge.snapshot import merge_state_of
 from handlers.merge.update_effects import UpdateBranch
 from handlers.rerun.commands import RERUN
@@ -89,7 +89,7 @@ async def merge(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Merge now, or say everything that is in the way."""
     merge_state, found = await _refresh(asked)
     if found:
-        return CommandAnswer(say=texts.NOT_MERGED.format(why=listed(found)), done=False)
+        return CommandAnswer(say=texts.NOT_MERGED.format(why=listed_blockers(found)), done=False)
     return _merging(asked, merge_state)
 
 
@@ -99,13 +99,13 @@ async def merge_when_green(asked: CommandRequest, command: Command) -> CommandAn
     if not found:
         return _merging(asked, merge_state)
     if not all(reason.can_resolve for reason in found):
-        return CommandAnswer(say=texts.WILL_NOT_WAIT.format(why=listed(found)), done=False)
+        return CommandAnswer(say=texts.WILL_NOT_WAIT.format(why=listed_blockers(found)), done=False)
     number = asked.pull.number
     pending = replace(
         _pending_of(asked, merge_state), refused=any(reason.kind is BlockerKind.BEHIND for reason in found)
     )
     cancel = code(f"{asked.context.app_config.mentions[0]} {CANCEL.name}")
-    say = texts.WAITING.format(sha=code(pending.sha[:7]), why=listed(found), cancel=cancel)
+    say = texts.WAITING.format(sha=code(pending.sha[:7]), why=listed_blockers(found), cancel=cancel)
     return CommandAnswer((StorePendingMerge(number, pending), RequestRefresh(number, watch=pending.sha)), say)
 
 

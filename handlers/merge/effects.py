@@ -23,14 +23,14 @@ from bot.plan.failure_text import NEEDS_WORKFLOWS
 from handlers.merge import texts
 from handlers.merge.api import MergeFacts, commits_of, dequeue, enqueue, merge_facts_of, put_merge
 from handlers.merge.pending import PendingMerge, pending_merge
-from handlers.merge.readiness import MergeState, listed, merge_blockers, undecided
+from handlers.merge.readiness import MergeState, listed_blockers, merge_blockers, undecided
 from handlers.merge.snapshot import MAY_WRITE, merge_state_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bot.config.merge import Merge
-    from bot.github.commit_message import Commit
+    from bot.github.commit_message import AuthoredCommit
 
 SQUASH, REBASE = "squash", "rebase"
 COMPUTING_SECONDS = 2.0
@@ -127,12 +127,12 @@ class MergePull:
             raise RefusedToPerson(texts.RETARGETED.format(new=code(base), old=code(self.pending.base)))
         found = merge_blockers(merge_state, config)
         if found:
-            raise RefusedToPerson(texts.NOW_BLOCKED.format(why=listed(found)))
+            raise RefusedToPerson(texts.NOW_BLOCKED.format(why=listed_blockers(found)))
         if undecided(merge_state, found):
             raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
 
     async def _words(
-        self, merge_state: MergeState, config: Merge, facts: MergeFacts, commits: Sequence[Commit]
+        self, merge_state: MergeState, config: Merge, facts: MergeFacts, commits: Sequence[AuthoredCommit]
     ) -> dict[str, str]:
         """Return what is sent along: a rebase makes no commit of its own, and a merge commit keeps those of others."""
         if config.method == REBASE:

@@ -171,7 +171,7 @@ def latest(reviews: Iterable[PullReview]) -> list[PullReview]:
     return [review for review in opinions.values() if review.state != DISMISSED]
 
 
-def listed(found: Iterable[MergeBlocker]) -> str:
+def listed_blockers(found: Iterable[MergeBlocker]) -> str:
     """Write reasons as a list, of each kind the first few."""
     lines: list[str] = []
     by_kind: dict[BlockerKind, list[MergeBlocker]] = {}

@@ -35,7 +35,7 @@ from handlers.merge.conclusion import decide_after_wait, end_pending_merge
 from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, MergePull
 from handlers.merge.pending import REFRESH_EVENT, PendingMerge, pending_merge, waiting, watching
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
-from handlers.merge.readiness import BlockerKind, listed, merge_blockers, undecided
+from handlers.merge.readiness import BlockerKind, listed_blockers, merge_blockers, undecided
 from handlers.merge.snapshot import merge_state_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from bot.config.merge import Merge
     from bot.core.events import Delivery
     from bot.plan.effect import Effect
-    from bot.plan.outcome import Outcomes
+    from bot.plan.outcome import EffectOutcomes
     from handlers.merge.readiness import MergeBlocker, MergeState
 
 NAME = "merge-when-green"
@@ -100,7 +100,7 @@ def decide_pending_merge(
         return PendingMergeDecision(PendingMergeVerdict.MERGE)
     if all(reason.can_resolve for reason in found):
         return PendingMergeDecision(PendingMergeVerdict.WAIT)
-    return PendingMergeDecision(PendingMergeVerdict.END, texts.NEEDS_WORK.format(why=listed(found)))
+    return PendingMergeDecision(PendingMergeVerdict.END, texts.NEEDS_WORK.format(why=listed_blockers(found)))
 
 
 # Triggers: statuses and check runs, which name a commit and no pull request
@@ -174,7 +174,7 @@ def may_matter(delivery: Delivery, config: RepositoryConfig) -> bool:
     return True
 
 
-async def merge_conclusion(context: Context, number: int, outcomes: Outcomes) -> Plan:
+async def merge_conclusion(context: Context, number: int, outcomes: EffectOutcomes) -> Plan:
     """Decide what follows from the outcome of a merge that had waited."""
     merged = outcomes.of(MergePull)
     return Plan(decide_after_wait(merged) if merged is not None else (), why=ENDED.format(number=number))
@@ -281,7 +281,9 @@ async def _refresh(context: Context, number: int, pending: PendingMerge | None) 
             return Plan((*effects, StorePendingMerge(number, said_at=pending.asked_at)), why="it is closed")
     if not pending.refused and (behind := [reason for reason in found if reason.kind is BlockerKind.BEHIND]):
         reply = Reply(
-            number, texts.FELL_BEHIND.format(sha=code(pending.sha[:7]), why=listed(behind)), since=pending.asked_at
+            number,
+            texts.FELL_BEHIND.format(sha=code(pending.sha[:7]), why=listed_blockers(behind)),
+            since=pending.asked_at,
         )
         effects += [reply, StorePendingMerge(number, replace(pending, refused=True))]
     return Plan(tuple(effects), why=STILL_WAITING.format(count=len(found)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.feature import Every, Feature, Services
+from bot.feature import Feature, RecurringWork, Services
 from bot.github.in_force import REPOSITORY_FILE
 from handlers.repository_file import handler
 from handlers.repository_file.effects import StoreRepositoryFile
@@ -12,7 +12,7 @@ from handlers.repository_file.metrics import FileFaults
 from handlers.repository_file.sweep import FILE_FOUND, HALF_HOURLY, LAST_SCANS, RepositoryFileSweep
 
 
-def timers(services: Services) -> Sequence[Every]:
+def timers(services: Services) -> Sequence[RecurringWork]:
     """Return the sweep, where a repository's file is read."""
     sweep = RepositoryFileSweep(
         services.config,
@@ -21,7 +21,7 @@ def timers(services: Services) -> Sequence[Every]:
         github_for=services.github_for,
         now=services.now,
     )
-    return [Every("repository-files", HALF_HOURLY, sweep.sweep)] if sweep.repositories else []
+    return [RecurringWork("repository-files", HALF_HOURLY, sweep.sweep)] if sweep.repositories else []
 
 
 FEATURE = Feature(

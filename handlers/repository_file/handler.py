@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from bot.config.shared import PATH
 from bot.core.errors import TryAgain
 from bot.effects.checks import CHECK_RUN, PutCheckRun
-from bot.github.contents import Found, found_at, knows_commit
+from bot.github.contents import FoundFile, found_at, knows_commit
 from bot.github.in_force import StoredFile, name_of, read_found, stored_file_of, with_file
 from bot.github.refs import merge_base
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from handlers.repository_file.effects import StoreRepositoryFile
 from handlers.repository_file.report import NAME as CHECK
-from handlers.repository_file.report import CheckedFile, report
+from handlers.repository_file.report import CheckedFile, config_report
 from handlers.repository_file.sweep import FILE_FOUND
 from handlers.repository_file.texts import ERRORS, NOT_TOUCHED, NOT_VISIBLE_YET, SAME_AS_DEFAULT
 
@@ -68,7 +68,7 @@ async def take_over(context: Context) -> Plan:
     if not faults:
         return Plan((store,), why=HAS_NONE if found else REMOVED)
     about = CheckedFile(faults, context.config, context.config, stored_file.good.commit, branch)
-    check = PutCheckRun(CHECK, sha, store.sha, report(about), as_of)
+    check = PutCheckRun(CHECK, sha, store.sha, config_report(about), as_of)
     return Plan((store, check), why=ERRORS.format(count=len(faults)))
 
 
@@ -135,7 +135,7 @@ def pushed_at(payload: Payload) -> int:
     return written if isinstance(written, int) else 0
 
 
-async def _found(context: Context, sha: str, stored_file: StoredFile) -> Found | None:
+async def _found(context: Context, sha: str, stored_file: StoredFile) -> FoundFile | None:
     """Return the file at a commit. A missing file counts as removed only if GitHub already shows the commit."""
     repository = context.repository.full_name
     found = await found_at(context.github, repository, PATH, sha)
@@ -145,7 +145,7 @@ async def _found(context: Context, sha: str, stored_file: StoredFile) -> Found |
 
 
 async def _checked(
-    context: Context, sha: str, found: Found | None, stored_file: StoredFile, as_of: float, *, again: bool = False
+    context: Context, sha: str, found: FoundFile | None, stored_file: StoredFile, as_of: float, *, again: bool = False
 ) -> Plan:
     given = _given(context)
     text, faults = await read_found(found, given)
@@ -157,7 +157,7 @@ async def _checked(
         branch=context.delivery.payload.text("repository", "default_branch"),
         removed=found is None,
     )
-    content = report(about)
+    content = config_report(about)
     put: Effect = PutCheckRun(CHECK, sha, name_of(found), content, as_of, again)
     return Plan((put,), why=content.title)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.config.faults import Fault
+from bot.config.faults import ConfigFault
 from bot.config.model import RepositoryConfig
 from bot.config.shared import PATH, settings
 from bot.core.docs import table
@@ -18,7 +18,7 @@ from bot.github.check_runs import (
     Annotation,
     Block,
     CheckContent,
-    joined,
+    joined_blocks,
     shortened,
 )
 from bot.github.markdown import code, escape, plain, truncate
@@ -59,7 +59,7 @@ class CheckedFile:
     `removed`: there is no file. `branch` is the default branch.
     """
 
-    faults: Sequence[Fault]
+    faults: Sequence[ConfigFault]
     now: RepositoryConfig
     then: RepositoryConfig
     commit: str
@@ -67,7 +67,7 @@ class CheckedFile:
     removed: bool = False
 
 
-def report(about: CheckedFile) -> CheckContent:
+def config_report(about: CheckedFile) -> CheckContent:
     """Return the check run of a commit with this file.
 
     It fails if the file has errors: a merge would have no effect, but look as if it had.
@@ -85,7 +85,7 @@ def _faulty(about: CheckedFile) -> CheckContent:
     return CheckContent(
         conclusion=FAILURE,
         title=count,
-        summary=joined([Block("", said), locally, *lines]),
+        summary=joined_blocks([Block("", said), locally, *lines]),
         annotations=tuple(map(_annotation, shown)),
         certain=True,
     )
@@ -101,7 +101,7 @@ def _fine(about: CheckedFile) -> CheckContent:
     return CheckContent(
         conclusion=SUCCESS,
         title=f"{TITLE_REMOVED if about.removed else TITLE_VALID}; {count}",
-        summary=joined([Block("", said), changes]),
+        summary=joined_blocks([Block("", said), changes]),
     )
 
 
@@ -113,13 +113,13 @@ def _value(value: str | None) -> str:
     return code(truncate(value, MOST_SHOWN)) if value is not None else NO_VALUE
 
 
-def _line(fault: Fault) -> str:
+def _line(fault: ConfigFault) -> str:
     words = {"line": fault.line, "column": fault.column, "message": escape(fault.message)}
     if not fault.key:
         return LINE.format(**words)
     return LINE_WITH_KEY.format(key=code(truncate(fault.key, MOST_SHOWN)), **words)
 
 
-def _annotation(fault: Fault) -> Annotation:
+def _annotation(fault: ConfigFault) -> Annotation:
     title = shortened(plain(fault.key or PATH), TITLE_LIMIT)
     return Annotation(PATH, fault.line, title, plain(fault.message), column=fault.column, level=FAULT)

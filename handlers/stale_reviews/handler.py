@@ -66,7 +66,7 @@ async def remind(context: Context) -> Plan:
     with ranked(Rank.SWEEP):
         pulls = await open_pulls(context.github, context.repository.full_name)
     quiet = [await _known(context, pull) for pull in pulls if at - pull.active_at >= seconds(config.after)]
-    return decide(quiet, config, at, len(pulls))
+    return plan_reminders(quiet, config, at, len(pulls))
 
 
 async def _known(context: Context, pull: OpenPull) -> StalePull:
@@ -77,7 +77,7 @@ async def _known(context: Context, pull: OpenPull) -> StalePull:
     return StalePull(pull, max(pull.active_at, pushed), moment(record.at) if record else 0.0)
 
 
-def decide(found: Sequence[StalePull], config: StaleReviews, at: float, count: int) -> Plan:
+def plan_reminders(found: Sequence[StalePull], config: StaleReviews, at: float, count: int) -> Plan:
     """Return whom to remind at a moment, in seconds since 1970; `count` pull requests are open."""
     after = seconds(config.after)
     stale = [
@@ -89,7 +89,7 @@ def decide(found: Sequence[StalePull], config: StaleReviews, at: float, count: i
     ]
     stale.sort(key=lambda one: (one.since, one.pull.number))
     since = datetime.fromtimestamp(at - after, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    effects = tuple(Remind(one.pull.number, text(one, at), since) for one in stale[: config.limit])
+    effects = tuple(Remind(one.pull.number, reminder_text(one, at), since) for one in stale[: config.limit])
     why = (
         STALE.format(stale=len(stale), count=count, reminded=len(effects)) if stale else NONE_STALE.format(count=count)
     )
@@ -105,7 +105,7 @@ def reviewers(pull: OpenPull) -> tuple[str, ...]:
     return tuple(f"@{name}" for name in (named or teams)[:MOST_NAMES])
 
 
-def text(one: StalePull, at: float) -> str:
+def reminder_text(one: StalePull, at: float) -> str:
     """Return what people are reminded with."""
     reminder = REMINDER.format(waited=_waited(at - one.since), names=_listed(reviewers(one.pull)))
     author = one.pull.author

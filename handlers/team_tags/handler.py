@@ -42,13 +42,13 @@ from handlers.team_tags.topics import (
     MENTIONED_PEOPLE,
     TEAM_LIST,
     MentionedPeople,
-    Opened,
+    OpenedThread,
     Topics,
     given,
-    joined,
-    listed,
+    joined_topics,
+    listed_topics,
     read_lines,
-    subscribers,
+    topic_subscribers,
     unreadable_text,
 )
 
@@ -101,12 +101,12 @@ async def mention(context: Context) -> Plan:
     config = context.config.teams
     if config is None:
         return NOTHING
-    opened = Opened.of(_subject(context.delivery))
+    opened = OpenedThread.of(_subject(context.delivery))
     known = await topics_of(context, config)
     effects: list[Effect] = [known.store] if known.store else []
     not_meant = [mention.removeprefix("@").lower() for mention in context.app_config.mentions]
     owner = context.repository.full_name.partition("/")[0]
-    found = await run_in_thread(partial(subscribers, opened, known.topics, owner, not_meant), opened.body)
+    found = await run_in_thread(partial(topic_subscribers, opened, known.topics, owner, not_meant), opened.body)
     before = await context.records.get(MENTIONED_PEOPLE.of(context.repository.id, opened.number)) or MentionedPeople()
     if before.and_then(found) == before:
         return Plan(tuple(effects), why=known.noted(NO_SUBSCRIBERS))
@@ -157,7 +157,7 @@ def _reported_unreadable(delivery: Delivery, number: int, lines: Sequence[str]) 
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownTopics:
     """Who follows what; `store` is the list where it was read for it, `note` what people should know of that."""
 
     topics: Topics
@@ -169,15 +169,15 @@ class Known:
         return f"{why}; {self.note}" if self.note else why
 
 
-async def topics_of(context: Context, config: Teams) -> Known:
+async def topics_of(context: Context, config: Teams) -> KnownTopics:
     """Return who follows what; a list that GitHub refuses to show keeps nothing else from counting."""
     mine = given(config)
     if config.issue is None:
-        return Known(mine)
+        return KnownTopics(mine)
     known = await context.records.get(TEAM_LIST.of(context.repository.id))
     last = known.topics if known is not None and known.issue == config.issue else None
     if known is not None and last is not None and time.time() - known.read_at < READ_AGAIN_SECONDS:
-        return Known(joined((*mine.items(), *last.items())))
+        return KnownTopics(joined_topics((*mine.items(), *last.items())))
     try:
         read = await _read(context.github, context.repository.full_name, config.issue)
     except Exception as error:
@@ -185,15 +185,15 @@ async def topics_of(context: Context, config: Teams) -> Known:
             raise
         instead = ONLY_APP_YAML if last is None else LAST_LIST_COUNTS
         note = ISSUE_REFUSED.format(issue=config.issue, status=status_of(error), instead=instead)
-        return Known(joined((*mine.items(), *(last or {}).items())), note=note)
-    return replace(read, topics=joined((*mine.items(), *read.topics.items())))
+        return KnownTopics(joined_topics((*mine.items(), *(last or {}).items())), note=note)
+    return replace(read, topics=joined_topics((*mine.items(), *read.topics.items())))
 
 
 def _subject(delivery: Delivery) -> Payload:
     return delivery.payload.at("pull_request" if delivery.event == "pull_request" else "issue")
 
 
-async def _read(github: GitHub, repository: str, number: int) -> Known:
+async def _read(github: GitHub, repository: str, number: int) -> KnownTopics:
     """Read a list: a request, and one for each hundred comments. An issue that is not there lists nobody."""
     read_at, where = time.time(), {"repo": repository, "number": str(number)}
     written: list[tuple[Person, str]] = []
@@ -207,7 +207,7 @@ async def _read(github: GitHub, repository: str, number: int) -> Known:
         if not is_not_found(error):
             raise
         log.warning("the issue that is to list people is not there", repository=repository, issue=number)
-    read = [(author, await run_in_thread(partial(listed, text), text)) for author, text in written]
+    read = [(author, await run_in_thread(partial(listed_topics, text), text)) for author, text in written]
     # Asked once of each person who lists somebody, and of nobody else who has written there.
     people = {author.id: author for author, found in read if found and not author.is_bot}
     roles = {known: await role_of(github, repository, person) for known, person in people.items()}
@@ -218,5 +218,5 @@ async def _read(github: GitHub, repository: str, number: int) -> Known:
         if first and first[1] and roles.get(first[0].id) not in LISTERS
         else ""
     )
-    topics = joined(entry for found in entries for entry in found.items())
-    return Known(topics, StoreTeamList(number, read_at, topics), note)
+    topics = joined_topics(entry for found in entries for entry in found.items())
+    return KnownTopics(topics, StoreTeamList(number, read_at, topics), note)

@@ -65,10 +65,10 @@ def read_lines(text: str) -> ReadLines:
             entries += found
             if not found:
                 unreadable.append(" ".join(line.text.replace(HOLE, "…").split()))
-    return ReadLines(joined(entries), tuple(unreadable))
+    return ReadLines(joined_topics(entries), tuple(unreadable))
 
 
-def listed(text: str) -> dict[str, tuple[str, ...]]:
+def listed_topics(text: str) -> dict[str, tuple[str, ...]]:
     """Return who follows each topic by a text."""
     return read_lines(text).topics
 
@@ -97,7 +97,7 @@ def unreadable_text(lines: Sequence[str]) -> str:
     return INVALID_LINES.format(lines=f"{shown} and {more} more" if more > 0 else shown, example=code(EXAMPLE))
 
 
-def joined(entries: Iterable[tuple[str, Iterable[str]]]) -> dict[str, tuple[str, ...]]:
+def joined_topics(entries: Iterable[tuple[str, Iterable[str]]]) -> dict[str, tuple[str, ...]]:
     """Return all who follow each topic, however many entries it has, each once."""
     found: dict[str, dict[str, str]] = {}
     for topic, people in entries:
@@ -108,7 +108,7 @@ def joined(entries: Iterable[tuple[str, Iterable[str]]]) -> dict[str, tuple[str,
 
 def given(config: Teams) -> dict[str, tuple[str, ...]]:
     """Return who follows what by app.yaml alone."""
-    return joined((topic, [name.removeprefix("@") for name in names]) for topic, names in config.topics.items())
+    return joined_topics((topic, [name.removeprefix("@") for name in names]) for topic, names in config.topics.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ RECORDS = (TEAM_LIST, MENTIONED_PEOPLE)
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedThread:
     """An issue or a pull request, as much of it as matters here."""
 
     number: int
@@ -173,7 +173,9 @@ class Opened:
         return frozenset(map(folded, (*tags_of(self.title), *self.labels)))
 
 
-def subscribers(opened: Opened, topics: Topics, owner: str, not_meant: Collection[str] = ()) -> MentionedPeople:
+def topic_subscribers(
+    opened: OpenedThread, topics: Topics, owner: str, not_meant: Collection[str] = ()
+) -> MentionedPeople:
     """Return who follows what this is about and has not heard of it by its own text.
 
     Never the author, nor who stands in the text already, in any case of letters; teams are those of the repository's

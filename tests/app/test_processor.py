@@ -8,7 +8,7 @@ import pytest
 from bot.core.events import Delivery, intent_key
 from bot.core.payload import Payload
 from bot.plan.handler import ConcludeStage, Context, Handler, Plan, Router
-from bot.plan.outcome import Outcomes
+from bot.plan.outcome import EffectOutcomes
 from tests.handlers.driver import a_world
 
 
@@ -20,7 +20,7 @@ async def answer(context: Context, message: str) -> Plan:
     return Plan(why=message, conclusion_basis=1)
 
 
-async def conclude(context: Context, basis: int, outcomes: Outcomes) -> Plan:
+async def conclude(context: Context, basis: int, outcomes: EffectOutcomes) -> Plan:
     return Plan()
 
 

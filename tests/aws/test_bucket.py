@@ -14,7 +14,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.aws.bucket import CHUNK, Arrival, Bucket, Head, NotThere, Place, Small, is_manifest, pause_after
+from bot.aws.bucket import CHUNK, Arrival, Bucket, BucketFolder, NotThere, ObjectHead, Small, is_manifest, pause_after
 from bot.aws.client import Aws
 from bot.core.errors import TryAgain, UserError
 from bot.core.refused import TooMuch
@@ -105,10 +105,10 @@ def test_every_database_can_keep_the_key_of_a_manifest(key: str) -> None:
 
 def test_an_arrival_lies_in_the_place_whose_folder_its_key_begins_with() -> None:
     arrival = Arrival("device-results", "results/octocat/manifest.json", "e")
-    assert arrival.lies_in(Place("device-results", "results/"))
-    assert arrival.lies_in(Place("device-results", ""))
-    assert not arrival.lies_in(Place("other", "results/"))
-    assert not arrival.lies_in(Place("device-results", "old-results/"))
+    assert arrival.lies_in(BucketFolder("device-results", "results/"))
+    assert arrival.lies_in(BucketFolder("device-results", ""))
+    assert not arrival.lies_in(BucketFolder("other", "results/"))
+    assert not arrival.lies_in(BucketFolder("device-results", "old-results/"))
 
 
 def test_a_large_bucket_is_listed_more_seldom_so_that_it_costs_no_more() -> None:
@@ -126,7 +126,7 @@ async def test_an_object_is_downloaded_with_its_hash(aws_world: World) -> None:
     version = aws_world.put("te.xml", body)
     into = io.BytesIO()
     bucket = Bucket(aws_world.aws, aws_world.name)
-    assert await bucket.head("te.xml") == Head(len(body), version)
+    assert await bucket.head("te.xml") == ObjectHead(len(body), version)
     assert await bucket.download("te.xml", into, limit=len(body)) == (len(body), sha256(body), version)
     assert into.getvalue() == body
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.aws.bucket import Arrival, Bucket, Head, NotThere, Source
+from bot.aws.bucket import Arrival, Bucket, NotThere, ObjectHead, Source
 from bot.aws.folder import LocalFolder
 from bot.core.errors import UserError
 from bot.core.refused import TooMuch
@@ -93,7 +93,7 @@ async def test_a_manifest_that_is_a_link_to_elsewhere_is_left_out_of_the_list(ro
 
 async def test_a_link_within_the_folder_is_as_good_as_what_it_leads_to(root: Path) -> None:
     (root / "te.xml").symlink_to(root / RUN / "te.xml")
-    assert await LocalFolder(root).head("te.xml") == Head(6, hashlib.md5(b"<xml/>").hexdigest())
+    assert await LocalFolder(root).head("te.xml") == ObjectHead(6, hashlib.md5(b"<xml/>").hexdigest())
 
 
 @pytest.mark.parametrize("key", ["none", "none/te.xml", f"{RUN}/te.xml/more"])

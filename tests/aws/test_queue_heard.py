@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from bot.aws.bucket import Arrival, Bucket, Place
+from bot.aws.bucket import Arrival, Bucket, BucketFolder
 from bot.aws.client import Aws
 from bot.aws.queue import Deliver, Notifications
 from bot.core.errors import TryAgain
@@ -39,10 +39,12 @@ class Inbox:
 
 @asynccontextmanager
 async def listening(
-    world: World, queue_url: str, deliver: Deliver, places: Iterable[Place] = ()
+    world: World, queue_url: str, deliver: Deliver, places: Iterable[BucketFolder] = ()
 ) -> AsyncIterator[Notifications]:
     """Listen to a queue while the block runs."""
-    notifications = Notifications(world.aws, queue_url, list(places) or [Place(world.name, "results/")], pause=PAUSE)
+    notifications = Notifications(
+        world.aws, queue_url, list(places) or [BucketFolder(world.name, "results/")], pause=PAUSE
+    )
     task = asyncio.create_task(notifications.run(deliver))
     try:
         yield notifications

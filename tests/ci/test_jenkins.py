@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bot.ci.base import CiRun, CiState
-from bot.ci.jenkins import Jenkins
+from bot.ci.jenkins import JenkinsProvider
 from bot.ci.rerun_jenkins import StartJenkinsBuild
 from bot.ci.texts import OTHER_CI, OTHER_JENKINS_JOB
 from bot.core.payload import Payload
@@ -13,7 +13,7 @@ from bot.github.ours import Ours
 
 SERVER = "https://ci.example.org"
 ASKED_AT = "2026-11-20T05:10:00Z"
-JENKINS = Jenkins((SERVER,), number=12, ours=Ours(1, 2, frozenset({"ci/slow-tests"})), asked_at=ASKED_AT)
+JENKINS = JenkinsProvider((SERVER,), number=12, ours=Ours(1, 2, frozenset({"ci/slow-tests"})), asked_at=ASKED_AT)
 
 
 def status(context: str, state: str, path: str | None) -> Payload:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from bot.cli.ci_images import ATTEMPTS, choose_images, docker_images
 from bot.core.errors import UserError
 from bot.core.web_json import Reader
-from handlers.docker_update.docker_hub import Registry
+from handlers.docker_update.docker_hub import DockerHub
 from sandbox.registry import RegistrySandbox
 from tests.running import Finished, run
 
@@ -141,7 +141,7 @@ async def test_a_registry_in_trouble_is_asked_again_after_the_pause_that_it_want
 
     hub.push("tlcpack/ci-arm", TAG)
     async with aiohttp.ClientSession() as session:
-        registry = Registry(Reader(session), hub.url)
+        registry = DockerHub(Reader(session), hub.url)
         images = {"ci_arm": f"tlcpack/ci-arm:{TAG}"}
         hub.faults.add("GET", "*", status=status, headers=headers, times=2 if waits else 1)
         if waits:

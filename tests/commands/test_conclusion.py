@@ -10,7 +10,7 @@ from bot.commands.conclusion import CUT, Item, answer_text, verdict
 from bot.effects.comments import REPLY_LIMIT
 from bot.effects.remember import StoreRecord
 from bot.engine.processor import EffectState
-from bot.plan.outcome import EffectOutcome, Outcomes
+from bot.plan.outcome import EffectOutcome, EffectOutcomes
 from tests.gfm import rendered
 
 SLOW = Item("`@ci run slow tests`", "", done=True, targets=("record:status", "record:slow"))
@@ -49,26 +49,26 @@ def ended(name: str, failed: bool = False, text: str = "") -> EffectOutcome:
     ],
 )
 def test_the_verdict(items: list[Item], outcomes: list[EffectOutcome], lines: list[str], done: bool) -> None:
-    assert verdict(items, Outcomes(tuple(outcomes))) == (lines, done)
+    assert verdict(items, EffectOutcomes(tuple(outcomes))) == (lines, done)
 
 
 def test_what_failed_has_lines_of_its_own_behind_a_list() -> None:
     """Else it would read as if it were said of the last thing on the list."""
     listed = replace(RERUN, say="Running again:\n- `build`\n- `docs`")
     failed = [ended("1", True, "`build` is removed."), ended("2", True, "`docs` is removed.")]
-    lines, _ = verdict([listed], Outcomes(tuple(failed)))
+    lines, _ = verdict([listed], EffectOutcomes(tuple(failed)))
     assert lines[0].splitlines()[-3:] == ["  ", "  `build` is removed.", "  `docs` is removed."]
     page = rendered(answer_text("https://github.example/7", lines))
     assert "<li><code>docs</code></li>" in page.replace("<p>", "").replace("</p>", "").replace("\n", "")
 
 
 def test_an_effect_of_another_command_does_not_count() -> None:
-    assert verdict([SLOW], Outcomes((ended("1", True, "dead"),))) == ([], True)
+    assert verdict([SLOW], EffectOutcomes((ended("1", True, "dead"),))) == ([], True)
 
 
 def test_an_answer_of_several_lines_stays_in_its_bullet() -> None:
     item = Item("`@ci help`", "These:\n\n| a | b |\n|---|---|", done=True)
-    lines, _ = verdict([item], Outcomes())
+    lines, _ = verdict([item], EffectOutcomes())
     assert lines == ["- `@ci help`: These:\n  \n  | a | b |\n  |---|---|"]
 
 

@@ -17,7 +17,7 @@ from bot.commands.grammar import (
     new_commands,
     parse,
 )
-from bot.commands.spec import Registry
+from bot.commands.spec import CommandRegistry
 from bot.github.markdown import TEXT_LIMIT
 
 RUN_SLOW = CommandSpec(
@@ -52,7 +52,7 @@ SHOW = CommandSpec(
     allowed=("maintain",),
 )
 HELP = CommandSpec(name="help", summary="Lists the commands.", example="help", feature="help")
-REGISTRY = Registry([RUN_SLOW, SKIP_SLOW, RERUN, SHOW, HELP])
+REGISTRY = CommandRegistry([RUN_SLOW, SKIP_SLOW, RERUN, SHOW, HELP])
 MENTIONS = ("@ci", "@tvm-bot")
 
 

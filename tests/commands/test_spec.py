@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.commands.spec import Arguments, CommandSpec, Registry
+from bot.commands.spec import Arguments, CommandRegistry, CommandSpec
 from bot.config.types import Role
 
 
@@ -56,7 +56,7 @@ def test_what_the_settings_allow_counts_instead_of_what_the_command_declares() -
 )
 def test_two_commands_with_one_name_are_refused(specs: list[CommandSpec]) -> None:
     with pytest.raises(ValueError, match=r"already means|is empty"):
-        Registry(specs)
+        CommandRegistry(specs)
 
 
 def test_usage_says_what_may_follow() -> None:
@@ -66,9 +66,9 @@ def test_usage_says_what_may_follow() -> None:
 
 def test_only_commands_of_features_that_are_on_are_enabled() -> None:
     rerun, other = spec(), CommandSpec("help", "Lists.", "help", feature="help")
-    assert Registry([rerun, other]).enabled({"help", "slow_tests"}) == [other]
+    assert CommandRegistry([rerun, other]).enabled({"help", "slow_tests"}) == [other]
 
 
 def test_an_empty_registry_knows_nothing() -> None:
-    assert Registry([]).match(["rerun"]) is None
-    assert Registry([]).nearest("rerun") is None
+    assert CommandRegistry([]).match(["rerun"]) is None
+    assert CommandRegistry([]).nearest("rerun") is None

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.config import Config, ConfigError, Fault, check, load_config, parse_config
+from bot.config import Config, ConfigError, ConfigFault, check, load_config, parse_config
 
 NAME = 'must be a name with its @ or a slash before it, in quotes, as in "@ci" or "/ci"'
 PATTERN = "must be a name or a pattern of *, ? and [letters], as in release/*"
@@ -330,7 +330,7 @@ def test_a_file_with_a_byte_order_mark_is_read() -> None:
 def test_a_file_that_cannot_be_read_is_a_fault_that_names_it(tmp_path: Path) -> None:
     missing = tmp_path / "app.yaml"
     assert check(missing) == [
-        Fault(
+        ConfigFault(
             str(missing),
             1,
             1,
@@ -339,7 +339,9 @@ def test_a_file_that_cannot_be_read_is_a_fault_that_names_it(tmp_path: Path) -> 
         )
     ]
     assert check(tmp_path) == [
-        Fault(str(tmp_path), 1, 1, "", "cannot be read: is a directory; name another file, or make this one readable")
+        ConfigFault(
+            str(tmp_path), 1, 1, "", "cannot be read: is a directory; name another file, or make this one readable"
+        )
     ]
     with pytest.raises(ConfigError, match=r"app\.yaml:1:1: cannot be read"):
         load_config(missing)

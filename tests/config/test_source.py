@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bot.config import ConfigError, Fault, parse_config
+from bot.config import ConfigError, ConfigFault, parse_config
 from bot.config.source import MAX_BYTES
 
 PIECES = [
@@ -85,7 +85,7 @@ def outcome(raw: bytes) -> list[str]:
     return [fault.message for fault in faults]
 
 
-def _faults(raw: bytes) -> tuple[Fault, ...] | None:
+def _faults(raw: bytes) -> tuple[ConfigFault, ...] | None:
     try:
         parse_config(raw, "app.yaml")
     except ConfigError as error:

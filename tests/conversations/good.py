@@ -11,7 +11,7 @@ from typing import Any
 
 import aiohttp
 
-from bot.core.schedule import Every
+from bot.core.schedule import FixedInterval
 from sandbox import App, Request
 from tests.conversations.branches import BranchTown
 from tests.conversations.lab import Moments
@@ -24,7 +24,7 @@ repositories:
 """
 QUIET = "    slow_tests: false\n"
 """The bot then says nothing of its own of a commit."""
-SCHEDULE = Every(900)
+SCHEDULE = FixedInterval(900)
 BRANCH = "last-successful"
 
 

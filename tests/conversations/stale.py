@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from bot.core.schedule import Every
+from bot.core.schedule import FixedInterval
 from sandbox import PullRequest
 from tests.conversations.lab import Moments
 from tests.conversations.town import BOT, Town, town
@@ -18,7 +18,7 @@ repositories:
     slow_tests: false
     stale_reviews: {after: 7d, every: 15m, limit: 5}
 """
-EVERY = Every(900)
+EVERY = FixedInterval(900)
 DAY = 86_400.0
 MORE = 0.01
 """Of a day, so that full days have passed by the bot's clock and by GitHub's, however long a test takes."""

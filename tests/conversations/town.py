@@ -14,7 +14,7 @@ from bot.app.registration import EVENTS, PERMISSIONS
 from bot.app.serve import Address, Bot, running
 from bot.config import parse_config
 from bot.config.environment import Settings
-from bot.engine.service import Pace
+from bot.engine.service import WorkerPace
 from bot.github.limits import Allowance
 from sandbox import App, GitHubSandbox, PullRequest, Repository
 from sandbox.jenkins import JenkinsJob, JenkinsSandbox
@@ -38,7 +38,7 @@ UNHURRIED = Allowance(
     writes_per_minute=10_000, writes_per_hour=100_000, rest_points_per_minute=1_000_000, write_spacing=0
 )
 """github.com needs a second between two writes; these conversations do not."""
-SOON = Pace(check_after=0.3)
+SOON = WorkerPace(check_after=0.3)
 """The bot checks after this time whether a write without an answer took effect: nobody here waits for 12 seconds."""
 
 SELDOM = 0.03
@@ -105,7 +105,7 @@ async def town(
     teams: Mapping[str, Sequence[str]] | None = None,
     files: Mapping[str, str] | None = None,
     now: Callable[[], float] = time.time,
-    pace: Pace = SOON,
+    pace: WorkerPace = SOON,
     allowance: Allowance = UNHURRIED,
 ) -> AsyncIterator[Town]:
     """Start everything; at the end the bot has broken none of GitHub's rules.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bot.core.patterns import LETTER_OR_DIGIT, SPACE, Pattern, escape, glob, without_half_pairs
+from bot.core.patterns import LETTER_OR_DIGIT, SPACE, Pattern, escape_pattern, glob, without_half_pairs
 
 ANY = st.text(st.sampled_from("ab12 /-[]*?!\n\t\u00a0\u3000é😀\ud800\udc00\ufffd"), max_size=30)
 SOURCES = {
@@ -65,7 +65,7 @@ def test_what_re2_cannot_match_in_linear_time_is_no_pattern() -> None:
 
 @given(text=ANY)
 def test_an_escaped_text_matches_itself(text: str) -> None:
-    assert Pattern(escape(text), dot_is_any=True).fullmatch(text)
+    assert Pattern(escape_pattern(text), dot_is_any=True).fullmatch(text)
 
 
 @given(

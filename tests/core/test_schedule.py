@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.core.schedule import Daily, Every, Schedule
+from bot.core.schedule import Daily, FixedInterval, Schedule
 
 LOS_ANGELES, BERLIN, LORD_HOWE = "America/Los_Angeles", "Europe/Berlin", "Australia/Lord_Howe"
 SANTIAGO, KATHMANDU, APIA = "America/Santiago", "Asia/Kathmandu", "Pacific/Apia"
@@ -78,7 +78,7 @@ def test_after_a_week_of_absence_only_the_latest_time_counts() -> None:
 
 def test_a_moment_itself_is_the_last_one_and_not_the_next() -> None:
     moment = utc("2026-11-02 05:00")
-    for schedule in (Daily("21:00", LOS_ANGELES), Every(900)):
+    for schedule in (Daily("21:00", LOS_ANGELES), FixedInterval(900)):
         assert schedule.last_time(moment) == moment
         assert schedule.next_time(moment) > moment
         assert schedule.last_time(moment - 1) < moment
@@ -86,12 +86,16 @@ def test_a_moment_itself_is_the_last_one_and_not_the_next() -> None:
 
 
 def test_an_interval_is_counted_the_same_by_everybody() -> None:
-    assert walk(Every(900), "2026-03-08 09:59", 3) == ["2026-03-08 10:00", "2026-03-08 10:15", "2026-03-08 10:30"]
+    assert walk(FixedInterval(900), "2026-03-08 09:59", 3) == [
+        "2026-03-08 10:00",
+        "2026-03-08 10:15",
+        "2026-03-08 10:30",
+    ]
 
 
 ZONES = st.sampled_from([LOS_ANGELES, BERLIN, LORD_HOWE, SANTIAGO, APIA, "Africa/Casablanca", "Europe/Dublin"])
 TIMES = st.builds("{:02}:{:02}".format, st.integers(0, 23), st.integers(0, 59))
-SCHEDULES = st.one_of(st.builds(Daily, TIMES, ZONES), st.builds(Every, st.integers(1, 10**6)))
+SCHEDULES = st.one_of(st.builds(Daily, TIMES, ZONES), st.builds(FixedInterval, st.integers(1, 10**6)))
 
 
 @settings(deadline=None, max_examples=150)
@@ -108,4 +112,4 @@ def test_between_the_last_and_the_next_moment_there_is_none(schedule: Schedule, 
     ("seconds", "said"), [(45, "45s"), (90, "90s"), (900, "15m"), (5400, "90m"), (7200, "2h"), (86400, "1d")]
 )
 def test_an_interval_is_shown_as_it_is_written_in_app_yaml(seconds: int, said: str) -> None:
-    assert str(Every(seconds)) == f"every {said}"
+    assert str(FixedInterval(seconds)) == f"every {said}"

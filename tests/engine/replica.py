@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.core import logs
-from bot.engine.service import Engine, Pace, StorageError
+from bot.engine.service import Engine, StorageError, WorkerPace
 from sandbox.processes import Program
 from tests.engine.toy import Toy, World
 from tests.fork_server import launch
@@ -77,7 +77,7 @@ class Replica:
 
 
 @contextlib.asynccontextmanager
-async def replica(url: str, world: Path, pace: Pace, *, doomed: bool = False) -> AsyncIterator[Replica]:
+async def replica(url: str, world: Path, pace: WorkerPace, *, doomed: bool = False) -> AsyncIterator[Replica]:
     """Start a replica, and return when it works; it is killed in the end if it lives. A doomed one may die at once."""
     arguments = (url, str(world), json.dumps(asdict(pace)))
     process = await launch("tests.engine.replica", *arguments, env=os.environ, cwd=Path(__file__).parents[2])
@@ -98,7 +98,7 @@ async def replica(url: str, world: Path, pace: Pace, *, doomed: bool = False) ->
 
 async def main(url: str, place: Path, pace: dict[str, Any]) -> None:
     with contextlib.closing(World(place)) as world:
-        await _serve(Engine(url, Toy(world), pace=Pace(**pace)))
+        await _serve(Engine(url, Toy(world), pace=WorkerPace(**pace)))
 
 
 async def _serve(engine: Engine) -> None:

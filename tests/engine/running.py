@@ -8,11 +8,11 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 
 from bot.engine.journal import DeliveryRecord
-from bot.engine.service import Engine, Observer, Pace
+from bot.engine.service import Engine, JobObserver, WorkerPace
 from tests.engine.toy import Toy, World
 from tests.waiting import until
 
-QUICK = Pace(poll=0.05, heartbeat=0.3, stalled=2.0, reap=0.2, graceful=5.0)
+QUICK = WorkerPace(poll=0.05, heartbeat=0.3, stalled=2.0, reap=0.2, graceful=5.0)
 """What takes seconds in production takes tenths here."""
 
 LOCK = "pr:1#7"
@@ -30,8 +30,8 @@ async def running(
     url: str,
     world: World,
     *,
-    pace: Pace = QUICK,
-    observer: Observer | None = None,
+    pace: WorkerPace = QUICK,
+    observer: JobObserver | None = None,
     now: Callable[[], float] = time.time,
 ) -> AsyncIterator[Engine]:
     """Run an engine with a toy processor, and stop it gracefully."""

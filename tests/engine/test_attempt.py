@@ -16,7 +16,7 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 
 from bot.core.errors import TryAgain
-from bot.engine.attempt import Attempt, Outcome
+from bot.engine.attempt import Attempt, JobOutcome
 from bot.engine.database import Database
 from bot.engine.guard import Guard
 from bot.engine.jobs import Origin
@@ -60,10 +60,10 @@ async def waiting(connector: BaseAsyncConnector, *keys: str) -> list[int]:
     return [job.job_id for job in jobs]
 
 
-def attempt(job_id: int, end: Outcome | BaseException, *, guard: Guard | None = None, attempts: int = 3) -> Attempt:
+def attempt(job_id: int, end: JobOutcome | BaseException, *, guard: Guard | None = None, attempts: int = 3) -> Attempt:
     """Return the next try of such a job, which has its answer now."""
 
-    async def work() -> Outcome:
+    async def work() -> JobOutcome:
         if isinstance(end, BaseException):
             raise end
         return end
@@ -87,7 +87,7 @@ async def test_an_applied_effect_has_ended_even_if_the_jobs_that_wait_cannot_be_
     connector: BaseAsyncConnector,
 ) -> None:
     job, _ = await waiting(connector, "a", "b")
-    await attempt(job, Outcome(APPLIED, "written")).run(connector)
+    await attempt(job, JobOutcome(APPLIED, "written")).run(connector)
     assert await read_note(connector, job) == Note(outcome=APPLIED, text="written", tries=AFTER_AN_OUTAGE)
 
 
@@ -111,10 +111,10 @@ async def unwaiting(sqlite_url: str) -> AsyncIterator[BaseAsyncConnector]:
     await database.close()
 
 
-@pytest.mark.parametrize("end", [Outcome(APPLIED, "written"), TryAgain("not yet"), Again(1.0, None)])
+@pytest.mark.parametrize("end", [JobOutcome(APPLIED, "written"), TryAgain("not yet"), Again(1.0, None)])
 @pytest.mark.parametrize("attempts", [0, 1])
 async def test_a_try_whose_end_could_not_be_stored_in_an_outage_is_no_crash(
-    unwaiting: BaseAsyncConnector, sqlite_url: str, end: Outcome | Exception, attempts: int
+    unwaiting: BaseAsyncConnector, sqlite_url: str, end: JobOutcome | Exception, attempts: int
 ) -> None:
     (job,) = await defer_once(unwaiting, [NewJob(key="a", task="effect", args={})])
     guard, before = Guard(), Tries(stopped=attempts, alone=MAX_ALONE - 1)
@@ -122,7 +122,7 @@ async def test_a_try_whose_end_could_not_be_stored_in_an_outage_is_no_crash(
     for more in range(3):
         with outage(sqlite_url), pytest.raises((ConnectorException, Again)):
             await attempt(job.job_id, end, guard=guard, attempts=attempts + more).run(unwaiting)
-    await attempt(job.job_id, Outcome(APPLIED, "at last"), guard=guard, attempts=attempts + 3).run(unwaiting)
+    await attempt(job.job_id, JobOutcome(APPLIED, "at last"), guard=guard, attempts=attempts + 3).run(unwaiting)
     tries = (await read_note(unwaiting, job.job_id)).tries
     assert tries == Tries(stopped=attempts + 3)
     assert tries.lost(attempts + 3) == 0
@@ -133,7 +133,7 @@ async def test_a_try_that_was_stopped_in_an_outage_is_no_crash(unwaiting: BaseAs
     guard = Guard()
     with outage(sqlite_url), pytest.raises(asyncio.CancelledError):
         await attempt(job.job_id, asyncio.CancelledError(), guard=guard, attempts=0).run(unwaiting)
-    await attempt(job.job_id, Outcome(APPLIED, "at last"), guard=guard, attempts=1).run(unwaiting)
+    await attempt(job.job_id, JobOutcome(APPLIED, "at last"), guard=guard, attempts=1).run(unwaiting)
     assert (await read_note(unwaiting, job.job_id)).tries == Tries(stopped=1)
 
 
@@ -142,7 +142,7 @@ async def test_an_effect_whose_writes_could_not_be_read_in_an_outage_is_no_crash
 ) -> None:
     guard = Guard()
     tasks = Tasks(Store(unwaiting), Toy(world), NobodyWatches(), guard)
-    job = attempt(7, Outcome(APPLIED, "")).job
+    job = attempt(7, JobOutcome(APPLIED, "")).job
     context = JobContext(app=App(connector=unwaiting), job=job, start_timestamp=0.0, abort_reason=lambda: None)
     origin = Origin("g", "a", "i", delivery_job=1, received_at=0.0, replay=0, lock=None)
     with outage(sqlite_url), pytest.raises(ConnectorException):
@@ -156,5 +156,5 @@ async def test_what_is_no_outage_counts_as_before(connector: BaseAsyncConnector)
     (job,) = await defer_once(connector, [NewJob(key="a", task="effect", args={})])
     guard = Guard()
     with pytest.raises(ConnectorException):
-        await attempt(job.job_id, Outcome(APPLIED, "written"), guard=guard, attempts=0).run(connector)
+        await attempt(job.job_id, JobOutcome(APPLIED, "written"), guard=guard, attempts=0).run(connector)
     assert guard.outlived(job.job_id) == 0

@@ -10,12 +10,12 @@ from typing import LiteralString
 
 import pytest
 
-from bot.engine.budget import BOOK, SWEEP_EVERY, WAIT, Budget, Pace
+from bot.engine.budget import BOOK, SWEEP_EVERY, WAIT, WriteBudget, WritePace
 from bot.engine.database import Database
 from tests.running import ROOT, environment
 
-USUAL = Pace(per_minute=80, per_hour=450, burst=15, spacing=1.0)
-AT_ONCE = Pace(per_minute=80, per_hour=450, burst=10_000, spacing=0.0)
+USUAL = WritePace(per_minute=80, per_hour=450, burst=15, spacing=1.0)
+AT_ONCE = WritePace(per_minute=80, per_hour=450, burst=10_000, spacing=0.0)
 COUNT = "SELECT count(*) AS n FROM nightjar_writes"
 
 
@@ -33,8 +33,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def budget(database: Database, clock: Clock) -> Budget:
-    return Budget(database.connector, clock)
+def budget(database: Database, clock: Clock) -> WriteBudget:
+    return WriteBudget(database.connector, clock)
 
 
 def most_within(seconds: float, moments: Sequence[float]) -> int:
@@ -42,22 +42,22 @@ def most_within(seconds: float, moments: Sequence[float]) -> int:
     return max(bisect_left(moments, start + seconds - 1e-3) - place for place, start in enumerate(moments))
 
 
-async def book_at_once(budget: Budget, pace: Pace, times: int, name: str = "42") -> list[float]:
+async def book_at_once(budget: WriteBudget, pace: WritePace, times: int, name: str = "42") -> list[float]:
     return [await budget.book(name, pace, 0.0) for _ in range(times)]
 
 
 @pytest.mark.parametrize(
     ("pace", "allowed", "wait"),
     [
-        (Pace(80, 450, 10_000, 0.0), 80, 60),
-        (Pace(10_000, 450, 10_000, 0.0), 450, 3600),
-        (Pace(80, 450, 15, 1.0), 15, 1),
-        (Pace(1, 450, 15, 1.0), 1, 60),
-        (Pace(80, 450, 1, 2.5), 1, 2.5),
+        (WritePace(80, 450, 10_000, 0.0), 80, 60),
+        (WritePace(10_000, 450, 10_000, 0.0), 450, 3600),
+        (WritePace(80, 450, 15, 1.0), 15, 1),
+        (WritePace(1, 450, 15, 1.0), 1, 60),
+        (WritePace(80, 450, 1, 2.5), 1, 2.5),
     ],
 )
 async def test_each_limit_lets_as_many_through_as_it_says_and_not_one_more(
-    budget: Budget, clock: Clock, pace: Pace, allowed: int, wait: float
+    budget: WriteBudget, clock: Clock, pace: WritePace, allowed: int, wait: float
 ) -> None:
     assert await book_at_once(budget, pace, allowed + 1) == [0.0] * allowed + [pytest.approx(wait, abs=1e-3)]
     clock.now += wait - 0.01
@@ -66,18 +66,18 @@ async def test_each_limit_lets_as_many_through_as_it_says_and_not_one_more(
     assert await budget.book("42", pace, 0.0) == 0.0
 
 
-async def test_what_was_refused_is_not_booked(budget: Budget, clock: Clock) -> None:
+async def test_what_was_refused_is_not_booked(budget: WriteBudget, clock: Clock) -> None:
     await book_at_once(budget, AT_ONCE, 90)
     clock.now += 60.001
     assert await book_at_once(budget, AT_ONCE, 80) == [0.0] * 80
 
 
-async def test_patience_books_ahead_up_to_its_end(budget: Budget) -> None:
+async def test_patience_books_ahead_up_to_its_end(budget: WriteBudget) -> None:
     waits = [await budget.book("42", USUAL, 5.0) for _ in range(22)]
     assert waits == pytest.approx([0] * 15 + [1, 2, 3, 4, 5, 6, 6], abs=1e-3)
 
 
-async def test_budgets_of_two_installations_are_their_own(budget: Budget) -> None:
+async def test_budgets_of_two_installations_are_their_own(budget: WriteBudget) -> None:
     await book_at_once(budget, AT_ONCE, 80)
     assert await budget.book("43", AT_ONCE, 0.0) == 0.0
     assert await budget.book("42", AT_ONCE, 0.0) == pytest.approx(60, abs=1e-3)
@@ -85,21 +85,21 @@ async def test_budgets_of_two_installations_are_their_own(budget: Budget) -> Non
 
 async def test_replicas_and_restarts_share_one_budget(database: Database, clock: Clock) -> None:
     """Two replicas wrote 149 times in a minute, one with restarts 194."""
-    replicas, sent = [Budget(database.connector, clock), Budget(database.connector, clock)], []
+    replicas, sent = [WriteBudget(database.connector, clock), WriteBudget(database.connector, clock)], []
     began = clock.now
     while clock.now < began + 150:
         for place in (0, 1):
             wait = await replicas[place].book("42", USUAL, 5.0)
             if wait <= 5.0:
                 sent.append(clock.now + wait)
-        replicas[int(clock.now) % 2] = Budget(database.connector, clock)
+        replicas[int(clock.now) % 2] = WriteBudget(database.connector, clock)
         clock.now += 0.6
     assert most_within(60, sent) in range(70, 81)
     assert most_within(0.9, sent) <= 15
 
 
-async def test_a_lower_rank_leaves_the_rest_for_a_higher_one(budget: Budget) -> None:
-    lower = Pace(per_minute=72, per_hour=405, burst=10, spacing=1.0)
+async def test_a_lower_rank_leaves_the_rest_for_a_higher_one(budget: WriteBudget) -> None:
+    lower = WritePace(per_minute=72, per_hour=405, burst=10, spacing=1.0)
     waits = [await budget.book("42", lower, 5.0) for _ in range(20)]
     assert [wait for wait in waits if wait <= 5.0] == pytest.approx([0] * 10 + [1, 2, 3, 4, 5], abs=1e-3)
     higher = [await budget.book("42", USUAL, 5.0) for _ in range(5)]
@@ -107,7 +107,9 @@ async def test_a_lower_rank_leaves_the_rest_for_a_higher_one(budget: Budget) -> 
 
 
 @pytest.mark.parametrize("ahead", [31.0, 2000.0, 7200.0, 86400.0 * 30])
-async def test_a_clock_that_was_ahead_for_a_while_strands_nobody(budget: Budget, clock: Clock, ahead: float) -> None:
+async def test_a_clock_that_was_ahead_for_a_while_strands_nobody(
+    budget: WriteBudget, clock: Clock, ahead: float
+) -> None:
     clock.now += ahead
     for _ in range(40):
         assert await budget.book("42", USUAL, 0.0) == 0.0
@@ -117,14 +119,14 @@ async def test_a_clock_that_was_ahead_for_a_while_strands_nobody(budget: Budget,
     assert await book_at_once(budget, AT_ONCE, 41) == [0.0] * 40 + [pytest.approx(21, abs=0.1)]
 
 
-async def test_a_clock_that_falls_back_a_little_only_delays(budget: Budget, clock: Clock) -> None:
+async def test_a_clock_that_falls_back_a_little_only_delays(budget: WriteBudget, clock: Clock) -> None:
     await book_at_once(budget, AT_ONCE, 80)
     clock.now -= 29
     assert await budget.book("42", AT_ONCE, 0.0) == pytest.approx(60 + 29, abs=1e-3)
 
 
-async def test_moments_that_count_no_more_are_deleted(database: Database, budget: Budget, clock: Clock) -> None:
-    pace = Pace(10_000, 10_000, 10_000, 0.0)
+async def test_moments_that_count_no_more_are_deleted(database: Database, budget: WriteBudget, clock: Clock) -> None:
+    pace = WritePace(10_000, 10_000, 10_000, 0.0)
     for _ in range(3):
         await book_at_once(budget, pace, SWEEP_EVERY)
         clock.now += 3601
@@ -133,9 +135,9 @@ async def test_moments_that_count_no_more_are_deleted(database: Database, budget
 
 
 async def test_the_databases_own_clock_is_used_unless_another_is_given(database: Database) -> None:
-    budget = Budget(database.connector)
-    assert await budget.book("42", Pace(1, 450, 15, 1.0), 0.0) == 0.0
-    assert await budget.book("42", Pace(1, 450, 15, 1.0), 0.0) == pytest.approx(60, abs=15)
+    budget = WriteBudget(database.connector)
+    assert await budget.book("42", WritePace(1, 450, 15, 1.0), 0.0) == 0.0
+    assert await budget.book("42", WritePace(1, 450, 15, 1.0), 0.0) == pytest.approx(60, abs=15)
 
 
 CROWD = """
@@ -169,7 +171,7 @@ async def test_processes_that_book_at_the_same_moment_never_overdraw(database: D
     assert row["n"] == 80
 
 
-async def test_a_booking_reads_an_index_and_no_table(database: Database, budget: Budget) -> None:
+async def test_a_booking_reads_an_index_and_no_table(database: Database, budget: WriteBudget) -> None:
     for name in range(10):
         await book_at_once(budget, AT_ONCE, 30, str(name))
     values = {"budget": "7", "per_minute": 80, "per_hour": 450, "burst": 15, "spacing": 1.0, "patience": 5.0}

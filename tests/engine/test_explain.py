@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from procrastinate.connector import BaseAsyncConnector
 
-from bot.engine.budget import Budget, Pace
+from bot.engine.budget import WriteBudget, WritePace
 from bot.engine.journal import DERIVED
 from bot.engine.outage import release_waiting
 from bot.engine.records import Records
@@ -78,7 +78,7 @@ async def what_handlers_and_requests_cause(connector: BaseAsyncConnector) -> Non
     assert await records.under(NOTE, 1) == {"7": Note("1" * 40)}
     await records.remove(NOTE.of(1, 7))
     assert await remove_old_records(connector) == 0
-    await Budget(connector).book("42", Pace(80, 500, 5, 1.0), 5.0)
+    await WriteBudget(connector).book("42", WritePace(80, 500, 5, 1.0), 5.0)
 
 
 async def test_no_statement_scans_the_table_of_jobs_on_sqlite(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.core.errors import UserError
-from bot.engine.journal import DeliveryRecord, Stage
+from bot.engine.journal import DeliveryRecord, PlanStage
 from tests.engine.running import LOCK, opened, outcomes, running, settled
 from tests.engine.toy import World, body, writes
 
@@ -31,7 +31,7 @@ async def test_the_last_word_is_spoken_again_when_a_replay_went_better(database_
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
         await settled(engine, "g")
         await engine.replay("g")
-        (conclusion,) = [plan for plan in (await settled(engine, "g"))[0].plans if plan.stage is Stage.CONCLUSION]
+        (conclusion,) = [plan for plan in (await settled(engine, "g"))[0].plans if plan.stage is PlanStage.CONCLUSION]
     assert world.texts == ["x=stopped: Not yet.", "", "x=applied: written | again"]
     assert [effect.target for effect in conclusion.effects] == ["end", "end"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.engine.service import Pace, StorageError
+from bot.engine.service import StorageError, WorkerPace
 from tests.engine.replica import replica
 from tests.engine.running import LOCK, QUICK, opened, running, settled, twice
 from tests.engine.toy import World, body, writes
@@ -35,11 +35,11 @@ async def test_the_work_of_a_stopped_replica_is_taken_over_within_half_a_minute(
     """With the pace of production, and the pull requests that the dead one held are free again."""
     guids = [f"g{n}" for n in range(6)]
     stuck = {"effects": [{"target": "x", "waits_for": "release"}, {"target": "y"}]}
-    async with replica(postgres_url, place, Pace()) as stopped:
+    async with replica(postgres_url, place, WorkerPace()) as stopped:
         for n, guid in enumerate(guids):
             await stopped.send(guid, f"pr:1#{n % 3}", body({"a": stuck}))
         await until(lambda: len(world.moments("effect")) == 3)
-        async with replica(postgres_url, place, Pace()):
+        async with replica(postgres_url, place, WorkerPace()):
             stopped.kill()
             died = time.monotonic()
             world.passed("release")
@@ -142,7 +142,7 @@ async def test_twenty_deliveries_of_one_pull_request_follow_each_other_without_a
             for guid in guids:
                 await outside.accept(guid, EVENT, body({"a": writes("x")}), LOCK)
         with closing(World(tmp_path / f"world-{len(gaps)}.db")) as world:
-            async with running(database_url, world, pace=Pace()) as engine:
+            async with running(database_url, world, pace=WorkerPace()) as engine:
                 await settled(engine, *guids)
             steps = world.moments("")
         expected = [f"{step} {guid}" for guid in guids for step in ("deliver", "plan", "effect")]

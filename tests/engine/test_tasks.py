@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.engine.journal import Stage
+from bot.engine.journal import PlanStage
 from tests.engine.running import LOCK, opened, outcomes, running, settled, texts, twice
 from tests.engine.toy import SORRY, World, body, writes
 from tests.waiting import until
@@ -186,7 +186,7 @@ async def test_a_handler_that_this_version_lacks_ends_its_job_at_once(database_u
     async with running(database_url, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"always": "unknown:a"}}), LOCK)
         (record,) = await settled(engine, "g")
-    (plan,) = [plan for plan in record.plans if plan.stage is Stage.PLAN]
+    (plan,) = [plan for plan in record.plans if plan.stage is PlanStage.PLAN]
     assert (plan.job.state, plan.job.attempts) == ("failed", 1)
     assert plan.job.text.startswith("UnknownHandler: this version has no handler 'a'; replay the delivery with a")
 

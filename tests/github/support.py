@@ -9,7 +9,7 @@ import aiohttp
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from bot.github.access import Place, WritePermissions
+from bot.github.access import InstalledRepository, WritePermissions
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from tests.github.scripted import Say, ScriptedGitHub
@@ -49,7 +49,7 @@ def client_of(
     app: GitHubApp, installation: int = INSTALLATION, *, permissions: WritePermissions = EVERYTHING
 ) -> GitHub:
     """Return a client that may do everything that an effect may."""
-    return app.client(Place(installation, REPOSITORY), permissions)
+    return app.client(InstalledRepository(installation, REPOSITORY), permissions)
 
 
 class Seen:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from gidgethub import BadRequest, QueryError
 
-from bot.github.access import ISSUES, METADATA, NO_PERMISSIONS, READING, STATUSES, Access, Place
+from bot.github.access import ISSUES, METADATA, NO_PERMISSIONS, READING, STATUSES, Access, InstalledRepository
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from bot.github.errors import NotInstalled, WriteRefused
@@ -68,7 +68,9 @@ async def test_every_purpose_and_every_repository_has_a_token_of_its_own(
     for _ in range(3):
         for repository in (1, 2):
             for permission, path in ((ISSUES, ISSUE), (STATUSES, STATUS)):
-                await scripted_app.client(Place(INSTALLATION, repository), frozenset({permission})).post(path, data={})
+                await scripted_app.client(InstalledRepository(INSTALLATION, repository), frozenset({permission})).post(
+                    path, data={}
+                )
     assert scripted.tokens_made == 4
 
 
@@ -80,7 +82,7 @@ async def test_a_permission_that_is_not_granted_is_left_out(scripted: ScriptedGi
     scripted.will("POST", TOKENS, NOT_GRANTED, made)
     scripted.will("GET", f"/app/installations/{INSTALLATION}", Say(body={"permissions": granted}))
     scripted.will("GET", ISSUE, Say(body={}))
-    await scripted_app.client(Place(INSTALLATION, 1)).getitem(ISSUE)
+    await scripted_app.client(InstalledRepository(INSTALLATION, 1)).getitem(ISSUE)
     less = {name: level for name, level in READ_ALL.items() if name != "members"}
     assert [asked["permissions"] for asked in asked_tokens(scripted)] == [READ_ALL, less]  # type: ignore[index]
 
@@ -162,7 +164,7 @@ async def test_the_id_of_a_repository_comes_with_its_first_token(
     ends = {"token": "ghs_1", "expires_at": "2099-01-01T00:00:00Z", "repositories": [{"id": 5}]}
     scripted.will("POST", TOKENS, Say(201, ends))
     scripted.will("GET", ISSUE, Say(body={}))
-    assert await scripted_app.place_of("octocat/compiler") == Place(INSTALLATION, 5)
+    assert await scripted_app.place_of("octocat/compiler") == InstalledRepository(INSTALLATION, 5)
     github = await scripted_app.reader("Octocat/Compiler")
     await github.getitem(ISSUE)
     assert asked_tokens(scripted) == [{"repositories": ["compiler"], "permissions": READ_ALL}]
@@ -177,7 +179,7 @@ async def test_a_renamed_repository_is_found_by_its_old_name(scripted: ScriptedG
     granted = Say(body={"permissions": dict.fromkeys(READ_ALL, "write")})
     scripted.will("GET", f"/app/installations/{INSTALLATION}", granted)
     scripted.will("GET", "/repos/octocat/old", Say(body={"id": 5, "full_name": "octocat/new"}))
-    assert await scripted_app.place_of("octocat/old") == Place(INSTALLATION, 5)
+    assert await scripted_app.place_of("octocat/old") == InstalledRepository(INSTALLATION, 5)
     assert asked_tokens(scripted)[1] == {"permissions": {"metadata": "read"}}
 
 

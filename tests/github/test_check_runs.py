@@ -5,22 +5,22 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.github.check_runs import TEXT_LIMIT, Block, joined, shortened, size
+from bot.github.check_runs import TEXT_LIMIT, Block, joined_blocks, shortened, size
 
 
 def test_blocks_stand_apart_and_empty_ones_leave_nothing() -> None:
-    assert joined([Block("one", "a"), Block("two", ""), Block("three", "b")]) == "a\n\nb"
+    assert joined_blocks([Block("one", "a"), Block("two", ""), Block("three", "b")]) == "a\n\nb"
 
 
 def test_what_finds_no_room_is_left_out_whole_and_named_once() -> None:
     long = Block("details", "é" * 40_000)
-    text = joined([Block("why", "because"), long, long, Block("contacts", "somebody")])
+    text = joined_blocks([Block("why", "because"), long, long, Block("contacts", "somebody")])
     assert text == ("because\n\nsomebody\n\n*Left out, for GitHub takes no more text than this: details.*")
 
 
 @given(st.lists(st.builds(Block, st.sampled_from(["a", "b"]), st.text() | st.just("é" * 20_000)), max_size=8))
 def test_whatever_the_blocks_the_text_fits(blocks: list[Block]) -> None:
-    assert size(joined(blocks)) <= TEXT_LIMIT
+    assert size(joined_blocks(blocks)) <= TEXT_LIMIT
 
 
 @given(st.text(), st.integers(3, 30))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.core.events import Person
-from bot.github.commit_message import Commit, co_authors, message, title, without_template
+from bot.github.commit_message import AuthoredCommit, co_authors, message, title, without_template
 
 AUTHOR = Person(1, "octocat", False)
 TEMPLATE = """\
@@ -24,8 +24,8 @@ Paste the output here
 """
 
 
-def commit(name: str, email: str = "", *, number: int = 0, says: str = "Improve it") -> Commit:
-    return Commit(number, name, email or f"{name.lower()}@example.org", says)
+def commit(name: str, email: str = "", *, number: int = 0, says: str = "Improve it") -> AuthoredCommit:
+    return AuthoredCommit(number, name, email or f"{name.lower()}@example.org", says)
 
 
 # Titles

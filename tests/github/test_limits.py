@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from bot.engine.budget import Pace
+from bot.engine.budget import WritePace
 from bot.github.errors import Answer
 from bot.github.limits import (
     ANONYMOUS_SPENT,
@@ -21,11 +21,11 @@ from bot.github.limits import (
     LONGEST_BACKOFF,
     PACED,
     Allowance,
-    Bucket,
     Demand,
     Ledger,
     Quota,
-    Window,
+    SlidingWindow,
+    TokenBucket,
     part,
     quota_in,
 )
@@ -102,7 +102,7 @@ def test_points_stay_within_900_a_minute_with_writes_booked_ahead(crowds: list[C
 @settings(deadline=None, max_examples=40)
 @given(crowds=crowds, limit=st.integers(1, 90))
 def test_a_window_is_never_overdrawn(crowds: list[Crowd], limit: int) -> None:
-    window, now, sent = Window(limit, 60), 0.0, []
+    window, now, sent = SlidingWindow(limit, 60), 0.0, []
     for gap, count in crowds:
         for _ in range(count):
             now += gap
@@ -119,7 +119,7 @@ def test_a_generous_allowance_does_not_slow_anybody_down() -> None:
 
 
 def test_an_idle_bot_writes_what_one_event_needs_at_once_and_then_one_a_second() -> None:
-    bucket, sent = Bucket(1.0), []
+    bucket, sent = TokenBucket(1.0), []
     for _ in range(8):
         sent.append(bucket.earliest(100.0, burst=5))
         bucket.book(sent[-1])
@@ -127,7 +127,7 @@ def test_an_idle_bot_writes_what_one_event_needs_at_once_and_then_one_a_second()
 
 
 def test_a_window_that_nothing_fits_into_says_so() -> None:
-    assert Window(3, 60).earliest(0.0, 4) == float("inf")
+    assert SlidingWindow(3, 60).earliest(0.0, 4) == float("inf")
 
 
 def test_the_first_backoff_is_a_minute_and_doubles_until_an_hour() -> None:
@@ -301,14 +301,14 @@ def test_a_limit_of_an_incident_that_is_over_is_a_minute_again(now: float, left:
 
 @pytest.mark.parametrize(("at", "earliest"), [(59.9, 60.0), (60.0, 60.0), (60.1, 60.1)])
 def test_a_window_forgets_after_exactly_its_length(at: float, earliest: float) -> None:
-    window = Window(1, 60)
+    window = SlidingWindow(1, 60)
     window.book(0.0)
     assert window.earliest(at) == earliest
 
 
 @pytest.mark.parametrize(("cost", "earliest"), [(1, 0.0), (2, 0.0), (3, 60.0)])
 def test_a_window_is_full_at_its_limit(cost: int, earliest: float) -> None:
-    window = Window(5, 60)
+    window = SlidingWindow(5, 60)
     window.book(0.0, 3)
     assert window.earliest(0.0, cost) == earliest
 
@@ -322,16 +322,16 @@ def test_a_part_is_whole_and_at_least_one(whole: int, share: float, expected: in
 
 def test_what_processes_share_is_the_pace_of_the_rank() -> None:
     ledger = Ledger(Allowance(write_spacing=2.0))
-    assert ledger.shared_pace(WRITE) == Pace(per_minute=72, per_hour=405, burst=10, spacing=2.0)
-    assert ledger.shared_pace(Demand(write=True, rank=Rank.WRITER)) == Pace(80, 450, 15, 2.0)
+    assert ledger.shared_pace(WRITE) == WritePace(per_minute=72, per_hour=405, burst=10, spacing=2.0)
+    assert ledger.shared_pace(Demand(write=True, rank=Rank.WRITER)) == WritePace(80, 450, 15, 2.0)
     assert ledger.shared_pace(READ) is None
-    assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS)) == Pace(250, 250, 250, 0.0)
+    assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS)) == WritePace(250, 250, 250, 0.0)
     ledger.learn(spare(4000), now=0.0)
-    assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS)) == Pace(250, 250, 250, 0.0)
+    assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS)) == WritePace(250, 250, 250, 0.0)
     ledger.learn(replace(spare(14_000, reset=2000), limit=15_000), now=0.0)
-    assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS)) == Pace(750, 750, 750, 0.0)
+    assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS)) == WritePace(750, 750, 750, 0.0)
     nothing = Ledger(Allowance(anonymous_share=0.0))
-    assert nothing.shared_pace(Demand(rank=Rank.ANONYMOUS)) == Pace(1, 1, 1, 0.0)
+    assert nothing.shared_pace(Demand(rank=Rank.ANONYMOUS)) == WritePace(1, 1, 1, 0.0)
 
 
 def test_a_process_alone_has_a_share_of_each_limit() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.github.required import SETTLED_SECONDS, Expected, Seen, Signal, State, blockers, stands_for
+from bot.github.required import SETTLED_SECONDS, BaseCommit, Expected, Signal, State, blockers, stands_for
 
 GREEN, RED, PENDING, MISSING = State.GREEN, State.RED, State.PENDING, State.MISSING
 
@@ -75,7 +75,7 @@ def test_a_pattern_stands_for_what_it_matched_down_to_the_first_commit_that_is_s
 ) -> None:
     """The numbers are those of the commits that have the names, the newest 0."""
     seen = [
-        Seen(str(place), tuple(Signal(name, state, at=at) for name, state in states.items()))
+        BaseCommit(str(place), tuple(Signal(name, state, at=at) for name, state in states.items()))
         for place, (at, states) in enumerate(places)
     ]
     found = stands_for("*", seen, NOW)
@@ -85,5 +85,5 @@ def test_a_pattern_stands_for_what_it_matched_down_to_the_first_commit_that_is_s
 def test_a_pattern_stands_for_nothing_else_and_not_for_what_the_bot_reports() -> None:
     """What it does not match says nothing about whether it is settled either."""
     signals = (Signal("cpu/pr-head", GREEN, at=OLD), Signal("docs", RED), Signal("bot/pr-head", RED, ours=True))
-    found = stands_for("*/pr-head", [Seen("0", signals), Seen("1", (Signal("gpu/pr-head", GREEN),))], NOW)
+    found = stands_for("*/pr-head", [BaseCommit("0", signals), BaseCommit("1", (Signal("gpu/pr-head", GREEN),))], NOW)
     assert found == [Expected("*/pr-head", ("cpu/pr-head",), "0")]

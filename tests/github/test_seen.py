@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.github.seen import DOUBTED_FOR, Seen
+from bot.github.seen import DOUBTED_FOR, SeenAddresses
 
 PULL = "/repos/octocat/compiler/pulls/1"
 
@@ -19,7 +19,7 @@ class Clock:
 @pytest.mark.parametrize(("elapsed", "doubted"), [(DOUBTED_FOR - 1, True), (DOUBTED_FOR, False), (1e6, False)])
 def test_a_404_for_something_that_existed_is_believed_after_a_while(elapsed: float, doubted: bool) -> None:
     clock = Clock()
-    seen = Seen(clock)
+    seen = SeenAddresses(clock)
     seen.there("1", PULL)
     clock.now += 3600
     assert seen.doubts("1", PULL)
@@ -29,7 +29,7 @@ def test_a_404_for_something_that_existed_is_believed_after_a_while(elapsed: flo
 
 def test_what_comes_back_is_doubted_anew_when_it_vanishes_again() -> None:
     clock = Clock()
-    seen = Seen(clock)
+    seen = SeenAddresses(clock)
     for _ in range(2):
         seen.there("1", PULL)
         assert seen.doubts("1", PULL)
@@ -38,7 +38,7 @@ def test_what_comes_back_is_doubted_anew_when_it_vanishes_again() -> None:
 
 
 def test_what_was_never_seen_or_was_removed_by_us_or_belongs_to_others_is_not_doubted() -> None:
-    seen = Seen(Clock())
+    seen = SeenAddresses(Clock())
     assert not seen.doubts("1", PULL)
     seen.there("2", PULL)
     assert not seen.doubts("1", PULL)
@@ -58,6 +58,6 @@ def test_what_was_never_seen_or_was_removed_by_us_or_belongs_to_others_is_not_do
     ],
 )
 def test_a_404_for_what_people_often_remove_is_believed_at_once(path: str) -> None:
-    seen = Seen(Clock())
+    seen = SeenAddresses(Clock())
     seen.there("1", path)
     assert not seen.doubts("1", path)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from procrastinate.exceptions import ConnectorException
 
-from bot.engine.budget import Budget, Pace
+from bot.engine.budget import WriteBudget, WritePace
 from bot.engine.database import Database
 from bot.github.errors import RateLimited
 from bot.github.governor import BOOKING_TIMEOUT, Governor
@@ -29,8 +29,8 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-def budget(database: Database, jumping: JumpingTime) -> Budget:
-    return Budget(database.connector, lambda: jumping.now)
+def budget(database: Database, jumping: JumpingTime) -> WriteBudget:
+    return WriteBudget(database.connector, lambda: jumping.now)
 
 
 async def send(governor: Governor, demand: Demand = WRITE) -> float | None:
@@ -42,7 +42,9 @@ async def send(governor: Governor, demand: Demand = WRITE) -> float | None:
         return None
 
 
-async def test_two_replicas_and_restarts_stay_within_one_minutes_budget(budget: Budget, jumping: JumpingTime) -> None:
+async def test_two_replicas_and_restarts_stay_within_one_minutes_budget(
+    budget: WriteBudget, jumping: JumpingTime
+) -> None:
     """Each process counted by itself: two replicas wrote 149 times in 60 s, one with restarts 194."""
     replicas = [Governor(jumping.timing(), shared=budget) for _ in range(2)]
     sent: list[float] = []
@@ -56,7 +58,7 @@ async def test_two_replicas_and_restarts_stay_within_one_minutes_budget(budget: 
     assert len(sent) == 200
 
 
-async def test_reading_books_nothing(budget: Budget, jumping: JumpingTime, database: Database) -> None:
+async def test_reading_books_nothing(budget: WriteBudget, jumping: JumpingTime, database: Database) -> None:
     governor = Governor(jumping.timing(), shared=budget)
     for _ in range(5):
         await send(governor, Demand())
@@ -64,7 +66,7 @@ async def test_reading_books_nothing(budget: Budget, jumping: JumpingTime, datab
     assert row["n"] == 0
 
 
-async def test_anonymous_questions_share_their_budget_too(budget: Budget, jumping: JumpingTime) -> None:
+async def test_anonymous_questions_share_their_budget_too(budget: WriteBudget, jumping: JumpingTime) -> None:
     replicas = [Governor(jumping.timing(), shared=budget) for _ in range(2)]
     ask = Demand(rank=Rank.ANONYMOUS)
     sent = [await send(replicas[attempt % 2], ask) for attempt in range(252)]
@@ -72,7 +74,9 @@ async def test_anonymous_questions_share_their_budget_too(budget: Budget, jumpin
     assert await send(replicas[0], Demand()) is not None
 
 
-async def test_one_process_says_why_an_anonymous_question_is_not_asked(budget: Budget, jumping: JumpingTime) -> None:
+async def test_one_process_says_why_an_anonymous_question_is_not_asked(
+    budget: WriteBudget, jumping: JumpingTime
+) -> None:
     governor = Governor(jumping.timing(), shared=budget)
     for _ in range(250):
         await send(governor, Demand(rank=Rank.ANONYMOUS))
@@ -84,12 +88,12 @@ async def test_one_process_says_why_an_anonymous_question_is_not_asked(budget: B
 class Away:
     """A database that cannot be reached, or never answers, until it is back."""
 
-    def __init__(self, budget: Budget, *, hangs: bool = False) -> None:
+    def __init__(self, budget: WriteBudget, *, hangs: bool = False) -> None:
         self._budget, self._hangs = budget, hangs
         self.back = False
         self.asked = 0
 
-    async def book(self, name: str, pace: Pace, patience: float) -> float:
+    async def book(self, name: str, pace: WritePace, patience: float) -> float:
         if self.back:
             return await self._budget.book(name, pace, patience)
         self.asked += 1
@@ -99,7 +103,7 @@ class Away:
 
 
 async def test_without_the_database_a_process_writes_a_quarter_by_its_own_count(
-    budget: Budget, jumping: JumpingTime
+    budget: WriteBudget, jumping: JumpingTime
 ) -> None:
     away = Away(budget)
     governor = Governor(jumping.timing(), shared=away)
@@ -115,7 +119,7 @@ async def test_without_the_database_a_process_writes_a_quarter_by_its_own_count(
 
 
 async def test_a_database_that_hangs_holds_a_write_up_for_two_seconds_once(
-    budget: Budget, jumping: JumpingTime
+    budget: WriteBudget, jumping: JumpingTime
 ) -> None:
     away = Away(budget, hangs=True)
     governor = Governor(jumping.timing(), shared=away, booking_timeout=BOOKING_TIMEOUT / 100)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.events import Person
-from bot.github.commit_message import Commit, message, title
+from bot.github.commit_message import AuthoredCommit, message, title
 from bot.github.skip_directives import without_directives
 
 AUTHOR = Person(7, "octocat", is_bot=False)
@@ -25,7 +25,7 @@ def test_a_directive_is_taken_out_of_title_text_code_and_names(directive: str) -
     assert title(directive, 12) == "(#12)"
     said = message(f"It is fast.{directive}\n\n```\n{directive} x\n```", (), (), AUTHOR)
     assert said == "It is fast.\n\n```\n x\n```"
-    credited = message("", (), [Commit(0, f"Mona {directive}", "mona@example.org", "x")], AUTHOR)
+    credited = message("", (), [AuthoredCommit(0, f"Mona {directive}", "mona@example.org", "x")], AUTHOR)
     assert without_directives(credited) == credited
 
 

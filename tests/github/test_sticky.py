@@ -10,9 +10,9 @@ from bot.github.sticky import (
     CUT,
     MARKER,
     SIZE_LIMIT,
-    Comment,
+    PostedComment,
     is_sticky,
-    merged,
+    merged_sections,
     render,
     sections_of,
     with_section,
@@ -23,8 +23,8 @@ NAMES = st.from_regex(r"[a-z0-9-]{1,40}", fullmatch=True)
 TEXTS = st.text(min_size=1, max_size=300).map(str.strip).filter(bool)
 
 
-def comment(body: str, *, author: int = US, id: int = 1, updated_at: str = "2026-11-20T05:10:00Z") -> Comment:
-    return Comment(id=id, author_id=author, body=body, updated_at=updated_at)
+def comment(body: str, *, author: int = US, id: int = 1, updated_at: str = "2026-11-20T05:10:00Z") -> PostedComment:
+    return PostedComment(id=id, author_id=author, body=body, updated_at=updated_at)
 
 
 @given(st.dictionaries(NAMES, TEXTS, min_size=1, max_size=5))
@@ -70,7 +70,7 @@ def test_markers_inside_a_section_do_not_tear_its_neighbours() -> None:
 def test_of_twins_each_section_is_the_newest() -> None:
     older = comment(render({"docs": "old", "runtime": "remaining"}), id=1, updated_at="2026-11-20T05:10:00Z")
     newer = comment(render({"docs": "new"}), id=2, updated_at="2026-11-20T05:10:01Z")
-    assert merged([newer, older]) == {"docs": "new", "runtime": "remaining"}
+    assert merged_sections([newer, older]) == {"docs": "new", "runtime": "remaining"}
 
 
 @given(st.integers(1, 4))

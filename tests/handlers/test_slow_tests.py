@@ -3,7 +3,7 @@
 import pytest
 
 from bot.ci.base import CiRun, CiState
-from bot.commands.grammar import BadCommand, Command, Registry, parse
+from bot.commands.grammar import BadCommand, Command, CommandRegistry, parse
 from bot.config import SlowTests
 from bot.effects.statuses import SetStatus
 from handlers.slow_tests.handler import (
@@ -19,7 +19,7 @@ SHA = "0123456789abcdef0123456789abcdef01234567"
 CONFIG = SlowTests(branches=("main", "release/*"))
 ON = SlowTestsChoice(on=True, by="octocat", by_id=1, at="2026-11-20T05:10:00Z")
 OFF = SlowTestsChoice(on=False, by="hubot", by_id=2, at="2026-11-20T05:10:00Z")
-REGISTRY = Registry([spec for spec, _ in COMMANDS])
+REGISTRY = CommandRegistry([spec for spec, _ in COMMANDS])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from bot.results.compare.diff import Comparison, Counts
-from bot.results.model import Detail, RunKey, Seen, Status, TargetKey
+from bot.results.model import Detail, RunKey, SeenTest, Status, TargetKey
 from bot.results.report.findings import Baseline, ComparedSuite, Findings
 from bot.results.state import Claims, Run, RunState, SuiteState, TargetState
 
@@ -26,8 +26,8 @@ def a_suite(
 ) -> SuiteState:
     """Return a suite in which these tests failed."""
     details = dict(failures or {})
-    seen = {test: Seen(Status.FAILED, trouble=d.trouble, message=d.message) for test, d in details.items()}
-    seen |= values.pop("seen", {"tests/test_ok.py::test_ok": Seen(Status.PASSED)})
+    seen = {test: SeenTest(Status.FAILED, trouble=d.trouble, message=d.message) for test, d in details.items()}
+    seen |= values.pop("seen", {"tests/test_ok.py::test_ok": SeenTest(Status.PASSED)})
     return SuiteState(name, tuple(runs) or (a_run(suite=name),), seen, details, **values)
 
 

@@ -6,14 +6,14 @@ import pytest
 
 from bot.core.aliases import Aliases
 from bot.results.compare.diff import compare
-from bot.results.model import Seen, Status
+from bot.results.model import SeenTest, Status
 from bot.results.report.compared import compared_with, with_confirmed
 from bot.results.report.findings import Baseline
 from bot.results.state import SuiteState
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload
 
-PASSED, FAILED = Seen(Status.PASSED), Seen(Status.FAILED)
+PASSED, FAILED = SeenTest(Status.PASSED), SeenTest(Status.FAILED)
 OLD, NEW = "kernel.poll.wait", "fs.notify.await"
 OTHER = "kernel.sched.yield"
 ALIASES = Aliases([(OLD, NEW)])

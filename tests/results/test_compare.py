@@ -12,7 +12,7 @@ from bot.results.compare.diff import (
     untested,
 )
 from bot.results.compare.texts import ALL_SKIPPED, CRASHED, MASS_COLLECTION, NO_TESTS, ONE_CAUSE, ONLY_CRASHES, UNTESTED
-from bot.results.model import Seen, Status, Trouble
+from bot.results.model import SeenTest, Status, Trouble
 
 A, B = "tests/test_a.py", "tests/test_b.py"
 TEST = f"{A}::test_x[llvm]"
@@ -36,11 +36,11 @@ STATES = tuple(PAIRS)
 EVERY_PAIR = [(before, now, PAIRS[before][STATES.index(now)]) for before, now in product(STATES, STATES)]
 
 
-def run(*tests: str, status: str = "passed", trouble: Trouble = Trouble.NONE, message: str = "") -> dict[str, Seen]:
-    return {test: Seen(Status(status), False, trouble, message) for test in tests}
+def run(*tests: str, status: str = "passed", trouble: Trouble = Trouble.NONE, message: str = "") -> dict[str, SeenTest]:
+    return {test: SeenTest(Status(status), False, trouble, message) for test in tests}
 
 
-def many(count: int, status: str = "passed", start: int = 0, message: str = "") -> dict[str, Seen]:
+def many(count: int, status: str = "passed", start: int = 0, message: str = "") -> dict[str, SeenTest]:
     return run(
         *(f"{B}::test_{chr(97 + index % 26) * (1 + index // 26)}" for index in range(start, start + count)),
         status=status,
@@ -48,18 +48,20 @@ def many(count: int, status: str = "passed", start: int = 0, message: str = "") 
     )
 
 
-def unread(*files: str) -> dict[str, Seen]:
+def unread(*files: str) -> dict[str, SeenTest]:
     return run(*files, status="errored", trouble=Trouble.COLLECTION, message="ImportError: no module")
 
 
-def crashed(*tests: str) -> dict[str, Seen]:
+def crashed(*tests: str) -> dict[str, SeenTest]:
     return run(*tests, status="errored", trouble=Trouble.CRASH, message="worker 'gw0' crashed")
 
 
 INTERNAL = run("pytest::internal", status="errored", trouble=Trouble.INTERNAL)
 
 
-def compared_runs(now: dict[str, Seen], before: dict[str, Seen] | None, exit_status: int | None = 1) -> Comparison:
+def compared_runs(
+    now: dict[str, SeenTest], before: dict[str, SeenTest] | None, exit_status: int | None = 1
+) -> Comparison:
     return compare(now, before, exit_status=exit_status)
 
 
@@ -67,8 +69,8 @@ def classes(test: str, comparison: Comparison) -> set[str]:
     return {name for name in CLASSES if test in getattr(comparison, name)}
 
 
-def in_state(state: str, flaky: bool = False) -> dict[str, Seen]:
-    found = {} if state == "absent" else {TEST: Seen(Status(state), flaky)}
+def in_state(state: str, flaky: bool = False) -> dict[str, SeenTest]:
+    found = {} if state == "absent" else {TEST: SeenTest(Status(state), flaky)}
     return run(OTHER) | found
 
 
@@ -93,7 +95,9 @@ def test_a_test_is_newly_flaky_where_its_baseline_does_not_call_it_so() -> None:
     assert compared_runs(in_state("passed", flaky=True), in_state("absent")).newly_flaky == (TEST,)
     assert compared_runs(in_state("passed", flaky=True), in_state("failed", flaky=True)).newly_flaky == ()
     assert compared_runs(in_state("passed"), in_state("passed", flaky=True)).newly_flaky == ()
-    here, there = ({f"{f}::{n}": Seen(Status.PASSED, flaky=n == 7) for n in range(20)} for f in (A, "moved/test_a.py"))
+    here, there = (
+        {f"{f}::{n}": SeenTest(Status.PASSED, flaky=n == 7) for n in range(20)} for f in (A, "moved/test_a.py")
+    )
     assert compared_runs(there, here).newly_flaky == ()
 
 
@@ -104,7 +108,7 @@ def test_each_list_is_sorted() -> None:
 
 
 def test_all_statuses_are_counted() -> None:
-    now = {f"{A}::test_{status}": Seen(status) for status in Status} | {TEST: Seen(Status.PASSED, flaky=True)}
+    now = {f"{A}::test_{status}": SeenTest(status) for status in Status} | {TEST: SeenTest(Status.PASSED, flaky=True)}
     assert compared_runs(now, None).counts == Counts(2, 1, 1, 1, 1, 1, 1)
 
 
@@ -259,7 +263,7 @@ FILES = tuple(f"tests/test_{letter}.py" for letter in "abcdefgh")
     ],
 )
 def test_a_run_that_says_nothing_about_the_code_is_reported_as_the_labs_fault(
-    now: dict[str, Seen], exit_status: int | None, why: str
+    now: dict[str, SeenTest], exit_status: int | None, why: str
 ) -> None:
     for before in (BEFORE, None) if why != ALL_SKIPPED.format(skipped=30, good=30) else (BEFORE,):
         comparison = compared_runs(now, before, exit_status)
@@ -283,7 +287,7 @@ def test_a_run_that_says_nothing_about_the_code_is_reported_as_the_labs_fault(
         many(29, "skipped") | many(1, start=29),
     ],
 )
-def test_a_run_that_is_not_quite_as_bad_says_something(now: dict[str, Seen]) -> None:
+def test_a_run_that_is_not_quite_as_bad_says_something(now: dict[str, SeenTest]) -> None:
     assert compared_runs(now, BEFORE).infra == ""
 
 
@@ -293,7 +297,7 @@ def test_that_all_is_skipped_is_odd_where_three_tests_ended_well_before() -> Non
 
 
 @pytest.mark.parametrize("before", [None, many(30, "skipped"), many(2) | many(28, "skipped", start=2)])
-def test_that_all_is_skipped_is_odd_only_if_it_was_not_before(before: dict[str, Seen] | None) -> None:
+def test_that_all_is_skipped_is_odd_only_if_it_was_not_before(before: dict[str, SeenTest] | None) -> None:
     assert compared_runs(many(30, "skipped"), before).infra == ""
 
 
@@ -309,7 +313,7 @@ def test_that_all_is_skipped_is_odd_only_if_it_was_not_before(before: dict[str, 
 )
 def test_one_cause_is_one_whatever_numbers_addresses_paths_and_workers_it_names(message: str) -> None:
     now = {
-        f"{A}::test_{index}": Seen(Status.FAILED, message=message.format(index, "abcdefghijkl"[index]))
+        f"{A}::test_{index}": SeenTest(Status.FAILED, message=message.format(index, "abcdefghijkl"[index]))
         for index in range(12)
     }
     assert compared_runs(now, None).infra == ONE_CAUSE.format(failed=12, ran=12)

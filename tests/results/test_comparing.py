@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.results.model import Seen, Status
+from bot.results.model import SeenTest, Status
 from bot.results.report.compared import compared_with, exit_status, with_confirmed
 from bot.results.state import Run
 from tests.results.reported import BASE, a_run, a_suite
@@ -27,8 +27,8 @@ def test_the_exit_status_is_the_worst_of_the_last_of_each_shard(runs: list[Run],
 
 
 def test_a_failure_is_confirmed_under_its_new_name() -> None:
-    def nightly_run(status: Status, folder: str) -> dict[str, Seen]:
-        return {f"{folder}/test_tile.py::test_{n}": Seen(status if n == 7 else Status.PASSED) for n in range(20)}
+    def nightly_run(status: Status, folder: str) -> dict[str, SeenTest]:
+        return {f"{folder}/test_tile.py::test_{n}": SeenTest(status if n == 7 else Status.PASSED) for n in range(20)}
 
     earlier, before = nightly_run(Status.PASSED, "tests"), nightly_run(Status.FAILED, "tests/moved")
     suite = a_suite(seen=nightly_run(Status.FAILED, "tests/again"))
@@ -38,8 +38,8 @@ def test_a_failure_is_confirmed_under_its_new_name() -> None:
 
 
 def test_what_began_with_many_others_is_confirmed_as_any_failure() -> None:
-    def nightly_run(status: Status) -> dict[str, Seen]:
-        return {f"a::{n}": Seen(status if n < 30 else Status.PASSED) for n in range(100)}
+    def nightly_run(status: Status) -> dict[str, SeenTest]:
+        return {f"a::{n}": SeenTest(status if n < 30 else Status.PASSED) for n in range(100)}
 
     earlier, before = nightly_run(Status.PASSED), nightly_run(Status.FAILED)
     suite = a_suite(seen=before)

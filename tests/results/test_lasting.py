@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.results.compare.lasting import LastingFailure, Segment, lasting_failure, newly_confirmed
-from bot.results.model import Seen, Status
+from bot.results.model import SeenTest, Status
 
 ENDED = {
-    "P": Seen(Status.PASSED),
-    "X": Seen(Status.XFAILED),
-    "F": Seen(Status.FAILED),
-    "E": Seen(Status.ERRORED),
-    "f": Seen(Status.FAILED, flaky=True),
-    "p": Seen(Status.PASSED, flaky=True),
-    "S": Seen(Status.SKIPPED),
+    "P": SeenTest(Status.PASSED),
+    "X": SeenTest(Status.XFAILED),
+    "F": SeenTest(Status.FAILED),
+    "E": SeenTest(Status.ERRORED),
+    "f": SeenTest(Status.FAILED, flaky=True),
+    "p": SeenTest(Status.PASSED, flaky=True),
+    "S": SeenTest(Status.SKIPPED),
     "-": None,
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from bot.results.compare.rename_rules import RenameKind, RenameRule, rules_of
-from bot.results.report.check_run import report
+from bot.results.report.check_run import results_report
 from tests.results.renamed_corpus import boundary
 from tests.results.reported import a_suite, compared, findings
 from tests.steps import assert_linear
@@ -34,12 +34,12 @@ def test_a_rule_names_what_changed(before: str, now: str, rule: tuple[RenameKind
 
 
 def text_of(*pairs: tuple[str, str]) -> str:
-    return report(findings((a_suite(), compared(renamed=pairs)))).text
+    return results_report(findings((a_suite(), compared(renamed=pairs)))).text
 
 
 def test_one_rule_is_one_line() -> None:
     pairs = [(f"kernel.poll.api.{number}", f"api.{number}") for number in range(1200)]
-    content = report(findings((a_suite(), compared(renamed=tuple(pairs)))))
+    content = results_report(findings((a_suite(), compared(renamed=tuple(pairs)))))
     (line,) = [line for line in content.text.splitlines() if "renamed" in line]
     assert line == (
         "1,200 tests were renamed and keep their history: the prefix `kernel.poll.` was dropped. For example, "

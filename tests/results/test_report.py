@@ -9,8 +9,8 @@ import pytest
 from bot.github.check_runs import TEXT_LIMIT, size
 from bot.results.compare.diff import Counts
 from bot.results.ingest.identity import Resolver
-from bot.results.model import Case, Detail, Seen, Status, Trouble
-from bot.results.report.check_run import report
+from bot.results.model import Case, Detail, SeenTest, Status, Trouble
+from bot.results.report.check_run import results_report
 from bot.results.report.findings import Baseline, ComparedSuite, Findings, IgnoredFailures
 from bot.results.report.texts import ADVISORY
 from bot.results.state import RunState, SuiteState
@@ -39,7 +39,7 @@ def without_baseline(failing: int) -> Findings:
 
 
 def skipping(tests: int) -> SuiteState:
-    return a_suite(seen={f"tests/test_device.py::test_{n}": Seen(Status.SKIPPED) for n in range(tests)})
+    return a_suite(seen={f"tests/test_device.py::test_{n}": SeenTest(Status.SKIPPED) for n in range(tests)})
 
 
 def broken_lab() -> Findings:
@@ -113,7 +113,7 @@ def one_broken_suite() -> Findings:
 def test_the_title_says_what_changed_and_the_conclusion_is_never_failure(
     known: Findings, title: str, conclusion: str
 ) -> None:
-    content = report(known)
+    content = results_report(known)
     assert (content.title, content.conclusion) == (title or "No usable results", conclusion)
 
 
@@ -147,16 +147,16 @@ def test_the_title_says_what_changed_and_the_conclusion_is_never_failure(
     ],
 )
 def test_the_summary_says_why_in_one_sentence(known: Findings, why: str) -> None:
-    summary = report(known).summary
+    summary = results_report(known).summary
     assert f"\n\n{why}" in f"\n\n{summary}"
     assert summary.endswith(ADVISORY)
 
 
 def test_what_it_is_compared_with_is_named_by_sha_and_link() -> None:
     link = f"[`bbbbbbbbbb`]({BASE.url})"
-    assert f"Compared with {link}, the nearest earlier commit" in report(both()).summary
+    assert f"Compared with {link}, the nearest earlier commit" in results_report(both()).summary
     two = findings((a_suite(), compared()), (a_suite(name="codegen"), compared(baseline=None)))
-    summary = report(two).summary
+    summary = results_report(two).summary
     assert f"Compared with {link}, " in summary
     assert "There are no earlier results of `codegen`." in summary
     assert f"| {link} |" in summary
@@ -166,13 +166,13 @@ def test_what_it_is_compared_with_is_named_by_sha_and_link() -> None:
 def test_suites_with_several_baselines_have_them_in_the_table() -> None:
     other = Baseline("d" * 40, "https://github.example/d")
     known = findings((a_suite(), compared()), (a_suite(name="codegen"), compared(baseline=other)))
-    summary = report(known).summary
+    summary = results_report(known).summary
     assert "Each suite is compared with the nearest earlier commit" in summary
     assert "| [`dddddddddd`](https://github.example/d) |" in summary
 
 
 def test_what_fails_with_nothing_to_compare_with_is_listed_apart() -> None:
-    content = report(without_baseline(3))
+    content = results_report(without_baseline(3))
     assert "There are no earlier complete results to compare with" in content.summary
     assert "### Failing, with no earlier run to compare with: 3" in content.summary
     assert "New failures" not in content.summary
@@ -180,13 +180,13 @@ def test_what_fails_with_nothing_to_compare_with_is_listed_apart() -> None:
 
 def test_a_text_that_only_repeats_the_message_is_shown_once() -> None:
     tests = {"a": Detail(message="worker died", text="worker died\n"), "b": Detail(message="x", text="trace\nx")}
-    text = report(findings((a_suite(tests), compared(*tests)))).text
+    text = results_report(findings((a_suite(tests), compared(*tests)))).text
     assert "Output of `b`:\n\n```text\ntrace\nx\n```" in text
     assert "Output of `a`" not in text
 
 
 def test_tables_have_ten_rows_and_then_say_how_many_more() -> None:
-    text = report(findings((a_suite(), compared(fixed=24, removed=10)))).text
+    text = results_report(findings((a_suite(), compared(fixed=24, removed=10)))).text
     assert text.count("tests/test_fixed.py") == 10
     assert "### Fixed: 24" in text
     assert "| and 14 more |" in text
@@ -195,7 +195,7 @@ def test_tables_have_ten_rows_and_then_say_how_many_more() -> None:
 
 
 def test_what_still_fails_is_listed_with_what_this_run_confirms_first() -> None:
-    text = report(findings((a_suite(), compared(still_failing=24, confirmed=[STILL[23]])))).text
+    text = results_report(findings((a_suite(), compared(still_failing=24, confirmed=[STILL[23]])))).text
     rows = [line for line in text.splitlines() if "test_still_failing" in line]
     assert (len(rows), rows[0]) == (10, f"| `{STILL[23]}` | by this run |  |")
     assert rows[1] == f"| `{STILL[0]}` |  |  |"
@@ -205,13 +205,13 @@ def test_what_still_fails_is_listed_with_what_this_run_confirms_first() -> None:
 
 
 def test_what_still_fails_is_listed_without_a_word_of_confirming_where_nothing_is_confirmed() -> None:
-    text = report(findings((a_suite(BOTH), compared(still_failing=(TILE,))))).text
+    text = results_report(findings((a_suite(BOTH), compared(still_failing=(TILE,))))).text
     assert f"### Still failing: 1\n\n| test | message |\n| --- | --- |\n| `{TILE}` | `assert 1 == 2` |" in text
     assert "confirmed" not in text
 
 
 def test_new_failures_come_with_what_happened_and_the_first_line_of_what_they_said() -> None:
-    summary = report(both()).summary
+    summary = results_report(both()).summary
     assert f"| `{TILE}` | failed | `assert 1 == 2` |" in summary
     assert f"| `{MATMUL}` | failed | `wrong` |" in summary
 
@@ -232,7 +232,7 @@ def test_what_tells_most_about_the_code_comes_first() -> None:
 
 def test_a_lab_that_sends_several_suites_has_one_table_of_new_failures_with_their_suite() -> None:
     known = findings((a_suite(BOTH), compared(*BOTH)), (a_suite(BOTH, name="codegen"), compared(MATMUL)))
-    summary = report(known).summary
+    summary = results_report(known).summary
     assert "### New failures: 3" in summary
     assert f"| `{MATMUL}` | `codegen` | failed | `wrong` |" in summary
 
@@ -240,25 +240,25 @@ def test_a_lab_that_sends_several_suites_has_one_table_of_new_failures_with_thei
 def test_how_to_reproduce_is_filled_in_and_quoted() -> None:
     nasty = "tests/test_tile.py::test_tile[a b;$(rm -rf ~)]"
     known = findings((a_suite({nasty: Detail()}), compared(nasty)), reproduce="on {target} pytest {test} # {sha}")
-    assert f"on hexagon-v73 pytest '{nasty}' # {SHA}" in report(known).summary
+    assert f"on hexagon-v73 pytest '{nasty}' # {SHA}" in results_report(known).summary
 
 
 def test_a_template_that_tells_tests_not_apart_gives_one_command() -> None:
     known = both(reproduce="run {suite} {name} {path}")
-    assert report(known).summary.count("\nrun operators") == 2
-    assert report(both(reproduce="run {suite}")).summary.count("\nrun operators") == 1
-    assert "How to reproduce" not in report(both()).summary
+    assert results_report(known).summary.count("\nrun operators") == 2
+    assert results_report(both(reproduce="run {suite}")).summary.count("\nrun operators") == 1
+    assert "How to reproduce" not in results_report(both()).summary
 
 
 def test_no_command_is_given_for_a_test_whose_id_was_shortened() -> None:
     long, _ = Resolver(None).resolve(Case(f"test_tile[{'x' * 2_000}]", Status.FAILED, classname="a.b"))
     known = findings((a_suite({long: Detail()}), compared(long)), reproduce="pytest {test}")
-    assert "How to reproduce" not in report(known).summary
+    assert "How to reproduce" not in results_report(known).summary
 
 
 def test_a_test_is_never_taken_for_an_option() -> None:
     known = findings((a_suite({"--pdb\n-x": Detail()}), compared("--pdb\n-x")), reproduce="pytest {test}")
-    assert "pytest './--pdb -x'" in report(known).summary
+    assert "pytest './--pdb -x'" in results_report(known).summary
 
 
 def test_what_is_missing_waiting_or_broken_is_named_with_since_when() -> None:
@@ -268,25 +268,25 @@ def test_what_is_missing_waiting_or_broken_is_named_with_since_when() -> None:
         waiting=(a_run("run-2b", reason="te.xml is missing"),),
         broken=(a_run("night-1", reason="te.xml has another hash"),),
     )
-    summary = report(findings((suite, compared()))).summary
+    summary = results_report(findings((suite, compared()))).summary
     assert "- `operators`: shards 2, 3 of 4 are missing. The first run arrived on 2026-11-20" in summary
     assert "run `run-2b` has been waiting for its files since 2026-11-20 05:26 UTC: te.xml is missing" in summary
     assert "run `night-1`, which arrived on 2026-11-20 05:26 UTC, is unusable: te.xml has another hash" in summary
-    assert report(findings((suite, compared()))).title.startswith(
+    assert results_report(findings((suite, compared()))).title.startswith(
         "Incomplete: 2 of 4 shards of operators, 2 more problems · "
     )
 
 
 def test_the_report_says_when_the_deadline_has_passed() -> None:
     over = findings((a_suite(shard_total=2, missing_shards=(2,)), compared()), over=True)
-    assert "shard 2 of 2 is missing." in report(over).summary
-    assert "The deadline has passed. Results that arrive later still count." in report(over).summary
-    assert "deadline" not in report(findings((a_suite(), compared()), over=True)).summary
+    assert "shard 2 of 2 is missing." in results_report(over).summary
+    assert "The deadline has passed. Results that arrive later still count." in results_report(over).summary
+    assert "deadline" not in results_report(findings((a_suite(), compared()), over=True)).summary
 
 
 def test_a_suite_of_which_nothing_has_come_yet_is_no_broken_one() -> None:
     waiting = a_suite(name="codegen", seen={}, waiting=(a_run("run-2c", "codegen"),))
-    content = report(findings((waiting, compared(infra="no test ran", counts=Counts()))))
+    content = results_report(findings((waiting, compared(infra="no test ran", counts=Counts()))))
     assert content.title == "Incomplete: 1 run of codegen without all files"
     assert "no test ran" not in content.summary
     assert "| not arrived |" in content.summary
@@ -294,7 +294,7 @@ def test_a_suite_of_which_nothing_has_come_yet_is_no_broken_one() -> None:
 
 def test_a_run_that_arrived_and_is_unusable_is_reported() -> None:
     broken = a_suite(name="codegen", seen={}, broken=(a_run("run-2c", "codegen", reason="a.xml ends too early"),))
-    content = report(findings((broken, compared(infra="no test ran", counts=Counts()))))
+    content = results_report(findings((broken, compared(infra="no test ran", counts=Counts()))))
     assert content.title == "Incomplete: 1 unusable run of codegen"
     assert "`run-2c`, which arrived on 2026-11-20 05:26 UTC, is unusable: a.xml ends too early" in content.summary
     assert "| unusable |" in content.summary
@@ -302,14 +302,14 @@ def test_a_run_that_arrived_and_is_unusable_is_reported() -> None:
 
 def test_a_broken_lab_is_reported_before_missing_suites() -> None:
     known = findings((a_suite(), compared(infra=SAYS_NOTHING)), missing_suites=("arith", "relax"))
-    assert report(known).title == (
+    assert results_report(known).title == (
         f"Lab setup problem, no usable results: {SAYS_NOTHING} · Incomplete: arith and 1 more suite are missing"
     )
 
 
 def test_a_run_that_does_not_count_is_marked_among_the_others() -> None:
     good, bad = a_run("run-2b"), replace(a_run("run-2a"), state=RunState.INCOMPLETE, reason="a.xml is a web page")
-    text = report(findings((a_suite(runs=[bad, good]), compared()))).text
+    text = results_report(findings((a_suite(runs=[bad, good]), compared()))).text
     assert "| `run-2a`, unusable |" in text
     assert "| `run-2b` |" in text
 
@@ -318,7 +318,7 @@ def test_what_a_lab_says_of_its_runs_is_shown_as_what_it_says() -> None:
     run = a_run(
         started_at="2026-11-20T05:10:00Z", environment={"device": "Pixel 9"}, log_url="https://logs.example.org/7"
     )
-    text = report(findings((a_suite(runs=[run]), compared()))).text
+    text = results_report(findings((a_suite(runs=[run]), compared()))).text
     assert "What the lab reports about its runs (not verified):" in text
     assert "| `2026-11-20T05:10:00Z` |  | `device=Pixel 9` | `https://logs.example.org/7` |" in text
 
@@ -326,7 +326,7 @@ def test_what_a_lab_says_of_its_runs_is_shown_as_what_it_says() -> None:
 def test_contacts_are_shown_and_not_mentioned() -> None:
     assert (
         "Questions about this lab: `@example-lab-ci` (not notified)."
-        in report(both(contacts=("@example-lab-ci",))).summary
+        in results_report(both(contacts=("@example-lab-ci",))).summary
     )
 
 
@@ -340,14 +340,14 @@ def test_contacts_are_shown_and_not_mentioned() -> None:
     ],
 )
 def test_new_failures_can_be_ignored_where_there_is_a_pull_request(known: Findings, buttons: list[str]) -> None:
-    actions = report(known).actions
+    actions = results_report(known).actions
     assert [action.identifier for action in actions] == buttons
     for action in actions:
         assert (len(action.label) <= 20, len(action.description) <= 40, len(action.identifier) <= 20) == (True,) * 3
 
 
 def test_ignored_failures_are_in_the_details_with_who_ignored_them() -> None:
-    content = report(both(ignored=IGNORED, pull_request=42))
+    content = results_report(both(ignored=IGNORED, pull_request=42))
     assert TILE not in content.summary
     assert "1 new failure is ignored for `#42` by `hubot` at `cccccccccc`" in content.summary
     assert "### Ignored: 1\n" in content.text
@@ -356,7 +356,7 @@ def test_ignored_failures_are_in_the_details_with_who_ignored_them() -> None:
 
 def test_a_mass_of_failures_is_reported_as_one() -> None:
     known = findings((a_suite(BOTH), compared(*BOTH, mass=True)))
-    assert "Many tests of `operators` failed at once, probably with one cause." in report(known).summary
+    assert "Many tests of `operators` failed at once, probably with one cause." in results_report(known).summary
 
 
 def test_the_external_id_is_the_newest_run() -> None:
@@ -374,7 +374,7 @@ def test_the_largest_report_stays_within_what_github_takes_and_says_what_was_cut
         runs = [a_run(f"{'|' * 90}{n}", name, environment={"k" * 300: "|" * 900}) for n in range(20)]
         suites.append((a_suite(tests, name=name, runs=runs), compared(*tests, fixed=24, removed=24, flaky=24)))
     known = findings(*suites, reproduce="pytest {test} " * 70, pull_request=1)
-    content = report(known)
+    content = results_report(known)
     assert len(known.new_failures) == 20_000
     assert content.title.startswith("20,000 new failures, 384 fixed")
     assert max(size(content.summary), size(content.text)) <= TEXT_LIMIT
@@ -385,9 +385,9 @@ def test_the_largest_report_stays_within_what_github_takes_and_says_what_was_cut
 
 
 def test_where_renamed_tests_were_not_searched_for_that_is_said() -> None:
-    text = report(findings((a_suite(), compared(unsearched=True)))).text
+    text = results_report(findings((a_suite(), compared(unsearched=True)))).text
     assert (
         "`operators`: the search for renamed tests was skipped because it would take more than 40,000,000 steps."
         in text
     )
-    assert "renamed" not in report(findings((a_suite(), compared()))).text
+    assert "renamed" not in results_report(findings((a_suite(), compared()))).text

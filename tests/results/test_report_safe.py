@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bot.github.check_runs import CheckContent
 from bot.results.model import Detail, Trouble
-from bot.results.report.check_run import report
+from bot.results.report.check_run import results_report
 from bot.results.report.findings import Findings, IgnoredFailures
 from tests.gfm import Page, rendered
 from tests.results.reported import BASE, a_run, a_suite, compared, findings
@@ -124,12 +124,12 @@ def check_tables(markdown: str) -> None:
 @given(reports())
 @settings(max_examples=150)
 def test_nothing_that_a_lab_sends_does_anything_in_its_report(known: Findings) -> None:
-    check_harmless(report(known))
+    check_harmless(results_report(known))
 
 
 def test_a_failures_text_stays_in_its_code() -> None:
     text = "```\n</code></pre><img src=x>\n````\n@octocat https://example.org"
     known = findings((a_suite({"a": Detail(text=text)}), compared("a")))
-    content = report(known)
+    content = results_report(known)
     check_harmless(content)
     assert "@octocat https://example.org\n`````" in content.text

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from bot.results.compare.diff import Counts
 from bot.results.model import Detail
-from bot.results.report.check_run import report
+from bot.results.report.check_run import results_report
 from bot.results.report.texts import ADVISORY
 from bot.results.state import RunState
 from tests.results.reported import BASE, a_run, a_suite, compared, findings
@@ -18,12 +18,12 @@ BOTH = {TILE: Detail(message="assert 1 == 2"), MATMUL: Detail(message="wrong")}
 def test_the_title_counts_missing_suites_as_one_problem() -> None:
     waiting = a_suite(waiting=(a_run("run-2b"),), broken=(a_run("run-1"), a_run("run-0")))
     known = findings((waiting, compared()), missing_suites=("arith", "relax", "target", "tirx-transform"))
-    assert report(known).title.startswith("Incomplete: arith and 3 more suites are missing, 2 more problems · ")
-    assert report(findings(missing_suites=("arith",))).title == "Incomplete: arith is missing"
+    assert results_report(known).title.startswith("Incomplete: arith and 3 more suites are missing, 2 more problems · ")
+    assert results_report(findings(missing_suites=("arith",))).title == "Incomplete: arith is missing"
 
 
 def test_missing_suites_are_named_in_one_sentence() -> None:
-    summary = report(findings((a_suite(), compared()), missing_suites=("arith", "relax", "target"))).summary
+    summary = results_report(findings((a_suite(), compared()), missing_suites=("arith", "relax", "target"))).summary
     assert (
         "- Missing: `arith`, `relax`, `target` (reported by the previous nightly run). If the lab no longer" in summary
     )
@@ -33,7 +33,7 @@ def test_missing_suites_are_named_in_one_sentence() -> None:
 def test_the_counts_have_no_column_of_zeros_and_no_numbers_for_a_suite_that_has_not_arrived() -> None:
     none = a_suite(name="relax", seen={}, waiting=(a_run("run-2b", "relax"),))
     known = findings((a_suite(), compared()), (none, compared(baseline=None, counts=Counts())))
-    rows = [line for line in report(known).summary.splitlines() if line.startswith("|")]
+    rows = [line for line in results_report(known).summary.splitlines() if line.startswith("|")]
     assert rows[0] == "| suite | passed | skipped | compared with |"
     assert rows[2:] == [
         f"| `operators` | 576 | 1,267 | [`bbbbbbbbbb`]({BASE.url}) |",
@@ -42,7 +42,7 @@ def test_the_counts_have_no_column_of_zeros_and_no_numbers_for_a_suite_that_has_
 
 
 def test_the_summary_shows_what_fails_before_the_reason_and_ends_with_what_every_check_says() -> None:
-    summary = report(findings((a_suite(BOTH), compared(*BOTH, fixed=1)))).summary
+    summary = results_report(findings((a_suite(BOTH), compared(*BOTH, fixed=1)))).summary
     places = [summary.index(text) for text in ("### New failures: 2", "**Neutral**: ", "Compared with", "| suite |")]
     assert summary.startswith("### New failures: 2\n\n| test |")
     assert places == sorted(places)
@@ -52,9 +52,9 @@ def test_the_summary_shows_what_fails_before_the_reason_and_ends_with_what_every
 def test_what_was_repaired_in_the_files_of_a_run_is_listed() -> None:
     run = a_run("night-2", reason="te.xml was repaired: white space before <?xml was ignored")
     refused = replace(a_run("night-1", reason="unusable"), state=RunState.INCOMPLETE)
-    summary = report(findings((replace(a_suite(), runs=(run, refused)), compared()))).summary
+    summary = results_report(findings((replace(a_suite(), runs=(run, refused)), compared()))).summary
     assert (
         "Files of this lab needed repairs before they could be read:\n\n"
         "- `operators`: run `night-2`: te.xml was repaired: white space before &lt;?xml was ignored\n\n"
     ) in summary
-    assert "needed repairs" not in report(findings()).summary
+    assert "needed repairs" not in results_report(findings()).summary

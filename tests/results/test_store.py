@@ -16,7 +16,7 @@ from bot.core.refused import TooMuch
 from bot.results.compare.diff import infra
 from bot.results.compare.searching import renames
 from bot.results.limits import MAX_SUITE_NAMES
-from bot.results.model import Detail, Seen, Status, TargetKey, Trouble
+from bot.results.model import Detail, SeenTest, Status, TargetKey, Trouble
 from bot.results.state import RunState
 from bot.results.store import names
 from bot.results.store.blobs import Reasons, Stored
@@ -27,7 +27,7 @@ from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, TARGET, Upload, sha
 
 ADD, MUL, DIV = "te/test_ops.py::test_add", "te/test_ops.py::test_mul", "te/test_ops.py::test_div"
-PASSED, FAILED = Seen(Status.PASSED), Seen(Status.FAILED, message="boom")
+PASSED, FAILED = SeenTest(Status.PASSED), SeenTest(Status.FAILED, message="boom")
 DAY = 86_400.0
 
 
@@ -51,7 +51,7 @@ def test_a_run_is_given_back_as_it_was_put(store: ResultsStore) -> None:
     assert store.run(upload.run.key) == upload.run
     state = store.state(ABOUT, sha(1))
     suite = state.suites[SUITE]
-    assert suite.seen == {ADD: PASSED, MUL: FAILED, DIV: Seen(Status.SKIPPED)}
+    assert suite.seen == {ADD: PASSED, MUL: FAILED, DIV: SeenTest(Status.SKIPPED)}
     assert dict(suite.details) == {MUL: Detail(message="boom", text=f"{MUL} went wrong", path="te/test_ops.py")}
     assert suite.runs == (upload.run,)
     assert (state.complete, state.mainline, state.pull_request) == (True, True, 42)
@@ -124,7 +124,7 @@ def test_an_attempt_at_one_shard_of_a_suite_that_came_whole_misses_no_other(stor
 def test_a_later_attempt_says_how_a_test_ended_and_that_it_is_flaky(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}, "b", attempt=2), Upload(1, {ADD: "failed", MUL: "failed"}, "a"))
     suite = store.state(ABOUT, sha(1)).suites[SUITE]
-    assert suite.seen == {ADD: Seen(Status.PASSED, flaky=True), MUL: FAILED}
+    assert suite.seen == {ADD: SeenTest(Status.PASSED, flaky=True), MUL: FAILED}
     assert set(suite.details) == {MUL}
     assert [run.key.run_id for run in suite.runs] == ["a", "b"]
 
@@ -212,13 +212,13 @@ def test_a_commit_is_known_by_what_it_was_when_any_lab_tested_it(store: ResultsS
 def test_a_suite_whose_names_differ_in_every_run_takes_no_more_of_them() -> None:
     engine = sa.create_engine("sqlite://")
     with engine.connect() as connection, pytest.raises(TooMuch, match="give parameters IDs"):
-        names.add(connection, names.Suite(1, MAX_SUITE_NAMES), 1, b"")
+        names.add(connection, names.SuiteRow(1, MAX_SUITE_NAMES), 1, b"")
     engine.dispose()
 
 
 def test_two_commits_are_compared_by_the_tests_that_ended_otherwise(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed", MUL: "failed"}), Upload(2, {ADD: "failed", DIV: "passed"}))
-    failed = Seen(Status.FAILED)
+    failed = SeenTest(Status.FAILED)
     assert store.changed(ABOUT, SUITE, sha(1), sha(2)) == {
         ADD: (PASSED, failed),
         MUL: (failed, None),
@@ -374,8 +374,10 @@ def test_runs_that_arrive_at_once_all_find_their_place(database_url: str) -> Non
         one.close()
 
 
-@given(st.lists(st.builds(Seen, st.sampled_from(Status), trouble=st.sampled_from(Trouble), message=st.just("boom"))))
-def test_what_evidently_tells_something_is_no_infra(seen: list[Seen]) -> None:
+@given(
+    st.lists(st.builds(SeenTest, st.sampled_from(Status), trouble=st.sampled_from(Trouble), message=st.just("boom")))
+)
+def test_what_evidently_tells_something_is_no_infra(seen: list[SeenTest]) -> None:
     tests = {f"te/test_{number}.py": one for number, one in enumerate(seen)}
     statuses = bytes(status_byte(one.status) for one in seen)
     whys = [Reason(one.trouble, one.message) for one in seen]

@@ -13,7 +13,7 @@ from bot.results.compare.diff import Comparison, compare
 from bot.results.compare.texts import MASS_COLLECTION
 from bot.results.formats import junit
 from bot.results.ingest.identity import Resolver
-from bot.results.model import Seen
+from bot.results.model import SeenTest
 from bot.results.store.collect import Reason, collect, read_names, split
 from bot.results.store.columns import is_flaky, status_of
 
@@ -115,7 +115,7 @@ def resolver() -> Resolver:
 
 
 @cache
-def read(nightly_run: str, suite: str) -> dict[str, Seen]:
+def read(nightly_run: str, suite: str) -> dict[str, SeenTest]:
     with opened(nightly_run, suite) as file:
         columns = collect(junit.read(file), resolver().resolve)
     whys, names = list(columns.whys), list(read_names(columns.names))
@@ -125,12 +125,15 @@ def read(nightly_run: str, suite: str) -> dict[str, Seen]:
     )
 
 
-def seen_of(tests: dict[str, int], reasons: dict[str, Reason]) -> Iterator[tuple[str, Seen]]:
+def seen_of(tests: dict[str, int], reasons: dict[str, Reason]) -> Iterator[tuple[str, SeenTest]]:
     for test, packed in tests.items():
         byte, why = split(packed)[0], reasons.get(test)
         ended = status_of(byte)
         assert ended is not None
-        yield test, Seen(ended, is_flaky(byte), why.trouble, why.message) if why else Seen(ended, is_flaky(byte))
+        yield (
+            test,
+            SeenTest(ended, is_flaky(byte), why.trouble, why.message) if why else SeenTest(ended, is_flaky(byte)),
+        )
 
 
 def between_runs(suite: str) -> Comparison:

@@ -13,10 +13,10 @@ from bot.results.compare.diff import compare
 from bot.results.compare.searching import renames
 from bot.results.formats.opening import inflated
 from bot.results.ingest.identity import Resolver
-from bot.results.model import Case, Seen, Status, Trouble
+from bot.results.model import Case, SeenTest, Status, Trouble
 from tests.steps import assert_linear
 
-PASSED, FAILED = Seen(Status.PASSED), Seen(Status.FAILED)
+PASSED, FAILED = SeenTest(Status.PASSED), SeenTest(Status.FAILED)
 
 
 def resolve_paths(size: int) -> Callable[[], object]:
@@ -86,11 +86,11 @@ def compare_deep(size: int) -> Callable[[], object]:
 
 
 def compare_stopped(size: int) -> Callable[[], object]:
-    now = {f"a{index}/test_a.py": Seen(Status.ERRORED, trouble=Trouble.COLLECTION) for index in range(2)}
+    now = {f"a{index}/test_a.py": SeenTest(Status.ERRORED, trouble=Trouble.COLLECTION) for index in range(2)}
     now |= {f"ok/test_{index}.py::test_x": PASSED for index in range(9)}
     before = {f"a1{'.b' * index}/test_b.py::test_x": PASSED for index in range(size)}
     return lambda: compare(
-        {**now, **{f"c{index}.py": Seen(Status.SKIPPED) for index in range(size)}}, before, exit_status=1
+        {**now, **{f"c{index}.py": SeenTest(Status.SKIPPED) for index in range(size)}}, before, exit_status=1
     )
 
 

@@ -14,7 +14,7 @@ from bot.cli.support import start_logging
 from bot.config import load_config
 from bot.config.environment import Settings
 from bot.core import logs
-from bot.engine.service import Pace
+from bot.engine.service import WorkerPace
 from bot.github.limits import Allowance
 
 CHECK_AFTER = 0.5
@@ -36,7 +36,7 @@ def main() -> None:
     config, settings = load_config(given.config), Settings.from_environment()
     start_logging(settings)
     address = Address(given.host, given.port) if given.command == "serve" else None
-    asyncio.run(run_until_stopped(config, settings, address, Pace(check_after=CHECK_AFTER), allowance=ALLOWANCE))
+    asyncio.run(run_until_stopped(config, settings, address, WorkerPace(check_after=CHECK_AFTER), allowance=ALLOWANCE))
 
 
 if __name__ == "__main__":

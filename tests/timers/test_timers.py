@@ -15,7 +15,7 @@ from bot.core.errors import UserError
 from bot.engine.service import Engine, StorageError
 from bot.github.client import GitHub
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
-from bot.timers.timers import Timers, repositories_with, timer_states
+from bot.timers.timers import RepositoryTimers, repositories_with, timer_states
 
 CONFIG = "repositories:\n  octocat/compiler:\n    nightly: {%s}\n  octocat/other:\n"
 EVENING = datetime(2026, 3, 6, 20, tzinfo=UTC).timestamp()
@@ -48,9 +48,9 @@ class Desk:
             self.accepted.append(guid)
         return new
 
-    def timers(self, keys: str = "", name: str = "octocat/compiler") -> Timers:
+    def timers(self, keys: str = "", name: str = "octocat/compiler") -> RepositoryTimers:
         """Return the timers of one replica."""
-        return Timers(
+        return RepositoryTimers(
             config(keys, name),
             self.engine.records,
             self.engine.journal,
@@ -134,7 +134,7 @@ async def test_a_new_schedule_holds_from_its_next_moment_on(desk: Desk, then: st
 
 async def test_what_was_switched_off_for_a_while_is_new_again(desk: Desk) -> None:
     await desk.timers().tick()
-    off = Timers(
+    off = RepositoryTimers(
         parse_config(b"repositories:\n  octocat/other:\n", "app.yaml"),
         desk.engine.records,
         desk.engine.journal,

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from bot.web.access import ApiAccess
-from bot.web.openapi import Answer, Operation
+from bot.web.openapi import Operation, ResponseSchema
 from tests.web.conftest import Site, running_site
 
 OURS = {"owner": "octocat", "repo": "compiler", "n": "1", "sha": "0" * 40}
@@ -57,7 +57,7 @@ async def never(_: str) -> None:
 
 
 def operation(path: str, public: bool = False) -> Operation:
-    return Operation("GET", path, "A new route", nothing, {200: Answer("It")}, public=public)
+    return Operation("GET", path, "A new route", nothing, {200: ResponseSchema("It")}, public=public)
 
 
 def access() -> ApiAccess:
@@ -85,6 +85,6 @@ def test_a_route_of_a_repository_is_guarded_whatever_it_says_of_itself() -> None
         assert guarded.takes_token
         assert 401 in guarded.answers
         assert dataclasses.replace(
-            guarded, handler=nothing, takes_token=False, answers={200: Answer("It")}
+            guarded, handler=nothing, takes_token=False, answers={200: ResponseSchema("It")}
         ) == operation(path, public)
         assert guarded.handler is not nothing

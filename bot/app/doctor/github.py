@@ -29,7 +29,7 @@ from bot.app.doctor.texts import (
 )
 from bot.core.errors import TryAgain
 from bot.core.payload import Payload
-from bot.github.access import Place
+from bot.github.access import InstalledRepository
 from bot.github.errors import AppRefused, NoSuchApp, NotInstalled, Vanished, is_not_found
 from bot.github.repositories import ARCHIVED, REMOVED, KnownRepository, Repositories
 
@@ -127,7 +127,7 @@ async def _refresh_name(app: GitHubApp, name: str, repositories: Repositories) -
 
 async def _refresh_holder(app: GitHubApp, holder: KnownRepository, repositories: Repositories) -> None:
     """Store the new name of a repository whose old name another one has now, or that it was removed."""
-    place = Place(await app.installation_for(holder.full_name), holder.id)
+    place = InstalledRepository(await app.installation_for(holder.full_name), holder.id)
     try:
         async with aclosing(app.client(place).getiter(INSTALLED_REPOSITORIES)) as listed:
             names = [Payload(one, "repository").string("full_name") async for one in listed if one["id"] == holder.id]

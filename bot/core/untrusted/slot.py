@@ -25,7 +25,7 @@ class Lost(Exception):
     """A process ended without an answer, and by none of the limits; the text says how."""
 
 
-class Fault(Exception):
+class ChildFault(Exception):
     """Code of ours failed in the process; the text is its traceback."""
 
 
@@ -45,7 +45,7 @@ class Slot:
     async def ask(self, limits: Limits, question: bytes, files: Sequence[BinaryIO]) -> bytearray:
         """Have a process answer a question; `files` are given to it by their descriptors.
 
-        Raises `OverLimit`, `Lost`, or what the function raised if that is a class of ours; anything else is a `Fault`.
+        Raises `OverLimit`, `Lost`, or the exception of the function if its class is ours; otherwise `ChildFault`.
         """
         try:
             kind, body, status = await self._ask(limits, question, files)
@@ -137,7 +137,7 @@ def _judged(limits: Limits, kind: bytes, body: bytearray, status: int) -> bytear
             error, text = wire.read_answer(body)
             raise error(text)
         case wire.FAULT:
-            raise Fault(wire.read_answer(body))
+            raise ChildFault(wire.read_answer(body))
         case wire.OUT_OF_MEMORY:
             raise OverLimit(MEMORY.format(act=limits.act, mib=limits.memory // MIB))
         case wire.TOO_LONG:

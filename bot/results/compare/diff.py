@@ -11,7 +11,7 @@ from bot.core.patterns import SPACE, Pattern
 from bot.results.compare import texts
 from bot.results.compare.places import Places
 from bot.results.compare.renames import MAX_STEPS, search_renames
-from bot.results.model import BAD, Seen, Status, Trouble
+from bot.results.model import BAD, SeenTest, Status, Trouble
 
 FINISHED = (None, 0, 5)
 """Exit statuses with which a run may end well without a test; 5 is pytest's for none selected."""
@@ -88,8 +88,8 @@ class Comparison:
 
 
 def compare(
-    now: Mapping[str, Seen],
-    baseline: Mapping[str, Seen] | None,
+    now: Mapping[str, SeenTest],
+    baseline: Mapping[str, SeenTest] | None,
     *,
     exit_status: int | None,
     most_steps: int = MAX_STEPS,
@@ -110,7 +110,7 @@ def compare(
     return result if baseline is None else _compared(result, now, baseline, exit_status, most_steps, aliases)
 
 
-def infra(now: Mapping[str, Seen], baseline: Mapping[str, Seen] | None, *, exit_status: int | None) -> str:
+def infra(now: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] | None, *, exit_status: int | None) -> str:
     """Say why a run tells nothing about the code, what to look at included, or ""; none of a lab's words is in it."""
     if not now:
         return texts.NO_TESTS if exit_status in FINISHED else texts.CRASHED.format(status=exit_status)
@@ -119,7 +119,7 @@ def infra(now: Mapping[str, Seen], baseline: Mapping[str, Seen] | None, *, exit_
     return _mass_collection(now) or _all_skipped(now, baseline or {}) or _one_cause(now)
 
 
-def untested(now: Mapping[str, Seen]) -> str:
+def untested(now: Mapping[str, SeenTest]) -> str:
     """Say that nothing was tested, for everything was skipped, or "": that may well be, but compares with nothing.
 
     As a baseline, a night without its device would make each night after it look like nothing changed.
@@ -130,8 +130,8 @@ def untested(now: Mapping[str, Seen]) -> str:
 
 def _compared(
     result: Comparison,
-    now: Mapping[str, Seen],
-    baseline: Mapping[str, Seen],
+    now: Mapping[str, SeenTest],
+    baseline: Mapping[str, SeenTest],
     exit_status: int | None,
     most_steps: int,
     aliases: Aliases,
@@ -168,7 +168,7 @@ def _compared(
 
 
 def _unseen(
-    now: Mapping[str, Seen], baseline: Mapping[str, Seen], exit_status: int | None
+    now: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest], exit_status: int | None
 ) -> tuple[set[str], set[str], set[str], set[str]]:
     """Sort the tests that only the baseline has: precluded, skipped with their file, files that run again, and gone."""
     precluded, skipped, returned, removed = set[str](), set[str](), set[str](), set[str]()
@@ -195,12 +195,12 @@ def _unseen(
     return precluded, skipped, returned, removed
 
 
-def absent(now: Mapping[str, Seen], tests: Iterable[str], *, exit_status: int | None) -> tuple[set[str], set[str]]:
+def absent(now: Mapping[str, SeenTest], tests: Iterable[str], *, exit_status: int | None) -> tuple[set[str], set[str]]:
     """Return which of some tests that failed, and are not in this run, run again under other IDs, and which are gone.
 
     The first are files that could not be collected. Of all others nobody knows, as in `Comparison`.
     """
-    _, _, returned, removed = _unseen(now, dict.fromkeys(tests, Seen(Status.FAILED)), exit_status)
+    _, _, returned, removed = _unseen(now, dict.fromkeys(tests, SeenTest(Status.FAILED)), exit_status)
     return returned, removed
 
 
@@ -209,14 +209,14 @@ def _file(test: str) -> str:
     return test.partition("::")[0]
 
 
-def _stopped(test: str, seen: Seen) -> str:
+def _stopped(test: str, seen: SeenTest) -> str:
     """Return the place whose other tests may not have run because of this one."""
     if _unread(seen):
         return test
     return _file(test) if seen.trouble is Trouble.CRASH else ""
 
 
-def _ended_early(now: Mapping[str, Seen], exit_status: int | None) -> bool:
+def _ended_early(now: Mapping[str, SeenTest], exit_status: int | None) -> bool:
     """Tell whether the run ended before it had come to all tests.
 
     pytest ends after collection if a file could not be collected and it was not told to continue.
@@ -229,22 +229,22 @@ def _ended_early(now: Mapping[str, Seen], exit_status: int | None) -> bool:
     return unread > 0 and unread + sum(_left_out(test, seen) for test, seen in now.items()) == len(now)
 
 
-def _unread(seen: Seen) -> bool:
+def _unread(seen: SeenTest) -> bool:
     """Tell whether this is a file that could not be collected."""
     return seen.trouble is Trouble.COLLECTION and seen.status in BAD
 
 
-def _left_out(test: str, seen: Seen) -> bool:
+def _left_out(test: str, seen: SeenTest) -> bool:
     """Tell whether this is a file that was skipped as a whole."""
     return "::" not in test and seen.status is _SKIPPED
 
 
-def _counts(now: Mapping[str, Seen]) -> Counts:
+def _counts(now: Mapping[str, SeenTest]) -> Counts:
     ended = Counter(seen.status.value for seen in now.values())
     return Counts(**ended, flaky=sum(seen.flaky for seen in now.values()))
 
 
-def _mass_collection(now: Mapping[str, Seen]) -> str:
+def _mass_collection(now: Mapping[str, SeenTest]) -> str:
     broken = {test for test, seen in now.items() if _unread(seen)}
     if len(broken) < MASS_COLLECTION_FILES:
         return ""
@@ -253,14 +253,14 @@ def _mass_collection(now: Mapping[str, Seen]) -> str:
     return texts.MASS_COLLECTION.format(broken=len(broken), files=len(files)) if much else ""
 
 
-def _all_skipped(now: Mapping[str, Seen], baseline: Mapping[str, Seen]) -> str:
+def _all_skipped(now: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest]) -> str:
     if any(seen.status is not _SKIPPED for seen in now.values()):
         return ""
     good = sum(seen.status in GOOD for seen in baseline.values())
     return texts.ALL_SKIPPED.format(skipped=len(now), good=good) if good >= ALL_SKIPPED_TESTS else ""
 
 
-def _one_cause(now: Mapping[str, Seen]) -> str:
+def _one_cause(now: Mapping[str, SeenTest]) -> str:
     ran = sum(seen.status is not _SKIPPED for seen in now.values())
     messages = Counter(seen.message for seen in now.values() if seen.status in BAD and seen.message)
     if ran < ONE_CAUSE_TESTS or messages.total() <= ONE_CAUSE_SHARE * ran:

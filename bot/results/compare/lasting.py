@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.results.compare.diff import CONFIRMED_RUNS, GOOD
-from bot.results.model import BAD, Seen
+from bot.results.model import BAD, SeenTest
 
-Segment = tuple[int, Seen | None]
+Segment = tuple[int, SeenTest | None]
 """From which run on a test ended like this; None where it was absent."""
 
 
@@ -53,7 +53,9 @@ def lasting_failure(history: Sequence[Segment], runs: int) -> LastingFailure | N
     return LastingFailure(since, good)
 
 
-def newly_confirmed(now: Mapping[str, Seen], before: Mapping[str, Seen], earlier: Mapping[str, Seen]) -> frozenset[str]:
+def newly_confirmed(
+    now: Mapping[str, SeenTest], before: Mapping[str, SeenTest], earlier: Mapping[str, SeenTest]
+) -> frozenset[str]:
     """Return the failures that a run confirms: it and the run before it saw them, and the one before that did not."""
     return frozenset(
         test
@@ -62,5 +64,5 @@ def newly_confirmed(now: Mapping[str, Seen], before: Mapping[str, Seen], earlier
     )
 
 
-def _fails(seen: Seen | None) -> bool:
+def _fails(seen: SeenTest | None) -> bool:
     return seen is not None and seen.status in BAD and not seen.flaky

@@ -8,7 +8,7 @@ from enum import StrEnum
 from bot.results.compare.diff import Comparison
 from bot.results.compare.lasting import LastingFailure, lasting_failure
 from bot.results.explain import texts
-from bot.results.model import BAD, Seen, Status
+from bot.results.model import BAD, SeenTest, Status
 from bot.results.store.timelines import LeftOut, TimelineRun
 
 
@@ -51,7 +51,7 @@ RULES = {
 }
 
 
-def class_of(test: str, seen: Seen | None, comparison: Comparison, lasting: LastingFailure | None) -> ResultClass:
+def class_of(test: str, seen: SeenTest | None, comparison: Comparison, lasting: LastingFailure | None) -> ResultClass:
     """Return the class of a test by how it ended, by the comparison with the baseline, and by its whole history."""
     if comparison.infra:
         return ResultClass.UNUSABLE
@@ -72,7 +72,7 @@ def _failing(test: str, comparison: Comparison, lasting: LastingFailure | None) 
     return ResultClass.NEW_FAILURE if test in comparison.new_failures else ResultClass.STILL_FAILING
 
 
-def _not_failing(test: str, seen: Seen, comparison: Comparison) -> ResultClass:
+def _not_failing(test: str, seen: SeenTest, comparison: Comparison) -> ResultClass:
     if seen.status is Status.SKIPPED:
         return ResultClass.NEWLY_SKIPPED if test in comparison.newly_skipped else ResultClass.SKIPPED
     if test in comparison.fixed:
@@ -98,5 +98,5 @@ def lasting_at(timeline: Sequence[TimelineRun]) -> tuple[LastingFailure | None, 
     counted = [run for run in reversed(timeline) if run.left_out is LeftOut.NOTHING]
     if not counted or counted[-1] != timeline[0]:
         return None, counted  # this run is not one of them
-    history = [(number, Seen(run.status, run.flaky) if run.status else None) for number, run in enumerate(counted)]
+    history = [(number, SeenTest(run.status, run.flaky) if run.status else None) for number, run in enumerate(counted)]
     return lasting_failure(history, len(counted)), counted

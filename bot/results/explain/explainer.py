@@ -8,7 +8,7 @@ from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.ancestors import AncestorSearch
 from bot.results.explain.classes import RULES, ResultClass, class_of, lasting_at
 from bot.results.explain.lookup import unknown_test
-from bot.results.model import Seen, TargetKey
+from bot.results.model import SeenTest, TargetKey
 from bot.results.report.compared import compared_with
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState, TargetState
@@ -93,6 +93,6 @@ def _compared(store: ResultsStore, state: TargetState, suite: SuiteState, aliase
     return compared_with(bare, baseline, store.seen(about, suite.suite, baseline.sha), aliases)
 
 
-def _with_result(run: TimelineRun, seen: Seen | None) -> TimelineRun:
+def _with_result(run: TimelineRun, seen: SeenTest | None) -> TimelineRun:
     """Return the run itself with how the test ended, which the series does not have where the run is left out."""
     return replace(run, status=seen.status if seen else None, flaky=bool(seen and seen.flaky))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.results.formats.outcomes import PASSED, Outcome, build, outcome
-from bot.results.formats.xml import Part, Suite
+from bot.results.formats.outcomes import PASSED, CaseOutcome, build, outcome
+from bot.results.formats.xml import Part, SuiteElement
 from bot.results.model import Case, Status, Trouble
 
 STATUSES = frozenset({"run", "fail", "disabled", "notrun"})
@@ -16,24 +16,24 @@ TIMEOUT = "Timeout"
 DISABLED = "disabled"
 
 
-def knows(attributes: dict[str, str], _parts: Sequence[Part], _suite: Suite) -> bool:
+def knows(attributes: dict[str, str], _parts: Sequence[Part], _suite: SuiteElement) -> bool:
     """Tell a case by its status, and by its class, which CTest makes of its name."""
     return attributes.get("status") in STATUSES and attributes.get("classname") == attributes.get("name")
 
 
-def case(attributes: dict[str, str], parts: Sequence[Part], _suite: Suite) -> Case:
+def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement) -> Case:
     """Read a case. Its ID is its name, which CTest repeats as the class."""
     return build(attributes, "", _ended(attributes.get("status", ""), outcome(parts) if parts else PASSED))
 
 
-def _ended(status: str, found: Outcome) -> Outcome:
+def _ended(status: str, found: CaseOutcome) -> CaseOutcome:
     message = found.message
     if status == "disabled":
-        return Outcome(Status.SKIPPED, message=message or DISABLED)
+        return CaseOutcome(Status.SKIPPED, message=message or DISABLED)
     if status == "notrun" and message.startswith(NOT_STARTED):
-        return Outcome(Status.ERRORED, trouble=Trouble.SETUP, message=message)
+        return CaseOutcome(Status.ERRORED, trouble=Trouble.SETUP, message=message)
     if status == "notrun":
-        return Outcome(Status.SKIPPED, message=message)
+        return CaseOutcome(Status.SKIPPED, message=message)
     if status == "fail":
         crashed = Trouble.CRASH if message in CRASHES else Trouble.NONE
         return found._replace(status=Status.FAILED, trouble=Trouble.TIMEOUT if message == TIMEOUT else crashed)

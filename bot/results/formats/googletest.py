@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.results.formats.outcomes import PASSED, Outcome, build, outcome, place
-from bot.results.formats.xml import Part, Suite
+from bot.results.formats.outcomes import PASSED, CaseOutcome, build, outcome, place
+from bot.results.formats.xml import Part, SuiteElement
 from bot.results.model import Case, Status
 
 ROOT = "AllTests"
 RESULTS = frozenset({"completed", "skipped", "suppressed"})
-DISABLED = Outcome(Status.SKIPPED, message="disabled")
-SKIPPED = Outcome(Status.SKIPPED)
+DISABLED = CaseOutcome(Status.SKIPPED, message="disabled")
+SKIPPED = CaseOutcome(Status.SKIPPED)
 
 
-def knows(attributes: dict[str, str], _parts: Sequence[Part], suite: Suite) -> bool:
+def knows(attributes: dict[str, str], _parts: Sequence[Part], suite: SuiteElement) -> bool:
     """Tell a case by its attribute `result`, or before GoogleTest 1.10 by the root's name."""
     return attributes.get("result") in RESULTS or (
         suite.root.get("name") == ROOT and attributes.get("status") in ("run", "notrun")
     )
 
 
-def case(attributes: dict[str, str], parts: Sequence[Part], _suite: Suite) -> Case:
+def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement) -> Case:
     """Read a case: `status` tells whether it was run, `result` whether to its end, and a failure outweighs a skip."""
     get = attributes.get
     ended = outcome(parts) if parts else PASSED

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from bot.results.formats import ctest, googletest, plain, pytest, surefire
 from bot.results.formats.repairs import Repairs
-from bot.results.formats.xml import Make, Part, Suite, cases
+from bot.results.formats.xml import Make, Part, SuiteElement, cases
 from bot.results.model import Case
 
 
@@ -19,7 +19,7 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
     return cases(stream, _dialect, repairs)
 
 
-def _dialect(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Make:
+def _dialect(attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> Make:
     """Choose by the first case of a suite, for one file may hold the reports of several tools."""
     if pytest.knows(attributes, parts, suite):
         return pytest.case

@@ -22,7 +22,7 @@ LONG_NAME = "a test's name and class have {count:,} characters, and {limit:,} ar
 SHOWN = 80
 
 
-class Outcome(NamedTuple):
+class CaseOutcome(NamedTuple):
     """How a case ended, and why."""
 
     status: Status
@@ -35,7 +35,7 @@ class Outcome(NamedTuple):
     """Where it failed, if the failure itself says so."""
 
 
-PASSED = Outcome(Status.PASSED)
+PASSED = CaseOutcome(Status.PASSED)
 STATUSES = {"failure": Status.FAILED, "error": Status.ERRORED, "skipped": Status.SKIPPED}
 """What outweighs what, the first the most."""
 FLAKY = ("flakyFailure", "flakyError")
@@ -49,7 +49,7 @@ _new = tuple.__new__
 def build(
     attributes: dict[str, str],
     classname: str,
-    outcome: Outcome = PASSED,
+    outcome: CaseOutcome = PASSED,
     path: str = "",
     line: int | None = None,
     attempt: bool = False,  # by position, for speed
@@ -83,18 +83,18 @@ def of(parts: Sequence[Part], *tags: str) -> list[Part]:
     return [part for part in parts if part.tag in tags]
 
 
-def skip(part: Part) -> Outcome:
+def skip(part: Part) -> CaseOutcome:
     """Tell of a test that was skipped: it has a reason, and no text."""
     message = part.attributes.get("message", "")
     if message and len(message) <= MAX_MESSAGE:
         return _skip(message)
-    return Outcome(Status.SKIPPED, message=stated(part))
+    return CaseOutcome(Status.SKIPPED, message=stated(part))
 
 
 @lru_cache(maxsize=256)
-def _skip(message: str) -> Outcome:
+def _skip(message: str) -> CaseOutcome:
     """Keep what thousands of tests say alike."""
-    return Outcome(Status.SKIPPED, message=one_line(message))
+    return CaseOutcome(Status.SKIPPED, message=one_line(message))
 
 
 def stated(part: Part) -> str:
@@ -103,7 +103,7 @@ def stated(part: Part) -> str:
     return one_line(get("message", "")) or one_line(part.text.strip().partition("\n")[0]) or one_line(get("type", ""))
 
 
-def outcome(parts: Sequence[Part]) -> Outcome:
+def outcome(parts: Sequence[Part]) -> CaseOutcome:
     """Tell how a test ended by all its parts, one at least: a failure outweighs an error, and that a skip.
 
     Several failures become one. Where none of them has a text, the test's output stands for it.
@@ -119,7 +119,7 @@ def outcome(parts: Sequence[Part]) -> Outcome:
     return bad(Status.ERRORED if rerun[0].tag == "rerunError" else Status.FAILED, rerun)
 
 
-def bad(status: Status, parts: Sequence[Part], others: Sequence[Part] = ()) -> Outcome:
+def bad(status: Status, parts: Sequence[Part], others: Sequence[Part] = ()) -> CaseOutcome:
     """Tell of a test that failed, in one or several parts; the first one's message stands for all.
 
     `others` may hold the test's output.
@@ -133,4 +133,4 @@ def bad(status: Status, parts: Sequence[Part], others: Sequence[Part] = ()) -> O
         texts = [text.strip() for text in texts]
     text = cut("\n\n".join(texts))
     path, line = next((where for part in parts if any(where := place(part.attributes))), ("", None))
-    return Outcome(status, False, Trouble.NONE, message, text if text.isascii() else values.text(text), path, line)
+    return CaseOutcome(status, False, Trouble.NONE, message, text if text.isascii() else values.text(text), path, line)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.results.formats import pytest
-from bot.results.formats.outcomes import PASSED, Outcome, build, outcome, place
-from bot.results.formats.xml import Part, Suite
+from bot.results.formats.outcomes import PASSED, CaseOutcome, build, outcome, place
+from bot.results.formats.xml import Part, SuiteElement
 from bot.results.model import Case, Status
 
 STATUSES = {
@@ -23,7 +23,7 @@ STATUSES = {
 """What some tools write as an attribute, without an element that says so."""
 
 
-def case(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Case | None:
+def case(attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> Case | None:
     """Read a case. Its class, where it has none, is the path of its suites, unless the suite has the test's name."""
     # Reports of several tools may have been put together in one suite.
     if parts and pytest.knows(attributes, parts, suite):
@@ -35,5 +35,5 @@ def case(attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> Cas
         classname = "" if suite.path == get("name") else suite.path
     ended = outcome(parts) if parts else PASSED
     if ended is PASSED and "status" in attributes:
-        ended = Outcome(STATUSES.get(attributes["status"].lower(), Status.PASSED))
+        ended = CaseOutcome(STATUSES.get(attributes["status"].lower(), Status.PASSED))
     return build(attributes, classname, ended, *place(attributes))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from bot.core.patterns import Pattern
 from bot.results.formats.fields import one_line
-from bot.results.formats.outcomes import PASSED, Outcome, build, of, outcome, place, skip, stated
-from bot.results.formats.xml import Part, Suite
+from bot.results.formats.outcomes import PASSED, CaseOutcome, build, of, outcome, place, skip, stated
+from bot.results.formats.xml import Part, SuiteElement
 from bot.results.model import Case, Status, Trouble
 
 ROOT, SUITE = "pytest tests", "pytest"
@@ -29,7 +29,7 @@ _PHASES = {
 }
 
 
-def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> bool:
+def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> bool:
     """Tell by its suite, or by a skip of its own, whether a case is pytest's."""
     return (
         suite.root.get("name") == ROOT
@@ -39,7 +39,7 @@ def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> b
     )
 
 
-def case(attributes: dict[str, str], parts: Sequence[Part], _suite: Suite) -> Case | None:
+def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement) -> Case | None:
     """Read a case. A test that was run again is several cases of one name, and each attempt is given as it stands.
 
     Under xdist, a test whose worker died may leave a case with nothing but a duration: None, for another case tells.
@@ -53,7 +53,7 @@ def case(attributes: dict[str, str], parts: Sequence[Part], _suite: Suite) -> Ca
     return build(attributes, classname, ended, "", None, True)
 
 
-def _ended(attributes: dict[str, str], classname: str, parts: Sequence[Part]) -> Outcome:
+def _ended(attributes: dict[str, str], classname: str, parts: Sequence[Part]) -> CaseOutcome:
     """Tell a failure of the runner, of collecting, of setup and teardown, and a crash from a failure of the test."""
     if len(parts) == 1 and parts[0].attributes.get("type") == "pytest.skip":
         return skip(parts[0])
@@ -90,7 +90,7 @@ def _trouble(reason: str, phase: Trouble) -> Trouble:
     return Trouble.TIMEOUT if _TIMEOUT.match(reason) else phase
 
 
-def _skipped(found: Outcome, part: Part, classname: str) -> Outcome:
+def _skipped(found: CaseOutcome, part: Part, classname: str) -> CaseOutcome:
     if part.attributes.get("type") == "pytest.xfail":
         return found._replace(status=Status.XFAILED)
     if found.message == OLD_XPASS:

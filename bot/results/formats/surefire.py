@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.results.formats.outcomes import FLAKY, PASSED, RERUN, build, of, outcome
-from bot.results.formats.xml import Part, Suite
+from bot.results.formats.xml import Part, SuiteElement
 from bot.results.model import BAD, Case, Trouble
 
 SCHEMA = "xsi:noNamespaceSchemaLocation"
@@ -13,12 +13,12 @@ CLASS = "(class)"
 """Stands for a test's name where a whole class failed before its first test, and Surefire writes name=""."""
 
 
-def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: Suite) -> bool:
+def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> bool:
     """Tell a case by the schema that its suite names, or by parts that came up with Surefire."""
     return "surefire" in suite.attributes.get(SCHEMA, "") or bool(of(parts, *FLAKY, *RERUN))
 
 
-def case(attributes: dict[str, str], parts: Sequence[Part], _suite: Suite) -> Case:
+def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement) -> Case:
     """Read a case: `flaky…` is of a test that passed in the end, `rerun…` of one that failed each time."""
     ended = outcome(parts) if parts else PASSED
     classname = attributes.get("classname", "")

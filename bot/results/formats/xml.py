@@ -65,7 +65,7 @@ ELEMENTS = "line {line}: more than {limit:,} elements: split the report into sev
 NAMES = "line {line}: more than {limit:,} different names of elements and attributes"
 
 
-class Suite(NamedTuple):
+class SuiteElement(NamedTuple):
     """A `<testsuite>` that holds cases: its attributes, its root's, and its path, the names of the suites around it."""
 
     attributes: dict[str, str]
@@ -81,11 +81,11 @@ class Part(NamedTuple):
     text: str
 
 
-Make = Callable[[dict[str, str], Sequence[Part], Suite], Case | None]
+Make = Callable[[dict[str, str], Sequence[Part], SuiteElement], Case | None]
 """Makes a case of a `<testcase>`: its attributes; of its children those that say how it ended, at most `MAX_PARTS`, in
 their order; the suite that holds it. None for one that is no test."""
 
-Choose = Callable[[dict[str, str], Sequence[Part], Suite], Make]
+Choose = Callable[[dict[str, str], Sequence[Part], SuiteElement], Make]
 """Looks at the first test case of a suite, and tells what makes cases of it and those after it."""
 
 
@@ -126,8 +126,8 @@ class _Reader:
         self._end_of_chunk = b""
         self._depth = self._elements = self._fed = self._case_depth = 0
         self._root: dict[str, str] = {}
-        self._suite = Suite({}, self._root, "")
-        self._suites: list[Suite] = []
+        self._suite = SuiteElement({}, self._root, "")
+        self._suites: list[SuiteElement] = []
         self._case: dict[str, str] | None = None
         self._parts: Sequence[Part] = NO_PARTS
         self._part: tuple[str, dict[str, str]] | None = None
@@ -243,13 +243,13 @@ class _Reader:
                     self._refuse(HTML)
                 raise Refused(ROOT.format(tag=tag[:MAX_TAG_SHOWN]))
             self._root = attributes
-            self._suite = Suite({}, attributes, "")
+            self._suite = SuiteElement({}, attributes, "")
         if tag == "testsuite":
             path = ".".join(filter(None, (self._suite.path, attributes.get("name", ""))))
             if len(path) > MAX_RAW_NAME:
                 self._too_much(LONG_NAME, MAX_RAW_NAME)
             self._suites.append(self._suite)
-            self._suite = Suite(attributes, self._root, path)
+            self._suite = SuiteElement(attributes, self._root, path)
             self._make = None
 
     def _inside(self, tag: str, attributes: dict[str, str]) -> None:

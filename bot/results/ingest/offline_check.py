@@ -26,7 +26,7 @@ from bot.results.ingest.advice import Onlooker
 from bot.results.ingest.manifest import MANIFEST, FileEntry, Manifest, read_manifest, run_key
 from bot.results.ingest.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
 from bot.results.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
-from bot.results.model import BAD, RunKey, Seen, Trouble
+from bot.results.model import BAD, RunKey, SeenTest, Trouble
 from bot.results.store.collect import Columns, collect, merge, read_names, split
 from bot.results.store.columns import is_flaky, status_of
 
@@ -205,7 +205,7 @@ def _troubles(columns: Columns) -> Mapping[Trouble, int]:
     return found
 
 
-def _seen(columns: Columns) -> dict[str, Seen]:
+def _seen(columns: Columns) -> dict[str, SeenTest]:
     whys = list(columns.whys)
     seen = {}
     for test, (key, packed) in zip(read_names(columns.names), columns.tests.items(), strict=True):
@@ -214,7 +214,7 @@ def _seen(columns: Columns) -> dict[str, Seen]:
         assert status is not None  # a run's tests are there
         number = columns.reasons.get(key)
         why = whys[number] if number is not None else None
-        seen[test] = Seen(status, is_flaky(byte), why.trouble if why else Trouble.NONE, why.message if why else "")
+        seen[test] = SeenTest(status, is_flaky(byte), why.trouble if why else Trouble.NONE, why.message if why else "")
     return seen
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.core.patterns import SPACE, Pattern, escape
+from bot.core.patterns import SPACE, Pattern, escape_pattern
 from bot.github.check_runs import MOST_ANNOTATIONS, TITLE_LIMIT, Annotation, shortened
 from bot.github.markdown import lines_of, plain
 from bot.results.report import texts
@@ -53,7 +53,7 @@ def _last_frame(text: str, path: str) -> int | None:
     begins = rf"{SPACE}\"'(\["
     # A folder holds nothing that a place may begin behind: or for each place all that follows it would be read.
     folder = "" if "/" not in path else f"(?:[^{begins}]*/)?"
-    frame = Pattern(rf"(?:^|[{begins}])(?P<folder>{folder}){escape(path)}(?::|\", line )(?P<line>\d{{1,7}})\b")
+    frame = Pattern(rf"(?:^|[{begins}])(?P<folder>{folder}){escape_pattern(path)}(?::|\", line )(?P<line>\d{{1,7}})\b")
     last = None
     for written in text.splitlines():
         if path not in written:

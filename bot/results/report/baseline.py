@@ -15,7 +15,7 @@ from bot.github.errors import is_not_found
 from bot.results.compare import texts
 from bot.results.compare.ancestors import AncestorSearch, Relation
 from bot.results.compare.diff import CONFIRMED_RUNS, Comparison, Counts
-from bot.results.model import Seen, TargetKey
+from bot.results.model import SeenTest, TargetKey
 from bot.results.report.compared import compared_with, with_confirmed
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState, TargetState
@@ -51,7 +51,7 @@ async def _compared(
 ) -> ComparedSuite:
     """Compare a suite with the nearest of its ancestors, and see with the next one what that confirms."""
 
-    async def seen(ancestor: Baseline) -> Mapping[str, Seen]:
+    async def seen(ancestor: Baseline) -> Mapping[str, SeenTest]:
         return await results.seen(state.about, suite.suite, ancestor.sha)
 
     async def apart(function: Callable[..., ComparedSuite], *arguments: object) -> ComparedSuite:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bot.github.check_runs import Action, Block, CheckContent, joined
+from bot.github.check_runs import Action, Block, CheckContent, joined_blocks
 from bot.github.markdown import code, fenced
 from bot.results.report import sentences, tables, texts
 from bot.results.report.annotations import annotations_of
@@ -22,14 +22,14 @@ MOST_CONTACTS = 10
 MOST_TEXTS = 10
 
 
-def report(findings: Findings) -> CheckContent:
+def results_report(findings: Findings) -> CheckContent:
     """Return what the check run of a target at a commit says; within GitHub's limits, whatever the lab sent."""
     conclusion, why = sentences.conclusion(findings)
     return CheckContent(
         conclusion=conclusion,
         title=sentences.title(findings),
-        summary=joined(_summary(findings, why)),
-        text=joined(_text(findings)),
+        summary=joined_blocks(_summary(findings, why)),
+        text=joined_blocks(_text(findings)),
         annotations=annotations_of(findings),
         actions=_actions(findings),
     )

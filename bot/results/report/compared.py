@@ -8,13 +8,13 @@ from dataclasses import replace
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.diff import compare
 from bot.results.compare.lasting import newly_confirmed
-from bot.results.model import Seen
+from bot.results.model import SeenTest
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState
 
 
 def compared_with(
-    suite: SuiteState, baseline: Baseline | None, before: Mapping[str, Seen] | None, aliases: Aliases = NO_ALIASES
+    suite: SuiteState, baseline: Baseline | None, before: Mapping[str, SeenTest] | None, aliases: Aliases = NO_ALIASES
 ) -> ComparedSuite:
     """Compare a suite with its baseline. Of what may still come, nothing is told as gone."""
     comparison = compare(suite.seen, before, exit_status=exit_status(suite), aliases=aliases)
@@ -26,8 +26,8 @@ def compared_with(
 def with_confirmed(
     suite: SuiteState,
     comparison_: ComparedSuite,
-    before: Mapping[str, Seen],
-    earlier: Mapping[str, Seen],
+    before: Mapping[str, SeenTest],
+    earlier: Mapping[str, SeenTest],
     aliases: Aliases = NO_ALIASES,
 ) -> ComparedSuite:
     """Add which failures are confirmed by this run, its baseline (`before`) and the baseline's own (`earlier`)."""
@@ -37,7 +37,7 @@ def with_confirmed(
     return replace(comparison_, confirmed=newly_confirmed(suite.seen, _renamed(before, now), earlier))
 
 
-def _renamed(seen: Mapping[str, Seen], names: Mapping[str, str]) -> Mapping[str, Seen]:
+def _renamed(seen: Mapping[str, SeenTest], names: Mapping[str, str]) -> Mapping[str, SeenTest]:
     return {names.get(test, test): one for test, one in seen.items()} if names else seen
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from bot.engine.records import SORTED
 from bot.results.compare.diff import Comparison, untested
-from bot.results.model import Detail, Seen, Status, Trouble
+from bot.results.model import Detail, SeenTest, Status, Trouble
 from bot.results.state import SuiteState, TargetState
 
 RANK = {
@@ -66,7 +66,7 @@ class NewFailure:
 
     suite: str
     test: str
-    seen: Seen
+    seen: SeenTest
     details: Mapping[str, Detail]
 
     @cached_property
@@ -165,7 +165,7 @@ class Findings:
 
 
 def _failure(suite: SuiteState, test: str) -> NewFailure:
-    return NewFailure(suite.suite, test, suite.seen.get(test, Seen(Status.FAILED)), suite.details)
+    return NewFailure(suite.suite, test, suite.seen.get(test, SeenTest(Status.FAILED)), suite.details)
 
 
 def _evidence(failure: NewFailure) -> tuple[int, bool, str, str]:

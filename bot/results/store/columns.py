@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from bot.results.model import BAD, Seen, Status
+from bot.results.model import BAD, SeenTest, Status
 
 CODES = {
     Status.PASSED: 1,
@@ -90,7 +90,9 @@ def is_flip(before: int, after: int) -> bool:
     return turned or (is_flaky(after) and not is_flaky(before))
 
 
-SEEN = tuple(Seen(_STATUSES.get(byte & STATUS_BITS, Status.SKIPPED), is_flaky(byte)) for byte in range(STATUS_BYTES))
+SEEN = tuple(
+    SeenTest(_STATUSES.get(byte & STATUS_BITS, Status.SKIPPED), is_flaky(byte)) for byte in range(STATUS_BYTES)
+)
 """What a status byte alone says of a test that is there."""
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 
-from bot.results.model import Detail, Seen, Trouble
+from bot.results.model import Detail, SeenTest, Trouble
 from bot.results.store.blobs import Stored
 from bot.results.store.collect import IN_ID, Reason
 from bot.results.store.columns import SEEN, STATUS_BYTES, at, good_and_bad, merged
@@ -52,15 +52,15 @@ def has_evidence(runs: Sequence[Stored]) -> bool:
     return good > bad and not troubles & _OF_THE_RUNNER
 
 
-def verdicts(names: Sequence[str], runs: Sequence[Stored]) -> tuple[dict[str, Seen], dict[str, Reason]]:
+def verdicts(names: Sequence[str], runs: Sequence[Stored]) -> tuple[dict[str, SeenTest], dict[str, Reason]]:
     """Return how each test ended and why, from its runs in their order."""
     statuses = merged([run.statuses for run in runs])
     # Tests that there are, each with the one object that stands for its status: nothing here walks through them in
     # Python, for there may be 300,000.
     bytes_there = bytes(filter(None, statuses))
-    seen: dict[str, Seen] = dict(zip(compress(names, statuses), map(SEEN.__getitem__, bytes_there), strict=True))
+    seen: dict[str, SeenTest] = dict(zip(compress(names, statuses), map(SEEN.__getitem__, bytes_there), strict=True))
     whys, numbers = _last_reasons(runs)
-    shared: dict[int, Seen] = {}
+    shared: dict[int, SeenTest] = {}
     for ordinal, number in numbers.items():
         byte = statuses[ordinal]
         one = shared.get(number * STATUS_BYTES + byte)

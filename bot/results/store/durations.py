@@ -10,10 +10,10 @@ from bot.results.model import TargetKey
 from bot.results.store import names, runs, schema
 from bot.results.store.blobs import raw
 from bot.results.store.columns import duration
-from bot.results.store.names import Known
+from bot.results.store.names import SuiteNames
 
 
-def of_suite(connection: sa.Connection, known: Known, about: TargetKey, suite: str, sha: str) -> dict[str, float]:
+def of_suite(connection: sa.Connection, known: SuiteNames, about: TargetKey, suite: str, sha: str) -> dict[str, float]:
     """Return the seconds of each test that a run timed, as the last of its runs that did.
 
     They are at most three percent off (`bot.results.store.columns`).

@@ -16,7 +16,7 @@ from bot.results.compare.lasting import Segment, lasting_failure
 from bot.results.model import BAD, TargetKey
 from bot.results.store import ancestry, names, runs, schema
 from bot.results.store.columns import ABSENT, SEEN, STATUS_BYTES, at, is_flaky, status_of
-from bot.results.store.names import Known
+from bot.results.store.names import SuiteNames
 from bot.results.store.trace import Position
 
 _FAILS = frozenset(byte for byte in range(STATUS_BYTES) if status_of(byte) in BAD and not is_flaky(byte))
@@ -151,7 +151,7 @@ def given_up(connection: sa.Connection, about: TargetKey, sha: str) -> set[str]:
 
 
 def of_suite(
-    connection: sa.Connection, known: Known, about: TargetKey, newest: NewestRun, before: str
+    connection: sa.Connection, known: SuiteNames, about: TargetKey, newest: NewestRun, before: str
 ) -> SuiteFailures:
     """Return what the newest run of a suite comes to; `before` is the nearest of its ancestors with results."""
     target, suite = runs.target_id(connection, about), names.find(connection, about.repository, newest.suite)
@@ -186,7 +186,7 @@ def of_suite(
     return SuiteFailures(newest.suite, newest.sha, began, *(tuple(sides[side]) for side in sides))
 
 
-def reported(connection: sa.Connection, known: Known, about: TargetKey) -> list[Failure]:
+def reported(connection: sa.Connection, known: SuiteNames, about: TargetKey) -> list[Failure]:
     """Return the failures of a target that people know and that have not ended, under their present names."""
     found = []
     statement = sa.select(schema.series.c.id, schema.series.c.suite_id, schema.suites.c.suite).join(schema.suites)
@@ -203,7 +203,7 @@ def reported(connection: sa.Connection, known: Known, about: TargetKey) -> list[
 
 def report(
     connection: sa.Connection,
-    known: Known,
+    known: SuiteNames,
     about: TargetKey,
     sha: str,
     now: float,
@@ -230,7 +230,7 @@ def report(
 
 
 def _placed(
-    connection: sa.Connection, known: Known, about: TargetKey, failures: Iterable[Failure]
+    connection: sa.Connection, known: SuiteNames, about: TargetKey, failures: Iterable[Failure]
 ) -> Iterator[tuple[int, dict[str, int], list[Failure]]]:
     """Yield the series of each suite of some failures, the places of its names, and its failures."""
     by_suite: dict[str, list[Failure]] = {}

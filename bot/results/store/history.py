@@ -11,15 +11,15 @@ import sqlalchemy as sa
 
 from bot.core.aliases import Aliases
 from bot.results.compare.ancestors import Candidate
-from bot.results.model import Seen, TargetKey
+from bot.results.model import SeenTest, TargetKey
 from bot.results.store import names, runs, schema
 from bot.results.store.columns import SEEN, STATUS_BYTES, at, differences, is_flip
-from bot.results.store.names import Known
+from bot.results.store.names import SuiteNames
 
 FLIPS = [(before, after) for before in range(STATUS_BYTES) for after in range(STATUS_BYTES) if is_flip(before, after)]
 
 
-Change = tuple[Seen | None, Seen | None]
+Change = tuple[SeenTest | None, SeenTest | None]
 """How a test ended before and after, without why; None where it was not there."""
 
 
@@ -58,7 +58,7 @@ def _of_suite(statement: sa.Select[Any], repository: str, suite: str) -> sa.Sele
 
 
 def changed(
-    connection: sa.Connection, known: Known, about: TargetKey, suite: str, shas: tuple[str, str]
+    connection: sa.Connection, known: SuiteNames, about: TargetKey, suite: str, shas: tuple[str, str]
 ) -> dict[str, Change]:
     """Return the tests of a suite that ended otherwise at one commit than at another."""
     found = names.find(connection, about.repository, suite)
@@ -75,12 +75,18 @@ def changed(
     }
 
 
-def _status(byte: int) -> Seen | None:
+def _status(byte: int) -> SeenTest | None:
     return SEEN[byte] if byte else None
 
 
 def flakiest(
-    connection: sa.Connection, known: Known, about: TargetKey, suite: str, limit: int, since: float, aliases: Aliases
+    connection: sa.Connection,
+    known: SuiteNames,
+    about: TargetKey,
+    suite: str,
+    limit: int,
+    since: float,
+    aliases: Aliases,
 ) -> list[Flaky]:
     """Return the tests of a suite with the most flips, those of equal many by name."""
     found = names.find(connection, about.repository, suite)

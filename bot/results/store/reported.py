@@ -8,13 +8,13 @@ from bot.results.model import TargetKey
 from bot.results.store import failures
 from bot.results.store.database import ResultsDatabase
 from bot.results.store.failures import Failure, NewestRun, SuiteFailures
-from bot.results.store.names import Known
+from bot.results.store.names import SuiteNames
 
 
 class FailureReports:
     """Failures that last, and reports of them; calls block, as those of `ResultsStore`."""
 
-    def __init__(self, database: ResultsDatabase, known: Known, now: Callable[[], float]) -> None:
+    def __init__(self, database: ResultsDatabase, known: SuiteNames, now: Callable[[], float]) -> None:
         self._database = database
         self._known = known
         self._now = now

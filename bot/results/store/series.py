@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from bot.results.compare.searching import Renames
 from bot.results.store import names, runs, schema
 from bot.results.store.columns import ABSENT, at, differences, status_of
-from bot.results.store.names import Suite
+from bot.results.store.names import SuiteRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Series:
     """The points of one suite on one target."""
 
     id: int
-    suite: Suite
+    suite: SuiteRow
     suite_name: str
     target_id: int
 
@@ -45,7 +45,7 @@ class Facts:
         return self.mainline and self.complete and not self.infra
 
 
-def find(connection: sa.Connection, suite: Suite, suite_name: str, target: int) -> Series:
+def find(connection: sa.Connection, suite: SuiteRow, suite_name: str, target: int) -> Series:
     """Return the series of a suite on a target, made if it is not there."""
     table = schema.series
     values = {"suite_id": suite.id, "target_id": target}

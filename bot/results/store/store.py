@@ -17,7 +17,7 @@ from bot.results.compare import diff as compare
 from bot.results.compare.ancestors import Candidate, Relation
 from bot.results.compare.searching import Renames, written
 from bot.results.compare.searching import renames as find_renames
-from bot.results.model import RunKey, Seen, TargetKey
+from bot.results.model import RunKey, SeenTest, TargetKey
 from bot.results.state import Admission, PendingCheck, Run, RunState, SuiteState, TargetState
 from bot.results.store import (
     affected,
@@ -39,19 +39,19 @@ from bot.results.store import pending_checks as checks
 from bot.results.store.collect import Columns, Reason
 from bot.results.store.database import ResultsDatabase
 from bot.results.store.history import Change, Flaky
-from bot.results.store.names import Suite
+from bot.results.store.names import SuiteRow
 from bot.results.store.reported import FailureReports
 from bot.results.store.series import Facts
 from bot.results.store.timelines import Timelines
 from bot.results.store.trace import TestHistory
 
-Infra = Callable[[Mapping[str, Seen]], str]
+Infra = Callable[[Mapping[str, SeenTest]], str]
 """Says why the tests of a suite tell nothing about the code, or nothing."""
 
 NEWEST = 100
 
 
-def _infra(seen: Mapping[str, Seen]) -> str:
+def _infra(seen: Mapping[str, SeenTest]) -> str:
     # By itself: whether a commit belongs to the series must not depend on which others have arrived. The exit status of
     # the tests' command would only change the words.
     return compare.infra(seen, None, exit_status=None) or compare.untested(seen)
@@ -75,7 +75,7 @@ class ResultsStore:
         self._infra = infra
         self._renames = renames
         self._now = now
-        self._known = names.Known()
+        self._known = names.SuiteNames()
         self.failures = FailureReports(self._database, self._known, now)
         self.timelines = Timelines(self._database.reading, self._known)
 
@@ -184,7 +184,7 @@ class ResultsStore:
             found = runs.find(connection, run.key)
             if not replace and found is not None and found[1].state is RunState.STORED:
                 return False
-            suite = names.find(connection, run.key.repository, suite_name) or Suite(0, 0)
+            suite = names.find(connection, run.key.repository, suite_name) or SuiteRow(0, 0)
             # What takes long is done before the writing begins, for then everybody else waits.
             laid_out = writing.lay_out(connection, suite, columns)
 
@@ -298,7 +298,7 @@ class ResultsStore:
             shards.broken,
         )
 
-    def seen(self, about: TargetKey, suite: str, sha: str) -> dict[str, Seen]:
+    def seen(self, about: TargetKey, suite: str, sha: str) -> dict[str, SeenTest]:
         """Return the verdict of every test of a suite at a commit; none, where nothing is stored."""
         with self._database.reading() as connection:
             target = runs.target_id(connection, about)
@@ -319,8 +319,8 @@ class ResultsStore:
             return history.changed(connection, self._known, about, suite, (before, after))
 
     def _verdicts(
-        self, connection: sa.Connection, suite: Suite, stored: Sequence[tuple[int, Run]]
-    ) -> tuple[dict[str, Seen], dict[str, Reason]]:
+        self, connection: sa.Connection, suite: SuiteRow, stored: Sequence[tuple[int, Run]]
+    ) -> tuple[dict[str, SeenTest], dict[str, Reason]]:
         columns = runs.columns(connection, [number for number, _ in stored])
         return merge.verdicts(self._known.every(connection, suite), columns)
 

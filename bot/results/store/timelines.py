@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.model import Status, TargetKey
 from bot.results.store import names, runs, schema, trace
-from bot.results.store.names import Known
+from bot.results.store.names import SuiteNames
 from bot.results.store.trace import Segment
 
 
@@ -62,7 +62,7 @@ class FailureMessage:
 class Timelines:
     """Reads timelines of tests; calls block, as those of `ResultsStore`."""
 
-    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]], known: Known) -> None:
+    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]], known: SuiteNames) -> None:
         self._reading = reading
         self._known = known
 
@@ -139,7 +139,7 @@ class Timelines:
             ]
 
 
-def _series(suite: names.Suite, target: int | None) -> sa.Select[tuple[int]]:
+def _series(suite: names.SuiteRow, target: int | None) -> sa.Select[tuple[int]]:
     return sa.select(schema.series.c.id).filter_by(suite_id=suite.id, target_id=target)
 
 

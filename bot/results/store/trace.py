@@ -12,7 +12,7 @@ from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.model import Status, TargetKey
 from bot.results.store import names, runs, schema
 from bot.results.store.columns import ABSENT, at, is_flaky, status_of
-from bot.results.store.names import Known, Suite
+from bot.results.store.names import SuiteNames, SuiteRow
 
 Position = tuple[float, str]
 """Where a commit stands in its series."""
@@ -64,7 +64,7 @@ class _Line:
 
 def of_test(
     connection: sa.Connection,
-    known: Known,
+    known: SuiteNames,
     repository: str,
     suite: str,
     test_id: str,
@@ -83,7 +83,7 @@ def of_test(
     return {about: segments for about, segments in sorted(traced.items()) if segments}
 
 
-def _lines(connection: sa.Connection, repository: str, suite: Suite, place: int) -> dict[int, _Line]:
+def _lines(connection: sa.Connection, repository: str, suite: SuiteRow, place: int) -> dict[int, _Line]:
     series, targets, points = schema.series, schema.targets, schema.points
     other = points.alias()
     first = (

@@ -9,10 +9,10 @@ import sqlalchemy as sa
 from bot.results.store import blobs, names, schema
 from bot.results.store.blobs import LaidOut
 from bot.results.store.collect import Columns
-from bot.results.store.names import Suite
+from bot.results.store.names import SuiteRow
 
 
-def lay_out(connection: sa.Connection, suite: Suite, columns: Columns) -> LaidOut:
+def lay_out(connection: sa.Connection, suite: SuiteRow, columns: Columns) -> LaidOut:
     """Bring a run into the order of the names that its suite has at that moment."""
     known = list(names.blocks(connection, suite).values()) if suite.names else []
     return blobs.lay_out(columns, known, suite.names)

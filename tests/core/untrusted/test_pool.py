@@ -21,7 +21,7 @@ from bot.core.refused import Refused
 from bot.core.untrusted.limits import COME_BACK, MOST_WAITING_OF_OWNER, AllLimits, Limits, OverLimit
 from bot.core.untrusted.pool import STUCK_AFTER, Pool
 from bot.core.untrusted.queue import Owner
-from bot.core.untrusted.slot import Fault
+from bot.core.untrusted.slot import ChildFault
 from tests.core.untrusted import hostile
 from tests.waiting import until
 
@@ -97,7 +97,7 @@ async def test_the_process_that_waits_is_replaced_when_it_is_lost(pool: Pool) ->
 async def test_refusals_come_back_as_they_are_and_faults_with_their_traceback(pool: Pool) -> None:
     with pytest.raises(Refused, match=r"^a.xml is no report$"):
         await pool.run(ME, ENOUGH, hostile.refuse)
-    with pytest.raises(Fault, match=r"(?s)hostile.py.*ValueError: a fault of ours"):
+    with pytest.raises(ChildFault, match=r"(?s)hostile.py.*ValueError: a fault of ours"):
         await pool.run(ME, ENOUGH, hostile.fail)
 
 

@@ -7,7 +7,7 @@ from bot.effects.refs import MoveBranch
 from bot.github.refs import Commit
 from bot.github.required import Signal, State
 from handlers.branches.decide import UP_TO_DATE, Lag, ScannedCommit, TrackingScan
-from handlers.branches.last_good import LastGoodStep, decide
+from handlers.branches.last_good import LastGoodStep, plan_last_good
 
 AT = 1_772_884_800.0
 """12:00 UTC on 7 March 2026."""
@@ -34,7 +34,7 @@ RULES = LastGood(require=("*/branch",))
 def test_the_plan_says_how_far_behind_the_branch_is_with_the_move_and_without_it(
     scan_result: TrackingScan, moved_to: Commit | None, lag: Lag | None, lag_after: Lag | None
 ) -> None:
-    plan = decide(scan_result, RULES, AT)
+    plan = plan_last_good(scan_result, RULES, AT)
     assert plan.effects == ((MoveBranch("last-successful", moved_to.sha),) if moved_to else ())
     taken = plan.conclusion_basis
     assert isinstance(taken, LastGoodStep)

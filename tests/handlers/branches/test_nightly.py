@@ -11,7 +11,7 @@ from bot.github.required import Signal, State
 from bot.plan.handler import Plan
 from handlers.branches.conclusion import Ended, StoredState
 from handlers.branches.decide import ScannedCommit, TrackingScan
-from handlers.branches.nightly import NightlyStep, decide, decide_nightly_conclusion
+from handlers.branches.nightly import NightlyStep, decide_nightly_conclusion, plan_nightly
 from handlers.branches.record import NIGHTLY, TRACKING, TRACKING_STEP
 
 AT = 1_772_859_600.0
@@ -20,7 +20,7 @@ COMMIT = Commit("a" * 40, "a", "2026-03-06T20:00:00Z")
 
 
 def test_a_nightly_run_is_named_after_the_local_day_on_which_it_begins() -> None:
-    plan = decide(TrackingScan(None, "ahead", (ScannedCommit(COMMIT, (), ""),)), Nightly(), AT)
+    plan = plan_nightly(TrackingScan(None, "ahead", (ScannedCommit(COMMIT, (), ""),)), Nightly(), AT)
     assert plan.effects == (MoveBranch("nightly", COMMIT.sha),)
     assert isinstance(plan.conclusion_basis, NightlyStep)
     assert (plan.conclusion_basis.step.at, plan.conclusion_basis.day) == ("2026-03-07T05:00:00Z", "2026-03-06")
@@ -28,7 +28,7 @@ def test_a_nightly_run_is_named_after_the_local_day_on_which_it_begins() -> None
 
 def test_a_nightly_run_with_no_fit_commit_moves_nothing_and_is_stored() -> None:
     red = ScannedCommit(COMMIT, (Signal("cpu", State.RED),), "")
-    plan = decide(TrackingScan("b" * 40, "ahead", (red,)), Nightly(), AT)
+    plan = plan_nightly(TrackingScan("b" * 40, "ahead", (red,)), Nightly(), AT)
     assert plan.effects == ()
     assert plan.conclusion_basis is not None
 
@@ -41,8 +41,10 @@ def stored_in(plan: Plan, record: Record[Any]) -> dict[str, Any]:
 
 
 def test_a_branch_that_nobody_could_look_at_once_it_had_moved_is_found_to_be_moved_by_us() -> None:
-    moved = decide(TrackingScan("b" * 40, "ahead", (ScannedCommit(COMMIT, (), ""),), 2), Nightly(), AT).conclusion_basis
-    later = decide(TrackingScan(COMMIT.sha, "identical", ()), Nightly(), AT + 3600).conclusion_basis
+    moved = plan_nightly(
+        TrackingScan("b" * 40, "ahead", (ScannedCommit(COMMIT, (), ""),), 2), Nightly(), AT
+    ).conclusion_basis
+    later = plan_nightly(TrackingScan(COMMIT.sha, "identical", ()), Nightly(), AT + 3600).conclusion_basis
     assert isinstance(moved, NightlyStep)
     assert isinstance(later, NightlyStep)
     lost = decide_nightly_conclusion(StoredState({}, {}, False), moved, None, 1, labs=True)

@@ -11,7 +11,7 @@ from aiohttp import web
 from bot.cli.ci_decide import DEADLINE
 from handlers.ci_decisions.ask_bot import PAUSES, TIMEOUT, CannotAsk, ask_bot, pull_request_path
 from handlers.ci_decisions.decide import CiDecision, run_everything
-from handlers.ci_decisions.forms import as_json
+from handlers.ci_decisions.forms import decision_json
 from handlers.ci_decisions.service import PATIENCE
 
 SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
@@ -57,14 +57,14 @@ PROBLEM = '{"type": "about:blank", "title": "x", "status": 404, "detail": "There
 
 
 async def test_an_answer_is_asked_for_once(server: Script) -> None:
-    server.answers = [(200, as_json(DECISION))]
+    server.answers = [(200, decision_json(DECISION))]
     assert await server.ask() == DECISION
     assert await server.ask(SHA) == DECISION
     assert server.asked == [PATH, f"{PATH}?sha={SHA}"]
 
 
 async def test_what_another_try_may_cure_is_tried_again(server: Script) -> None:
-    server.answers = [(503, ""), None, (200, as_json(DECISION))]
+    server.answers = [(503, ""), None, (200, decision_json(DECISION))]
     assert await server.ask() == DECISION
     assert len(server.asked) == 3
 

@@ -10,7 +10,7 @@ import pytest
 
 from handlers.ci_decisions import texts
 from handlers.ci_decisions.decide import CiDecision, CiVerdict, run_everything
-from handlers.ci_decisions.forms import as_env, as_github, as_json, comments, explained, of_answer
+from handlers.ci_decisions.forms import as_env, as_github, comments, decision_json, explained, of_answer
 
 SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
 HOSTILE = "x\n$(touch broken) `touch broken` ; touch broken #' \" \\ * ? [ab] <(touch broken) && ${IFS} \u202e\u2028é"
@@ -30,7 +30,7 @@ def test_the_values_are_those_of_the_decision() -> None:
     assert (
         as_github(SKIPPED) == f"run_slow_tests=false\nskip_ci=true\ndocs_only=true\nrebuild_docker=false\nsha={SHA}\n"
     )
-    assert json.loads(as_json(SKIPPED)) == SKIPPED.as_json()
+    assert json.loads(decision_json(SKIPPED)) == SKIPPED.as_json()
     everything = run_everything("nobody answers")
     assert as_env(everything) == "SKIP_CI=false\nDOCS_ONLY=false\nSKIP_SLOW_TESTS=false\nREBUILD_DOCKER=true\n"
     assert as_github(everything) == "run_slow_tests=true\nskip_ci=false\ndocs_only=false\nrebuild_docker=true\nsha=\n"
@@ -65,7 +65,7 @@ def test_reasons_are_comments_of_one_line_that_any_terminal_can_show() -> None:
 
 
 def test_what_the_bot_answers_is_read_back() -> None:
-    assert of_answer(as_json(SKIPPED).encode()) == SKIPPED
+    assert of_answer(decision_json(SKIPPED).encode()) == SKIPPED
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>Please log in</html>", b"[]", b"1", b'"x"', b"\xff", b"[" * 100_000])

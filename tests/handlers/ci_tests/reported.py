@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bot.results.model import Seen, Status
-from handlers.ci_tests.outcomes import BaseSuite, Outcomes, SuiteOutcomes
+from bot.results.model import SeenTest, Status
+from handlers.ci_tests.outcomes import BaseSuite, SuiteOutcomes, TestedHead
 
 HEAD, BASE, OLDER = "a" * 40, "b" * 40, "c" * 40
 AT = 1_795_152_000.0  # 2026-11-20 05:20 UTC
@@ -23,7 +23,7 @@ def suite_of(tests: Mapping[str, str], *, complete: bool = True) -> SuiteOutcome
     seen, seconds = {}, {}
     for name, message in tests.items():
         status, _, took = message.partition(" ")
-        seen[id_of(name)] = Seen(Status(status))
+        seen[id_of(name)] = SeenTest(Status(status))
         if took:
             seconds[id_of(name)] = float(took)
     return SuiteOutcomes(seen, seconds, complete)
@@ -46,9 +46,9 @@ def outcomes(
     vanished: tuple[str, ...] = (),
     troubles: tuple[str, ...] = (),
     over: bool = True,
-) -> Outcomes:
+) -> TestedHead:
     """Return what CI tested at HEAD."""
-    return Outcomes(HEAD, AT, suites, bases or {}, vanished, troubles, over)
+    return TestedHead(HEAD, AT, suites, bases or {}, vanished, troubles, over)
 
 
 def link(sha: str = BASE) -> str:

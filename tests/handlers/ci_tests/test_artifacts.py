@@ -19,8 +19,8 @@ from bot.github.client import GitHub
 from bot.results.ingest.files import FileLists
 from bot.results.model import Status
 from handlers.ci_tests import archives, artifacts
-from handlers.ci_tests.archives import Budget
-from handlers.ci_tests.artifacts import ARTIFACTS_READER, MOST_ARTIFACTS, Artifacts, Reports, WorkflowRun
+from handlers.ci_tests.archives import ArchiveBudget
+from handlers.ci_tests.artifacts import ARTIFACTS_READER, MOST_ARTIFACTS, Artifacts, Reports, RunAttempt
 from handlers.ci_tests.outcomes import SuiteOutcomes
 from handlers.ci_tests.texts import ARTIFACTS_LEFT_OUT
 from sandbox.model import workflows
@@ -51,7 +51,7 @@ def archive(**files: str) -> io.BytesIO:
 
 
 def parsed(file: io.BytesIO, listed: frozenset[str], limit: int = 1 << 20) -> tuple[SuiteOutcomes, tuple[str, ...]]:
-    return archives.parsed(file, listed, Budget(limit))
+    return archives.parsed(file, listed, ArchiveBudget(limit))
 
 
 def test_the_tests_of_an_archive_have_the_ids_that_the_repository_gives_them() -> None:
@@ -125,7 +125,7 @@ def a_run(world: World) -> workflows.WorkflowRun:
 
 
 async def read(world: World, run: workflows.WorkflowRun, *patterns: str, reader: Artifacts | None = None) -> Reports:
-    known = WorkflowRun(run.id, run.attempt, run.head_sha, "")
+    known = RunAttempt(run.id, run.attempt, run.head_sha, "")
     return await (reader or world.pipeline.parts[ARTIFACTS_READER]).of_run(
         await client(world), FULL_NAME, known, patterns or ("*",)
     )

@@ -7,9 +7,9 @@ import pytest
 from bot.config.ci_tests import Runtime
 from bot.config.types import seconds
 from bot.github.sticky import SIZE_LIMIT
-from bot.results.model import Seen, Status
-from handlers.ci_tests.outcomes import Outcomes, SuiteOutcomes
-from handlers.ci_tests.runtimes_text import Change, NewTest, changed, describe_runtimes, slow_new_tests
+from bot.results.model import SeenTest, Status
+from handlers.ci_tests.outcomes import SuiteOutcomes, TestedHead
+from handlers.ci_tests.runtimes_text import NewTest, RuntimeChange, changed, describe_runtimes, slow_new_tests
 from handlers.ci_tests.texts import RUNTIMES_UNSEARCHED
 from tests.gfm import Page, rendered
 from tests.handlers.ci_tests.reported import OF_HEAD, WHEN, base, id_of, link, outcomes, suite, suite_of
@@ -18,24 +18,24 @@ CONFIG = Runtime(lab="ci", target="linux")
 HEADING = f"**Runtime of tests** at {OF_HEAD} ({WHEN}):"
 
 
-def ops(here: SuiteOutcomes, there: SuiteOutcomes) -> Outcomes:
+def ops(here: SuiteOutcomes, there: SuiteOutcomes) -> TestedHead:
     return outcomes({"ops": here}, {"ops": base(there)})
 
 
-CHANGES: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, list[Change]]] = {
+CHANGES: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, list[RuntimeChange]]] = {
     "120 to 200 minutes": (
         suite(add="passed 12000"),
         suite(add="passed 7200"),
-        [Change("ops", 7200.0, 12000.0)],
+        [RuntimeChange("ops", 7200.0, 12000.0)],
     ),
     "120 to 130 minutes": (suite(add="passed 7800"), suite(add="passed 7200"), []),
     "exactly as much as is let pass": (suite(add="passed 9360"), suite(add="passed 7200"), []),
-    "faster": (suite(add="passed 100"), suite(add="passed 200"), [Change("ops", 200.0, 100.0)]),
+    "faster": (suite(add="passed 100"), suite(add="passed 200"), [RuntimeChange("ops", 200.0, 100.0)]),
     "much of very little": (suite(add="passed 30"), suite(add="passed 1"), []),
     "the sum counts": (
         suite(add="passed 100", mul="passed 100"),
         suite(add="passed 90", div="passed 10"),
-        [Change("ops", 100.0, 200.0)],
+        [RuntimeChange("ops", 100.0, 200.0)],
     ),
     "not all of it has come": (suite(add="passed 100", complete=False), suite(add="passed 200"), []),
     "not all of the base could be read": (suite(add="passed 200"), suite(add="passed 100", complete=False), []),
@@ -71,7 +71,7 @@ NEW: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, list[NewTest]]] = {
     "one that was skipped": (suite(a="passed 60"), suite(a="skipped"), []),
     "one whose file was skipped": (
         suite(a="passed 60"),
-        SuiteOutcomes({"tests/test_ops.py": Seen(Status.SKIPPED)}),
+        SuiteOutcomes({"tests/test_ops.py": SeenTest(Status.SKIPPED)}),
         [],
     ),
 }
@@ -85,13 +85,13 @@ def test_which_new_tests_are_slow(what: str) -> None:
 
 def test_tests_that_were_renamed_together_are_not_new() -> None:
     names = [f"case_{number}" for number in range(20)]
-    before = SuiteOutcomes({f"tests/old/test_ops.py::test_{name}": Seen(Status.PASSED) for name in names})
+    before = SuiteOutcomes({f"tests/old/test_ops.py::test_{name}": SeenTest(Status.PASSED) for name in names})
     moved = [f"tests/new/test_ops.py::test_{name}" for name in names]
-    here = SuiteOutcomes({test: Seen(Status.PASSED) for test in moved}, dict.fromkeys(moved, 60.0))
+    here = SuiteOutcomes({test: SeenTest(Status.PASSED) for test in moved}, dict.fromkeys(moved, 60.0))
     assert slow_new_tests(ops(here, before), 10.0) == []
 
 
-TEXTS: dict[str, tuple[Outcomes, str]] = {
+TEXTS: dict[str, tuple[TestedHead, str]] = {
     "nothing worth a word": (ops(suite(add="passed 100"), suite(add="passed 100")), ""),
     "nothing to compare with": (outcomes({"ops": suite(add="passed 9000")}, troubles=("There is no base.",)), ""),
     "nothing could be read": (
@@ -142,10 +142,10 @@ def test_of_many_slow_tests_the_slowest_are_listed() -> None:
 def test_names_of_tests_and_suites_do_nothing() -> None:
     hostile = ["@hubot <b>", "x</details>|@octocat", "`` ` ``", "|" * 3_000, "<!-- nightjar:end:runtime -->"]
     here = {
-        name: SuiteOutcomes(dict.fromkeys(hostile, Seen(Status.PASSED)), dict.fromkeys(hostile, 90.0))
+        name: SuiteOutcomes(dict.fromkeys(hostile, SeenTest(Status.PASSED)), dict.fromkeys(hostile, 90.0))
         for name in hostile
     }
-    there = {name: base(SuiteOutcomes({"old": Seen(Status.PASSED)}, {"old": 1.0})) for name in hostile}
+    there = {name: base(SuiteOutcomes({"old": SeenTest(Status.PASSED)}, {"old": 1.0})) for name in hostile}
     text = describe_runtimes(outcomes(here, there), CONFIG.change, seconds(CONFIG.slow))
     page = Page(rendered(text, raw_html=True))
     assert page.tags == {"p", "strong", "code", "ul", "li", "a"}

@@ -11,9 +11,9 @@ from bot.config.model import RepositoryConfig
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from bot.github.sticky import SIZE_LIMIT
-from bot.results.model import Seen, Status
+from bot.results.model import SeenTest, Status
 from handlers.ci_tests import runtime, skipped_tests
-from handlers.ci_tests.outcomes import BaseSuite, Outcomes, SuiteOutcomes
+from handlers.ci_tests.outcomes import BaseSuite, SuiteOutcomes, TestedHead
 from handlers.ci_tests.skips import Required
 from handlers.ci_tests.skips_text import MOST_SUITES, describe_skips
 from tests.gfm import Page, rendered
@@ -24,15 +24,15 @@ NOTHING = Required()
 HEADING = f"**Skipped tests** at {OF_HEAD} ({WHEN}):"
 
 
-def said(found: Outcomes, required: Required = NOTHING) -> str:
+def said(found: TestedHead, required: Required = NOTHING) -> str:
     return describe_skips(found, required, PATH, "main")
 
 
-def ops(here: SuiteOutcomes, there: SuiteOutcomes | None = None) -> Outcomes:
+def ops(here: SuiteOutcomes, there: SuiteOutcomes | None = None) -> TestedHead:
     return outcomes({"ops": here}, {"ops": base(there)} if there else {})
 
 
-TEXTS: dict[str, tuple[Outcomes, Required, str]] = {
+TEXTS: dict[str, tuple[TestedHead, Required, str]] = {
     "nothing differs": (
         ops(suite(add="failed", mul="skipped"), suite(add="passed", mul="skipped")),
         NOTHING,
@@ -140,8 +140,8 @@ HOSTILE = [
 
 def test_names_of_tests_and_suites_do_nothing() -> None:
     """They come out of files that the code of a pull request has written."""
-    here = {name: SuiteOutcomes({test: Seen(Status.SKIPPED) for test in HOSTILE}) for name in HOSTILE}
-    there = {name: base(SuiteOutcomes({test: Seen(Status.PASSED) for test in HOSTILE})) for name in HOSTILE}
+    here = {name: SuiteOutcomes({test: SeenTest(Status.SKIPPED) for test in HOSTILE}) for name in HOSTILE}
+    there = {name: base(SuiteOutcomes({test: SeenTest(Status.PASSED) for test in HOSTILE})) for name in HOSTILE}
     required = Required({name: tuple(HOSTILE) for name in HOSTILE}, problem=HOSTILE[0])
     text = said(outcomes(here, there, vanished=tuple(HOSTILE)), required)
     page = Page(rendered(text, raw_html=True))

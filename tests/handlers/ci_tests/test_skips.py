@@ -7,8 +7,8 @@ import json
 import pytest
 
 from bot.core.errors import UserError
-from bot.results.model import Seen, Status
-from handlers.ci_tests.outcomes import BaseSuite, Outcomes, SuiteOutcomes
+from bot.results.model import SeenTest, Status
+from handlers.ci_tests.outcomes import BaseSuite, SuiteOutcomes, TestedHead
 from handlers.ci_tests.skips import NotRun, Required, Skips, not_run, read_required, skips
 from handlers.ci_tests.skips_text import describe_skips
 
@@ -18,13 +18,13 @@ FILE = "tests/test_ops.py"
 
 def suite(*, complete: bool = True, **statuses: str) -> SuiteOutcomes:
     """Return a suite of tests of one file: `add="passed"`."""
-    seen = {f"{FILE}::test_{name}": Seen(Status(status)) for name, status in statuses.items()}
+    seen = {f"{FILE}::test_{name}": SeenTest(Status(status)) for name, status in statuses.items()}
     return SuiteOutcomes(seen, complete=complete)
 
 
 def of(suite: SuiteOutcomes, test: str, status: str) -> SuiteOutcomes:
     """Return a suite with one more test, or file, of any ID."""
-    return SuiteOutcomes({**suite.seen, test: Seen(Status(status))}, complete=suite.complete)
+    return SuiteOutcomes({**suite.seen, test: SeenTest(Status(status))}, complete=suite.complete)
 
 
 SKIPS: dict[str, tuple[SuiteOutcomes, SuiteOutcomes, Skips]] = {
@@ -92,13 +92,13 @@ def test_nothing_differs_is_false() -> None:
 
 def test_tests_that_were_renamed_together_are_not_removed() -> None:
     names = [f"test_case_{number}" for number in range(20)]
-    before = SuiteOutcomes({f"tests/old/test_ops.py::{name}": Seen(Status.PASSED) for name in names})
-    here = SuiteOutcomes({f"tests/new/test_ops.py::{name}": Seen(Status.PASSED) for name in names})
+    before = SuiteOutcomes({f"tests/old/test_ops.py::{name}": SeenTest(Status.PASSED) for name in names})
+    here = SuiteOutcomes({f"tests/new/test_ops.py::{name}": SeenTest(Status.PASSED) for name in names})
     assert skips(here, before) == Skips()
 
 
-def outcomes(*, over: bool = True, **suites: SuiteOutcomes) -> Outcomes:
-    return Outcomes("a" * 40, 0.0, suites, {"other": BaseSuite("b" * 40, "", suite())}, over=over)
+def outcomes(*, over: bool = True, **suites: SuiteOutcomes) -> TestedHead:
+    return TestedHead("a" * 40, 0.0, suites, {"other": BaseSuite("b" * 40, "", suite())}, over=over)
 
 
 REQUIRED: dict[str, tuple[list[str], SuiteOutcomes, list[NotRun]]] = {
@@ -171,10 +171,12 @@ def test_anything_else_is_said_and_never_an_empty_list(raw: bytes, complaint: st
 
 
 def test_a_search_for_renamed_tests_that_gives_up_is_reported() -> None:
-    tests = [{f"{FILE}::test_{name}_{number}": Seen(Status.PASSED) for number in range(12)} for name in ("old", "new")]
+    tests = [
+        {f"{FILE}::test_{name}_{number}": SeenTest(Status.PASSED) for number in range(12)} for name in ("old", "new")
+    ]
     base, here = map(SuiteOutcomes, tests)
     assert skips(here, base) == Skips()
     assert skips(here, base, most_steps=10) == Skips(removed=12, unsearched=True)
-    tested = Outcomes("a" * 40, 0.0, {"ops": here}, {"ops": BaseSuite("b" * 40, "", base)})
+    tested = TestedHead("a" * 40, 0.0, {"ops": here}, {"ops": BaseSuite("b" * 40, "", base)})
     text = describe_skips(tested, Required(), "", "main", most_steps=10)
     assert "`ops`: the search for renamed tests was skipped because " in text

@@ -9,7 +9,7 @@ import pytest
 
 from bot.core.errors import TryAgain, UserError
 from bot.core.web_json import LARGEST, Reader
-from handlers.docker_update.docker_hub import MOST_PAGES, Registry
+from handlers.docker_update.docker_hub import MOST_PAGES, DockerHub
 from sandbox.registry import RegistrySandbox
 
 NOW = 1_795_152_000.0
@@ -24,12 +24,12 @@ async def hub() -> AsyncIterator[RegistrySandbox]:
 
 
 @pytest.fixture
-async def registry(hub: RegistrySandbox) -> AsyncIterator[Registry]:
+async def registry(hub: RegistrySandbox) -> AsyncIterator[DockerHub]:
     async with aiohttp.ClientSession() as session:
-        yield Registry(Reader(session, now=lambda: NOW), hub.url)
+        yield DockerHub(Reader(session, now=lambda: NOW), hub.url)
 
 
-async def test_an_image_is_there_or_not(hub: RegistrySandbox, registry: Registry) -> None:
+async def test_an_image_is_there_or_not(hub: RegistrySandbox, registry: DockerHub) -> None:
     hub.push(IMAGE, TAG)
     assert await registry.has(IMAGE, TAG)
     assert not await registry.has(IMAGE, LATER)
@@ -49,7 +49,7 @@ async def test_an_image_is_there_or_not(hub: RegistrySandbox, registry: Registry
     ],
 )
 async def test_trouble_is_no_answer(
-    hub: RegistrySandbox, registry: Registry, status: int, headers: dict[str, str], wait: float | None
+    hub: RegistrySandbox, registry: DockerHub, status: int, headers: dict[str, str], wait: float | None
 ) -> None:
     """TVM took each error for `not there`, and fell back to images that were not meant."""
     hub.push(IMAGE, TAG)
@@ -59,7 +59,7 @@ async def test_trouble_is_no_answer(
     assert raised.value.retry_in == wait
 
 
-async def test_a_lost_connection_is_no_answer(hub: RegistrySandbox, registry: Registry) -> None:
+async def test_a_lost_connection_is_no_answer(hub: RegistrySandbox, registry: DockerHub) -> None:
     hub.faults.add("GET", "*", drop="before", times=None)
     with pytest.raises(TryAgain, match=r"127\.0\.0\.1 did not answer"):
         await registry.tags(IMAGE)
@@ -74,7 +74,7 @@ async def test_a_lost_connection_is_no_answer(hub: RegistrySandbox, registry: Re
     ],
 )
 async def test_a_refusal_is_no_answer_and_no_redirection_is_followed(
-    hub: RegistrySandbox, registry: Registry, status: int, headers: dict[str, str], message: str
+    hub: RegistrySandbox, registry: DockerHub, status: int, headers: dict[str, str], message: str
 ) -> None:
     hub.faults.add("GET", "*", status=status, headers=headers)
     with pytest.raises(UserError, match=message):
@@ -82,7 +82,7 @@ async def test_a_refusal_is_no_answer_and_no_redirection_is_followed(
     assert len(hub.requests) == 1
 
 
-async def test_what_is_no_json_or_too_long_is_refused(hub: RegistrySandbox, registry: Registry) -> None:
+async def test_what_is_no_json_or_too_long_is_refused(hub: RegistrySandbox, registry: DockerHub) -> None:
     hub.pages = {
         "/v2/repositories/tlcpack/ci-cpu/tags": "<html>",
         "/v2/repositories/tlcpack/ci-gpu/tags": "x" * LARGEST,
@@ -94,7 +94,7 @@ async def test_what_is_no_json_or_too_long_is_refused(hub: RegistrySandbox, regi
         await registry.tags("tlcpack/ci-gpu")
 
 
-async def test_tags_are_those_that_builds_give_with_their_moments(hub: RegistrySandbox, registry: Registry) -> None:
+async def test_tags_are_those_that_builds_give_with_their_moments(hub: RegistrySandbox, registry: DockerHub) -> None:
     hub.push(IMAGE, TAG, "2026-11-20T05:20:00Z")
     hub.push(IMAGE, LATER, "2026-11-20T05:20:00.5Z")
     for other, at in (("latest", "2026-11-20T05:20:00Z"), ("20260301-x", None), ("1-2-abc", None), ("1-3-x", "soon")):
@@ -103,7 +103,7 @@ async def test_tags_are_those_that_builds_give_with_their_moments(hub: RegistryS
     assert await registry.tags("tlcpack/no-such-image") == {}
 
 
-async def test_pages_are_read_until_one_has_tags_of_builds(hub: RegistrySandbox, registry: Registry) -> None:
+async def test_pages_are_read_until_one_has_tags_of_builds(hub: RegistrySandbox, registry: DockerHub) -> None:
     hub.push(IMAGE, TAG, "2026-01-01T00:00:00Z")
     for number in range(150):
         hub.push(IMAGE, f"v{number}", "2026-11-20T05:20:00Z")

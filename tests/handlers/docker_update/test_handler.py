@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from bot.config.docker_update import DockerUpdate
 from bot.effects.pulls import EnsurePull
-from handlers.docker_update.handler import decide
-from handlers.docker_update.images import Change, Place, Update
+from handlers.docker_update.handler import plan_docker_update
+from handlers.docker_update.images import ImageReference, TagChange, Update
 
 AT, SHA = "2026-11-20T00:00:00Z", "a" * 40
 CONFIG = DockerUpdate()
-CPU = Place("ci_cpu", "tlcpack", "ci-cpu", "1-1-a")
-CHANGE = Change("ci_cpu", "tlcpack/ci-cpu:1-1-a", "tlcpack/ci-cpu:2-2-b")
+CPU = ImageReference("ci_cpu", "tlcpack", "ci-cpu", "1-1-a")
+CHANGE = TagChange("ci_cpu", "tlcpack/ci-cpu:1-1-a", "tlcpack/ci-cpu:2-2-b")
 
 
-def proposed(*changes: Change, notes: tuple[str, ...] = (), text: str = "new") -> EnsurePull:
-    (effect,) = decide(Update(text, changes, notes), [CPU], CONFIG, SHA, AT).effects
+def proposed(*changes: TagChange, notes: tuple[str, ...] = (), text: str = "new") -> EnsurePull:
+    (effect,) = plan_docker_update(Update(text, changes, notes), [CPU], CONFIG, SHA, AT).effects
     assert isinstance(effect, EnsurePull)
     return effect
 
@@ -31,25 +31,25 @@ def test_a_change_is_proposed_as_one_commit_on_the_base_with_a_table() -> None:
 
 def test_a_proposal_is_named_by_what_it_brings() -> None:
     """So that what a person closed stays closed whatever else is changed in the file."""
-    other = Change("ci_cpu", "tlcpack/ci-cpu:0-0-0", CHANGE.after)
-    newer = Change("ci_cpu", CHANGE.before, "tlcpack/ci-cpu:3-3-c")
+    other = TagChange("ci_cpu", "tlcpack/ci-cpu:0-0-0", CHANGE.after)
+    newer = TagChange("ci_cpu", CHANGE.before, "tlcpack/ci-cpu:3-3-c")
     assert proposed(CHANGE).key == proposed(other, text="with more comments").key != proposed(newer).key
 
 
 def test_missing_information_is_reported() -> None:
     effect = proposed(CHANGE, notes=("`tlcpack/ci-lint` has no tag", "and so on"))
     assert "\nNot updated: `tlcpack/ci-lint` has no tag; and so on.\n" in effect.body
-    plan = decide(Update("old", (), ("`tlcpack/ci-lint` has no tag",)), [CPU], CONFIG, SHA, AT)
+    plan = plan_docker_update(Update("old", (), ("`tlcpack/ci-lint` has no tag",)), [CPU], CONFIG, SHA, AT)
     assert plan.why == "no newer tags for any of 1 images; `tlcpack/ci-lint` has no tag"
 
 
 def test_where_nothing_is_newer_nothing_is_needed() -> None:
-    plan = decide(Update("old"), [CPU], CONFIG, SHA, AT)
+    plan = plan_docker_update(Update("old"), [CPU], CONFIG, SHA, AT)
     assert plan.effects == (EnsurePull("nightly-docker-update", "main", AT),)
 
 
 def test_a_file_without_images_of_ours_is_said_to_have_none() -> None:
-    plan = decide(Update("old"), [], CONFIG, SHA, AT)
+    plan = plan_docker_update(Update("old"), [], CONFIG, SHA, AT)
     assert (plan.effects, plan.why) == (
         (),
         "ci/jenkins/docker-images.ini has no image of tlcpack or tlcpackstaging",

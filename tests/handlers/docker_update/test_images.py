@@ -9,8 +9,8 @@ import pytest
 from bot.core.errors import UserError
 from handlers.docker_update.images import (
     MOST_IMAGES,
-    Change,
-    Place,
+    ImageReference,
+    TagChange,
     Update,
     has_host,
     places,
@@ -107,9 +107,9 @@ def test_an_unreadable_file_is_reported_in_one_line(text: str, problem: str) -> 
 def test_images_of_other_namespaces_and_registries_are_none_of_ours() -> None:
     text = EACH + "ci_x: octocat/x:1\nci_y: ubuntu:22.04\nci_z: localhost:5000/tlcpack/z:1\n"
     assert places(text, NAMESPACES) == [
-        Place("ci_arm", "tlcpack", "ci-arm", OLD),
-        Place("ci_lint", "tlcpack", "ci-lint", OLD),
-        Place("ci_cortexm", "tlcpackstaging", "ci_cortexm", OLD),
+        ImageReference("ci_arm", "tlcpack", "ci-arm", OLD),
+        ImageReference("ci_lint", "tlcpack", "ci-lint", OLD),
+        ImageReference("ci_cortexm", "tlcpackstaging", "ci_cortexm", OLD),
     ]
     assert [place.variable for place in places(SHARED, NAMESPACES)] == ["ci_tag", "ci_tag"]
 
@@ -125,9 +125,9 @@ def test_the_tag_that_was_pushed_last_takes_the_place_of_the_old_one_and_nothing
     found = update(EACH, tagged("ci_arm", "ci_lint", "ci_cortexm", old=1, newer=2, new=3))
     assert found.text == EACH.replace(f"tlcpackstaging/ci_cortexm:{OLD}", f"tlcpack/ci-cortexm:{OLD}").replace(OLD, NEW)
     assert found.changes == (
-        Change("ci_arm", f"tlcpack/ci-arm:{OLD}", f"tlcpack/ci-arm:{NEW}"),
-        Change("ci_lint", f"tlcpack/ci-lint:{OLD}", f"tlcpack/ci-lint:{NEW}"),
-        Change("ci_cortexm", f"tlcpackstaging/ci_cortexm:{OLD}", f"tlcpack/ci-cortexm:{NEW}"),
+        TagChange("ci_arm", f"tlcpack/ci-arm:{OLD}", f"tlcpack/ci-arm:{NEW}"),
+        TagChange("ci_lint", f"tlcpack/ci-lint:{OLD}", f"tlcpack/ci-lint:{NEW}"),
+        TagChange("ci_cortexm", f"tlcpackstaging/ci_cortexm:{OLD}", f"tlcpack/ci-cortexm:{NEW}"),
     )
     assert found.notes == ()
 

@@ -13,7 +13,7 @@ from bot.effects.issues import BODY_LIMIT
 from bot.news.message import NewsItem
 from bot.results.store.failures import Failure
 from handlers.hardware.regression_state import JudgedTarget, RegressionChanges
-from handlers.hardware.regression_text import MOST_LISTED, issue_body, issue_title, news_of
+from handlers.hardware.regression_text import MOST_LISTED, issue_body, issue_title, regression_news
 from tests.gfm import Page, rendered
 from tests.results.reported import ABOUT, AT, SHA
 from tests.results.test_report_safe import ACTIVE, OURS, TEXTS
@@ -38,7 +38,7 @@ def judged(*contacts: str, **values: Any) -> JudgedTarget:
 
 def test_a_message_says_what_where_and_since_when_and_whom_to_ask() -> None:
     began = (*some("tests/a.py::test_x", "tests/a.py::test_y"), *some("r.py::test_z", suite="relax"))
-    news = news_of(judged("@example-lab-ci"), RegressionChanges(began=began), began)
+    news = regression_news(judged("@example-lab-ci"), RegressionChanges(began=began), began)
     assert news.title == f"3 tests began to fail {WHERE}"
     assert news.url == f"{REPOSITORY}/commit/{SHA}/checks"
     assert news.items == (
@@ -55,41 +55,41 @@ def test_a_message_says_what_where_and_since_when_and_whom_to_ask() -> None:
 
 def test_ten_tests_that_began_together_are_one_line() -> None:
     began = (*many(120), *some("r.py::test_z", suite="relax"))
-    news = news_of(judged(), RegressionChanges(began=began), began)
+    news = regression_news(judged(), RegressionChanges(began=began), began)
     assert news.title == f"121 tests began to fail {WHERE}"
     assert news.items == (
         NewsItem("operators", "120 tests fail since bbbbbbb; last pass at aaaaaaa", RANGE),
         NewsItem("relax", "1 test fails since bbbbbbb; last pass at aaaaaaa", RANGE),
     )
-    assert len(news_of(judged(), RegressionChanges(began=many(9)), many(9)).items) == 9
+    assert len(regression_news(judged(), RegressionChanges(began=many(9)), many(9)).items) == 9
 
 
 def test_tests_that_never_passed_are_reported_as_such_and_last() -> None:
     began = (*some("a.py::never", good=""), *some("b.py::test"))
-    news = news_of(judged(), RegressionChanges(began=began), began)
+    news = regression_news(judged(), RegressionChanges(began=began), began)
     assert news.title == f"1 test began to fail, 1 test has never passed {WHERE}"
     assert [item.text for item in news.items] == [
         "operators, since bbbbbbb; it passed at aaaaaaa",
         "operators, fails since bbbbbbb; it has never passed",
     ]
     assert news.items[1].url == ""
-    (line,) = news_of(judged(), RegressionChanges(began=many(40, good="")), many(40)).items
+    (line,) = regression_news(judged(), RegressionChanges(began=many(40, good="")), many(40)).items
     assert line.text == "40 tests fail since bbbbbbb; never passed"
 
 
 def test_what_a_late_run_confirmed_is_reported_with_its_date() -> None:
-    news = news_of(judged(late=("c" * 40, AT - 5 * 86_400)), RegressionChanges(began=some("a")), some("a"))
+    news = regression_news(judged(late=("c" * 40, AT - 5 * 86_400)), RegressionChanges(began=some("a")), some("a"))
     assert news.notes[1] == (
         "The results of nightly commit ccccccc, committed on 2026-11-15, arrived after those of newer commits. The "
         "newest run still has these failures."
     )
-    recovered = news_of(judged(late=("c" * 40, AT)), RegressionChanges(recovered=some("a")), ())
+    recovered = regression_news(judged(late=("c" * 40, AT)), RegressionChanges(recovered=some("a")), ())
     assert recovered.notes == ()
 
 
 def test_a_recovery_is_reported_with_the_remaining_failures() -> None:
     changes = RegressionChanges(recovered=some("a.py::a", "a.py::d"), removed=some("a.py::c"))
-    news = news_of(judged(), changes, some("a.py::b"))
+    news = regression_news(judged(), changes, some("a.py::b"))
     assert news.title == f"2 tests recovered, 1 failing test was removed {WHERE}"
     assert news.items == (
         NewsItem("a.py::a", "operators, recovered"),
@@ -97,24 +97,24 @@ def test_a_recovery_is_reported_with_the_remaining_failures() -> None:
         NewsItem("a.py::c", "operators, removed without a pass"),
     )
     assert (news.notes, news.good) == (("1 test fails still, as reported before.",), False)
-    (line,) = news_of(judged(), RegressionChanges(recovered=many(30)), ()).items
+    (line,) = regression_news(judged(), RegressionChanges(recovered=many(30)), ()).items
     assert line == NewsItem("operators", "30 tests recovered")
 
 
 def test_it_is_good_news_when_nothing_is_left() -> None:
-    news = news_of(judged(), RegressionChanges(recovered=some("a.py::a")), ())
+    news = regression_news(judged(), RegressionChanges(recovered=some("a.py::a")), ())
     assert (news.good, issue_body(judged(), ())) == (True, "")
 
 
 def test_more_than_ten_lines_are_counted() -> None:
     changes = RegressionChanges(began=many(9), recovered=some("b.py::b", "b.py::c"), removed=some("b.py::d"))
-    news = news_of(judged(), changes, many(9))
+    news = regression_news(judged(), changes, many(9))
     assert (len(news.items), news.more) == (10, 2)
 
 
 def test_a_target_whose_repository_is_not_known_has_no_page() -> None:
     alone = replace(judged(), page="")
-    news = news_of(alone, RegressionChanges(began=some("a.py::a")), some("a.py::a"))
+    news = regression_news(alone, RegressionChanges(began=some("a.py::a")), some("a.py::a"))
     assert (news.url, news.items[0].url) == ("", "")
 
 

@@ -11,10 +11,10 @@ from handlers.main_failures.decide import (
     LONGEST_WORDS,
     REMOVED_AFTER,
     BranchScan,
-    Change,
-    Failure,
-    Known,
-    decide,
+    FailingContext,
+    FailureChanges,
+    KnownFailures,
+    decide_alarms,
     has_failed,
 )
 
@@ -157,9 +157,9 @@ HISTORIES: dict[str, list[Step]] = {
 
 @pytest.mark.parametrize("history", HISTORIES)
 def test_each_change_is_news_once(history: str) -> None:
-    known: Known | None = None
+    known: KnownFailures | None = None
     for number, (seen, news) in enumerate(HISTORIES[history]):
-        change = decide(known, scan(seen, number * HOUR), ["*pu", "lint", "nightly", "ci/*", "hardware/*"])
+        change = decide_alarms(known, scan(seen, number * HOUR), ["*pu", "lint", "nightly", "ci/*", "hardware/*"])
         assert message(change) == news, (number, seen)
         known = change.known
 
@@ -175,7 +175,7 @@ def commit(letter: str) -> Commit:
     return Commit(letter * 40, f"The commit {letter}", "")
 
 
-def message(change: Change) -> str:
+def message(change: FailureChanges) -> str:
     """Return the news of a change in a few words."""
     lines = [f"{one.name} broke at {one.sha[0]}" for one in change.began]
     for one in change.recovered:
@@ -186,25 +186,25 @@ def message(change: Change) -> str:
 
 def test_a_check_that_is_no_longer_reported_is_announced_a_day_later_and_then_forgotten() -> None:
     """A job that was removed would keep an issue open for ever; one that is late must not be taken for it."""
-    known = decide(Known(), scan("B cpu- | A cpu+", 0), ["*"]).known
-    pending = decide(known, scan("D | C cpu~", REMOVED_AFTER - HOUR), ["*"])
-    missing = decide(pending.known, scan("F lint+ | E lint+", 5 * REMOVED_AFTER), ["*"])
-    back = decide(missing.known, scan("G cpu~ | F lint+", 5 * REMOVED_AFTER + HOUR), ["*"])
-    again = decide(back.known, scan("F lint+ | E lint+", 7 * REMOVED_AFTER), ["*"])
-    still = decide(again.known, scan("F lint+ | E lint+", 8 * REMOVED_AFTER - 1), ["*"])
-    removed = decide(still.known, scan("F lint+ | E lint+", 8 * REMOVED_AFTER), ["*"])
-    after = decide(removed.known, scan("G lint+ | F lint+", 9 * REMOVED_AFTER), ["*"])
+    known = decide_alarms(KnownFailures(), scan("B cpu- | A cpu+", 0), ["*"]).known
+    pending = decide_alarms(known, scan("D | C cpu~", REMOVED_AFTER - HOUR), ["*"])
+    missing = decide_alarms(pending.known, scan("F lint+ | E lint+", 5 * REMOVED_AFTER), ["*"])
+    back = decide_alarms(missing.known, scan("G cpu~ | F lint+", 5 * REMOVED_AFTER + HOUR), ["*"])
+    again = decide_alarms(back.known, scan("F lint+ | E lint+", 7 * REMOVED_AFTER), ["*"])
+    still = decide_alarms(again.known, scan("F lint+ | E lint+", 8 * REMOVED_AFTER - 1), ["*"])
+    removed = decide_alarms(still.known, scan("F lint+ | E lint+", 8 * REMOVED_AFTER), ["*"])
+    after = decide_alarms(removed.known, scan("G lint+ | F lint+", 9 * REMOVED_AFTER), ["*"])
     changes = (pending, missing, back, again, still, removed, after)
     assert [message(change) for change in changes] == ["", "", "", "", "", "cpu removed", ""]
     assert removed.known.failing == {}
 
 
 def test_known_signals_are_limited_to_the_commits_of_a_scan() -> None:
-    known: Known | None = None
+    known: KnownFailures | None = None
     for number in range(26):
         letters = [chr(ord("A") + n) for n in range(number, max(-1, number - 10), -1)]
         seen = " | ".join(f"{letter} cpu{'-' if ord(letter) % 2 else '+'}" for letter in letters)
-        known = decide(known, scan(seen, number * HOUR), ["*"]).known
+        known = decide_alarms(known, scan(seen, number * HOUR), ["*"]).known
     assert known is not None
     assert len(known.seen) == 5
 
@@ -212,8 +212,8 @@ def test_known_signals_are_limited_to_the_commits_of_a_scan() -> None:
 def test_texts_and_urls_from_outside_are_shortened() -> None:
     long = Signal("cpu", State.RED, "failure", "x" * 1000, "https://ci.example.org/" + "y" * LONGEST_URL)
     silent = Signal("gpu", State.RED, "timed_out", "", "https://ci.example.org/2")
-    cpu, gpu = decide(Known(), BranchScan(5.0, [commit("A")], [[long, silent]]), ["*"]).began
-    assert cpu == Failure("cpu", "A" * 40, "The commit A", "x" * LONGEST_WORDS, "", 5.0)
+    cpu, gpu = decide_alarms(KnownFailures(), BranchScan(5.0, [commit("A")], [[long, silent]]), ["*"]).began
+    assert cpu == FailingContext("cpu", "A" * 40, "The commit A", "x" * LONGEST_WORDS, "", 5.0)
     assert (gpu.says, gpu.url) == ("timed out", "https://ci.example.org/2")
 
 

@@ -20,7 +20,7 @@ from bot.effects.remember import StoreRecord
 from bot.github.refs import Commit
 from bot.news.effects import PostMessage
 from bot.timers.timers import TIMER_EVENT, TimerEvent
-from handlers.main_failures.decide import Change, Failure, Known, Recovery
+from handlers.main_failures.decide import FailingContext, FailureChanges, KnownFailures, Recovery
 from handlers.main_failures.effects import SCAN_EVENT, NextScan, RequestScan, ScanEvent, is_scan_pending
 from handlers.main_failures.handler import (
     FAILURES,
@@ -141,8 +141,8 @@ def test_a_pending_scan_will_see_the_event(record: NextScan | None, at: float, s
     assert is_scan_pending(record, at, wait=60.0) is scan_at
 
 
-BROKEN = Failure("lint", "a" * 40, "Break it", "failure", "", 0.0)
-FAILING = Known({"lint": BROKEN})
+BROKEN = FailingContext("lint", "a" * 40, "Break it", "failure", "", 0.0)
+FAILING = KnownFailures({"lint": BROKEN})
 WELL = Recovery(BROKEN, Commit("b" * 40, "Fix it", ""), 1, 60.0, "")
 AT = 60.0
 KEY = FAILURES.of(7, "main")
@@ -150,7 +150,7 @@ EVERYWHERE = MainFailures(to=("discord", "slack", "issue"))
 
 
 def test_news_is_recorded_before_it_is_reported() -> None:
-    found = plan(Change((BROKEN,), (), (), FAILING), "main", KEY, EVERYWHERE, None, AT)
+    found = plan(FailureChanges((BROKEN,), (), (), FAILING), "main", KEY, EVERYWHERE, None, AT)
     remember, *messages = found.effects
     assert [type(effect) for effect in messages] == [PostMessage, PostMessage, EnsureIssue]
     assert isinstance(messages[-1], EnsureIssue)
@@ -160,24 +160,24 @@ def test_news_is_recorded_before_it_is_reported() -> None:
 
 
 def test_the_issue_is_closed_when_nothing_fails_any_more() -> None:
-    found = plan(Change((), (WELL,), (), Known()), "main", KEY, EVERYWHERE, FAILING, AT)
+    found = plan(FailureChanges((), (WELL,), (), KnownFailures()), "main", KEY, EVERYWHERE, FAILING, AT)
     issue = found.effects[-1]
     assert isinstance(issue, EnsureIssue)
     assert (issue.key, issue.body) == ("main-failures:main", "")
 
 
 def test_without_news_no_message_is_sent() -> None:
-    later = Known({"lint": replace(BROKEN, missing_since=60.0)})
-    assert plan(Change((), (), (), later), "main", KEY, EVERYWHERE, FAILING, AT).effects == (
+    later = KnownFailures({"lint": replace(BROKEN, missing_since=60.0)})
+    assert plan(FailureChanges((), (), (), later), "main", KEY, EVERYWHERE, FAILING, AT).effects == (
         StoreRecord.of(KEY, later),
     )
-    assert plan(Change((), (), (), FAILING), "main", KEY, EVERYWHERE, FAILING, AT).effects == ()
+    assert plan(FailureChanges((), (), (), FAILING), "main", KEY, EVERYWHERE, FAILING, AT).effects == ()
 
 
 def test_news_is_in_order_even_where_a_clock_was_put_back() -> None:
     reported = replace(FAILING, reported_at=AT + 100)
     *_, issue = plan(
-        Change((), (WELL,), (), replace(reported, failing={})), "main", KEY, EVERYWHERE, reported, AT
+        FailureChanges((), (WELL,), (), replace(reported, failing={})), "main", KEY, EVERYWHERE, reported, AT
     ).effects
     assert isinstance(issue, EnsureIssue)
     assert issue.as_of > AT + 100
@@ -186,15 +186,15 @@ def test_news_is_in_order_even_where_a_clock_was_put_back() -> None:
 def test_the_same_news_has_one_name_whenever_it_is_found() -> None:
     """The effects that report it take their keys from there, so that two scans cannot report it twice."""
 
-    def targets(change: Change, branch: str = "main") -> list[str]:
+    def targets(change: FailureChanges, branch: str = "main") -> list[str]:
         return [effect.target for effect in plan(change, branch, KEY, EVERYWHERE, None, AT).effects[1:]]
 
-    again = Failure("lint", "a" * 40, "Break it", "failure", "", 600.0)
-    first = targets(Change((BROKEN,), (), (), FAILING))
-    assert targets(Change((again,), (), (), Known({"lint": again}))) == first
-    assert not set(first) & set(targets(Change((BROKEN,), (), (), FAILING), "release"))
-    assert not set(first) & set(targets(Change((), (WELL,), (), FAILING)))
-    assert not set(first) & set(targets(Change((), (), (BROKEN,), FAILING)))
+    again = FailingContext("lint", "a" * 40, "Break it", "failure", "", 600.0)
+    first = targets(FailureChanges((BROKEN,), (), (), FAILING))
+    assert targets(FailureChanges((again,), (), (), KnownFailures({"lint": again}))) == first
+    assert not set(first) & set(targets(FailureChanges((BROKEN,), (), (), FAILING), "release"))
+    assert not set(first) & set(targets(FailureChanges((), (WELL,), (), FAILING)))
+    assert not set(first) & set(targets(FailureChanges((), (), (BROKEN,), FAILING)))
 
 
 async def sweep_and_scan(world: World, guid: str) -> list[str]:

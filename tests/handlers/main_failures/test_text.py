@@ -9,25 +9,27 @@ import pytest
 from bot.effects.issues import BODY_LIMIT
 from bot.github.refs import Commit
 from bot.news.message import NewsItem
-from handlers.main_failures.decide import Change, Failure, Known, Recovery
-from handlers.main_failures.texts import MOST_LISTED, issue_text, news_of
+from handlers.main_failures.decide import FailingContext, FailureChanges, KnownFailures, Recovery
+from handlers.main_failures.texts import MOST_LISTED, failure_news, issue_text
 from tests.gfm import rendered
 
 HOUR, DAY = 3600.0, 86400.0
 A, B, C = ("abc1234" + "0" * 33), ("bcd2345" + "0" * 33), ("cde3456" + "0" * 33)
 
 
-def failure(name: str, sha: str = A, title: str = "Break it", says: str = "3 tests failed", url: str = "") -> Failure:
-    return Failure(name, sha, title, says, url, 0.0)
+def failure(
+    name: str, sha: str = A, title: str = "Break it", says: str = "3 tests failed", url: str = ""
+) -> FailingContext:
+    return FailingContext(name, sha, title, says, url, 0.0)
 
 
 def change(
-    began: tuple[Failure, ...] = (),
+    began: tuple[FailingContext, ...] = (),
     recovered: tuple[Recovery, ...] = (),
-    removed: tuple[Failure, ...] = (),
-    still: tuple[Failure, ...] = (),
-) -> Change:
-    return Change(began, recovered, removed, Known({one.name: one for one in (*began, *still)}))
+    removed: tuple[FailingContext, ...] = (),
+    still: tuple[FailingContext, ...] = (),
+) -> FailureChanges:
+    return FailureChanges(began, recovered, removed, KnownFailures({one.name: one for one in (*began, *still)}))
 
 
 def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
@@ -96,23 +98,23 @@ def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
     ],
 )
 def test_news_says_what_and_since_when(
-    what: Change, title: str, items: list[NewsItem], notes: list[str], good: bool
+    what: FailureChanges, title: str, items: list[NewsItem], notes: list[str], good: bool
 ) -> None:
-    news = news_of(what, "main")
+    news = failure_news(what, "main")
     assert (news.title, list(news.items), list(news.notes), news.good) == (title, items, notes, good)
 
 
 def test_the_issue_lists_what_fails_the_oldest_first() -> None:
-    old = Failure("lint", B, "Tidy", "1 warning", "", -HOUR)
+    old = FailingContext("lint", B, "Tidy", "1 warning", "", -HOUR)
     title, body = issue_text(
-        Known({"cpu": failure("cpu", url="https://ci.example.org/1?a=1&b=2"), "lint": old}), "main"
+        KnownFailures({"cpu": failure("cpu", url="https://ci.example.org/1?a=1&b=2"), "lint": old}), "main"
     )
     assert title == "main is failing"
     assert body.splitlines()[2:4] == [
         f"- `lint`: 1 warning, first on {B} Tidy",
         f"- `cpu`: 3 tests failed ([details](<https://ci.example.org/1?a=1&amp;b=2>)), first on {A} Break it",
     ]
-    assert issue_text(Known(), "main") == (title, "")
+    assert issue_text(KnownFailures(), "main") == (title, "")
 
 
 HOSTILE = "`@octocat` <script>x</script> ![x](https://example.com/x) [y](javascript:z) #1 **b** | "
@@ -123,7 +125,7 @@ HOSTILE = "`@octocat` <script>x</script> ![x](https://example.com/x) [y](javascr
 )
 def test_nothing_from_outside_does_anything_in_the_issue(url: str) -> None:
     hostile = failure(HOSTILE, title=HOSTILE, says=HOSTILE, url=url)
-    _, body = issue_text(Known({HOSTILE: hostile}), "main")
+    _, body = issue_text(KnownFailures({HOSTILE: hostile}), "main")
     page = rendered(body, raw_html=True)
     assert not re.search("<script|<img|<strong|<h[1-6]|<table", page)
     assert "@octocat" not in re.sub("<code>.*?</code>|<[^>]*>", "", page)
@@ -136,7 +138,7 @@ def test_nothing_from_outside_does_anything_in_the_issue(url: str) -> None:
 def test_any_number_of_failures_fits_into_the_issue(letters: str, listed: int) -> None:
     url = f"https://example.org/{'&' * len(letters)}{letters * 4}"
     many = [failure(f"{n:03}{letters * 3}", title=letters[:120], says=letters, url=url) for n in range(300)]
-    _, body = issue_text(Known({one.name: one for one in many}), "main")
+    _, body = issue_text(KnownFailures({one.name: one for one in many}), "main")
     assert len(body) <= BODY_LIMIT
     assert body.count("\n- ") == listed + 1
     assert f"- and {300 - listed} more" in body

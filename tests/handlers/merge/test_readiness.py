@@ -23,7 +23,7 @@ from handlers.merge.readiness import (
     RequiredCheck,
     RestartCommand,
     latest,
-    listed,
+    listed_blockers,
     merge_blockers,
     undecided,
 )
@@ -326,7 +326,7 @@ def test_what_comes_from_outside_is_shown_as_code_and_links_nowhere_else() -> No
 def test_a_long_list_is_cut_and_the_rest_counted() -> None:
     many = tuple(Signal(f"job-{n:02}", RED) for n in range(MOST_LISTED + 3))
     found = merge_blockers(replace(READY, reviews=(), signals=many), Merge(required=("job-*",)))
-    lines = listed(found).splitlines()
+    lines = listed_blockers(found).splitlines()
     assert len(lines) == MOST_LISTED + 2
     assert lines[-2:] == [
         "- And 3 more.",
@@ -339,7 +339,7 @@ def test_a_long_list_is_cut_and_the_rest_counted() -> None:
 )
 def test_the_rest_is_counted_from_one_more_than_are_listed(count: int, last: str) -> None:
     many = tuple(Signal(f"job-{n:02}", RED) for n in range(count))
-    lines = listed(merge_blockers(replace(READY, signals=many), Merge(required=("job-*",)))).splitlines()
+    lines = listed_blockers(merge_blockers(replace(READY, signals=many), Merge(required=("job-*",)))).splitlines()
     assert last in lines[-1]
     assert len(lines) == count
 

@@ -16,7 +16,7 @@ from bot.core.errors import TryAgain
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from bot.engine.records import Records, StoredValue
-from bot.github.contents import Found
+from bot.github.contents import FoundFile
 from bot.github.in_force import REPOSITORY_FILE, read_found, stored_file_of
 from handlers.repository_file.handler import may_touch, pushed_at
 from sandbox.model.pulls import PullRequest
@@ -60,22 +60,22 @@ def test_the_time_of_a_push_is_read_in_both_of_githubs_forms(written: object, ex
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (Found("dir", "dir"), "is a folder instead of a file; put a file there"),
+        (FoundFile("dir", "dir"), "is a folder instead of a file; put a file there"),
         (
-            Found("symlink", "a"),
+            FoundFile("symlink", "a"),
             "is a symbolic link to nothing instead of a file; put a file there",
         ),
         (
-            Found("submodule", "a"),
+            FoundFile("submodule", "a"),
             "is a submodule instead of a file; put a file there",
         ),
         # GitHub sends no content along with a file of more than 1 MB.
-        (Found("file", "a", 2_000_000), "the file is larger than 64 KiB, the maximum"),
-        (Found("file", "a", 3, b"\xff\xfe\x00"), "the file is not UTF-8 text; save it as UTF-8"),
-        (Found("file", "a", 4, b"- a\n"), "is a list; it must be a mapping of keys"),
+        (FoundFile("file", "a", 2_000_000), "the file is larger than 64 KiB, the maximum"),
+        (FoundFile("file", "a", 3, b"\xff\xfe\x00"), "the file is not UTF-8 text; save it as UTF-8"),
+        (FoundFile("file", "a", 4, b"- a\n"), "is a list; it must be a mapping of keys"),
     ],
 )
-async def test_what_is_no_file_of_settings_is_one_fault(found: Found, expected: str) -> None:
+async def test_what_is_no_file_of_settings_is_one_fault(found: FoundFile, expected: str) -> None:
     text, faults = await read_found(found, RepositoryConfig())
     assert (text, [(fault.line, fault.column, fault.message) for fault in faults]) == ("", [(1, 1, expected)])
 
@@ -84,12 +84,12 @@ async def test_what_is_no_file_of_settings_is_one_fault(found: Found, expected: 
     ("found", "expected"),
     [
         (None, ""),
-        (Found("file", "a", 0, b""), ""),
-        (Found("file", "a", 12, b"help: false\n"), "help: false\n"),
-        (Found("file", "a", MOST_BYTES, b"#" * MOST_BYTES), "#" * MOST_BYTES),
+        (FoundFile("file", "a", 0, b""), ""),
+        (FoundFile("file", "a", 12, b"help: false\n"), "help: false\n"),
+        (FoundFile("file", "a", MOST_BYTES, b"#" * MOST_BYTES), "#" * MOST_BYTES),
     ],
 )
-async def test_a_file_without_faults_and_no_file_are_good(found: Found | None, expected: str) -> None:
+async def test_a_file_without_faults_and_no_file_are_good(found: FoundFile | None, expected: str) -> None:
     assert await read_found(found, RepositoryConfig()) == (expected, ())
 
 

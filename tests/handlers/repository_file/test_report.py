@@ -5,17 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.config import ConfigError, Fault, RepositoryConfig
+from bot.config import ConfigError, ConfigFault, RepositoryConfig
 from bot.config.repository_file import parse_repository_file
 from bot.config.shared import overlaid
-from handlers.repository_file.report import CheckedFile, report
+from handlers.repository_file.report import CheckedFile, config_report
 from tests.gfm import rendered
 
 GIVEN = RepositoryConfig()
-FAULT = Fault(".github/nightjar.yaml", 3, 7, "slow_tests.allow[0]", "must be one of author, triage")
+FAULT = ConfigFault(".github/nightjar.yaml", 3, 7, "slow_tests.allow[0]", "must be one of author, triage")
 
 
-def faulty(*faults: Fault, commit: str = "") -> CheckedFile:
+def faulty(*faults: ConfigFault, commit: str = "") -> CheckedFile:
     return CheckedFile(faults, GIVEN, GIVEN, commit, "main")
 
 
@@ -24,7 +24,7 @@ def with_file(text: str) -> CheckedFile:
 
 
 def test_faults_are_listed_and_annotated_and_fail() -> None:
-    content = report(faulty(FAULT, commit="0123456789abcdef"))
+    content = config_report(faulty(FAULT, commit="0123456789abcdef"))
     assert (content.conclusion, content.title) == ("failure", "1 error")
     assert content.summary.splitlines() == [
         "`.github/nightjar.yaml` has 1 error and is ignored. Until a valid file is on `main`, these settings stay in "
@@ -45,38 +45,38 @@ def test_faults_are_listed_and_annotated_and_fail() -> None:
 
 
 def test_where_no_file_was_good_app_yaml_alone_stays_in_force() -> None:
-    assert "stay in force: app.yaml only." in report(faulty(FAULT)).summary
+    assert "stay in force: app.yaml only." in config_report(faulty(FAULT)).summary
 
 
 def test_fifty_faults_are_annotated_and_all_are_counted() -> None:
-    faults = [Fault("f", line, 1, f"key{line}", "x") for line in range(1, 1_235)]
-    content = report(faulty(*faults))
+    faults = [ConfigFault("f", line, 1, f"key{line}", "x") for line in range(1, 1_235)]
+    content = config_report(faulty(*faults))
     assert (content.title, len(content.annotations)) == ("1,234 errors", 50)
     assert content.annotations[-1].line == 50
 
 
 def test_what_github_does_not_take_is_left_out_and_said_to_be() -> None:
-    content = report(faulty(*(Fault("f", line, 1, "|" * 200, "`|" * 2_000) for line in range(1, 60))))
+    content = config_report(faulty(*(ConfigFault("f", line, 1, "|" * 200, "`|" * 2_000) for line in range(1, 60))))
     assert content.summary.endswith("*Left out, for GitHub takes no more text than this: more errors.*")
 
 
 def test_a_file_that_changes_nothing_is_said_to() -> None:
-    content = report(with_file("slow_tests: {allow: [author, triage]}"))
+    content = config_report(with_file("slow_tests: {allow: [author, triage]}"))
     assert (content.conclusion, content.title) == ("success", "Valid; no changes")
     assert "|" not in content.summary
 
 
 def test_each_setting_that_changes_is_shown_before_and_after() -> None:
-    content = report(with_file("help: false\nslow_tests: {branches: ['a|b', '`']}\nrerun: {allow: [admin]}"))
+    content = config_report(with_file("help: false\nslow_tests: {branches: ['a|b', '`']}\nrerun: {allow: [admin]}"))
     assert content.title == "Valid; 3 settings change"
     assert rendered(content.summary).count("<tr>") == 4
-    off = report(with_file("rerun: false"))
+    off = config_report(with_file("rerun: false"))
     assert '| `rerun.allow` | `["author", "triage"]` | (off) |' in off.summary
 
 
 @given(st.text(max_size=60), st.text(max_size=200))
 def test_no_text_of_a_file_calls_anybody_or_becomes_markup(key: str, message: str) -> None:
-    content = report(faulty(Fault("f", 1, 1, f"@octocat {key}", f"<b>@hubot {message}")))
+    content = config_report(faulty(ConfigFault("f", 1, 1, f"@octocat {key}", f"<b>@hubot {message}")))
     page = rendered(content.summary)
     outside_code = "".join(part.split("</code>")[-1] for part in page.split("<code>"))
     assert "@" not in outside_code.replace("@\u200b", "")
@@ -88,10 +88,10 @@ def test_no_text_of_a_file_calls_anybody_or_becomes_markup(key: str, message: st
 
 @given(st.text(max_size=80))
 def test_any_file_is_either_good_or_has_faults_that_can_be_reported(text: str) -> None:
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[ConfigFault, ...] = ()
     try:
         parse_repository_file(text.encode("utf-8", "surrogatepass"))
     except ConfigError as error:
         faults = error.faults
-    content = report(faulty(*faults))
+    content = config_report(faulty(*faults))
     assert (content.conclusion == "failure") is bool(content.annotations) is bool(faults)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from bot.ci.base import CiRun, CiRunPart, CiState
-from bot.commands.grammar import Command, Registry, parse
+from bot.commands.grammar import Command, CommandRegistry, parse
 from handlers.rerun.commands import COMMANDS, RerunDecision, RerunPick, decide_rerun, explain_rerun
 from tests.steps import assert_linear
 
@@ -216,7 +216,7 @@ def test_a_link_that_could_break_out_of_the_markdown_is_left_away() -> None:
     ],
 )
 def test_how_it_is_asked_for(line: str, choice: str, names: tuple[str, ...]) -> None:
-    registry = Registry([spec for spec, _ in COMMANDS])
+    registry = CommandRegistry([spec for spec, _ in COMMANDS])
     (command,) = parse(line, registry=registry, mentions=("@ci",))
     assert isinstance(command, Command)
     assert (command.spec.name, command.choice, command.names) == ("rerun", choice, names)

@@ -9,7 +9,7 @@ import pytest
 from bot.config.stale_reviews import StaleReviews
 from bot.core.events import Person
 from handlers.stale_reviews.effects import Remind
-from handlers.stale_reviews.handler import DRAFTS, MOST_NAMES, StalePull, decide, reviewers, text
+from handlers.stale_reviews.handler import DRAFTS, MOST_NAMES, StalePull, plan_reminders, reminder_text, reviewers
 from handlers.stale_reviews.open_pulls import OpenPull
 
 NOW = 1_795_152_000.0
@@ -31,7 +31,7 @@ def quiet(days: float, number: int = 1, reminded: float | None = None, **more: o
 
 
 def reminded(found: Sequence[StalePull], config: StaleReviews = CONFIG) -> list[int]:
-    effects = decide(found, config, NOW, len(found)).effects
+    effects = plan_reminders(found, config, NOW, len(found)).effects
     return [effect.number for effect in effects if isinstance(effect, Remind)]
 
 
@@ -130,7 +130,7 @@ def test_who_is_reminded(found: OpenPull, names: tuple[str, ...]) -> None:
     ],
 )
 def test_what_people_read(found: StalePull, message: str) -> None:
-    said = text(found, NOW)
+    said = reminder_text(found, NOW)
     assert said.startswith("There has been no activity for ")
     assert message in said
     assert f"@octocat: if you are still working on it, please [convert it to a draft]({DRAFTS});" in said
@@ -138,17 +138,19 @@ def test_what_people_read(found: StalePull, message: str) -> None:
 
 @pytest.mark.parametrize("author", [None, BOT], ids=["deleted", "bot"])
 def test_an_author_who_is_no_person_is_not_addressed(author: Person | None) -> None:
-    said = text(quiet(8, author=author), NOW)
+    said = reminder_text(quiet(8, author=author), NOW)
     assert said.endswith("@hubot: please review this, or say what is missing.")
 
 
 def test_a_reminder_looks_back_for_others_over_just_one_period() -> None:
-    (effect,) = decide([quiet(8)], CONFIG, NOW, 1).effects
+    (effect,) = plan_reminders([quiet(8)], CONFIG, NOW, 1).effects
     assert isinstance(effect, Remind)
     assert effect.since == "2026-11-13T05:20:00Z"
 
 
 def test_the_plan_counts_all_stale_pull_requests_although_it_reminds_on_a_few() -> None:
     found = [quiet(8, number) for number in range(1, 8)]
-    assert decide(found, CONFIG, NOW, 20).why == "7 of 20 open pull requests are stale; reminding on 5 of them now"
-    assert decide([], CONFIG, NOW, 20).why == "none of 20 open pull requests needs a reminder"
+    assert (
+        plan_reminders(found, CONFIG, NOW, 20).why == "7 of 20 open pull requests are stale; reminding on 5 of them now"
+    )
+    assert plan_reminders([], CONFIG, NOW, 20).why == "none of 20 open pull requests needs a reminder"

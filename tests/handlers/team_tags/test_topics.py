@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from bot.config.teams import Teams
 from bot.core.payload import Payload
 from bot.github.mentions import mentioned
-from handlers.team_tags.topics import MOST, MentionedPeople, Opened, listed, read_lines, subscribers, unreadable_text
+from handlers.team_tags.topics import (
+    MOST,
+    MentionedPeople,
+    OpenedThread,
+    listed_topics,
+    read_lines,
+    topic_subscribers,
+    unreadable_text,
+)
 from handlers.team_tags.topics import given as configured
 
 OWNER = "octo-org"
@@ -48,7 +56,7 @@ TOPICS = {
 )
 def test_lines_of_lists_say_who_follows_what(text: str, expected: dict[str, tuple[str, ...]]) -> None:
     """The predecessor read `x.` and `x,` as names, `a, b` as one topic, nobody behind a colon, and no `*`."""
-    assert listed(text) == expected
+    assert listed_topics(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -75,7 +83,7 @@ def test_lines_of_lists_say_who_follows_what(text: str, expected: dict[str, tupl
 )
 def test_what_is_no_line_of_a_list_says_nothing(text: str) -> None:
     """In the predecessor, chat gave topics their names, and so did quoted replies."""
-    assert listed(text) == {}
+    assert listed_topics(text) == {}
 
 
 @pytest.mark.parametrize(
@@ -102,12 +110,12 @@ def test_the_answer_to_many_such_lines_is_short_and_mentions_nobody() -> None:
 
 @given(st.text())
 def test_any_text_can_be_read(text: str) -> None:
-    for people in listed(f"- hexagon {text}\n- {text} @octocat").values():
+    for people in listed_topics(f"- hexagon {text}\n- {text} @octocat").values():
         assert people
 
 
-def opened(title: str = "[hexagon] Faster", body: str = "", *labels: str, author: str = "monalisa") -> Opened:
-    return Opened(7, author, title, body, labels)
+def opened(title: str = "[hexagon] Faster", body: str = "", *labels: str, author: str = "monalisa") -> OpenedThread:
+    return OpenedThread(7, author, title, body, labels)
 
 
 @pytest.mark.parametrize(
@@ -132,17 +140,17 @@ def opened(title: str = "[hexagon] Faster", body: str = "", *labels: str, author
         (opened("[adreno] Faster", "@octo-org/GPU"), ("octocat",)),
     ],
 )
-def test_who_is_to_hear_of_it(what: Opened, expected: tuple[str, ...]) -> None:
+def test_who_is_to_hear_of_it(what: OpenedThread, expected: tuple[str, ...]) -> None:
     """By tags and labels in any case; not the author, not who is in the text; in TVM `@bob` did not stop `cc @Bob`."""
-    assert subscribers(what, TOPICS, OWNER).people == expected
+    assert topic_subscribers(what, TOPICS, OWNER).people == expected
 
 
 def test_no_team_of_another_organization_is_mentioned_and_nobody_who_is_called_as_the_bot() -> None:
-    assert subscribers(opened("[adreno]"), TOPICS, "elsewhere", {"octocat"}).people == ("elsewhere/gpu",)
+    assert topic_subscribers(opened("[adreno]"), TOPICS, "elsewhere", {"octocat"}).people == ("elsewhere/gpu",)
 
 
 def test_only_topics_with_somebody_to_mention_are_named() -> None:
-    found = subscribers(opened("[hexagon][adreno] Faster", "@octocat @octo-org/gpu"), TOPICS, OWNER)
+    found = topic_subscribers(opened("[hexagon][adreno] Faster", "@octocat @octo-org/gpu"), TOPICS, OWNER)
     assert found == MentionedPeople(("hubot",), ("hexagon",))
 
 
@@ -150,7 +158,7 @@ def test_only_topics_with_somebody_to_mention_are_named() -> None:
 def test_what_github_sends_is_read(body: str | None) -> None:
     """The predecessor failed on a text of null, and did not see a cc line that ends as browsers end it."""
     said = {"number": 7, "title": "[hexagon]", "body": body, "user": None, "labels": [{"name": "x"}]}
-    people = subscribers(Opened.of(Payload(said)), TOPICS, OWNER).people
+    people = topic_subscribers(OpenedThread.of(Payload(said)), TOPICS, OWNER).people
     assert people == (("hubot",) if body else ("hubot", "octocat"))
 
 
