@@ -282,8 +282,10 @@ class _Concerned:
                 return change.inside == WORDS
             counted = zip(self._having[change.inside], (change.before, change.after), strict=True)
             having = [of_side[each] for of_side, side in counted for each in side]
+            if change.kind is _Kind.ADDED:  # which could have been added to every removed name
+                having.append(self._removed)
             if change.inside == WORDS:
-                having += [MANY, self._removed if change.kind is _Kind.ADDED else 0]
+                having.append(MANY)
             return made >= enough * max(having)
         for place, places, below in zip((change.before, change.after), self._places, self._below, strict=True):
             # Where parts were left out or added, several classes may have become one, or one several.
