@@ -92,5 +92,6 @@ class StoreReports:
         about = results.canonical(TargetKey(context.repository.full_name, self.lab, self.on))
         ended = unpacked(self.failures)
         began = ended.pop("", [])
-        await asyncio.to_thread(results.store.failures.report, about, self.sha, began, ended)
+        report, aliases = results.store.failures.report, context.config.aliases
+        await asyncio.to_thread(report, about, self.sha, began, ended, aliases)
         return Applied(texts.REPORTS_STORED.format(where=f"{self.lab}/{self.on}", sha=self.sha[:7]))

@@ -12,6 +12,7 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bot.core.aliases import NO_ALIASES, Aliases
 from bot.effects.issues import EnsureIssue, is_posted
 from bot.effects.remember import StoreRecord
 from bot.engine.records import Key, Record
@@ -92,7 +93,9 @@ async def report_regressions(context: Context) -> Plan:
     before, page = await _ancestors(context, about, runs)
     target = replace(target, page=page or known.page)
     # In a thread, as it reads from the database.
-    changes, failing = await asyncio.to_thread(judged_now, service.store, about, event.sha, before)
+    changes, failing = await asyncio.to_thread(
+        judged_now, service.store, about, event.sha, before, context.config.aliases
+    )
     return decide_regressions(target, changes, failing, known, regressions.to, key, behind=behind)
 
 
@@ -114,18 +117,19 @@ async def _ancestors(context: Context, about: TargetKey, runs: Sequence[NewestRu
 
 
 def judged_now(
-    store: ResultsStore, about: TargetKey, sha: str, before: Mapping[str, str]
+    store: ResultsStore, about: TargetKey, sha: str, before: Mapping[str, str], aliases: Aliases = NO_ALIASES
 ) -> tuple[RegressionChanges, tuple[Failure, ...]]:
     """Return what is news of a target now, and everything that people know to fail after it.
 
-    `sha` is the nightly run of which everything has come; `before` names the run before the newest one of each suite.
+    `sha` is the nightly run of which everything has come; `before` names the run before the newest one of each suite;
+    `aliases` are the names of tests that maintainers renamed.
     """
 
     def suite_at(suite: SuiteFailures) -> SuiteState:
         return store.state(about, suite.sha).suites[suite.suite]
 
     given_up: Collection[str] = store.failures.given_up(about, sha)
-    return judge(store.failures.of_target(about, before), given_up, suite_at)
+    return judge(store.failures.of_target(about, before, aliases), given_up, suite_at)
 
 
 def decide_regressions(

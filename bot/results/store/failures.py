@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.diff import GOOD
 from bot.results.compare.lasting import Segment, lasting_failure
 from bot.results.model import BAD, TargetKey
 from bot.results.store import ancestry, names, runs, schema
 from bot.results.store.columns import ABSENT, SEEN, STATUS_BYTES, at, is_flaky, status_of
 from bot.results.store.names import SuiteNames
+from bot.results.store.renamed import SeriesNames, changes_of, series_names
 from bot.results.store.trace import Position
 
 _FAILS = frozenset(byte for byte in range(STATUS_BYTES) if status_of(byte) in BAD and not is_flaky(byte))
-_END: Position = (float("inf"), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,32 +59,6 @@ class SuiteFailures:
     still: tuple[Failure, ...] = ()
     recovered: tuple[Failure, ...] = ()
     absent: tuple[Failure, ...] = ()
-
-
-@dataclass(slots=True)
-class _Renames:
-    """The renames of a series, in their order."""
-
-    old_of: dict[int, list[tuple[Position, int]]] = field(default_factory=lambda: defaultdict(list))
-    new_of: dict[int, list[tuple[Position, int]]] = field(default_factory=lambda: defaultdict(list))
-
-    def now(self, ordinal: int, since: Position) -> int:
-        """Return what a test is called that had a name at a moment."""
-        while True:
-            later = [one for one in self.new_of.get(ordinal, ()) if one[0] > since]
-            if not later:
-                return ordinal
-            since, ordinal = min(later)
-
-    def spans(self, ordinal: int) -> Iterator[tuple[int, Position, Position]]:
-        """Yield the names of a test, the newest first, each with the moments from and until which it had it."""
-        until = _END
-        while True:
-            came = max((one for one in self.old_of.get(ordinal, ()) if one[0] < until), default=None)
-            yield ordinal, came[0] if came else (float("-inf"), ""), until
-            if came is None:
-                return
-            until, ordinal = came
 
 
 def newest_runs(connection: sa.Connection, about: TargetKey) -> list[NewestRun]:
@@ -151,21 +125,30 @@ def given_up(connection: sa.Connection, about: TargetKey, sha: str) -> set[str]:
 
 
 def of_suite(
-    connection: sa.Connection, known: SuiteNames, about: TargetKey, newest: NewestRun, before: str
+    connection: sa.Connection,
+    known: SuiteNames,
+    about: TargetKey,
+    newest: NewestRun,
+    before: str,
+    aliases: Aliases = NO_ALIASES,
 ) -> SuiteFailures:
-    """Return what the newest run of a suite comes to; `before` is the nearest of its ancestors with results."""
+    """Return what the newest run of a suite comes to; `before` is the nearest of its ancestors with results.
+
+    `aliases` are the names of tests that maintainers renamed.
+    """
     target, suite = runs.target_id(connection, about), names.find(connection, about.repository, newest.suite)
     if target is None or suite is None:
         return SuiteFailures(newest.suite, newest.sha)
     series = connection.execute(
         sa.select(schema.series.c.id).filter_by(target_id=target, suite_id=suite.id)
     ).scalar_one()
-    renames = _renames(connection, series)
     now = _statuses(connection, target, newest.suite, newest.sha)
-    name_of = known.every(connection, suite)
+    name_of, rows = known.every(connection, suite), _open(connection, series)
+    failing = [ordinal for ordinal, byte in enumerate(now) if byte in _FAILS]
+    renames = series_names(connection, series, name_of, aliases, [*failing, *(row.ordinal for row in rows)])
     sides: dict[str, list[Failure]] = {"still": [], "recovered": [], "absent": []}
     reported = set()
-    for row in _open(connection, series):
+    for row in rows:
         ordinal = renames.now(row.ordinal, (row.committed_at, row.reported_in))
         reported.add(ordinal)
         sides[_side(at(now, ordinal))].append(Failure(newest.suite, name_of[ordinal], row.since, row.good))
@@ -174,9 +157,8 @@ def of_suite(
         then = _statuses(connection, target, newest.suite, before)
         lasting = [
             ordinal
-            for ordinal, byte in enumerate(now)
-            if byte in _FAILS
-            and ordinal not in reported
+            for ordinal in failing
+            if ordinal not in reported
             and (at(then, ordinal) in _FAILS or (at(then, ordinal) == ABSENT and ordinal in renames.old_of))
         ]
         if lasting:
@@ -186,7 +168,9 @@ def of_suite(
     return SuiteFailures(newest.suite, newest.sha, began, *(tuple(sides[side]) for side in sides))
 
 
-def reported(connection: sa.Connection, known: SuiteNames, about: TargetKey) -> list[Failure]:
+def reported(
+    connection: sa.Connection, known: SuiteNames, about: TargetKey, aliases: Aliases = NO_ALIASES
+) -> list[Failure]:
     """Return the failures of a target that people know and that have not ended, under their present names."""
     found = []
     statement = sa.select(schema.series.c.id, schema.series.c.suite_id, schema.suites.c.suite).join(schema.suites)
@@ -194,7 +178,8 @@ def reported(connection: sa.Connection, known: SuiteNames, about: TargetKey) -> 
         if rows := _open(connection, series.id):
             suite = names.find(connection, about.repository, series.suite)
             assert suite is not None
-            name_of, renames = known.every(connection, suite), _renames(connection, series.id)
+            name_of = known.every(connection, suite)
+            renames = series_names(connection, series.id, name_of, aliases, (row.ordinal for row in rows))
             for row in rows:
                 ordinal = renames.now(row.ordinal, (row.committed_at, row.reported_in))
                 found.append(Failure(series.suite, name_of[ordinal], row.since, row.good))
@@ -209,30 +194,32 @@ def report(
     now: float,
     began: Collection[Failure],
     ended: Mapping[str, Collection[Failure]],
+    aliases: Aliases = NO_ALIASES,
 ) -> None:
-    """Store that people were told of failures at a nightly run, and how others ended: writing it twice is as once."""
+    """Store which failures a nightly run's message reports, and how others ended. Writing it twice is as once."""
     table = schema.reports
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     again = {"reported_in": sha, "reported_at": now, "ended": "", "ended_in": "", "ended_at": 0.0}
     key = [table.c.series_id, table.c.ordinal, table.c.since]
     new = insert(table).on_conflict_do_update(index_elements=key, set_=again)
-    for series, ordinals, failures in _placed(connection, known, about, began):
+    for series, _, ordinals, failures in _placed(connection, known, about, began):
         values = again | {"series_id": series}
         rows = [values | {"ordinal": ordinals[one.test], "since": one.since, "good": one.good} for one in failures]
         connection.execute(new, rows)
     for how, those in ended.items():
-        for series, ordinals, failures in _placed(connection, known, about, those):
-            renames, gone = _renames(connection, series), {ordinals[one.test] for one in failures}
-            for row in _open(connection, series):
-                if renames.now(row.ordinal, (row.committed_at, row.reported_in)) in gone:
+        for series, name_of, ordinals, failures in _placed(connection, known, about, those):
+            over, stored = {ordinals[one.test] for one in failures}, _open(connection, series)
+            renames = series_names(connection, series, name_of, aliases, (row.ordinal for row in stored))
+            for row in stored:
+                if renames.now(row.ordinal, (row.committed_at, row.reported_in)) in over:
                     which = {"series_id": series, "ordinal": row.ordinal, "since": row.since}
                     connection.execute(table.update().filter_by(**which).values(ended=how, ended_in=sha, ended_at=now))
 
 
 def _placed(
     connection: sa.Connection, known: SuiteNames, about: TargetKey, failures: Iterable[Failure]
-) -> Iterator[tuple[int, dict[str, int], list[Failure]]]:
-    """Yield the series of each suite of some failures, the places of its names, and its failures."""
+) -> Iterator[tuple[int, Sequence[str], dict[str, int], list[Failure]]]:
+    """Yield the series of each suite of some failures, all its names, the places of those that fail, its failures."""
     by_suite: dict[str, list[Failure]] = {}
     for one in failures:
         by_suite.setdefault(one.suite, []).append(one)
@@ -240,12 +227,12 @@ def _placed(
     for name, those in by_suite.items():
         suite = names.find(connection, about.repository, name)
         if suite is not None and target is not None:
-            wanted = {one.test for one in those}
-            places = {test: place for place, test in enumerate(known.every(connection, suite)) if test in wanted}
+            wanted, name_of = {one.test for one in those}, known.every(connection, suite)
+            places = {test: place for place, test in enumerate(name_of) if test in wanted}
             series = connection.execute(
                 sa.select(schema.series.c.id).filter_by(target_id=target, suite_id=suite.id)
             ).scalar_one()
-            yield series, places, [one for one in those if one.test in places]
+            yield series, name_of, places, [one for one in those if one.test in places]
 
 
 def _open(connection: sa.Connection, series: int) -> Sequence[sa.Row[Any]]:
@@ -265,16 +252,6 @@ def _side(byte: int) -> str:
 
 def _statuses(connection: sa.Connection, target: int, suite: str, sha: str) -> bytes:
     return runs.statuses(connection, [runs.stored(runs.reported(connection, target, sha, suite))])[0]
-
-
-def _renames(connection: sa.Connection, series: int) -> _Renames:
-    table, points, found = schema.renames, schema.points, _Renames()
-    statement = sa.select(table, points.c.committed_at, points.c.sha).join(points).where(table.c.series_id == series)
-    for row in connection.execute(statement):
-        position = (row.committed_at, row.sha)
-        found.old_of[row.ordinal].append((position, row.old_ordinal))
-        found.new_of[row.old_ordinal].append((position, row.ordinal))
-    return found
 
 
 def _chain(connection: sa.Connection, repository: str, series: int, newest: Position) -> list[Position]:
@@ -303,17 +280,22 @@ def _chain(connection: sa.Connection, repository: str, series: int, newest: Posi
 def _histories(
     connection: sa.Connection,
     series: int,
-    renames: _Renames,
+    names_then: SeriesNames,
     chain: Sequence[Position],
     now: bytes,
     ordinals: Sequence[int],
 ) -> Iterator[tuple[int, list[Segment]]]:
     """Yield tests with their segments over the commits of a chain, under all names that they had."""
-    spans = {ordinal: list(renames.spans(ordinal)) for ordinal in ordinals}
-    changes = _changes(connection, series, {name for those in spans.values() for name, _, _ in those})
+    spans = {ordinal: list(names_then.spans(ordinal)) for ordinal in ordinals}
+    changes = changes_of(connection, series, {name for those in spans.values() for name, _, _ in those})
     for ordinal, those in spans.items():
         rows = sorted(row for name, since, until in those for row in changes.get(name, ()) if since <= row[0] < until)
-        segments = [(0, rows[0][1] if rows else at(now, ordinal))]
+        first = rows[0][1] if rows else at(now, ordinal)
+        if rows and first == ABSENT:
+            # Under an alias, it appeared when its other name was removed, which tells how it ended before.
+            ended = [one for name, _, until in those for one in changes.get(name, ()) if one[0] == until == rows[0][0]]
+            first = ended[0][1] if ended else ABSENT
+        segments = [(0, first)]
         for position, _, after in rows:
             begin = bisect_left(chain, position)
             if begin < len(chain):
@@ -321,20 +303,6 @@ def _histories(
                     segments.pop()
                 segments.append((begin, after))
         yield ordinal, [(begin, SEEN[byte] if byte else None) for begin, byte in segments]
-
-
-def _changes(
-    connection: sa.Connection, series: int, ordinals: Collection[int]
-) -> dict[int, list[tuple[Position, int, int]]]:
-    table, points = schema.changes, schema.points
-    found: dict[int, list[tuple[Position, int, int]]] = {}
-    wanted = sorted(ordinals)
-    for start in range(0, len(wanted), schema.AT_ONCE):
-        some = table.c.ordinal.in_(wanted[start : start + schema.AT_ONCE])
-        statement = sa.select(table, points.c.committed_at, points.c.sha).join(points)
-        for row in connection.execute(statement.where(table.c.series_id == series, some)):
-            found.setdefault(row.ordinal, []).append(((row.committed_at, row.sha), row.before, row.after))
-    return found
 
 
 def _failures(

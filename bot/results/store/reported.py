@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
+from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.model import TargetKey
 from bot.results.store import failures
 from bot.results.store.database import ResultsDatabase
@@ -12,7 +13,10 @@ from bot.results.store.names import SuiteNames
 
 
 class FailureReports:
-    """Failures that last, and reports of them; calls block, as those of `ResultsStore`."""
+    """Failures that last, and reports of them; calls block, as those of `ResultsStore`.
+
+    `aliases` are the names of tests that maintainers renamed.
+    """
 
     def __init__(self, database: ResultsDatabase, known: SuiteNames, now: Callable[[], float]) -> None:
         self._database = database
@@ -34,22 +38,29 @@ class FailureReports:
         with self._database.reading() as connection:
             return failures.given_up(connection, about, sha)
 
-    def reported(self, about: TargetKey) -> list[Failure]:
+    def reported(self, about: TargetKey, aliases: Aliases = NO_ALIASES) -> list[Failure]:
         """Return the failures of a target that people know and that have not ended, under their present names."""
         with self._database.reading() as connection:
-            return failures.reported(connection, self._known, about)
+            return failures.reported(connection, self._known, about, aliases)
 
-    def of_target(self, about: TargetKey, before: Mapping[str, str]) -> list[SuiteFailures]:
+    def of_target(
+        self, about: TargetKey, before: Mapping[str, str], aliases: Aliases = NO_ALIASES
+    ) -> list[SuiteFailures]:
         """Return what the newest run of each suite comes to; `before` names the nearest ancestor of each."""
         with self._database.reading() as connection:
             return [
-                failures.of_suite(connection, self._known, about, one, before.get(one.suite, ""))
+                failures.of_suite(connection, self._known, about, one, before.get(one.suite, ""), aliases)
                 for one in failures.newest_runs(connection, about)
             ]
 
     def report(
-        self, about: TargetKey, sha: str, began: Collection[Failure], ended: Mapping[str, Collection[Failure]]
+        self,
+        about: TargetKey,
+        sha: str,
+        began: Collection[Failure],
+        ended: Mapping[str, Collection[Failure]],
+        aliases: Aliases = NO_ALIASES,
     ) -> None:
-        """Store that people were told of failures at a nightly run, and how others ended."""
+        """Store which failures a nightly run's message reports, and how others ended."""
         with self._database.writing() as connection:
-            failures.report(connection, self._known, about, sha, self._now(), began, ended)
+            failures.report(connection, self._known, about, sha, self._now(), began, ended, aliases)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.ancestors import Relation
 from bot.results.store.failures import Failure
 from bot.results.store.store import ResultsStore
@@ -29,6 +30,7 @@ class Nightly:
     store: ResultsStore
     story: Story
     here: set[int] = field(default_factory=set)
+    aliases: Aliases = NO_ALIASES
 
     @property
     def last(self) -> int:
@@ -72,9 +74,9 @@ class Nightly:
             if older and newest.suite == SUITE:
                 before[newest.suite] = sha(older[0])
                 self.store.learn(REPOSITORY, [Relation(newest.sha, sha(one), is_ancestor=True) for one in older[:2]])
-        changes, _ = judged_now(self.store, ABOUT, sha(number), before)
+        changes, _ = judged_now(self.store, ABOUT, sha(number), before, self.aliases)
         ended = {RECOVERED: changes.recovered, REMOVED: changes.removed}
-        self.store.failures.report(ABOUT, sha(number), changes.began, ended)
+        self.store.failures.report(ABOUT, sha(number), changes.began, ended, self.aliases)
         return changes
 
     @staticmethod
@@ -165,6 +167,30 @@ def test_a_failure_is_confirmed_under_its_new_name(store: ResultsStore) -> None:
     story |= {test.replace("tests/", "tests/moved/"): "--FF" if "a.py" in test else "--PP" for test in story}
     assert news_of_runs(store, story) == ["", "", "+tests/moved/a.py::test", ""]
     assert store.failures.reported(ABOUT) == [Failure(SUITE, "tests/moved/a.py::test", sha(2), sha(1))]
+
+
+@pytest.mark.parametrize(
+    ("story", "news"),
+    [
+        pytest.param({"old": "PFF--", "new": "---FP"}, ["", "", "+old", "", "✓new"], id="reported under its old name"),
+        pytest.param({"old": "PF--", "new": "--FF"}, ["", "", "+new", ""], id="confirmed under its new name"),
+        pytest.param({"old": "PFF---", "new": "----FF"}, ["", "", "+old", "?old", "", "+new"], id="after a removal"),
+        pytest.param({"old": "P--F", "new": "-FF-"}, ["", "", "+new", ""], id="and renamed back"),
+        pytest.param({"older": "PF--", "old": "--F-", "new": "---F"}, ["", "", "+old", ""], id="renamed twice"),
+        pytest.param({"old": "PFF-", "new": "PPPF"}, ["", "", "+old", "?old"], id="two tests that ran side by side"),
+    ],
+)
+def test_a_test_that_maintainers_renamed_is_still_the_same(store: ResultsStore, story: Story, news: list[str]) -> None:
+    nightly = Nightly(store, story, aliases=Aliases([("older", "old"), ("old", "new")]))
+    assert [nightly.arrive(number) for number in range(1, nightly.last + 1)] == news
+    assert all(one.good == sha(1) for one in store.failures.reported(ABOUT, nightly.aliases))
+
+
+def test_an_alias_that_is_removed_counts_no_longer(store: ResultsStore) -> None:
+    nightly = Nightly(store, {"a.test": "PFF---", "b.test": "---FFF"}, aliases=Aliases([("a.*", "b.*")]))
+    assert [nightly.arrive(number) for number in range(1, 5)] == ["", "", "+a.test", ""]
+    nightly.aliases = NO_ALIASES
+    assert nightly.arrive(5) == "*b.test ?a.test"
 
 
 def test_a_file_that_is_collected_again_has_recovered(store: ResultsStore) -> None:

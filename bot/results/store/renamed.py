@@ -1,0 +1,129 @@
+"""What the tests of a series were called from commit to commit: by renames that were found, and by listed aliases."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import sqlalchemy as sa
+
+from bot.core.aliases import Aliases
+from bot.results.store import schema
+from bot.results.store.columns import ABSENT
+from bot.results.store.trace import Position
+
+END: Position = (float("inf"), "")
+"""After every commit."""
+
+ChangesOf = dict[int, list[tuple[Position, int, int]]]
+"""The changes of each test: at which commit, and its status byte before and after."""
+
+
+@dataclass(slots=True)
+class SeriesNames:
+    """The renames of a series, each at its commit: `old_of` by the new name, `new_of` by the old one."""
+
+    old_of: dict[int, list[tuple[Position, int]]] = field(default_factory=lambda: defaultdict(list))
+    new_of: dict[int, list[tuple[Position, int]]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, position: Position, old: int, new: int) -> None:
+        """Add a rename, in place of another one of the same test at the same commit."""
+        self.old_of[new].append((position, old))
+        self.new_of[old] = [*(one for one in self.new_of[old] if one[0] != position), (position, new)]
+
+    def now(self, ordinal: int, since: Position) -> int:
+        """Return what a test is called now that had a name at a moment."""
+        while True:
+            later = [one for one in self.new_of.get(ordinal, ()) if one[0] > since]
+            if not later:
+                return ordinal
+            since, ordinal = min(later)
+
+    def spans(self, ordinal: int) -> Iterator[tuple[int, Position, Position]]:
+        """Yield the names of a test, the newest first, each with the moments from and until which it had it."""
+        until = END
+        while True:
+            came = max((one for one in self.old_of.get(ordinal, ()) if one[0] < until), default=None)
+            yield ordinal, came[0] if came else (float("-inf"), ""), until
+            if came is None:
+                return
+            until, ordinal = came
+
+
+def series_names(
+    connection: sa.Connection, series: int, name_of: Sequence[str], aliases: Aliases, wanted: Iterable[int]
+) -> SeriesNames:
+    """Return the renames of a series; `aliases`, which maintainers list, are applied to the `wanted` tests.
+
+    `name_of` are all names of the suite. Nothing is stored, so an alias that is no longer listed counts no longer.
+    """
+    table, points, found = schema.renames, schema.points, SeriesNames()
+    statement = sa.select(table, points.c.committed_at, points.c.sha).join(points).where(table.c.series_id == series)
+    for row in connection.execute(statement):
+        found.add((row.committed_at, row.sha), row.old_ordinal, row.ordinal)
+    if aliases and (groups := _same_tests(name_of, aliases, found, wanted)):
+        changes = changes_of(connection, series, {ordinal for group in groups for ordinal in group})
+        for group in groups:
+            for position, old, new in _alias_renames(group, changes, found):
+                found.add(position, old, new)
+    return found
+
+
+def changes_of(connection: sa.Connection, series: int, ordinals: Collection[int]) -> ChangesOf:
+    """Return the changes of some tests of a series."""
+    table, points = schema.changes, schema.points
+    found: ChangesOf = {}
+    wanted = sorted(ordinals)
+    for start in range(0, len(wanted), schema.AT_ONCE):
+        some = table.c.ordinal.in_(wanted[start : start + schema.AT_ONCE])
+        statement = sa.select(table, points.c.committed_at, points.c.sha).join(points)
+        for row in connection.execute(statement.where(table.c.series_id == series, some)):
+            found.setdefault(row.ordinal, []).append(((row.committed_at, row.sha), row.before, row.after))
+    return found
+
+
+def _same_tests(
+    name_of: Sequence[str], aliases: Aliases, names: SeriesNames, wanted: Iterable[int]
+) -> list[tuple[int, ...]]:
+    """Return the groups of names that stand for one test, of those that the wanted tests have or had."""
+    by_name = defaultdict[str, list[int]](list)
+    canonical = [aliases.canonical(name) for name in name_of]
+    for ordinal, name in enumerate(canonical):
+        by_name[name].append(ordinal)
+    groups: dict[str, tuple[int, ...]] = {}
+    seen, waiting = set[int](), list(wanted)
+    while waiting:
+        ordinal = waiting.pop()
+        if ordinal in seen:
+            continue
+        seen.add(ordinal)
+        same = by_name[canonical[ordinal]]
+        if len(same) > 1 and canonical[ordinal] not in groups:
+            groups[canonical[ordinal]] = tuple(same)
+            waiting += same
+        waiting += (one for _, one in [*names.old_of.get(ordinal, ()), *names.new_of.get(ordinal, ())])
+    return list(groups.values())
+
+
+def _alias_renames(
+    group: Collection[int], changes: Mapping[int, list[tuple[Position, int, int]]], names: SeriesNames
+) -> list[tuple[Position, int, int]]:
+    """Return the renames within a group: a name appears, and of the others the one removed last is what it was."""
+    events = [
+        (position, after != ABSENT, ordinal)
+        for ordinal in group
+        for position, before, after in changes.get(ordinal, ())
+        if ABSENT in (before, after)
+    ]
+    events += [(position, False, ordinal) for ordinal in group for position, _ in names.new_of.get(ordinal, ())]
+    found, removed = [], dict[int, None]()
+    for position, appears, ordinal in sorted(events):
+        last = next(reversed(removed), ordinal)
+        removed.pop(ordinal, None)
+        if not appears:
+            removed[ordinal] = None
+        elif last != ordinal:
+            del removed[last]
+            found.append((position, last, ordinal))
+    return found
