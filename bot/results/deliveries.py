@@ -15,7 +15,7 @@ from bot.results.state import PendingCheck
 
 @dataclass(frozen=True, slots=True)
 class RunArrived:
-    """A manifest that lies in the bucket, of a target. `time` tells one look at the run from the next, if any."""
+    """A manifest in the bucket, of a target. `time` distinguishes the checks of one run; empty for the first."""
 
     lab: str
     target: str
@@ -24,7 +24,7 @@ class RunArrived:
 
     @property
     def guid(self) -> str:
-        """Name the manifest and the look."""
+        """Name the manifest and the check of it."""
         what = f"{self.arrival.bucket}\0{self.arrival.key}\0{self.arrival.version}"
         guid = f"run:{hashlib.sha256(what.encode()).hexdigest()[:32]}"
         return f"{guid}:{self.time}" if self.time else guid
@@ -47,7 +47,7 @@ class CheckEvent:
 
     @classmethod
     def of(cls, event: PendingCheck) -> CheckEvent:
-        """Return the check run that the store says is due."""
+        """Return the check run that the store says is pending."""
         return cls(event.about.lab, event.about.target, event.sha, event.revision, event.over)
 
     @property

@@ -36,7 +36,7 @@ MAX_JSON_DEPTH = 100
 MAX_STRING_BYTES = 8 << 20
 """Bytes of one JSON string; a test's whole captured output is one."""
 MAX_RETAINED_CHARACTERS = 4 << 20
-"""Characters kept of what a JSON report says of one test, before they are made into a message and a text."""
+"""Characters read of what a JSON report says of one test, before they become a message and a text."""
 MAX_OPEN_TESTS = 1000
 """Tests of a pytest-reportlog that have begun and not ended: one for each worker, and those that wait for a rerun."""
 MAX_UNFINISHED_CHARACTERS = 64 << 20
@@ -54,12 +54,12 @@ MAX_PATH_STEPS = 20_000_000
 MAX_NAME = 1000
 """Characters of a test's ID; of longer ones the middle gives way to its hash."""
 MAX_RAW_NAME = 15_000
-"""Characters of a name as it stands in a file, up to 60 kB; parameters that are spelled out may make some thousands.
-Less than is kept of a text of JSON, which is cut before anybody knows that it is a name."""
+"""Characters of a name in a file, up to 60 kB; long parameter lists may take some thousands.
+Fewer than are read of a JSON string, which is cut before anybody knows that it is a name."""
 MAX_MESSAGE = 1000
 """Characters of a message; the rest is cut off."""
 MAX_TEXT_HEAD, MAX_TEXT_TAIL = 6_000, 10_000
-"""Characters kept of a failure's text, from its beginning and its end."""
+"""Characters stored of a failure's text, from its beginning and its end."""
 MAX_SECONDS = 7 * 86400.0
 """A duration beyond this is nonsense, as a negative one is."""
 

@@ -45,7 +45,7 @@ class Trouble(StrEnum):
 
 
 class Case(NamedTuple):
-    """One attempt at one test as a file tells of it, with names as they stand there.
+    """One attempt at one test as a file reports it, with the file's names.
 
     A format fills what it has: `nodeid` (pytest), or `classname` and `name` (JUnit), `path` relative to the lab's own
     root. `line` counts from 1, `seconds` is None where the file does not say or says nonsense. `flaky`: the file itself
@@ -80,7 +80,7 @@ class SeenTest(NamedTuple):
 
 
 class Detail(NamedTuple):
-    """What is kept of a test besides its status: where it stands, why it did not pass, what was measured."""
+    """What is stored of a test besides its status: its place, why it did not pass, what was measured."""
 
     trouble: Trouble = Trouble.NONE
     message: str = ""
@@ -121,7 +121,7 @@ class RunKey:
 
     @property
     def about(self) -> TargetKey:
-        """The target of the lab that it tells of."""
+        """The target of the lab whose results it has."""
         return TargetKey(self.repository, self.lab, self.target)
 
     @property

@@ -43,7 +43,7 @@ class ResultsService:
     def canonical(self, about: TargetKey) -> TargetKey:
         """Return a target with its repository's name as app.yaml has it, for so the bucket's keys have it.
 
-        GitHub tells names in their owners' spelling, and takes them in any.
+        GitHub returns names in their canonical form, and accepts any letter case.
         """
         return replace(about, repository=self._names.get(about.repository.lower(), about.repository))
 
@@ -77,7 +77,7 @@ class ResultsService:
         return await asyncio.to_thread(self.store.seen, about, suite, sha)
 
     async def durations(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, float]:
-        """Return how many seconds each test of a suite took at a commit, as far as its runs told it."""
+        """Return how many seconds each test of a suite took at a commit, as far as its runs reported it."""
         return await asyncio.to_thread(self.store.durations, about, suite, sha)
 
     async def files(self, github: GitHub, repository: str, sha: str) -> frozenset[str]:

@@ -39,7 +39,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What we know of a run's commit, from GitHub or our own record; kept for good, for both change later.
+    """What we know of a run's commit, from GitHub or our own record; stored for good, since both change later.
 
     `committed_at` is the committer date in seconds since 1970. `mainline`: the commit is on the nightly branch.
     `pull_request`: the pull request of which it was the head.
@@ -73,7 +73,7 @@ class Run:
 class SuiteState:
     """All runs of one suite at one commit on one target, merged to one verdict per test.
 
-    `runs` are those that told of it, in their order; `broken` those of them that are incomplete, which tell of no test.
+    `runs` are its runs, in their order; `broken` are the incomplete ones among them, which report no test.
     `details` holds the tests that did not simply pass. `missing_shards` are the numbers that nobody sent, of
     `shard_total`. Nothing of it depends on the order in which runs arrived.
     """

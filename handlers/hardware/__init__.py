@@ -1,1 +1,1 @@
-"""Results of hardware labs: taken in, compared, told, listed."""
+"""Results of hardware labs: ingested, compared, reported, listed."""

@@ -34,7 +34,7 @@ KEY_PARTS = 7
 """Parts of a manifest's key below the prefix."""
 ALL = 2**31 - 1
 POLL = 0.5
-"""Seconds between two looks at what the server has done."""
+"""Seconds between two checks of what the server has done."""
 
 STORED, KNOWN, FAILED = "stored", "known", "failed"
 GOOD = frozenset({STORED, KNOWN})

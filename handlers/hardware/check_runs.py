@@ -39,7 +39,7 @@ NAME, ALL_NAME = "hardware-results", "hardware-results-all"
 KEY = "results"
 CHECK_RUN, CHECK_SUITE = "check_run", "check_suite"
 MOST_IGNORED = 2_000
-"""Tests that are kept as ignored for one pull request and target."""
+"""Tests that are stored as ignored for one pull request and target."""
 
 
 router = Router()

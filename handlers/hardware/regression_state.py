@@ -90,10 +90,10 @@ def judge(
         if suite.absent:
             state = suite_at(suite)
             # A file that could not be collected runs again under the IDs of its tests.
-            back, gone = absent(state.seen, [one.test for one in suite.absent], exit_status=exit_status(state))
+            back, missing = absent(state.seen, [one.test for one in suite.absent], exit_status=exit_status(state))
             recovered += [one for one in suite.absent if one.test in back]
-            removed += [one for one in suite.absent if one.test in gone]
-            still += [one for one in suite.absent if one.test not in back and one.test not in gone]
+            removed += [one for one in suite.absent if one.test in missing]
+            still += [one for one in suite.absent if one.test not in back and one.test not in missing]
     return RegressionChanges(tuple(began), tuple(recovered), tuple(removed)), (*still, *began)
 
 

@@ -1,6 +1,6 @@
 """Runs of labs in one process: how they get into the store, and how their check runs are announced.
 
-What happens (a run that has appeared, a check that is due) becomes a delivery of the engine, so that it is durable,
+What happens (a run that has appeared, a check that is pending) becomes a delivery of the engine, so that it is durable,
 handled in order, and seen in `nightjar deliveries`.
 """
 
@@ -15,8 +15,8 @@ from bot.aws.bucket import Arrival, Source
 from bot.core.errors import UserError
 from bot.core.parts import PartKey
 from bot.results.ingest.admission import Admissions
+from bot.results.ingest.ingester import IngestRequest, RunIngester
 from bot.results.ingest.manifest import run_key
-from bot.results.ingest.take import IngestRequest, RunIngester
 from bot.results.model import TargetKey
 from bot.results.state import Run, RunState
 from handlers.hardware import texts

@@ -1,4 +1,4 @@
-"""What a clock and a queue set going: runs that have appeared, runs that still wait, checks that are due.
+"""What a clock and a queue start: runs that have appeared, runs that still wait, checks that are pending.
 
 All of it becomes deliveries of the engine, each under a name that says what it is about. So it may be noticed any
 number of times, by any replica, and happens once.
@@ -52,7 +52,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """When a repository's results were listed last, and are listed next; when other spellings were searched for last.
+    """When a repository's results were listed last, and are listed next; when other letter cases were searched last.
 
     All are in seconds since 1970.
     """
@@ -122,7 +122,7 @@ class Watch:
 
     @property
     def queues(self) -> dict[str, list[BucketFolder]]:
-        """Return the queues that are to be listened to, each with the places that it may tell of."""
+        """Return the queues to listen to, each with the places that it may announce."""
         queues: dict[str, list[BucketFolder]] = {}
         for results in self._watched.values():
             if results.queue is not None:
@@ -163,7 +163,7 @@ class Watch:
             await self._announce(arrival, unknown, NOBODYS)
 
     async def tick(self) -> str:
-        """Do what is due. What fails for one repository is logged, and keeps nothing else from being done."""
+        """Do what is scheduled. What fails for one repository is logged, and the others go on."""
         announced = 0
         for repository, results in self._watched.items():
             for work in (self._list, self._check_again, self._check_failed_checks, self._announce_checks):
@@ -264,7 +264,7 @@ class Watch:
         await asyncio.to_thread(self._store.announced, scheduled_checks)
 
     async def announce_again(self, about: TargetKey, sha: str, repository_id: int, asked: str) -> bool:
-        """Have the check run of a commit written anew, once for each wish; return whether this one is new."""
+        """Have the check run of a commit written anew, once for each request; return whether this one is new."""
         scheduled_checks = CheckEvent(about.lab, about.target, sha, revision=0, again=True, asked=asked)
         return await announce(
             self._accept, CHECK_EVENT, Repository(repository_id, about.repository, None), scheduled_checks
@@ -276,7 +276,7 @@ class Watch:
 
 
 async def _misspelled(source: Source, prefix: str, repository: str) -> list[str]:
-    """Return the folders of a repository in other spellings than app.yaml's: what lies there is refused in words."""
+    """Return a repository's folders in another letter case than app.yaml's: what is there is refused with a reason."""
     own = f"{prefix}{repository}/"
     owner = f"{prefix}{repository.partition('/')[0]}/"
     owners = [folder for folder in await source.folders(prefix) if folder.lower() == owner.lower()]
@@ -285,7 +285,7 @@ async def _misspelled(source: Source, prefix: str, repository: str) -> list[str]
 
 
 def _scan(since: float, now: float, deadline: float) -> str:
-    """Name the look that is due at a run that waits, empty before the first one; times are in seconds.
+    """Name the next check of a run that waits, empty before the first one; times are in seconds.
 
     After the deadline one is to be the last. It fails where the bucket cannot be read, and so comes again.
     """

@@ -21,7 +21,7 @@ KILLED = 125
 """Exit statuses from here on, and negative ones, are those of a command that could not be run or was killed."""
 MASS_COLLECTION_FILES = 3
 MASS_COLLECTION_SHARE = 0.75
-"""So many files, and so much of all files, must have failed at collection. Real nights have up to 0.57, a broken lab 1.
+"""So many files, and so much of all files, must have failed at collection. Real runs reach 0.57, a broken lab 1.
 Files are counted, not tests: a file that could not be collected may stand for hundreds."""
 ONE_CAUSE_TESTS = 10
 ONE_CAUSE_SHARE = 0.8
@@ -82,7 +82,7 @@ class Comparison:
     unsearched: bool = False
     """Renamed tests were not searched for, as so many names changed: they count among `removed` and `new`."""
     infra: str = ""
-    """Why this run says nothing about the code, in words for people; then nothing is told as new, gone or fixed."""
+    """Why this run says nothing about the code, for people to read; then no test is new, removed or fixed."""
     mass: bool = False
     """So much failed at once that one cause is likelier than many."""
 
@@ -99,7 +99,7 @@ def compare(
 
     `exit_status` is that of the lab's test command, as far as it is known: one that no finished run of tests has makes
     tests that are missing precluded. A file's own ID, for a collection error or a skip of all of it, speaks for its
-    tests: they are precluded or newly skipped, not gone, and it is fixed, not gone, when they are there again.
+    tests: they are precluded or newly skipped, not removed, and it is fixed, not removed, when they are back.
     `most_steps` bounds the search for renamed tests; those that `aliases` name are not searched for.
     """
     failing = _sorted(test for test, seen in now.items() if seen.status in BAD)
@@ -122,7 +122,7 @@ def infra(now: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] | None, 
 def untested(now: Mapping[str, SeenTest]) -> str:
     """Say that nothing was tested, for everything was skipped, or "": that may well be, but compares with nothing.
 
-    As a baseline, a night without its device would make each night after it look like nothing changed.
+    As a baseline, a run without its device would make the next run look like one in which nothing changed.
     """
     skipped = all(seen.status is _SKIPPED for seen in now.values())
     return texts.UNTESTED.format(skipped=len(now)) if skipped else ""
@@ -170,7 +170,7 @@ def _compared(
 def _unseen(
     now: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest], exit_status: int | None
 ) -> tuple[set[str], set[str], set[str], set[str]]:
-    """Sort the tests that only the baseline has: precluded, skipped with their file, files that run again, and gone."""
+    """Sort the tests that only the baseline has: precluded, skipped with their file, files that run again, removed."""
     precluded, skipped, returned, removed = set[str](), set[str](), set[str](), set[str]()
     unseen = baseline.keys() - now.keys()
     if not unseen:
@@ -196,7 +196,7 @@ def _unseen(
 
 
 def absent(now: Mapping[str, SeenTest], tests: Iterable[str], *, exit_status: int | None) -> tuple[set[str], set[str]]:
-    """Return which of some tests that failed, and are not in this run, run again under other IDs, and which are gone.
+    """Return which of some tests that failed, and are not in this run, run again under other IDs, which are removed.
 
     The first are files that could not be collected. Of all others nobody knows, as in `Comparison`.
     """
@@ -219,7 +219,7 @@ def _stopped(test: str, seen: SeenTest) -> str:
 def _ended_early(now: Mapping[str, SeenTest], exit_status: int | None) -> bool:
     """Tell whether the run ended before it had come to all tests.
 
-    pytest ends after collection if a file could not be collected and it was not told to continue.
+    pytest ends after collection if a file could not be collected, unless an option says that it continues.
     """
     if exit_status is not None and (exit_status in INTERRUPTED or not 0 <= exit_status < KILLED):
         return True

@@ -23,7 +23,7 @@ MAX_WORDS = 40
 MAX_PARTS = 64
 """Components of a location; tests in longer ones are not looked at."""
 CONTEXT = 4
-"""Components next to the test's name by which a moved test may be told from others of its name."""
+"""Components next to the test's name that may distinguish a moved test from others of its name."""
 MAX_STEPS = 40_000_000
 """Characters of names, and components of locations, that one search handles: two or three seconds at worst. It takes
 600,000 to find that ten thousand tests moved from one folder to another."""
@@ -132,7 +132,7 @@ def _below(tests: Tests, places: set[Location], steps: StepBudget) -> dict[Locat
 
 
 def _moves(old: Tests, fresh: Tests, steps: StepBudget) -> Counter[tuple[Location, Location]]:
-    """Count the moves that tests tell of which can be recognised by their name and, at need, what stands before it."""
+    """Count the moves by the tests that are recognized by their name and, where needed, by the part before it."""
     moves: Counter[tuple[Location, Location]] = Counter()
     left, right = dict(old), dict(fresh)
     for context in range(CONTEXT, -1, -1):

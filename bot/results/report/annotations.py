@@ -37,7 +37,7 @@ def annotations_of(findings: Findings) -> tuple[Annotation, ...]:
 
 
 def line_of(failure: NewFailure) -> int | None:
-    """Return the line that the format told, or the last one in the file that the traceback names; None: neither."""
+    """Return the line from the report, or the traceback's last line in the file; None where there is neither."""
     comparison_ = failure.detail.line
     if comparison_ is not None and 1 <= comparison_ <= LAST_LINE:
         return comparison_

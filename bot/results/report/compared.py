@@ -16,7 +16,7 @@ from bot.results.state import SuiteState
 def compared_with(
     suite: SuiteState, baseline: Baseline | None, before: Mapping[str, SeenTest] | None, aliases: Aliases = NO_ALIASES
 ) -> ComparedSuite:
-    """Compare a suite with its baseline. Of what may still come, nothing is told as gone."""
+    """Compare a suite with its baseline. Tests that may still arrive are not reported as removed."""
     comparison = compare(suite.seen, before, exit_status=exit_status(suite), aliases=aliases)
     if not suite.complete:
         comparison = replace(comparison, removed=())
@@ -42,7 +42,7 @@ def _renamed(seen: Mapping[str, SeenTest], names: Mapping[str, str]) -> Mapping[
 
 
 def exit_status(suite: SuiteState) -> int | None:
-    """Return the worst exit status of a suite's shards, each as its last run told it; None where none told.
+    """Return the worst exit status of a suite's shards, each from its last run; None where no run has one.
 
     A negative one is a signal's, and worse than any other.
     """

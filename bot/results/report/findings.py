@@ -71,7 +71,7 @@ class NewFailure:
 
     @cached_property
     def detail(self) -> Detail:
-        """What is kept of it besides its status."""
+        """What is stored of it besides its status."""
         return self.details.get(self.test, _NOTHING)
 
     @property

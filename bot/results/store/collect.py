@@ -45,7 +45,7 @@ Resolve = Callable[[Case], tuple[str, str]]
 class Reason(NamedTuple):
     """Why a test did not simply pass: one for all tests that say the same.
 
-    `text` is the number of the failure's text, 0 for none. `path`, which may be IN_ID, and `line` are kept of tests
+    `text` is the number of the failure's text, 0 for none. `path`, which may be IN_ID, and `line` are stored of tests
     that failed: there annotations stand. `measures` is JSON, or empty.
     """
 
@@ -128,7 +128,7 @@ def _fold(
     passed, count = CODES[Status.PASSED], 0
     names: list[str] = []
     known: dict[str, int] = {}  # thousands of tests may be skipped for one reason
-    for count, case in enumerate(cases, 1):  # noqa: B007  # it is told
+    for count, case in enumerate(cases, 1):  # noqa: B007  # the caller reads it
         _, status, _, _, _, _, seconds, flaky, trouble, message, text, measures, attempt, _ = case
         test_id, path = resolve(case)
         code = packed = code_of[status]

@@ -18,7 +18,7 @@ _OF_THE_RUNNER = {Trouble.COLLECTION, Trouble.CRASH, Trouble.INTERNAL}
 
 
 class Details(Mapping[str, Detail]):
-    """What is kept of the tests that did not simply pass, by their ID.
+    """What is stored of the tests that did not simply pass, by their ID.
 
     A failure's text is read when its test is asked for, since a broken lab may send 100,000 of them: that is a
     query, so ask in a thread.

@@ -1,4 +1,4 @@
-"""How long the tests of a suite took at a commit, as its runs told it."""
+"""How long the tests of a suite took at a commit, as its runs reported it."""
 
 from __future__ import annotations
 

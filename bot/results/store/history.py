@@ -1,4 +1,4 @@
-"""What the series tell of a suite: which commits there are to compare with, and which tests change most."""
+"""What the series say of a suite: which commits there are to compare with, and which tests change most."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def flakiest(
         counts[new] += counts.pop(old, 0)
     name_of = known.every(connection, found)
     _join_aliases(counts, name_of, aliases)
-    # Among equals the names decide, which are looked at for no more tests than may be told.
+    # Names break ties, and are read for no more tests than may be returned.
     enough = sorted(counts.values(), reverse=True)[:limit]
     wanted = [ordinal for ordinal, count in counts.items() if count >= enough[-1]] if enough else []
     ranked = sorted((Flaky(name_of[ordinal], counts[ordinal]) for ordinal in wanted), key=lambda one: one.test_id)

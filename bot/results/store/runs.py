@@ -16,7 +16,7 @@ from bot.results.store.blobs import Stored, raw, read_reasons
 from bot.results.store.columns import merged
 
 REPORTED = (RunState.STORED, RunState.WAITING, RunState.INCOMPLETE)
-"""The states of runs that tell of their suite; refused ones do not."""
+"""The states of runs that say something about their suite; refused ones do not."""
 
 
 Numbered = tuple[int, Run]
@@ -149,7 +149,7 @@ def read(row: sa.RowMapping) -> Run:
 
 
 def find(connection: sa.Connection, key: RunKey, *, any_case: bool = False) -> tuple[int, Run] | None:
-    """Return a run and its number, if it is known; at need in any spelling of the repository."""
+    """Return a run and its number, if it is stored; where needed, in any letter case of the repository."""
     repository = schema.targets.c.repository
     found = connection.execute(
         select().where(
@@ -185,14 +185,14 @@ def known(connection: sa.Connection, versions: Mapping[RunKey, str]) -> set[RunK
 
 
 def reported(connection: sa.Connection, target: int, sha: str, suite: str | None = None) -> list[Numbered]:
-    """Return the runs that tell of a commit, or of one suite at it, with their numbers and in their order."""
+    """Return the runs of a commit, or of one suite at it, with their numbers and in their order."""
     return reported_runs_at(connection, [(target, sha)], suite).get((target, sha), [])
 
 
 def reported_runs_at(
     connection: sa.Connection, places: Collection[tuple[int, str]], suite: str | None = None
 ) -> dict[tuple[int, str], list[Numbered]]:
-    """Return the runs that tell of each of some commits on targets, likewise."""
+    """Return the runs of each of some commits on targets, likewise."""
     statement = select().where(
         sa.tuple_(schema.runs.c.target_id, schema.runs.c.sha).in_(places),
         schema.runs.c.state.in_([state.value for state in REPORTED]),

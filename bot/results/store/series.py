@@ -41,7 +41,7 @@ class Facts:
 
     @property
     def linked(self) -> bool:
-        """Whether it belongs to the series: others would tell of tests that they never ran, or that a lab broke."""
+        """Whether it belongs to the series: others would report tests that they never ran, or that a lab broke."""
         return self.mainline and self.complete and not self.infra
 
 

@@ -1,4 +1,4 @@
-"""Where results are kept: what each run said, and from it what all runs of a commit come to.
+"""Where results are stored: what each run reported, and the combined result of all runs of a commit.
 
 Results are stored as columns and change segments, not as a row for each (`docs/decisions/results-as-columns.md`).
 Calls block, and may come from any number of threads and replicas at once; each is one transaction, all of it or
@@ -108,7 +108,7 @@ class ResultsStore:
     ) -> list[Run]:
         """Return runs, the newest first; `before` is the last one of the page before. Raises LookupError for its key.
 
-        Whatever is left out may be anything. The repository is taken in any spelling: a run whose folder spells it
+        What is left out matches anything. The repository is accepted in any letter case: a run whose folder writes it
         otherwise than app.yaml is refused under that.
         """
         with self._database.reading() as connection:
@@ -309,7 +309,7 @@ class ResultsStore:
             return self._verdicts(connection, found, [one for one in reported if one[1].state is RunState.STORED])[0]
 
     def durations(self, about: TargetKey, suite: str, sha: str) -> dict[str, float]:
-        """Return how many seconds each test of a suite took at a commit, as far as its runs told it."""
+        """Return how many seconds each test of a suite took at a commit, as far as its runs reported it."""
         with self._database.reading() as connection:
             return durations.of_suite(connection, self._known, about, suite, sha)
 
