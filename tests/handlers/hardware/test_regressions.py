@@ -95,6 +95,17 @@ async def test_a_regression_takes_one_request_for_each_ancestor_and_none_when_th
     assert asked(labs) == []
 
 
+@pytest.mark.parametrize("gap", [1, 50, 1_001])
+async def test_a_regression_is_reported_whatever_number_of_commits_lies_between_the_runs(labs: Labs, gap: int) -> None:
+    first, second, third = (labs.commit(gap) for _ in range(3))
+    for sha, failed in ((first, ()), (second, (TILE,)), (third, (TILE,))):
+        labs.upload(sha, *failed)
+    plan = await planned(labs, third)
+    assert plan.why == f"1 test began to fail on example-lab/hexagon-v73 at nightly commit {third[:7]}"
+    assert f"/compare/{first}...{second}" in str(plan.effects[-1].effect)
+    assert asked(labs) == [COMPARE] * 2
+
+
 async def test_where_nothing_fails_and_nothing_failed_nobody_is_asked(labs: Labs) -> None:
     for _ in range(3):
         sha = labs.commit()
