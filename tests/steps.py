@@ -38,15 +38,16 @@ def assert_linear(make: Callable[[int], Callable[[], object]], size: int, *, mem
     """
     # What is made once and cached, such as compiled patterns, is not counted. And Python 3.14 reports each instruction
     # of a function only from its second traced call on.
-    _steps(make(8))
-    once, twice = _steps(make(size)), _steps(make(2 * size))
+    steps_of(make(8))
+    once, twice = steps_of(make(size)), steps_of(make(2 * size))
     assert twice <= FAR * once + 2_000, f"{once} steps for {size}, {twice} for twice as much"
     if memory:
         once, twice = _memory(make(size)), _memory(make(2 * size))
         assert twice <= FAR * once + 20_000, f"{once} bytes for {size}, {twice} for twice as much"
 
 
-def _steps(function: Callable[[], object]) -> int:
+def steps_of(function: Callable[[], object]) -> int:
+    """Return how many steps a function takes."""
     steps = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:

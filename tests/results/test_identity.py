@@ -1,14 +1,16 @@
 import re
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.results.ingest.identity import Resolver, is_shortened
+from bot.results.ingest.identity import MAX_REMEMBERED, Resolver, is_shortened
 from bot.results.ingest.paths import MAX_PARTS
 from bot.results.limits import MAX_NAME
 from bot.results.model import Case, Status, Trouble
+from tests.steps import steps_of
 
 FILES = (
     "src/ir/module.cc",
@@ -51,6 +53,8 @@ def resolved(found: Case, files: tuple[str, ...] | None = FILES) -> tuple[str, s
         ("te.test_basic", "tests/python/te/test_basic.py", "tests/python/te/test_basic.py"),
         (FOREIGN, ADD, ADD),
         (f"{FOREIGN}.TestAdd", f"{ADD}::TestAdd", ADD),
+        # a module whose name does not tell that tests are in it, as a whole path
+        ("python.tvm.contrib.utils.Graph", "python/tvm/contrib/utils.py::Graph", "python/tvm/contrib/utils.py"),
         # two files have that name, and nothing tells which it is
         ("test_basic", "test_basic", ""),
         ("elsewhere.test_add.TestAdd", "elsewhere.test_add.TestAdd", ""),
@@ -68,6 +72,29 @@ def test_a_classname_is_resolved_to_file_and_classes(classname: str, location: s
 def test_of_two_equally_long_ends_the_one_that_is_a_whole_path_wins() -> None:
     files = ("te/test_tag.py", "tests/te/test_tag.py")
     assert resolved(case("test_x", "cython.te.test_tag"), files) == ("te/test_tag.py::test_x", "te/test_tag.py")
+
+
+@pytest.mark.parametrize(
+    ("files", "classname", "location"),
+    [
+        # the longest end counts, whatever the files are called
+        (("zz/test_m.py", "b/test_n.py"), "cython.b.test_n.test_m", "b/test_n.py::test_m"),
+        (("b/test_m.py", "zz/test_n.py"), "cython.zz.test_n.test_m", "zz/test_n.py::test_m"),
+        # of two equally long ends the one with fewer classes behind it
+        (("a/test_m.py", "b/test_n.py"), "cython.test_n.test_m", "a/test_m.py"),
+        (("b/test_m.py", "a/test_n.py"), "cython.test_n.test_m", "b/test_m.py"),
+    ],
+)
+def test_the_longest_end_of_a_classname_decides(files: tuple[str, ...], classname: str, location: str) -> None:
+    assert resolved(case("test_x", classname), files)[0] == f"{location}::test_x"
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_classname_of_too_many_parts_is_not_looked_for(more: int) -> None:
+    before = "a." * (MAX_PARTS - 4 + more) + "tests.python.te.test_te_tag"
+    behind = "tests.python.te.test_te_tag" + ".A" * (MAX_PARTS - 4 + more)
+    found = [resolved(case("test_x", classname))[1] for classname in (before, behind)]
+    assert found == (["", ""] if more > 0 else [TAG, TAG])
 
 
 @pytest.mark.parametrize(
@@ -139,6 +166,26 @@ def test_the_file_of_a_test_that_is_not_in_python_is_part_of_its_id_if_the_repos
     assert resolved(case("CountVar", path=path)) == (f"{where}::CountVar", where)
 
 
+def test_a_whole_path_names_a_file_of_the_repository_whatever_the_file_is_called() -> None:
+    where = "src/ir/module.cc"
+    assert resolved(case("CountVar", "IrFunctor", path=where)) == (f"{where}::IrFunctor::CountVar", where)
+    assert resolved(case("CountVar", "IrFunctor", path=f"/build/{where}")) == ("IrFunctor::CountVar", "")
+
+
+@pytest.mark.parametrize("climb", ["../", "../../", "../../../"])
+def test_a_path_that_leads_out_of_the_labs_folder_begins_where_it_no_longer_does(climb: str) -> None:
+    assert resolved(case(nodeid=f"{climb}te/test_new.py::test_x"), None) == ("te/test_new.py::test_x", "")
+
+
+@pytest.mark.parametrize(
+    ("failure_path", "path"),
+    [("/opt/lab/tests/python/te/test_te_tag.py", TAG), ("src/ir/module.cc", "src/ir/module.cc"), ("unknown.py", "")],
+)
+def test_the_line_of_a_failure_belongs_to_the_file_that_the_failure_names(failure_path: str, path: str) -> None:
+    found = case("test_x", "tests.python.ir.test_basic", failure_path=failure_path)
+    assert resolved(found) == ("tests/python/ir/test_basic.py::test_x", path)
+
+
 def test_without_such_a_file_it_is_its_suite_and_its_name() -> None:
     assert resolved(case("CountVar", "IrFunctor", path="/build/generated.cc")) == ("IrFunctor::CountVar", "")
     assert resolved(case("CountVar", "IrFunctor"), None) == ("IrFunctor::CountVar", "")
@@ -175,6 +222,7 @@ def test_a_collection_error_of_an_unknown_file_keeps_its_name() -> None:
 def test_what_no_path_begins_keeps_its_name() -> None:
     assert resolved(case(nodeid="test_x[a::b]")) == ("test_x[a::b]", "")
     assert resolved(case(nodeid="test_x[./a::b]", path=TAG)) == ("test_x[./a::b]", TAG)
+    assert resolved(case(nodeid="test_x[a//b::c]")) == ("test_x[a//b::c]", "")
     assert resolved(case("internal", "pytest")) == ("pytest::internal", "")
 
 
@@ -186,6 +234,7 @@ def test_what_no_path_begins_keeps_its_name() -> None:
         ("\u202e", "\\u202e"),
         ("\u00a0", "\\xa0"),
         ("é✓", "é✓"),
+        ("é\\\n", "é\\\\n"),
         ("\\n", "\\n"),
     ],
 )
@@ -214,6 +263,46 @@ def test_an_id_that_is_too_long_keeps_its_beginning_and_end_and_a_hash_of_all() 
     assert shortened[1] == ADD
     assert is_shortened(shortened[0])
     assert not is_shortened(ADD + "x" * (MAX_NAME - len(ADD)))
+
+
+CLASSNAME = "cython." * 30 + "tests.python.te.test_te_tag.TestTag"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda name: case(name, CLASSNAME),
+        lambda name: case(name, CLASSNAME, path=f"/opt/lab/{TAG}"),
+        lambda name: case(nodeid=f"{'cython/' * 30}{TAG}::{name}"),
+    ],
+)
+def test_the_place_of_a_class_is_looked_for_once(made: Callable[[str], Case]) -> None:
+    resolver = Resolver(FILES)
+    first, second = (steps_of(lambda name=name: resolver.resolve(made(name))) for name in ("test_x", "test_y"))
+    assert first > 3 * second
+    assert resolver.resolve(made("test_z")) == Resolver(FILES).resolve(made("test_z"))
+
+
+def test_the_places_of_ten_thousand_classes_are_remembered_and_no_more() -> None:
+    resolver = Resolver(())
+    for number in range(MAX_REMEMBERED - 1):
+        resolver.resolve(case("test_x", f"Suite{number}"))
+    assert is_remembered(resolver, "a.b")
+    assert not is_remembered(resolver, "a.c")
+    assert is_remembered(resolver, "a.b")
+
+
+@pytest.mark.parametrize(("more", "remembered"), [(-1, True), (0, True), (1, False)])
+def test_the_place_of_an_endless_class_is_not_remembered(more: int, remembered: bool) -> None:
+    classname = "x" * (MAX_NAME - len("::") + more)
+    assert is_remembered(Resolver(()), classname) is remembered
+
+
+def is_remembered(resolver: Resolver, classname: str) -> bool:
+    """Resolve a test of a class twice; tell whether the second time took far fewer steps than looking for the class."""
+    found, other = case("test_x", classname), Resolver(())
+    resolver.resolve(found)
+    return 2 * steps_of(lambda: resolver.resolve(found)) < steps_of(lambda: other.resolve(found))
 
 
 @settings(deadline=None, max_examples=100)
