@@ -18,6 +18,7 @@ from bot.github.errors import Answer
 from bot.github.limits import (
     ANONYMOUS_SPENT,
     FIRST_BACKOFF,
+    LIMITED,
     LONGEST_BACKOFF,
     PACED,
     Allowance,
@@ -97,6 +98,17 @@ def test_points_stay_within_900_a_minute_with_writes_booked_ahead(crowds: list[C
             ledger.book(at, demand)
             spent += [at] * demand.points
     assert most_within(60, spent) <= 900
+
+
+@pytest.mark.parametrize(("resource", "most"), [("core", 900), ("graphql", 2000), ("search", 900)])
+def test_each_kind_of_request_has_its_own_points_a_minute(resource: str, most: int) -> None:
+    ledger = Ledger(Allowance())
+    for _ in range(most // 50):
+        assert ledger.earliest(5.0, Demand(resource, points=50))[0] == 5
+        ledger.book(5.0, Demand(resource, points=50))
+    assert ledger.earliest(64.9, Demand(resource)) == (65, PACED)
+    assert ledger.earliest(65.0, Demand(resource))[0] == 65
+    assert ledger.earliest(5.0, Demand("core" if resource == "graphql" else "graphql"))[0] == 5
 
 
 @settings(deadline=None, max_examples=40)
@@ -224,6 +236,23 @@ def test_anonymous_questions_have_a_twentieth_of_the_quota_in_any_hour() -> None
     assert ledger.earliest(3605.0, ask)[0] == 3605
 
 
+def test_an_anonymous_question_of_several_points_takes_them_all_of_its_share() -> None:
+    ledger, ask = Ledger(Allowance()), Demand(points=100, rank=Rank.ANONYMOUS)
+    for _ in range(2):
+        assert ledger.earliest(5.0, ask) == (5, PACED)
+        ledger.book(5.0, ask)
+    assert ledger.earliest(5.0, ask) == (3605, ANONYMOUS_SPENT)
+    assert ledger.earliest(5.0, replace(ask, points=50))[0] == 5
+    assert ledger.earliest(5.0, replace(ask, points=51))[0] == 3605
+
+
+def test_of_reasons_that_end_together_the_first_is_given() -> None:
+    ledger = Ledger(Allowance(write_burst=1, write_spacing=60))
+    ledger.strike(0.0, sent_at=0.0, retry_after=60.0)
+    ledger.learn(spare(0, ends=60.0), now=0.0)
+    assert ledger.earliest(0.0, READ) == (60, LIMITED)
+
+
 def test_the_share_of_anonymous_questions_follows_the_quota_and_can_be_nothing() -> None:
     ask = Demand(rank=Rank.ANONYMOUS)
     generous = Ledger(Allowance(anonymous_share=0.5))
@@ -332,6 +361,23 @@ def test_what_processes_share_is_the_pace_of_the_rank() -> None:
     assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS)) == WritePace(750, 750, 750, 0.0)
     nothing = Ledger(Allowance(anonymous_share=0.0))
     assert nothing.shared_pace(Demand(rank=Rank.ANONYMOUS)) == WritePace(1, 1, 1, 0.0)
+
+
+def test_the_anonymous_share_is_that_of_the_quota_that_is_asked_for() -> None:
+    ledger = Ledger(Allowance())
+    ledger.learn(Quota("search", 60, 60, 1000, 1000.0), now=0.0)
+    ask = Demand("search", rank=Rank.ANONYMOUS)
+    assert ledger.shared_pace(ask) == WritePace(3, 3, 3, 0.0)
+    assert ledger.shared_pace(replace(ask, resource="core")) == WritePace(250, 250, 250, 0.0)
+
+
+def test_a_process_alone_has_a_share_of_each_hour_too() -> None:
+    ledger, sent = Ledger(Allowance(10_000, rest_points_per_minute=100_000, write_spacing=0)), 0
+    while ledger.earliest(0.0, WRITE, 0.1)[0] == 0:
+        ledger.book(0.0, WRITE)
+        sent += 1
+    assert sent == 40
+    assert ledger.earliest(0.0, WRITE, 0.1)[0] == 3600
 
 
 def test_a_process_alone_has_a_share_of_each_limit() -> None:
