@@ -48,7 +48,8 @@ async def test_a_crowd_of_large_bodies_takes_no_more_than_the_budget_and_gives_i
         before = memory(bot.pid)
         head = webhook_head(LARGE, WRONG, "Connection: close")
         statuses = await asyncio.gather(*(send_large(bot.port, head) for _ in range(CROWD)))
-        assert set(statuses) == {401, 503}
+        # 408 where the machine is too busy to send a body in time.
+        assert {401, 503} <= set(statuses) <= {401, 408, 503}
         assert memory(bot.pid, "VmHWM") < before + BUDGET + BESIDE
         await until(lambda: memory(bot.pid) < before + STORED)
 
