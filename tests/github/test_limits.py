@@ -168,6 +168,7 @@ def test_a_limited_installation_waits_for_the_longest_time_that_github_named() -
     ledger = Ledger(Allowance())
     ledger.strike(0.0, sent_at=0.0, retry_after=100.0)
     ledger.strike(1.0, sent_at=0.0, retry_after=5.0)
+    assert [ledger.blocked(now) for now in (0.0, 50.0, 100.0, 101.0)] == [100, 50, 0, -1]
     assert ledger.earliest(50.0, READ)[0] == 100
     assert ledger.earliest(101.0, READ)[0] == 101
 

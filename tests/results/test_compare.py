@@ -153,6 +153,17 @@ def test_if_only_collection_errors_came_pytest_stopped_and_nothing_is_removed() 
     assert (comparison.new_failures, comparison.infra) == ((A,), "")
 
 
+def test_tests_that_were_skipped_show_that_pytest_went_on_after_a_collection_error() -> None:
+    comparison = compared_runs(unread(A) | run(f"{B}::test_y", status="skipped"), run(f"{B}::test_y", f"{B}::test_z"))
+    assert (comparison.removed, comparison.precluded) == ((f"{B}::test_z",), ())
+
+
+def test_a_folder_is_not_fixed_by_a_file_in_it_that_cannot_be_collected_either() -> None:
+    now = unread("tests/ir/test_c.py") | run(f"{B}::test_y")
+    assert classes("tests/ir", compared_runs(now, unread("tests/ir"))) == {"removed"}
+    assert classes("tests/ir", compared_runs(now | run("tests/ir/test_d.py::test_x"), unread("tests/ir"))) == {"fixed"}
+
+
 # Files that were skipped as a whole
 
 
@@ -260,6 +271,7 @@ FILES = tuple(f"tests/test_{letter}.py" for letter in "abcdefgh")
         ),
         (many(25, "failed", message="no device") | many(5, start=25), 1, ONE_CAUSE.format(failed=25, ran=30)),
         (many(ONE_CAUSE_TESTS, "failed", message="no device"), 1, ONE_CAUSE.format(failed=10, ran=10)),
+        (many(9, "failed", message="no device") | many(1, start=9), 1, ONE_CAUSE.format(failed=9, ran=10)),
     ],
 )
 def test_a_run_that_says_nothing_about_the_code_is_reported_as_the_labs_fault(
@@ -284,6 +296,8 @@ def test_a_run_that_says_nothing_about_the_code_is_reported_as_the_labs_fault(
         many(30, "failed"),
         many(15, "failed", message="no device") | many(15, "failed", start=15, message="wrong result"),
         many(ONE_CAUSE_TESTS - 1, "failed", message="no device"),
+        many(8, "failed", message="no device") | many(2, start=8),
+        many(8, "failed", message="no device") | many(1, "failed", start=8, message="wrong result") | many(1, start=9),
         many(29, "skipped") | many(1, start=29),
     ],
 )

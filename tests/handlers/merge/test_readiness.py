@@ -310,6 +310,8 @@ def test_a_failure_is_linked_and_the_rerun_command_is_named_where_it_works() -> 
     linked = "[`cpu/pr-head`](<https://ci.example.org/job/cpu?a=%28b%29>) failed on `aaaaaaa`"
     assert why(merge_state, required=(CPU,)) == [f"{linked}. Restart it with `@ci rerun`."]
     assert [reason.text for reason in merge_blockers(merge_state, Merge(required=(CPU,)))] == [f"{linked}."]
+    by_rule = replace(merge_state, rules=BranchRules(required=(RequiredCheck(CPU),)))
+    assert why(by_rule) == why(by_rule, required=(CPU,)) == [f"{linked}. Restart it with `@ci rerun`."]
 
 
 def test_what_comes_from_outside_is_shown_as_code_and_links_nowhere_else() -> None:
