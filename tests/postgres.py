@@ -20,7 +20,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import psycopg
 import pytest
@@ -45,6 +45,8 @@ SETTINGS = {
     "authentication_timeout": "10s",
 }
 PR_SET_PDEATHSIG = 1
+LONGEST_ENTRY = 1 << 20
+"""Bytes of an entry of the log; the kernel has a lower limit (`wmem_default` in socket(7))."""
 
 
 def program(name: str) -> Path:
@@ -104,16 +106,18 @@ class PostgresServer:
         """Start the server and wait until it says that it answers."""
         settings = [f"--{name}={value}" for name, value in self.settings.items()]
         place = ["-h", "127.0.0.1", "-p", str(self.port), "-k", str(self.folder)]
-        self._process = subprocess.Popen(
-            [program("postgres"), "-D", self.folder / "data", *place, *settings],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=self.folder,
-            preexec_fn=end_with_parent,
-            **self._as,
-        )
-        assert self._process.stdout is not None
-        self._output = _Output(self._process.stdout)
+        # Each entry of the log is one write, and here one message: in a pipe, long ones of several processes mix.
+        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with its:
+            self._process = subprocess.Popen(
+                [program("postgres"), "-D", self.folder / "data", *place, *settings],
+                stdout=its.fileno(),
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                preexec_fn=end_with_parent,
+                **self._as,
+            )
+        self._output = _Output(ours)
         self._output.wait_for(READY)
 
     def log(self) -> str:
@@ -166,15 +170,15 @@ class PostgresServer:
 class _Output:
     """What a server says, read by a thread all the time: the server would stand still if nobody read it."""
 
-    def __init__(self, output: IO[bytes]) -> None:
+    def __init__(self, output: socket.socket) -> None:
         self._said = bytearray()
         self._ended = False
         self._more = threading.Condition()
         threading.Thread(target=self._read, args=[output], daemon=True).start()
 
-    def _read(self, output: IO[bytes]) -> None:
+    def _read(self, output: socket.socket) -> None:
         with output:
-            while more := os.read(output.fileno(), 1 << 16):
+            while more := output.recv(LONGEST_ENTRY):
                 with self._more:
                     self._said += more
                     self._more.notify_all()
