@@ -22,7 +22,7 @@ UNTRACED  := $(addprefix tests/,app/doctor app/test_redelivery.py app/test_serve
 ALONE     = $(shell grep -rl --include="*.py" "mark.alone" tests)
 PYTEST   := $(BIN)/pytest --dist loadgroup -m "not alone"
 
-.PHONY: demo test check types tests mutants bench lock docs fixtures clean
+.PHONY: demo test check types tests mutants bench lock docs images fixtures clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/python -m sandbox.demo $(ARGS)
@@ -62,6 +62,10 @@ bench: $(VENV)/.ready
 
 docs: $(VENV)/.ready
 	$(BIN)/python scripts/docs.py
+
+# Not in CI: it needs Chromium and a font with emoji. The screenshots of the README; regenerate them when the bot's texts change.
+images: $(VENV)/.ready
+	$(BIN)/python -m sandbox.demo.images
 
 # Fixtures of what is durable and new: `tests/durable.py`.
 fixtures: $(VENV)/.ready

@@ -26,13 +26,17 @@ class Conversation:
 
     async def act(self) -> None:
         """Play it from the first push to the merge."""
+        await self.talk()
+        await self._merge()
+        await self.on.github.delivered()
+        self.on.narrator.update()
+
+    async def talk(self) -> None:
+        """Play everything before the merge."""
         await self._opening()
         await self._slow_tests()
         await self._typo()
         await self._rerun()
-        await self._merge()
-        await self.on.github.delivered()
-        self.on.narrator.update()
 
     async def _opening(self) -> None:
         pull, repo = self.pull, self.on.repo

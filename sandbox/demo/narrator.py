@@ -97,4 +97,5 @@ def _check(check: CheckRun) -> str:
 def _why(check: CheckRun) -> str:
     """Return the reason of a check run, without Markdown and the sentence that all have."""
     first = (check.summary or "").partition("\n\n")[0]
-    return _LINK.sub(r"\1", _NOTE.sub("", first.removesuffix(ADVISORY))).replace("**", "").replace("`", "")
+    plain = _LINK.sub(r"\1", _NOTE.sub("", first.removesuffix(ADVISORY))).replace("**", "").replace("`", "")
+    return plain.removeprefix("### ")

@@ -37,11 +37,20 @@ class NightlyRuns:
 
     async def act(self) -> None:
         """Play it from the first nightly run to the failure that a maintainer ignores."""
-        await self._first_run()
-        await self._second_run()
-        await self._broken_lab_and_pull_request()
+        await self._ignored(await self.test_pull_request())
         await self.on.github.delivered()
         self.on.narrator.update()
+
+    async def test_pull_request(self) -> CheckRun:
+        """Play everything before somebody ignores the failure; return the check run that reports it."""
+        await self._first_run()
+        await self._second_run()
+        sha = (await self._broken_lab_and_pull_request()).head_sha
+        await self.on.check("a pull request is compared with the last nightly run", self._says(sha, "1 new failure"))
+        run = self._newest(sha)
+        place = [(one["path"], one["start_line"]) for one in run.annotations]
+        await self.on.check("the new failure has an annotation at its line", lambda: place == [FAILURE])
+        return run
 
     async def _first_run(self) -> None:
         green = self._push("Add the tests of 0.25", {})
@@ -67,7 +76,7 @@ class NightlyRuns:
         await self.on.check("each new failure has an annotation in an existing file", lambda: len(placed) == 9)
         await self.on.check("the check run cannot block a merge", lambda: second[-1].conclusion == "neutral")
 
-    async def _broken_lab_and_pull_request(self) -> None:
+    async def _broken_lab_and_pull_request(self) -> PullRequest:
         green = self._push("Describe targets", {"docs/targets.md": "# Targets\n"})
         red = self._push(RED, {"src/transform/fuse_ops.cc": "// Fuses everything.\n"}, "failure")
         sha = await self._move()
@@ -84,16 +93,12 @@ class NightlyRuns:
         await self.on.check("a broken lab is reported as a lab setup problem", self._says(sha, "Lab setup problem"))
         broken = self._checks(sha)[-1]
         await self.on.check("without annotations", lambda: broken.annotations == [])
-        await self._ignored(pull)
+        return pull
 
-    async def _ignored(self, pull: PullRequest) -> None:
-        on, sha = self.on, pull.head_sha
-        await on.check("a pull request is compared with the last nightly run", self._says(sha, "1 new failure"))
-        before = self._checks(sha)[-1]
-        place = [(one["path"], one["start_line"]) for one in before.annotations]
-        await on.check("the new failure has an annotation at its line", lambda: place == [FAILURE])
+    async def _ignored(self, run: CheckRun) -> None:
+        on, sha = self.on, run.head_sha
         on.narrator.say("@octo-friend, without write access, presses “Ignore for this PR”")
-        before.press("octo-friend", "ignore")
+        run.press("octo-friend", "ignore")
         await on.check(
             "a person without write access gets a refusal", lambda: "octo-friend" in (self._newest(sha).summary or "")
         )

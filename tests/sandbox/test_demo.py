@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 
+import click
 import pytest
 
+from sandbox.demo.images import browser
 from sandbox.demo.nightly_runs import FAILURE
 from sandbox.demo.reports import reports
 from sandbox.demo.reports import test_files as files_of
@@ -35,3 +37,10 @@ def test_a_file_has_the_tests_that_ran() -> None:
     tree = ast.parse(files_of("night-1")["tests/python/te/test_te_tag.py"])
     found = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
     assert found == ["test_with", "test_decorator", "test_nested"]
+
+
+async def test_screenshots_name_the_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(click.ClickException, match="Install it and a font with emoji"):
+        async with browser():
+            pass

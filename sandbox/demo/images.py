@@ -1,0 +1,140 @@
+"""Regenerate the screenshots of the README, which show the demo's own pages: `make images`.
+
+It needs Chromium and a font with emoji, and uses the DevTools protocol, which can capture a page that is higher than
+the window
+(https://chromedevtools.github.io/devtools-protocol/tot/Page/#method-captureScreenshot).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import click
+
+from sandbox.demo.conversation import Conversation
+from sandbox.demo.nightly_runs import NightlyRuns
+from sandbox.demo.stage import REPOSITORY, stage
+from sandbox.page.check import address
+
+IMAGES = Path(__file__).parent.parent.parent / "docs" / "images"
+WIDTH, MARGIN = 1000, 12
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+NO_BROWSER = (
+    "Chromium is not installed. Install it and a font with emoji (Debian's packages are chromium and "
+    "fonts-noto-color-emoji), and run make images again."
+)
+NOT_LOADED = "The page {url} did not load."
+LOAD_SECONDS = 30.0
+
+
+class Browser:
+    """A Chromium that takes screenshots; `port` is where it serves the DevTools protocol."""
+
+    def __init__(self, http: aiohttp.ClientSession, port: int) -> None:
+        self._http = http
+        self._api = f"http://127.0.0.1:{port}"
+
+    async def screenshot(self, url: str, last: str = "footer") -> bytes:
+        """Return a PNG of a page in light colours, from its top to the end of what the CSS selector `last` matches."""
+        async with self._http.put(f"{self._api}/json/new") as answer:
+            tab = await answer.json()
+        async with self._http.ws_connect(tab["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+            size = {"width": WIDTH, "height": 600, "deviceScaleFactor": 1, "mobile": False}
+            await _call(socket, "Emulation.setDeviceMetricsOverride", size)
+            colours = {"features": [{"name": "prefers-color-scheme", "value": "light"}]}
+            await _call(socket, "Emulation.setEmulatedMedia", colours)
+            await _call(socket, "Page.enable")
+            await _call(socket, "Page.navigate", {"url": url})
+            await _until(socket, url, "Page.loadEventFired")
+            end = {"expression": f"document.querySelector('{last}').getBoundingClientRect().bottom"}
+            height = (await _call(socket, "Runtime.evaluate", end))["result"]["value"] + MARGIN
+            clip = {"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1}
+            shot = await _call(socket, "Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True})
+            return base64.b64decode(shot["data"])
+
+
+async def _call(
+    socket: aiohttp.ClientWebSocketResponse, method: str, parameters: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    await socket.send_json({"id": 1, "method": method, "params": parameters or {}})
+    while (message := await socket.receive_json()).get("id") != 1:
+        pass
+    assert "error" not in message, f"{method}: {message['error']}"
+    result: dict[str, Any] = message["result"]
+    return result
+
+
+async def _until(socket: aiohttp.ClientWebSocketResponse, url: str, event: str) -> None:
+    try:
+        async with asyncio.timeout(LOAD_SECONDS):
+            while (await socket.receive_json()).get("method") != event:
+                pass
+    except TimeoutError:
+        raise click.ClickException(NOT_LOADED.format(url=url)) from None
+
+
+@asynccontextmanager
+async def browser() -> AsyncIterator[Browser]:
+    """Start a headless Chromium with an empty profile; stop it at the end."""
+    command = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if command is None:
+        raise click.ClickException(NO_BROWSER)
+    # Chromium does not run as root in its own sandbox; the pages are our own.
+    rights = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with tempfile.TemporaryDirectory(prefix="nightjar-images-", ignore_cleanup_errors=True) as profile:
+        options = ["--headless=new", "--hide-scrollbars", "--remote-debugging-port=0", f"--user-data-dir={profile}"]
+        process = await asyncio.create_subprocess_exec(
+            command, *options, *rights, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
+        )
+        try:
+            async with aiohttp.ClientSession() as http:
+                yield Browser(http, await _port(process))
+        finally:
+            process.terminate()
+            await process.communicate()
+
+
+async def _port(process: asyncio.subprocess.Process) -> int:
+    """Return the port that Chromium prints when it is ready."""
+    assert process.stderr is not None
+    printed = []
+    async for line in process.stderr:
+        printed.append(line.decode(errors="replace"))
+        if printed[-1].startswith("DevTools listening on ws://"):
+            return int(printed[-1].split(":")[2].partition("/")[0])
+    raise click.ClickException(f"Chromium did not start:\n{''.join(printed)}")
+
+
+async def take() -> None:
+    """Play the demo, and save a screenshot of the conversation, and one of a check run down to its annotation."""
+    async with browser() as chromium, stage() as on:
+        await Conversation(on).talk()
+        await _save("conversation", await chromium.screenshot(f"{on.github.url}/{REPOSITORY}/pull/1"))
+        run = await NightlyRuns(on).test_pull_request()
+        await _save("hardware-check", await chromium.screenshot(f"{on.github.url}{address(run)}", ".annotation"))
+
+
+async def _save(name: str, image: bytes) -> None:
+    path = IMAGES / f"{name}.png"
+    await asyncio.to_thread(path.write_bytes, image)
+    click.echo(f"saved {path}", err=True)
+
+
+@click.command()
+def main() -> None:
+    """Regenerate docs/images."""
+    asyncio.run(take())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
