@@ -28,6 +28,7 @@ from pydantic import (
 from bot.config.private_key import pem_of, rsa_key
 from bot.config.texts import (
     JENKINS_PAIR,
+    KEY_FILE_MISSING,
     KEY_FILE_UNREADABLE,
     MALFORMED,
     NO_PRIVATE_KEY,
@@ -60,6 +61,8 @@ def _key_in_file(path: str) -> str:
     try:
         with Path(path).open("rb") as file:
             raw = file.read(LARGEST_KEY_FILE)
+    except FileNotFoundError:
+        raise ValueError(KEY_FILE_MISSING) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or NO_SUCH_PATH
         raise ValueError(KEY_FILE_UNREADABLE.format(reason=reason.lower())) from None

@@ -13,7 +13,7 @@ from bot.config import explain
 from bot.config.faults import ConfigError, ConfigFault
 from bot.config.model import Config
 from bot.config.source import MAX_BYTES, Entry, Value, read
-from bot.config.texts import FILE_EMPTY, FILE_UNREADABLE, REPOSITORY_TWICE, TOO_MANY_VALUES
+from bot.config.texts import FILE_EMPTY, FILE_MISSING, FILE_UNREADABLE, REPOSITORY_TWICE, TOO_MANY_VALUES
 from bot.config.types import LACKING
 
 MAX_MERGED_VALUES = 200_000
@@ -33,6 +33,8 @@ def read_file(path: str | Path, most: int = MAX_BYTES) -> bytes:
     try:
         with Path(path).open("rb") as file:
             return file.read(most + 1)
+    except FileNotFoundError:
+        raise ConfigError([ConfigFault(str(path), 1, 1, "", FILE_MISSING)]) from None
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise ConfigError([ConfigFault(str(path), 1, 1, "", FILE_UNREADABLE.format(reason=reason))]) from None

@@ -2,6 +2,7 @@
 
 # -- files that cannot be read; {most} and {reason} say why --
 
+FILE_MISSING = "the file does not exist; create it or name another one"
 FILE_UNREADABLE = "cannot be read: {reason}; name another file, or make this one readable"
 FILE_EMPTY = 'the file is empty; it needs at least "repositories: {octocat/compiler: {}}"'
 FILE_TOO_LARGE = "the file is larger than {most} KiB, the maximum"
@@ -102,9 +103,13 @@ NOT_A_PRIVATE_KEY = (
     "is not an RSA private key in PEM form; it must be the whole .pem file from GitHub, from -----BEGIN to END-----, "
     "without a passphrase"
 )
-KEY_FILE_UNREADABLE = "names a file that cannot be read: {reason}"
+KEY_FILE_MISSING = "names a file that does not exist; it must be the path of the .pem file from GitHub"
+KEY_FILE_UNREADABLE = "names a file that cannot be read: {reason}; it must be the path of the .pem file from GitHub"
 NO_SUCH_PATH = "no such path"
-SHORT_SECRET = "has a secret of fewer than {least} characters; separate secrets, each that long, by white space"  # noqa: S105
+SHORT_SECRET = (
+    "has a secret of fewer than {least} characters; choose a longer one, and enter it on the App's page on GitHub too "  # noqa: S105
+    "(separate several secrets by spaces)"
+)
 NOT_A_DATABASE = (
     "must be sqlite:///PATH or postgresql://…, as in sqlite:///nightjar.db or postgresql://db.example.org/nightjar"
 )

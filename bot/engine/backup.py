@@ -27,6 +27,7 @@ USE_PG_DUMP = (
     "{command} is for the SQLite file; DATABASE_URL names {name}: use PostgreSQL's own tools, "
     "`pg_dump --format=custom --file=FILE` and `pg_restore --clean --if-exists --single-transaction --dbname=NAME FILE`"
 )
+NO_FOLDER = "the folder {path} does not exist; create it or name another one"
 ITSELF = "{path} is the database itself; name another file"
 NO_BACKUP = "{path} does not exist; name a file that `nightjar backup` has written"
 NOT_READ = "{path} cannot be read as a SQLite database: {error}"
@@ -44,6 +45,8 @@ def back_up(database: Database, target: Path) -> int:
     """
     path = _file_of(database, "nightjar backup")
     database.must_exist()
+    if not target.parent.is_dir():
+        raise DatabaseError(NO_FOLDER.format(path=target.parent))
     if target.exists() and target.samefile(path):
         raise DatabaseError(ITSELF.format(path=target))
     with _staged_file(path, target) as staged:

@@ -89,10 +89,7 @@ async def test_a_broken_app_yaml_is_named_with_file_line_and_column(tmp_path: Pa
 
 async def test_a_missing_app_yaml_is_named(tmp_path: Path, env: dict[str, str]) -> None:
     line = one_line(await run("worker", "--config", "other.yaml", env=env, cwd=tmp_path))
-    assert (
-        line
-        == "other.yaml:1:1: cannot be read: no such file or directory; name another file, or make this one readable"
-    )
+    assert line == "other.yaml:1:1: the file does not exist; create it or name another one"
 
 
 async def test_an_unreachable_database_is_named_without_its_password(tmp_path: Path, env: dict[str, str]) -> None:

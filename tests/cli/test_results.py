@@ -98,6 +98,7 @@ def test_check_tells_every_file_that_would_be_refused_and_ends_with_1(folder: Pa
         "cut.xml",
         "missing.xml",
     ]
+    assert "missing.xml: refused: cannot be read: no such file or directory" in lines
     assert "ops.xml: junit: 1 passed" in lines
     assert lines[-1] == "The bot would refuse this. Fix it before you upload."
 
@@ -261,7 +262,7 @@ async def test_a_run_that_the_bot_does_not_read_in_time_ends_with_1(
     [
         ({"repository": None}, "--repository is missing: there is no app.yaml to read it from"),
         ({"bucket": None}, "--bucket is missing: there is no app.yaml to read it from"),
-        ({"config": "other.yaml"}, "other.yaml:1:1: cannot be read: no such file or directory"),
+        ({"config": "other.yaml"}, "other.yaml:1:1: the file does not exist"),
     ],
 )
 def test_what_is_missing_is_named_in_one_line(without: dict[str, Any], words: str) -> None:

@@ -28,7 +28,8 @@ NOT_A_KEY = (
     "from -----BEGIN to END-----, without a passphrase"
 )
 SHORT = (
-    "GITHUB_WEBHOOK_SECRET has a secret of fewer than 16 characters; separate secrets, each that long, by white space"
+    "GITHUB_WEBHOOK_SECRET has a secret of fewer than 16 characters; choose a longer one, and enter it on the App's "
+    "page on GitHub too (separate several secrets by spaces)"
 )
 DATABASE = (
     "DATABASE_URL must be sqlite:///PATH or postgresql://…, as in sqlite:///nightjar.db or "
@@ -142,11 +143,13 @@ def test_a_key_twice_is_one_too_many(tmp_path: Path) -> None:
 
 def test_an_unusable_key_file_is_reported_with_its_variable(tmp_path: Path) -> None:
     without = {name: value for name, value in GOOD.items() if name != "GITHUB_PRIVATE_KEY"}
-    unreadable = "GITHUB_PRIVATE_KEY_FILE names a file that cannot be read: "
+    path = "; it must be the path of the .pem file from GitHub"
     assert problems({**without, "GITHUB_PRIVATE_KEY_FILE": str(tmp_path / "no.pem")}) == (
-        unreadable + "no such file or directory",
+        "GITHUB_PRIVATE_KEY_FILE names a file that does not exist" + path,
     )
-    assert problems({**without, "GITHUB_PRIVATE_KEY_FILE": str(tmp_path)}) == (unreadable + "is a directory",)
+    assert problems({**without, "GITHUB_PRIVATE_KEY_FILE": str(tmp_path)}) == (
+        "GITHUB_PRIVATE_KEY_FILE names a file that cannot be read: is a directory" + path,
+    )
     (tmp_path / "app.pem").write_bytes(b"\xff" * 100_000)
     assert problems({**without, "GITHUB_PRIVATE_KEY_FILE": str(tmp_path / "app.pem")}) == (
         f"GITHUB_PRIVATE_KEY_FILE {NOT_A_KEY}",

@@ -330,20 +330,14 @@ def test_a_file_with_a_byte_order_mark_is_read() -> None:
 def test_a_file_that_cannot_be_read_is_a_fault_that_names_it(tmp_path: Path) -> None:
     missing = tmp_path / "app.yaml"
     assert check(missing) == [
-        ConfigFault(
-            str(missing),
-            1,
-            1,
-            "",
-            "cannot be read: no such file or directory; name another file, or make this one readable",
-        )
+        ConfigFault(str(missing), 1, 1, "", "the file does not exist; create it or name another one")
     ]
     assert check(tmp_path) == [
         ConfigFault(
             str(tmp_path), 1, 1, "", "cannot be read: is a directory; name another file, or make this one readable"
         )
     ]
-    with pytest.raises(ConfigError, match=r"app\.yaml:1:1: cannot be read"):
+    with pytest.raises(ConfigError, match=r"app\.yaml:1:1: the file does not exist; create it"):
         load_config(missing)
 
 

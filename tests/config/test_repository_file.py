@@ -227,5 +227,5 @@ def test_a_file_on_a_disk_is_read_and_one_that_is_not_there_is_named(tmp_path: P
     file = tmp_path / "nightjar.yaml"
     file.write_text("help: false")
     assert load_repository_file(file).model_fields_set == {"help"}
-    with pytest.raises(ConfigError, match=r"no\.yaml:1:1: cannot be read: no such file or directory"):
+    with pytest.raises(ConfigError, match=r"no\.yaml:1:1: the file does not exist"):
         load_repository_file(tmp_path / "no.yaml")

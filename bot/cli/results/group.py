@@ -100,7 +100,8 @@ def counts_text(counts: Counts) -> str:
 
 def _file_line(file: FileReport) -> str:
     if file.problem:
-        return texts.REFUSED_FILE.format(name=file.name, problem=file.problem.removeprefix(f"{file.name}: "))
+        problem = file.problem.removeprefix(f"{file.name}: ").removeprefix(f"{file.name} ")
+        return texts.REFUSED_FILE.format(name=file.name, problem=problem)
     troubles = ((file.collection_errors, "collection error", "s"), (file.crashes, "crash", "es"))
     among = ", ".join(f"{count:,} {word}{more if count > 1 else ''}" for count, word, more in troubles if count)
     errored = texts.ERRORED.format(troubles=among) if among else ""
