@@ -32,8 +32,8 @@ def lasting_failure(history: Sequence[Segment], runs: int) -> LastingFailure | N
     what was seen in each run is a history too, once it is enumerated.
 
     The failure is confirmed when the last CONFIRMED_RUNS runs saw it. It began at the first failure after the last run
-    in which the test passed, whatever lies between: runs in which it was skipped or absent say nothing, but part a row.
-    A flaky failure passed on the same commit, so it counts as a pass.
+    in which the test passed. Runs in between in which it was skipped or absent change nothing about that, but two runs
+    with one of them in between are not in a row. A flaky failure passed on the same commit, so it counts as a pass.
     """
     row_begins, since, in_row, end = runs, None, True, runs
     for begin, seen in reversed(history):

@@ -110,7 +110,7 @@ def news_of_runs(store: ResultsStore, story: Story, order: Collection[int] = ())
         pytest.param({"a": "PFFSFF"}, ["", "", "+a", "", "", ""], id="skipped is no end"),
         pytest.param({"a": "PFF--"}, ["", "", "+a", "?a", ""], id="a removed test is reported"),
         pytest.param({"a": "PFF!!P"}, ["", "", "+a", "", "", "✓a"], id="infra says nothing"),
-        pytest.param({"a": "PF!F"}, ["", "", "", "+a"], id="infra confirms nothing, and parts nothing"),
+        pytest.param({"a": "PF!F"}, ["", "", "", "+a"], id="infra confirms nothing, and interrupts nothing"),
         pytest.param({"a": "PFF F"}, ["", "", "+a", "", ""], id="a suite that is missing says nothing"),
         pytest.param({"a": "PFF  "}, ["", "", "+a", "", "?a"], id="a suite that was given up is removed"),
         pytest.param({"a": "PSFFFF"}, ["", "", "", "+a", "", ""], id="a skip before it"),
@@ -216,7 +216,7 @@ def test_a_late_run_is_judged_with_the_newest_one(
     assert news_of_runs(store, {"a": story}, order) == news
 
 
-def test_a_run_of_another_branch_parts_no_row(store: ResultsStore) -> None:
+def test_a_run_of_another_branch_does_not_interrupt_two_runs_in_a_row(store: ResultsStore) -> None:
     """Run 3 is no ancestor of run 4, as where labs test two branches or where one was reset."""
     for number, ended in ((1, "passed"), (2, "failed"), (3, "passed"), (4, "failed")):
         upload = Upload(number, {"a": ended})
