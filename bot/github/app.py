@@ -91,6 +91,8 @@ class GitHubApp:
         self._lookups: SingleFlight[tuple[str, int], int] = SingleFlight()
         self._ids: TTLCache[str, int] = TTLCache(MAX_REPOSITORIES, ID_LASTS, timer=timing.clock)
         self._id_lookups: SingleFlight[tuple[str, int], int] = SingleFlight()
+        # Part of the key of a look-up: one that began before a change may return the old state, so nobody joins it
+        # later.
         self._forgets = 0
         self._identity: AppIdentity | None = None
         self._identifying: SingleFlight[None, AppIdentity] = SingleFlight()
@@ -208,6 +210,7 @@ class GitHubApp:
 
         A 404 here must not be taken for the absence of what the caller wanted to read.
         """
+        # An App that does not exist gets a 404 here too: `read_app` then raises `NoSuchApp`.
         if is_not_found(error):
             await self.read_app()
         if is_not_found(error) or is_forbidden(error):
@@ -275,4 +278,5 @@ class GitHubApp:
 
 def _token(made: Payload, clock: GitHubClock) -> Token:
     ends = datetime.fromisoformat(made.string("expires_at")).timestamp()
+    # GitHub says when it ends by its own clock; what is left holds whatever ours says.
     return Token(made.string("token"), ends - clock.now())

@@ -81,10 +81,12 @@ class AppKey:
         """
         now = int(self._clock.now())
         claims = {"iat": now - JWT_BACKDATED, "exp": now + JWT_LIFETIME, "iss": self._app_id}
+        # The only algorithm that GitHub takes.
         return jwt.encode(claims, self._key, algorithm="RS256")
 
     def outdated(self, encoded: str) -> bool:
         """Say whether we know more about GitHub's time than when we signed this JWT."""
+        # Without a check of the signature: we signed it ourselves, and read nothing but its times.
         claims = jwt.decode(encoded, options={"verify_signature": False})
         return abs(int(claims["iat"]) + JWT_BACKDATED - self._clock.now()) > CORRECTED
 
@@ -99,6 +101,7 @@ class Token:
     @property
     def usable(self) -> float:
         """The seconds to use it before a fresh one is asked for."""
+        # Half of a short lifetime: of ten minutes or less, the five would leave little or nothing.
         return max(self.lifetime - REFRESH_EARLY, self.lifetime / 2)
 
 
@@ -126,6 +129,7 @@ class InstallationTokens:
         self._tokens: TLRUCache[TokenKey, _CachedToken] = TLRUCache(
             MAX_TOKENS, ttu=lambda _, cached, now: now + cached.token.usable, timer=timing.clock
         )
+        # The count of changes is part of the key: who asks after a change must not get a token from before it.
         self._flights: SingleFlight[tuple[TokenKey, int], Token] = SingleFlight()
         self._changes: Counter[int] = Counter()
 
@@ -164,6 +168,7 @@ class InstallationTokens:
         permission that is missing would otherwise cost a token for every request.
         """
         cached = self._tokens.get(key)
+        # Another request has replaced or removed it already.
         if cached is None or cached.token.value != value:
             return True
         if self._clock() - cached.made < NEW_TOKEN:
@@ -188,6 +193,8 @@ class AppCredentials:
 
     async def authorization(self) -> str:
         """Return a header with a fresh JWT: signing takes about a millisecond, and few requests need one."""
+        # GitHub takes a JWT as `Bearer` alone, and installation tokens in both forms:
+        # https://docs.github.com/en/rest/authentication/authenticating-to-the-rest-api
         return f"Bearer {self._key.jwt()}"
 
     refusal = APP_REFUSED

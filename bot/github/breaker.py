@@ -28,6 +28,7 @@ class Breaker:
         """Say whether a request may be sent now. While GitHub is away, one caller at a time may, as a probe for all."""
         if not self.is_open:
             return True
+        # A time instead of a flag: a probe whose task was cancelled never reports, and would leave a flag set.
         if now < self.next_probe:
             return False
         self._wait(now)
@@ -40,6 +41,7 @@ class Breaker:
     def fail(self, now: float) -> None:
         """Take in that GitHub has given no answer, or that of a broken server."""
         self.failures += 1
+        # `==`: requests that were under way together fail together, and each would double the pause.
         if self.failures == FAILURES:
             self._wait(now)
 

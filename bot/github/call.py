@@ -17,6 +17,7 @@ from uritemplate.variable import VariableValue
 from bot.core.patterns import Pattern
 from bot.github.graphql import is_mutation
 
+# Such an address is no template: as the label of a metric, each would be a series of its own.
 ABSOLUTE = "(address from a payload)"
 
 # Requests that must not be sent twice although their method is idempotent: a repeat adds the annotations of a check run
@@ -49,6 +50,7 @@ class ApiCall:
         route = ABSOLUTE if "://" in url else url.split("?")[0].split("{?")[0].split("{&")[0]
         path = urlsplit(sansio.format_url(url, url_vars)).path
         pattern = _REPEATABLE_POST if method == "POST" else _NOT_REPEATABLE
+        # For a POST the pattern names what may be repeated, for any other method what may not.
         repeatable = method == "GET" or (pattern.search(path) is not None) == (method == "POST")
         return cls(route, write=method != "GET", repeatable=repeatable, once="" if repeatable else f"{method} {path}")
 
@@ -58,6 +60,7 @@ class ApiCall:
         write = is_mutation(query)
         repeatable = not write or _REPEATABLE_MUTATION.search(query) is not None
         asked = json.dumps([query, variables], sort_keys=True).encode(errors="surrogatepass")
+        # 64 bits of the digest tell apart the few mutations of one job.
         once = "" if repeatable else f"POST /graphql {hashlib.sha256(asked).hexdigest()[:16]}"
         return cls("/graphql", write=write, repeatable=repeatable, once=once)
 

@@ -9,6 +9,8 @@ TITLE_LIMIT = 255
 """Characters. GitHub names no limit for a run's title; this is the one it names for an annotation's."""
 TEXT_LIMIT = 65_535
 """Of `summary` and of `text` each. GitHub says characters; bytes of UTF-8 are counted here, which is never more."""
+# In one request. Each update adds to the annotations that are there, so a repeated one would show them twice:
+# https://docs.github.com/en/rest/checks/runs#update-a-check-run
 MOST_ANNOTATIONS = 50
 MOST_ACTIONS = 3
 LABEL_LIMIT, DESCRIPTION_LIMIT, IDENTIFIER_LIMIT = 20, 40, 20
@@ -85,6 +87,7 @@ class Block:
 
 def size(text: str) -> int:
     """Return how many bytes a text has as UTF-8."""
+    # A lone surrogate, which JSON may hold as an escape, has no UTF-8: it counts as one byte instead of raising.
     return len(text.encode("utf-8", "replace"))
 
 
@@ -94,7 +97,7 @@ def joined_blocks(blocks: Iterable[Block], limit: int = TEXT_LIMIT) -> str:
     left_out: list[str] = []
     room = limit - _CLOSING
     for block in blocks:
-        needed = size(block.text) + 2
+        needed = size(block.text) + 2  # and the empty line
         if not block.text:
             continue
         if needed <= room:
@@ -112,4 +115,4 @@ def shortened(text: str, limit: int) -> str:
     raw = text.encode("utf-8", "replace")
     if len(raw) <= limit:
         return text
-    return raw[: max(0, limit - 3)].decode("utf-8", "ignore") + "…"
+    return raw[: max(0, limit - 3)].decode("utf-8", "ignore") + "…"  # `…` has 3 bytes

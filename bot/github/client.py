@@ -49,7 +49,7 @@ from bot.github.pages import MAX_PAGES, items_of, with_few_links, with_page_size
 from bot.github.ranks import current_rank
 from bot.github.seen import SeenAddresses
 
-USER_AGENT = "nightjar"
+USER_AGENT = "nightjar"  # GitHub refuses requests without one
 API_VERSION = "2022-11-28"  # what github.com and every supported Enterprise Server know
 TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)  # seconds; GitHub itself gives up after 10
 TRIES = 3
@@ -363,6 +363,7 @@ class GitHub(GitHubAPI):
                 wire.clock.learn(response.headers, sent)
                 return Answer(status, response.headers, content)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            # Only where there was no connection is it certain that nothing was sent.
             problem, left = _problem(error), not isinstance(error, aiohttp.ClientConnectorError)
         finally:
             wire.observer.request(method, route, status, wire.timing.clock() - started)

@@ -38,6 +38,7 @@ _CO_AUTHOR = Pattern(
     rf"^co-authored-by:[ \t]*(?P<name>[^<>\n]*?)[ \t]*<(?P<email>[^<>{SPACE}]+)>[ \t]*$", ignore_case=True, by_line=True
 )
 _ANY_TRAILER = Pattern("[A-Za-z0-9][A-Za-z0-9-]*: .*")
+# At most 18 digits: such a number fits into 64 bits.
 _NO_REPLY = Pattern(
     r"(?:(?P<id>[0-9]{1,18})\+)?(?P<login>[^@]+)@users\.noreply\.github\.com", ignore_case=True, dot_is_any=True
 )
@@ -289,6 +290,7 @@ def _scan(block: str, *, unclosed_hides: bool = False) -> Iterator[tuple[str, st
     https://spec.commonmark.org/0.31.2/#code-spans, https://spec.commonmark.org/0.31.2/#html-comment
     """
     marks = list(_MARK.finditer(block))
+    # By length: a run closes only a span of its own length. Each is found by bisection, so the cost stays near linear.
     runs: dict[int, list[int]] = defaultdict(list)
     for mark in marks:
         if mark[0][0] == "`":
@@ -305,8 +307,9 @@ def _scan(block: str, *, unclosed_hides: bool = False) -> Iterator[tuple[str, st
             at += 1
         elif mark[0] == "<!--" and start > mark.start():
             continue  # its beginning is escaped
+        # Nothing is looked for where no comment ends: many that never end would each be read to the end of the block.
         elif mark[0] == "<!--" and start + 2 <= last_end:
-            kind, end = COMMENT, block.index("-->", start + 2) + len("-->")
+            kind, end = COMMENT, block.index("-->", start + 2) + len("-->")  # `<!-->` is a whole one
         elif mark[0] == "<!--" and unclosed_hides:
             kind, end = COMMENT, len(block)
         elif mark[0] != "<!--" and not unclosed_hides:

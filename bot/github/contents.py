@@ -43,9 +43,11 @@ async def found_at(github: GitHub, repository: str, path: str, ref: str = "") ->
         if is_not_found(error):
             return None
         raise
+    # A folder has a list: https://docs.github.com/en/rest/repos/contents#get-repository-content
     if isinstance(answer, list):
         return FoundFile(FOLDER, FOLDER)
     item = Payload(answer, "contents")
+    # From 1 MB on, `encoding` is `none` and there is no content.
     raw = base64.b64decode(item.text("content")) if item.text("encoding") == "base64" else b""
     return FoundFile(item.string("type"), item.string("sha"), item.integer("size"), raw)
 

@@ -11,6 +11,7 @@ from bot.github.errors import Unavailable
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+# A large artifact may take minutes; half a minute without a byte means a dead connection.
 TIMEOUT = aiohttp.ClientTimeout(total=300, sock_connect=5, sock_read=30)
 CHUNK = 1 << 18
 WHAT = "a file that GitHub redirects to"

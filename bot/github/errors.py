@@ -210,9 +210,11 @@ def error_of(answer: Answer, what: str) -> Exception:
     try:
         sansio.decipher_response(answer.status, answer.headers, answer.body)
     except HTTPException as error:
+        # A `Refusal` as well: the job then ends as refused, not as failed.
         if answer.status == HTTPStatus.FORBIDDEN and cause_of(str(error)) is Cause.LOCKED:
             return LockedForRest(HTTPStatus.FORBIDDEN, str(error), headers=answer.headers)
         return error
+    # gidgethub could not read the answer; it is read below, with less trust in its form.
     except (KeyError, TypeError, AttributeError, ValueError):
         pass
     data = answer.json()

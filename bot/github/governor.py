@@ -80,10 +80,12 @@ class Governor:
         Raises `RateLimited` at once where the wait is longer than `SHORT_WAIT`.
         """
         ledger = self._ledger(installation)
+        # Before a place in flight is taken: a request that must wait long is refused here and holds none.
         self._wait(ledger, demand)
         async with self._slots:
             shared_wait, share = await self._book(installation, ledger, demand)
             starts_at = self._timing.clock() + max(shared_wait, self._wait(ledger, demand, share))
+            # Booked before the sleep, so that the next request sees it and waits behind it.
             ledger.book(starts_at, demand)
             while (left := starts_at - self._timing.clock()) > 0:
                 await self._timing.sleep(left)
@@ -122,9 +124,12 @@ class Governor:
         shared, pace = self._shared, ledger.shared_pace(demand)
         if shared is None or pace is None:
             return 0.0, 1.0
+        # All writes share one budget. Of reads only anonymous ones are booked, and they must not use up that of writes.
         name = installation if demand.write else f"{installation}/{demand.rank.name.lower()}"
         # One after the other: bookings of one process need not contend with each other.
         async with self._booking.setdefault(name, asyncio.Lock()):
+            # Read under the lock: of those that waited for it while the database hung, only the first pays the
+            # time-out.
             if self._timing.clock() < self._away_until:
                 return 0.0, SHARE_ALONE
             try:

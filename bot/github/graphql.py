@@ -15,6 +15,7 @@ _MUTATION = Pattern(r"\bmutation\b")
 
 def graphql_url(api_url: str) -> str:
     """Return the GraphQL address beside a REST address: Enterprise Server has it at `/api/graphql`."""
+    # https://docs.github.com/en/enterprise-server@latest/graphql/guides/forming-calls-with-graphql
     if api_url.endswith("/api/v3"):
         return f"{api_url.removesuffix('/v3')}/graphql"
     return f"{api_url}/graphql"
@@ -37,6 +38,7 @@ def is_unknown_field(error: QueryError) -> bool:
     answer = error.response if isinstance(error.response, Mapping) else {}
     listed = answer.get("errors")
     extensions = [one.get("extensions") for one in listed if isinstance(one, Mapping)] if listed else []
+    # The code that GitHub's validation gives; the message names the field and differs from case to case.
     return any(isinstance(one, Mapping) and one.get("code") == "undefinedField" for one in extensions)
 
 

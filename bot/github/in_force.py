@@ -114,6 +114,7 @@ async def read_found(found: FoundFile | None, given: RepositoryConfig) -> tuple[
         return "", ()
     if found.kind != FILE:
         return "", (ConfigFault(PATH, 1, 1, "", NOT_A_FILE.format(kind=FILE_KINDS.get(found.kind, found.kind))),)
+    # Before it is parsed: of a file over 1 MB GitHub sends no content, which would be read as an empty file.
     if found.size > MOST_BYTES:
         return "", (ConfigFault(PATH, 1, 1, "", FILE_TOO_LARGE.format(most=MOST_BYTES // 1024)),)
     parse = partial(parse_repository_file, found.raw, PATH, given)
@@ -129,5 +130,6 @@ def _parsed(text: str) -> Keys | None:
     try:
         return parse_repository_file(text.encode())
     except ConfigError as error:
+        # None is cached as well, so this is logged once for each text and not for each delivery.
         log.warning(OUTDATED, faults=list(map(str, error.faults[:10])))
         return None

@@ -45,6 +45,7 @@ class Allowance:
 
 def part(whole: int, share: float) -> int:
     """Return the share of a limit in whole requests, at least one: a rank that may do nothing would wait for ever."""
+    # A product may lie just below the whole number that is meant, as 100 * 0.29 does.
     return max(1, floor(whole * share + 1e-9))
 
 
@@ -81,6 +82,7 @@ def resource_of(url: str) -> str:
     path = urlsplit(url).path
     if path.endswith("/graphql"):
         return "graphql"
+    # A repository may be named `search`.
     if "/search/" in path and "/repos/" not in path:
         return "code_search" if path.endswith("/search/code") else "search"
     return "core"
@@ -158,6 +160,7 @@ class Ledger:
         self._per_minute = SlidingWindow(allowance.writes_per_minute, 60)
         self._per_hour = SlidingWindow(allowance.writes_per_hour, 3600)
         self._bucket = TokenBucket(allowance.write_spacing)
+        # Its limit is given with each question, for it is a share of a quota that GitHub's answers tell later.
         self._anonymous = SlidingWindow(0, 3600)
         self._quotas: dict[str, Quota] = {}
         self._not_before = -inf
@@ -279,6 +282,7 @@ def limit_in(answer: Answer, demand: Demand, quota: Quota | None, now: float) ->
         return Limit(ends_in=max(retry_after or 0.0, quota.ends - now))
     if retry_after is not None:
         return Limit(retry_after=retry_after)
+    # Read once more, for there is no quota where one of its other headers is missing or no number.
     exhausted = answer.headers.get("x-ratelimit-remaining") == "0"
     return Limit() if answer.status != 403 or exhausted or _names_a_limit(answer) else None
 
@@ -289,6 +293,7 @@ _LIMIT_PAGES = ("secondary-rate-limits", "abuse-rate-limits")
 
 def _names_a_limit(answer: Answer) -> bool:
     """Say whether the body points to the page on secondary limits or, of GraphQL, has errors of type RATE_LIMITED."""
+    # A search in the bytes first: most answers name no limit, and decoding them here would be a second time.
     if b"rate-limits" not in answer.body and b"RATE_LIMITED" not in answer.body:
         return False
     data = answer.json()

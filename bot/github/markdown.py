@@ -275,6 +275,7 @@ def escape(text: str) -> str:
     Renovate and Dependabot do. Escape once, and `truncate` before: a cut could fall into an escape.
     """
     escaped = _AT_START.sub(_escape_start, _broken(_one_line(text)).translate(_ESCAPES))
+    # With a link behind it, a last `!` would make an image of that: https://github.github.com/gfm/#images
     return f"{escaped[:-1]}\\!" if escaped.endswith("!") else escaped
 
 

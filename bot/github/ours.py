@@ -61,6 +61,7 @@ class Ours:
     def has_run(self, run: Payload) -> bool:
         """Say whether a workflow run, as the API and webhooks show it, began because we pushed to our own branch."""
         heads = [run.integer(name, "id") for name in ("head_repository", "repository") if run.has(name, "id")]
+        # A run for a fork's branch has two repositories, and its branch may have any name.
         from_here = len(set(heads)) == 1
         of_pull = run.text("event") in OF_PULL_REQUESTS
         return from_here and not of_pull and run.text("head_branch") in self.branches

@@ -40,6 +40,8 @@ async def role_of(github: GitHub, repository: str, person: Person) -> str:
     try:
         answer = Payload(await github.getitem(url, url_vars={"repo": repository, "login": person.login}))
     except HTTPException as error:
+        # GitHub answers 404 for a login that is no account:
+        # https://docs.github.com/en/rest/collaborators/collaborators#get-repository-permissions-for-a-user
         if error.status_code == 404:
             return "none"
         raise

@@ -15,6 +15,7 @@ ONE_REF = "/repos/{+repo}/git/ref/heads/{branch}"
 ONE_COMMIT = "/repos/{+repo}/git/commits/{sha}"
 COMMITS = "/repos/{+repo}/commits{?sha}"
 # From the second page on, GitHub leaves out the files, which are most of the answer.
+# https://docs.github.com/en/rest/commits/commits#compare-two-commits
 COMPARE = "/repos/{+repo}/compare/{base}...{head}?per_page=1&page=2"
 FIRST_BETWEEN = "/repos/{+repo}/compare/{base}...{head}?per_page=1"
 
@@ -62,6 +63,7 @@ async def is_update_of(github: GitHub, repository: str, sha: str, before: str) -
     """Say whether a commit is a merge whose first parent is `before`, as GitHub makes it to update a branch."""
     answer = await github.getitem(ONE_COMMIT, url_vars={"repo": repository, "sha": sha})
     parents = [parent.string("sha") for parent in Payload(answer, "commit").items("parents")]
+    # "Update branch" merges the base into the branch, so the branch's old head is the first parent.
     return len(parents) == 2 and parents[0] == before
 
 

@@ -36,6 +36,7 @@ NO_LONGER_OURS = frozenset({DELETED, REMOVED, UNINSTALLED})
 """Of these another repository may take the name, such as one that was made anew."""
 PRIVATIZED = "privatized"
 """The action of the `repository` event that tells that it became private."""
+# https://docs.github.com/en/webhooks/webhook-events-and-payloads#installation
 AWAY_BY_INSTALLATION = {"deleted": UNINSTALLED, "suspend": SUSPENDED, "unsuspend": "", "created": ""}
 
 TAKEN = "another repository has a name of app.yaml on GitHub: it is left alone"
@@ -134,6 +135,7 @@ class Repositories:
             repository = Repository.of(payload)
             self._seen.pop(repository.id, None)  # another process may know more than this one
             await self.see(repository.id, repository.full_name, away=AWAY_BY_ACTION.get(action))
+        # A dot is in the names of our own events: their bodies repeat what we know, and are no word of GitHub's.
         elif "." not in delivery.event and payload.has("repository", "id"):
             repository = Repository.of(payload)
             if repository.id not in self._seen or self._seen[repository.id].full_name != repository.full_name:

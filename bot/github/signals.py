@@ -95,6 +95,7 @@ def _counting(runs: Iterable[_Run], workflows: Mapping[int, _Workflow]) -> Signa
     does not say what ran in it stands for itself.
     """
     latest: dict[object, _Run] = {}
+    # By id, which GitHub counts up: the last of a workflow is its latest run.
     for run in sorted(runs, key=lambda run: run.id):
         latest[workflows.get(run.suite, run.suite) if run.of_actions else None] = run
     order = list(State)
@@ -103,6 +104,7 @@ def _counting(runs: Iterable[_Run], workflows: Mapping[int, _Workflow]) -> Signa
 
 def _of_status(status: Payload, ours: Ours) -> Signal:
     result = status.string("state")
+    # `error` and `failure` are both red: https://docs.github.com/en/rest/commits/statuses#create-a-commit-status
     state = OF_STATUS.get(result, State.RED)
     return Signal(
         status.string("context"),

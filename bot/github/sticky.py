@@ -79,7 +79,7 @@ def render(sections: Mapping[str, str]) -> str:
     """Write the comment; empty when no section has anything to say."""
     if not sections:
         return ""
-    frame = sum(len(_frame(name, "")) + 2 for name in sections) + len(MARKER)
+    frame = sum(len(_frame(name, "")) + 2 for name in sections) + len(MARKER)  # and the empty line before it
     share = (SIZE_LIMIT - frame) // len(sections)
     parts = [_frame(name, _cut(text, share)) for name, text in sections.items()]
     return "\n\n".join([MARKER, *parts])
