@@ -86,6 +86,7 @@ def record_after(
     """Return what is stored of the branch from now on, and `more`: for the API and the next scan."""
     moved = {member: record.get(member) for member in ("sha", "previous_sha", "moved_at", "commits")}
     if ended.head != moved["sha"] or record.get("branch") != step.branch:
+        # People may move the branch by hand; then we know neither when, nor how many commits that brought.
         ours = bool(aim) and ended.head == aim["sha"]
         before = aim["before"] if ours else step.before
         moved = {
@@ -96,6 +97,7 @@ def record_after(
         }
     scanned = {"scanned_at": step.at, "why": step.why, "trouble": ended.trouble}
     listed = [dict(one) for one in step.why_not_newer]
+    # mypy cannot see which keys `**` brings.
     return cast("TrackingState", {"branch": step.branch, **moved, **scanned, "why_not_newer": listed, **more})
 
 

@@ -103,6 +103,7 @@ async def move_last_good(context: Context) -> Plan:
     record: Mapping[str, Any] = await context.records.get(TRACKING.of(LAST_GOOD, context.repository.id)) or {}
     name, known = context.repository.full_name, known_of(record, rules.require)
     ours = Ours.of(context.me, context.config)
+    # A scan takes dozens of requests every few minutes; what people wait for goes first.
     with ranked(Rank.SWEEP):
         scan = await ScanInProgress(context.github, name, rules, iso_utc(at), ours, known).scan()
         scan = await _with_since(context, scan, record)

@@ -34,6 +34,7 @@ class LastGoodGauges:
     async def refresh(self) -> None:
         """Read the records."""
         branches = await self._branches.behind()
+        # Only after the read, which waits: a scrape in between would find no values.
         self.clear()
         for branch in branches:
             self._lag_commits.labels(branch.repository).set(branch.commits)

@@ -42,6 +42,7 @@ class MarkNightly:
         applied = await ensure_status(context, self.sha, STATUS, "success", self.description)
         key = TRACKING_STEP.of(NIGHTLY, context.repository.id)
         aim = await context.records.get(key)
+        # The branch may have moved on before this status was set.
         if aim is not None and aim["sha"] == self.sha:
             await context.records.put(key, {**aim, "marked": True})
         return applied

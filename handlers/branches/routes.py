@@ -16,6 +16,7 @@ from handlers.branches.texts import NO_TRACKING_BRANCH
 ReadBranch = Callable[[str], Awaitable[Mapping[str, Any]]]
 """Of `owner/name` → the members of the answer; raises LookupError where there is nothing to tell."""
 
+# 64 digits: a repository with git's newer hash. https://git-scm.com/docs/hash-function-transition
 Sha = Annotated[str, Field(pattern="^[0-9a-f]{40,64}$")]
 
 

@@ -73,6 +73,7 @@ class ScanInProgress:
         if before in shas:
             newer = chain[: shas.index(before)]
             return (AHEAD if newer else IDENTICAL), newer, _lag(newer)
+        # The branch is not among the newest first parents, so only GitHub can tell ahead from diverged.
         whole = await compared(self.github, self.repository, before, shas[0])
         return whole.status, chain, Lag(whole.ahead_by, "")
 
@@ -82,6 +83,7 @@ class ScanInProgress:
         for commit in newer:
             if commit.sha in wanted:
                 scanned.append(ScannedCommit(commit, await self._blockers(commit.sha), self.at))
+            # What is neither asked about nor known is left out: it is no reason to stop, and no candidate.
             elif commit.sha in self.known:
                 scanned.append(self.known[commit.sha])
             if scanned and not scanned[-1].blockers:

@@ -173,6 +173,7 @@ async def _asked(context: EffectContext, where: dict[str, str], users: list[str]
         await context.github.post(REQUESTED, url_vars=where, data=body)
     except Exception as error:
         if is_unprocessable(error):
+            # Never empty: the caller takes an empty text for an acceptance.
             return message_of(error) or texts.REFUSED
         raise
     return None

@@ -50,6 +50,8 @@ class KnownReviewers:
 
 def decide_reviewers(ccs: Ccs, known: KnownReviewers) -> Ccs:
     """Return whom to ask, at most `MOST`: not the author or the bot, nobody asked before, nobody who has reviewed."""
+    # GitHub answers 422 for the author, and then asks nobody of the whole request.
+    # https://docs.github.com/rest/pulls/review-requests#request-reviewers-for-a-pull-request
     taken = {known.author, *known.asked_before, *known.reviewed, *known.mentions}
     users = tuple(name for name in ccs.users if name.lower() not in taken)[:MOST]
     teams = tuple(name for name in ccs.teams if name.lower() not in taken)[: MOST - len(users)]
@@ -104,6 +106,7 @@ async def request_reviewers(context: Context) -> Plan:
     asked = decide_reviewers(ccs, KnownReviewers(event.pull.author.login.lower(), before.asked - again, (), mentions))
     # Find out first whether anybody is left: the list of reviews costs a request.
     if asked.users:
+        # Who has reviewed is no longer among the requested reviewers, and would be asked once more (TVM #10714).
         reviewed = await _reviewers(context.github, context.repository.full_name, event.pull.number)
         asked = decide_reviewers(asked, KnownReviewers("", (), reviewed))
     named = tuple(name.lower() for name in (*ccs.users, *ccs.teams))

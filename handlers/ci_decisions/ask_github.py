@@ -164,6 +164,10 @@ async def _slow_tests(github: GitHub, repository: str, proposed: ProposedChange,
     why = texts.NO_STATUS.format(context=context, sha=head[:SHOWN_OF_SHA])
     try:
         statuses = github.getiter(
+            # Of each context the newest only, unlike `/statuses`:
+            # https://docs.github.com/rest/commits/statuses#get-the-combined-status-for-a-specific-reference
+            # Unlike `/statuses`, only the newest of each context:
+            # https://docs.github.com/rest/commits/statuses#get-the-combined-status-for-a-specific-reference
             "/repos/{+repo}/commits/{sha}/status",
             url_vars={"repo": repository, "sha": head},
             iterable_key="statuses",
@@ -183,4 +187,6 @@ def _why(error: Exception) -> str:
         return texts.INVALID_CREDENTIALS
     if is_forbidden(error):
         return texts.MISSING_PERMISSION
+    # GitHub answers 404, not 403, for a private repository that the token may not see:
+    # https://docs.github.com/rest/using-the-rest-api/troubleshooting-the-rest-api#404-not-found-for-an-existing-resource
     return texts.PULL_NOT_SHOWN if is_not_found(error) else texts.GITHUB_NOT_REACHED

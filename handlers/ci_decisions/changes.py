@@ -63,5 +63,6 @@ async def changes_of(github: GitHub, repository: str, proposed: ProposedChange) 
 
 def changed_names(file: Payload) -> list[str]:
     """Return the name of a changed file as GitHub lists it, and its former name where it was renamed."""
+    # A file that is moved away changes its old folder as well.
     names = [file.string("filename")]
     return [*names, file.string("previous_filename")] if file.has("previous_filename") else names

@@ -91,6 +91,7 @@ class CommitDecisions:
         except NoSuchCommit:
             raise
         except Exception as error:
+            # Any error at all: a CI that gets no answer must run everything, not fail.
             log.warning("a decision was made without GitHub", repository=repository, sha=sha, reason=str(error))
             changes = UnknownChanges(texts.NO_ANSWER_ABOUT_COMMIT)
         return decide_for_commit(config, sha, changes).as_json()

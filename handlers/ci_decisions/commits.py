@@ -54,6 +54,7 @@ async def read_compared(github: GitHub, repository: str, parent: str, sha: str) 
     url = "/repos/{+repo}/compare/{basehead}?per_page=1"
     answer = await github.getitem(url, url_vars={"repo": repository, "basehead": f"{parent}...{sha}"})
     files = list(Payload(answer, "comparison").items("files"))
+    # Exactly 300 may be all of them or the first ones; GitHub does not say which.
     if len(files) >= MOST_COMPARED:
         return UnknownChanges(texts.TOO_MANY_IN_COMMIT.format(most=MOST_COMPARED))
     return ChangedFiles(tuple(name for file in files for name in changed_names(file)), len(files))

@@ -123,6 +123,7 @@ class Decisions:
         try:
             config = await config_in_force(self._config, self._records, repository)
         except Exception:
+            # Any error at all, here and below: a database that is away must not stop CI.
             log.exception("the repository's settings could not be read", repository=repository, number=number)
             config = None
         seen = await self._read_pull(repository, number, sha, known, config)
@@ -167,6 +168,8 @@ class Decisions:
             )
         head = PullHead.of(proposed.pull).after(known.head) if known else PullHead.of(proposed.pull)
         if head.sha != proposed.pull.head_sha:
+            # A webhook has reported a newer head than GitHub's API shows: neither cached answer may serve the next
+            # caller.
             self._pulls.forget((False, *key))
             self._pulls.forget((True, *key))
             return SeenPull(proposed.repository_id, head, changes=UnknownChanges(texts.BEHIND))

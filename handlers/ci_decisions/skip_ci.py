@@ -101,6 +101,8 @@ async def show_on_group(context: Context) -> Plan:
     if config is None:
         return NOTHING
     sha = MergeGroup.of(context.delivery.payload).sha
+    # If the status is required and not reported on the group, the queue waits until it times out.
+    # https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/configuring-pull-request-merges/managing-a-merge-queue
     return Plan((SetStatus(sha, config.status, SUCCESS, texts.NOT_SKIPPED_IN_GROUP),), why=texts.NOT_SKIPPED_IN_GROUP)
 
 

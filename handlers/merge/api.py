@@ -70,6 +70,8 @@ async def merge_facts_of(github: GitHub, repository: str, number: int) -> MergeF
     templates = tuple(template.text("body") for template in answer.items("repository", "pullRequestTemplates"))
     return MergeFacts(
         templates,
+        # The mutations of the queue accept only this global ID:
+        # https://docs.github.com/graphql/guides/using-global-node-ids
         node_id=pull.string("id"),
         base=pull.string("baseRefName"),
         head_sha=pull.string("headRefOid"),
@@ -86,6 +88,8 @@ async def commits_of(github: GitHub, repository: str, number: int) -> list[Autho
         commit = Payload(item, "commit")
         found.append(
             AuthoredCommit(
+                # Null if no account has the commit's email address:
+                # https://docs.github.com/rest/pulls/pulls#list-commits-on-a-pull-request
                 author_id=commit.integer("author", "id") if commit.has("author", "id") else 0,
                 name=commit.text("commit", "author", "name"),
                 email=commit.text("commit", "author", "email"),

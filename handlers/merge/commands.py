@@ -101,6 +101,7 @@ async def merge_when_green(asked: CommandRequest, command: Command) -> CommandAn
     if not all(reason.can_resolve for reason in found):
         return CommandAnswer(say=texts.WILL_NOT_WAIT.format(why=listed_blockers(found)), done=False)
     number = asked.pull.number
+    # The answer below already says that the branch is behind; `refused` keeps a refresh from saying it again.
     pending = replace(
         _pending_of(asked, merge_state), refused=any(reason.kind is BlockerKind.BEHIND for reason in found)
     )

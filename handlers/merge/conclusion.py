@@ -49,6 +49,8 @@ def _after_merge(outcome: EffectOutcome) -> tuple[Effect, ...]:
     match result.end:
         case MergeEnd.MERGED:
             return (StorePendingMerge(number, said_at=pending.asked_at),)
+        # We store it also after a plain `merge`: only then does `cancel` know that there is something to remove from
+        # the queue.
         case MergeEnd.QUEUED:
             return (StorePendingMerge(number, replace(pending, queued=True)),)
         case MergeEnd.WAITS if not pending.refused:

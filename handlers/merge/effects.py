@@ -152,6 +152,8 @@ class MergePull:
         except Exception as error:
             if may_lack_workflows(error) and await pull_changes_workflows(context.github, repository, self.number):
                 raise UserError(NEEDS_WORKFLOWS) from error
+            # 405 and 409 have many causes, and GitHub's text is the only difference between them. So read again what is
+            # true now.
             if not is_conflict(error):
                 raise
             now = await _read_merge_state(context, self.number)
@@ -176,8 +178,10 @@ class MergePull:
         try:
             await enqueue(context.github, facts.node_id, self.pending.sha)
         except QueryError as error:
+            # A missing permission has a text of its own, for the administrators: `bot.plan.failure_text`.
             if is_forbidden(error):
                 raise
+            # GitHub refuses a second entry, and somebody may have added this one since we looked.
             if (await merge_facts_of(context.github, context.repository.full_name, self.number)).is_queued:
                 return self._queued(QUEUED_ALREADY, merge_state, changed=False)
             raise RefusedToPerson(

@@ -92,6 +92,7 @@ def request_after(known: MergeRequest | None, pending: PendingMerge | None, mome
     if pending.queued and over:
         # This is not a request but the state at GitHub: to remove it from the queue, we must know that it is there.
         return MergeRequest(pending)
+    # An equal time is the request that has ended, applied once more.
     return None if moment < last or (over and moment == last) else MergeRequest(pending)
 
 

@@ -82,6 +82,7 @@ class RequestRefresh:
             if self.number not in numbers:
                 watched = WatchedCommit((*numbers, self.number))
                 await context.records.put(MERGE_WATCH.of(context.repository.id, self.watch), watched)
+        # The number after the watch: an event between the two then requests the same refresh or a later one.
         refresh = await next_refresh(context.records, context.repository, self.number)
         not_before = self.reported_at + SETTLE_SECONDS if self.reported_at is not None else None
         new = await announce(context.announce, REFRESH_EVENT, context.repository, refresh, not_before=not_before)

@@ -118,8 +118,12 @@ def _classic(branch: Payload) -> Iterable[RequiredCheck]:
     if not branch.has("protection", "required_status_checks"):
         return
     checks = branch.at("protection", "required_status_checks")
+    # GitHub sends the object also for a branch without protection:
+    # https://docs.github.com/rest/branches/branches#get-a-branch
     if checks.text("enforcement_level") == "off":
         return
+    # `contexts` is the older list, without Apps. Servers that know `checks` fill both:
+    # https://docs.github.com/rest/branches/branch-protection#get-status-checks-protection
     named = [RequiredCheck(check.string("context"), _app(check, "app_id")) for check in checks.items("checks")]
     yield from named
     known = {check.name for check in named}
@@ -140,6 +144,8 @@ async def _reviews(github: GitHub, repository: str, pull: PullRequest) -> tuple[
         review = Payload(item, "review")
         by = person_or_ghost(review)
         people[by.id] = by
+        # Everybody who deleted their account has the same id here; as one person they would replace each other's
+        # opinions.
         known = by.id if by != GHOST else 0
         found.append(
             PullReview(known, by.login, review.string("state"), review.text("commit_id"), review.text("html_url"))

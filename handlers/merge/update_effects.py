@@ -56,6 +56,8 @@ class UpdateBranch:
             raise RefusedToPerson(texts.UPDATE_CLOSED)
         if pull.head_sha != self.sha:
             return await self._after_a_move(github, repository, pull.head_sha)
+        # `ahead` is said of the head: it has every commit of the base.
+        # https://docs.github.com/rest/commits/commits#compare-two-commits
         if (await compared(github, repository, self.base, self.sha)).status in (AHEAD, IDENTICAL):
             return Applied(UP_TO_DATE.format(**names), changed=False)
         where = {"repo": repository, "number": str(self.number)}
@@ -93,6 +95,7 @@ class UpdateBranch:
             )
         if not is_unprocessable(error):
             return None
+        # GitHub answers 422 for every refusal; only its text tells a conflict from the others.
         if "conflict" in said:
             return RefusedToPerson(texts.UPDATE_CONFLICTS.format(base=base))
         return RefusedToPerson(texts.UPDATE_REFUSED.format(message=code(message_of(error))))

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 NAME = "merge-when-green"
 TIMER = "merges"
 
+# https://docs.github.com/webhooks/webhook-events-and-payloads?actionType=dequeued#pull_request
 MERGED_BY_QUEUE = frozenset({"MERGE", "ALREADY_MERGED"})
 """Reasons that need no comment: another event reports that the pull request is closed."""
 
@@ -168,8 +169,12 @@ def may_matter(delivery: Delivery, config: RepositoryConfig) -> bool:
             ours = {name.casefold() for name in (*keys.hold_labels, keys.label or "")}
             return payload.text("label", "name").casefold() in ours
         case "pull_request", "edited":
+            # New titles and texts are `edited` as well; only a new base has `changes.base`.
+            # https://docs.github.com/webhooks/webhook-events-and-payloads?actionType=edited#pull_request
             return payload.has("changes", "base")
         case "pull_request_review", "submitted":
+            # Webhooks write a review's state in lower case; the REST API, which `snapshot` reads, in upper case.
+            # https://docs.github.com/webhooks/webhook-events-and-payloads?actionType=submitted#pull_request_review
             return payload.text("review", "state") != "commented"
     return True
 
@@ -313,6 +318,7 @@ def _labels(payload: Payload) -> set[str]:
 
 def _is_ours(context: Context) -> bool:
     """Say whether this event is about a label that we added or removed ourselves."""
+    # GitHub sends an App the events of its own changes as well.
     labels = context.delivery.action in ("labeled", "unlabeled")
     return labels and person_or_ghost(context.delivery.payload, "sender").id == context.me.user_id
 
