@@ -52,6 +52,7 @@ def build_of(target_url: str) -> DocsBuild | None:
     """Read the build out of a target URL, which may be anything; None where there is none in its path."""
     try:
         path = urlsplit(target_url).path
+    # urlsplit raises it for `http://[`, and the address is whatever the CI wrote.
     except ValueError:
         return None
     found = _BUILD.search(path)
@@ -91,6 +92,7 @@ async def show(context: Context) -> Plan:
         return Plan(why=NO_BUILD)
     at, effects = status.text("updated_at"), []
     for number in await _numbers(context):
+        # The number in an address proves nothing: whoever may set a status may write any.
         if await confirmed_head(context.records, context.github, context.repository, number, sha) is None:
             return Plan(why=NO_HEAD.format(sha=sha, number=number))
         url = link(config, number, build.build if build else "", sha)

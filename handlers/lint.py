@@ -105,6 +105,8 @@ def lint_check_run(found: LintFindings) -> CheckContent:
     title = WELL if not count else ONE_FAULT if count == 1 else FAULTS.format(count=count)
     lines = [*found.faults, found.people] if found.faults or found.people else [ALL_IS_WELL]
     return CheckContent(
+        # `neutral` satisfies a required check, `failure` does not.
+        # https://docs.github.com/pull-requests/collaborating-with-pull-requests/collaborating-on-repositories-with-code-quality-features/about-status-checks
         conclusion=NEUTRAL if found.faults else SUCCESS,
         title=title + (WARNED if found.people else ""),
         summary=joined_blocks([*(Block("a comment", line) for line in lines), Block("", ADVICE)]),
@@ -132,6 +134,7 @@ async def scan(context: Context) -> Plan:
     if known is not None and known.updated_at > pull.updated_at:
         # Webhooks come in any order: what it says now, GitHub knows.
         now = (await read_proposed(context.github, context.repository.full_name, pull.number)).pull
+        # That push has an event of its own, which checks the new head.
         if now.head_sha != pull.head_sha:
             return Plan(why=MOVED)
         pull = now
@@ -190,6 +193,8 @@ def _shown(words: Collection[str]) -> str:
 async def show_on_group(context: Context) -> Plan:
     """Show on a group of the merge queue that there is no title to check."""
     group = MergeGroup.of(context.delivery.payload)
+    # If the check is required and not reported on the group, the queue waits until it times out.
+    # https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/configuring-pull-request-merges/managing-a-merge-queue
     content = CheckContent(SUCCESS, NO_TITLE_IN_GROUP, CHECKED_ON_PULLS)
     return Plan((PutCheckRun(CHECK, group.sha, group.branch, content, time.time()),), why=NO_TITLE_IN_GROUP)
 

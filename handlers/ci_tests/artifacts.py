@@ -97,6 +97,7 @@ class Artifacts:
         known = self._known.get(key)
         if known is None:
             known = await self._flights.do(key, lambda: self._read(github, repository, run, patterns))
+            # LRUCache raises ValueError for an item that is larger than the whole cache.
             if known.size <= MOST_REMEMBERED:
                 self._known[key] = known
         return known
@@ -119,6 +120,8 @@ class Artifacts:
                 suites[name], wrong = await self._suite(github, repository, run, artifact, listed, budget)
             except OverLimit as over:
                 wrong = (str(over),)
+                # The code of the pull request may cause this on purpose, with a process lost each time: read no more of
+                # the run.
                 budget.end(texts.ARTIFACT_NOT_READ)
             except Refused as refused:
                 wrong = (str(refused),)
@@ -161,6 +164,7 @@ async def _listed(github: GitHub, repository: str, run: RunAttempt, patterns: Se
         async for item in artifacts:
             artifact = Payload(item, "artifact")
             name = artifact.string("name")
+            # GitHub lists artifacts also after it has deleted their files.
             if matches(patterns, name) and not artifact.flag("expired"):
                 known = newest.setdefault(name, artifact)
                 newest[name] = max(known, artifact, key=lambda one: one.integer("id"))

@@ -101,6 +101,7 @@ def slow_new_tests(tested: TestedHead, least: float, *, most_steps: int = MAX_ST
         if not slow:
             continue
         renamed = search_renames(base.suite.seen.keys() - here.seen.keys(), new, most_steps=most_steps)
+        # None: the search was given up, and each row says that it may be a renamed test.
         slow -= set((renamed or {}).values())
         found += [NewTest(name, test, here.seconds[test], renamed is None) for test in slow]
     return sorted(found, key=lambda one: (-one.seconds, one.suite, one.test))

@@ -57,6 +57,8 @@ async def _required(context: Context, config: SkippedTests, branch: str) -> Requ
         return Required(problem=texts.NO_FILE)
     if found.kind != FILE:
         return Required(problem=texts.NO_PLAIN_FILE)
+    # The contents API sends no text of files over 1 MB:
+    # https://docs.github.com/rest/repos/contents#get-repository-content
     if found.size and not found.raw:
         return Required(problem=texts.FILE_TOO_LARGE)
     try:

@@ -104,6 +104,8 @@ async def _base(context: Context, ended: EndedRun, branch: str) -> tuple[str, Ru
     where = {"repo": context.repository.full_name, "base": branch, "sha": ended.run.sha}
     compared = Payload(await context.github.getitem(COMPARE, url_vars=where), "comparison")
     merge_base = compared.string("merge_base_commit", "sha")
+    # `status` takes conclusions as well:
+    # https://docs.github.com/rest/actions/workflow-runs#list-workflow-runs-for-a-workflow
     asked = {"branch": branch, "status": "success"}
     runs = await _good_runs(context, ended.workflow, {**asked, "head_sha": merge_base})
     if merge_base not in runs:

@@ -50,14 +50,20 @@ def read_zip(
                 raise TooMuch(texts.TOO_MANY_FILES.format(most=MOST_FILES))
             budget = _Budget(limit, limit)
             for entry in sorted((entry for entry in found if wanted(entry.filename)), key=lambda one: one.filename):
+                # APPNOTE 4.4.4: bit 0 says that the file is encrypted. zipfile would ask for a password with a
+                # RuntimeError.
                 if entry.flag_bits & 0x1:
                     raise Refused(texts.ENCRYPTED.format(name=entry.filename))
                 if entry.compress_type not in METHODS:
                     raise Refused(texts.OTHER_METHOD.format(name=entry.filename))
+                # zipfile moves every offset by what stands before the archive; with forged sizes a file begins before
+                # byte 0.
                 if entry.header_offset < 0:
                     raise Refused(texts.NO_ZIP)
                 with archive.open(entry) as inner:
                     yield read(entry.filename, _Stream(inner, entry, budget))  # type: ignore[arg-type]  # it is read
+    # NotImplementedError: a version or a kind of encryption that zipfile does not know. UnicodeDecodeError: a name that
+    # claims to be UTF-8 and is not.
     except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, ValueError) as error:
         raise Refused(texts.NO_ZIP) from error
 
@@ -99,6 +105,7 @@ class _Stream:
     def read(self, size: int = -1) -> bytes:
         """Return some bytes; raise `Refused` where the archive is broken, `TooMuch` beyond a limit."""
         try:
+            # One byte more than is left, so that the end of the file and the end of the budget differ.
             piece = self._inner.read(min(size, self._budget.left + 1) if size >= 0 else self._budget.left + 1)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
             raise Refused(texts.BROKEN.format(name=self._entry.filename)) from error

@@ -34,6 +34,7 @@ class DockerHub:
 
     async def has(self, name: str, tag: str) -> bool:
         """Say whether an image has a tag."""
+        # TVM's script took every HTTP error, even a rate limit (429), for an image that is not there.
         return await self.reader.json(TAG.format(url=self.url, name=name, tag=tag)) is not None
 
     async def tags(self, name: str) -> Mapping[str, float]:

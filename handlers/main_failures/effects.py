@@ -69,6 +69,8 @@ class RequestScan:
             return Applied(ASKED_ALREADY.format(branch=self.branch), changed=False)
         scan_at = self.at + self.wait
         scan, not_before = ScanEvent(self.branch, int(scan_at), self.asked), scan_at if self.wait else None
+        # The event before its note: after a crash in between, a retry announces the same GUID, which is handled once.
+        # The other way round, later triggers would rely on a scan that never comes.
         new = await announce(context.announce, SCAN_EVENT, context.repository, scan, not_before=not_before)
         if self.wait:
             await context.records.put(key, NextScan(scan_at))

@@ -97,6 +97,7 @@ def trigger_of(delivery: Delivery, watched: MainFailures) -> ScanTrigger | None:
     ours = tuple(dict.fromkeys(watched.branches))
     found = tuple(branch for branch in ours if branch in branches)
     if not found and len(branches) >= MOST_BRANCHES:
+        # A commit of a merge may be on dozens of branches, and GitHub leaves out all after the tenth.
         found = ours  # any of them may be among those that were left out
     return ScanTrigger(found, name, failed) if found else None
 

@@ -88,6 +88,7 @@ async def check(context: Context) -> Plan:
     repository, head = context.repository.full_name, pull.string("head", "sha")
     stored_file = await stored_file_of(context.records, repository)
     found = await _found(context, head, stored_file)
+    # The name is git's hash of the content, so that equal names are equal files.
     if name_of(found) == stored_file.seen:
         return Plan(why=SAME_AS_DEFAULT)
     # Or it is behind the default branch: what counts is what it has changed itself.
@@ -118,6 +119,7 @@ async def check_again(context: Context) -> Plan:
 
 def may_touch(payload: Payload) -> bool:
     """Say whether a push may have touched the file: as far as its payload lists, or where that may not list all."""
+    # A forced push also removes commits, and a new branch brings old ones; the payload may list neither.
     if payload.flag("created") or payload.flag("forced") or not payload.has("commits"):
         return True
     commits = [

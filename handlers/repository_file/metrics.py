@@ -23,6 +23,7 @@ class FileFaults:
     async def refresh(self) -> None:
         """Read the records."""
         faults = await file_faults(self._services.config, self._services.records)
+        # Only after the read, which waits: a scrape in between would find no values.
         self.clear()
         for repository, count in faults.items():
             self._faults.labels(repository).set(count)

@@ -126,6 +126,7 @@ class RepositoryFileSweep:
         about = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")
         branch = about.string("default_branch")
         head = await branch_head(github, repository, branch)
+        # The repository is empty, or its default branch was renamed at this moment; the next sweep sees it.
         if head is None:
             return False
         file = FileFound(branch, head, about.raw.get("pushed_at"), int(self._now()))

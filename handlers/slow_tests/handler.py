@@ -119,6 +119,7 @@ async def show_on_branch(context: Context) -> Plan:
     branch = ref.removeprefix(BRANCH_PREFIX)
     if config is None or branch == ref or payload.flag("deleted") or not matches(config.branches, branch):
         return NOTHING
+    # A deleted branch is a push as well; its `after` is no commit but forty zeros.
     verdict = SlowTestsVerdict(True, texts.ON_BRANCH.format(branch=branch))
     return Plan((slow_tests_status(config, payload.string("after"), verdict),), why=verdict.reason)
 

@@ -58,12 +58,14 @@ class Remind:
             return self._left(ALREADY)
         where = {"repo": context.repository.full_name, "number": str(self.number)}
         pull = PullRequest.of(Payload(await context.github.getitem(PULL, url_vars=where)))
+        # The list was read for the plan, and a retry may come hours later.
         if pull.draft or not pull.is_open:
             return self._left(NO_REVIEW_PENDING)
         written = [comment async for comment in self._written(context)]
         mine = [comment for comment in written if _is_reminder(comment, context.me.user_id)]
         if mine:
             await context.records.put(key, Reminded(max(comment.string("created_at") for comment in mine)))
+            # A try that died after its request may have posted one already; of two the older stays.
             for twin in sorted(comment.integer("id") for comment in mine)[1:]:
                 await delete_comment(context, twin)
             return self._left(ALREADY)
