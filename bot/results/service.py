@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from bot.core.aliases import NO_ALIASES, Aliases
 from bot.core.parts import PartKey
 from bot.results.model import SeenTest, TargetKey
 from bot.results.state import Admission, TargetState
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from bot.core.untrusted.pool import Pool
     from bot.github.client import GitHub
     from bot.results.compare.ancestors import Candidate, Relation
+    from bot.results.compare.context import FailureContext
     from bot.results.ingest.files import FileLists
+    from bot.results.store.contexts import AskedFailures
     from bot.results.store.store import ResultsStore
 
 
@@ -75,6 +78,14 @@ class ResultsService:
     async def seen(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, SeenTest]:
         """Return the verdict of every test of a suite at a commit."""
         return await asyncio.to_thread(self.store.seen, about, suite, sha)
+
+    async def contexts(
+        self, about: TargetKey, sha: str, asked: Mapping[str, AskedFailures], aliases: Aliases = NO_ALIASES
+    ) -> Mapping[tuple[str, str], FailureContext]:
+        """Return the contexts of failures at a commit, by suite and test; `asked` has those of each suite."""
+        if not asked:
+            return {}
+        return await asyncio.to_thread(self.store.timelines.contexts, about, sha, asked, aliases)
 
     async def durations(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, float]:
         """Return how many seconds each test of a suite took at a commit, as far as its runs reported it."""

@@ -20,7 +20,8 @@ from bot.results.store.names import SuiteNames
 from bot.results.store.renamed import SeriesNames, changes_of, series_names
 from bot.results.store.trace import Position
 
-_FAILS = frozenset(byte for byte in range(STATUS_BYTES) if status_of(byte) in BAD and not is_flaky(byte))
+FAILS = frozenset(byte for byte in range(STATUS_BYTES) if status_of(byte) in BAD and not is_flaky(byte))
+"""The status bytes of failures; a flaky one passed on the same commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def newest_runs(connection: sa.Connection, about: TargetKey) -> list[NewestRun]:
             .limit(1)
         ).first()
         if row is not None and target is not None:
-            failing = sum(byte in _FAILS for byte in _statuses(connection, target, suite, row.sha))
+            failing = sum(byte in FAILS for byte in _statuses(connection, target, suite, row.sha))
             found.append(NewestRun(suite, row.sha, row.committed_at, failing))
     return sorted(found, key=lambda one: (one.committed_at, one.sha, one.suite), reverse=True)
 
@@ -144,7 +145,7 @@ def of_suite(
     ).scalar_one()
     now = _statuses(connection, target, newest.suite, newest.sha)
     name_of, rows = known.every(connection, suite), _open(connection, series)
-    failing = [ordinal for ordinal, byte in enumerate(now) if byte in _FAILS]
+    failing = [ordinal for ordinal, byte in enumerate(now) if byte in FAILS]
     renames = series_names(connection, series, name_of, aliases, [*failing, *(row.ordinal for row in rows)])
     sides: dict[str, list[Failure]] = {"still": [], "recovered": [], "absent": []}
     reported = set()
@@ -159,12 +160,12 @@ def of_suite(
             ordinal
             for ordinal in failing
             if ordinal not in reported
-            and (at(then, ordinal) in _FAILS or (at(then, ordinal) == ABSENT and ordinal in renames.old_of))
+            and (at(then, ordinal) in FAILS or (at(then, ordinal) == ABSENT and ordinal in renames.old_of))
         ]
         if lasting:
             chain = _chain(connection, about.repository, series, (newest.committed_at, newest.sha))
-            histories = _histories(connection, series, renames, chain, now, lasting)
-            began = tuple(_failures(newest.suite, name_of, chain, histories))
+            segments = histories(connection, series, renames, chain, now, lasting)
+            began = tuple(_failures(newest.suite, name_of, chain, segments))
     return SuiteFailures(newest.suite, newest.sha, began, *(tuple(sides[side]) for side in sides))
 
 
@@ -277,7 +278,7 @@ def _chain(connection: sa.Connection, repository: str, series: int, newest: Posi
     return [one for one in every if one[1] in reached or one < oldest]
 
 
-def _histories(
+def histories(
     connection: sa.Connection,
     series: int,
     names_then: SeriesNames,

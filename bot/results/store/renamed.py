@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -59,15 +60,32 @@ def series_names(
     `name_of` are all names of the suite. Nothing is stored, so an alias that is no longer listed counts no longer.
     """
     table, points, found = schema.renames, schema.points, SeriesNames()
+    asked = set(wanted)
     statement = sa.select(table, points.c.committed_at, points.c.sha).join(points).where(table.c.series_id == series)
-    for row in connection.execute(statement):
+    few = not aliases and len(asked) <= schema.AT_ONCE
+    for row in _renames_of(connection, statement, asked) if few else connection.execute(statement):
         found.add((row.committed_at, row.sha), row.old_ordinal, row.ordinal)
-    if aliases and (groups := _same_tests(name_of, aliases, found, wanted)):
+    if aliases and (groups := _same_tests(name_of, aliases, found, asked)):
         changes = changes_of(connection, series, {ordinal for group in groups for ordinal in group})
         for group in groups:
             for position, old, new in _alias_renames(group, changes, found):
                 found.add(position, old, new)
     return found
+
+
+def _renames_of(connection: sa.Connection, statement: sa.Select[Any], wanted: Collection[int]) -> Iterator[sa.Row[Any]]:
+    """Yield the renames of some tests, before and after: a release may rename all others, which are not read."""
+    table, seen, asked = schema.renames, set[tuple[int, int]](), set[int]()
+    waiting = sorted(wanted)
+    while waiting:
+        some, waiting = waiting[: schema.AT_ONCE], waiting[schema.AT_ONCE :]
+        asked.update(some)
+        of_these = sa.or_(table.c.ordinal.in_(some), table.c.old_ordinal.in_(some))
+        for row in connection.execute(statement.where(of_these)).all():
+            if (row.point_id, row.ordinal) not in seen:
+                seen.add((row.point_id, row.ordinal))
+                waiting += {row.ordinal, row.old_ordinal} - asked - {*waiting}
+                yield row
 
 
 def changes_of(connection: sa.Connection, series: int, ordinals: Collection[int]) -> ChangesOf:

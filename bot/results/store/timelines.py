@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,8 +11,10 @@ from enum import StrEnum
 import sqlalchemy as sa
 
 from bot.core.aliases import NO_ALIASES, Aliases
+from bot.results.compare.context import FailureContext
 from bot.results.model import Status, TargetKey
-from bot.results.store import names, runs, schema, trace
+from bot.results.store import contexts, names, runs, schema, trace
+from bot.results.store.contexts import AskedFailures
 from bot.results.store.names import SuiteNames
 from bot.results.store.trace import Segment
 
@@ -117,6 +119,19 @@ class Timelines:
             points = _points(connection, about, suite, sha)
             traced = trace.of_test(connection, self._known, about.repository, suite, test_id, aliases)
             return [_run(point, traced.get(about, ()), test_id) for point in points]
+
+    def contexts(
+        self, about: TargetKey, sha: str, asked: Mapping[str, AskedFailures], aliases: Aliases = NO_ALIASES
+    ) -> dict[tuple[str, str], FailureContext]:
+        """Return the contexts of failures at a commit, by suite and test; `asked` has those of each suite."""
+        with self._reading() as connection:
+            return {
+                (suite, test): context
+                for suite, of_suite in asked.items()
+                for test, context in contexts.of_suite(
+                    connection, self._known, about, suite, sha, of_suite, aliases
+                ).items()
+            }
 
     def messages(self, about: TargetKey, suite: str, called: Collection[str]) -> list[FailureMessage]:
         """Return the messages about a test, the oldest first; `called` are all names that it had."""

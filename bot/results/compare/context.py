@@ -1,0 +1,79 @@
+"""What the earlier runs of a target and the runs of others say of a failing test: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.results.compare.diff import GOOD
+from bot.results.compare.lasting import Segment
+from bot.results.model import BAD, SeenTest, Status
+
+COUNTED_RUNS = 40
+"""Earlier runs in which failures are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureContext:
+    """What is known of a failing test besides how it failed.
+
+    It fails since the earlier run of the commit `since`, which is empty if it began to fail in the present run; it
+    passed last at `good`, which is empty if it never passed in the runs that were looked at. `older`: there are runs
+    before those. Of `runs` runs before the failure began, `failed` saw it fail. `also_on` are other targets, as
+    LAB/TARGET, whose newest run has the failure.
+    """
+
+    since: str = ""
+    good: str = ""
+    older: bool = False
+    failed: int = 0
+    runs: int = 0
+    also_on: tuple[str, ...] = ()
+
+
+def failure_context(
+    history: Sequence[Segment], shas: Sequence[str], *, older: bool = False, also_on: Sequence[str] = ()
+) -> FailureContext:
+    """Return the context of a failing test from its segments over earlier runs, whose commits are `shas`.
+
+    As in `lasting_failure`, it began at the first failure after the last pass, and a flaky failure is a pass. Among the
+    runs before that, a flaky one counts as one that failed.
+    """
+    since, good, end = len(shas), -1, len(shas)
+    for begin, seen in reversed(history):
+        if _is_good(seen):
+            good = end - 1
+            break
+        if seen is not None and seen.status in BAD:
+            since = begin
+        end = begin
+    failed, runs = _counted(history, since)
+    return FailureContext(
+        since=shas[since] if since < len(shas) else "",
+        good=shas[good] if good >= 0 else "",
+        older=older,
+        failed=failed,
+        runs=runs,
+        also_on=tuple(also_on),
+    )
+
+
+def _is_good(seen: SeenTest | None) -> bool:
+    return seen is not None and (seen.status in GOOD or seen.flaky)
+
+
+def _counted(history: Sequence[Segment], until: int) -> tuple[int, int]:
+    """Count the runs in which the test failed or was flaky, and those in which it ran, of the last ones until one."""
+    failed = runs = 0
+    first, end = max(0, until - COUNTED_RUNS), until
+    for begin, seen in reversed(history):
+        if begin >= end:
+            continue
+        length = end - max(begin, first)
+        end = begin
+        if length <= 0:
+            break
+        if seen is not None and (seen.status is not Status.SKIPPED or seen.flaky):
+            runs += length
+            failed += length if seen.status in BAD or seen.flaky else 0
+    return failed, runs

@@ -1,0 +1,213 @@
+"""What is said beside a failure: since when, the last pass, how often the test failed, and where else it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.core.aliases import NO_ALIASES, Aliases
+from bot.results.compare.context import COUNTED_RUNS, FailureContext, failure_context
+from bot.results.model import SeenTest, Status
+from bot.results.store import contexts
+from bot.results.store.contexts import AskedFailures
+from bot.results.store.store import ResultsStore
+from tests.results.uploads import ABOUT, SUITE, Upload, sha
+from tests.tables import with_tables
+
+TEST, OTHERS = "test_a", {f"test_ok_{number}": "passed" for number in range(5)}
+WORDS = {"P": "passed", "F": "failed", "S": "skipped", "~": "failed"}
+SEEN = {
+    "P": SeenTest(Status.PASSED),
+    "F": SeenTest(Status.FAILED),
+    "S": SeenTest(Status.SKIPPED),
+    "~": SeenTest(Status.FAILED, flaky=True),
+    "-": None,
+}
+STATEMENTS = 11
+"""Of one suite."""
+
+
+def stored(
+    store: ResultsStore, letters: str, *tests: str, first: int = 1, others: Iterable[str] = (), **values: object
+) -> None:
+    """Store a run for each letter: how the tests ended at each commit."""
+    for number, letter in enumerate(letters, first):
+        ended = (
+            OTHERS
+            | dict.fromkeys(others, "passed")
+            | {test: WORDS[letter] for test in tests or [TEST] if letter in WORDS}
+        )
+        flaky = frozenset(tests or [TEST]) if letter == "~" else frozenset[str]()
+        upload = Upload(number, ended, flaky=flaky, **values)  # type: ignore[arg-type]
+        store.put(upload.run, upload.columns)
+
+
+def context(
+    store: ResultsStore, commit: int, *, baseline: int | None = None, aliases: Aliases = NO_ALIASES, test: str = TEST
+) -> FailureContext:
+    before = sha(commit - 1 if baseline is None else baseline)
+    asked = {SUITE: AskedFailures(before, [test])}
+    return store.timelines.contexts(ABOUT, sha(commit), asked, aliases)[SUITE, test]
+
+
+@pytest.mark.parametrize(
+    ("letters", "since", "good", "failed", "runs"),
+    [
+        ("PPF", 0, 2, 0, 2),
+        ("PFFF", 2, 1, 0, 1),
+        ("PFPFF", 4, 3, 1, 3),
+        ("P~PPF", 0, 4, 1, 4),
+        ("PFSF", 2, 1, 0, 1),
+        ("P-FF", 3, 1, 0, 1),
+        ("FFF", 1, 0, 0, 0),
+        ("--F", 0, 0, 0, 0),
+        ("PF~F", 0, 3, 2, 3),
+    ],
+)
+def test_it_says_since_when_a_test_fails_and_how_often_it_did_before(
+    store: ResultsStore, letters: str, since: int, good: int, failed: int, runs: int
+) -> None:
+    stored(store, letters)
+    assert context(store, len(letters)) == FailureContext(
+        since=sha(since) if since else "", good=sha(good) if good else "", failed=failed, runs=runs
+    )
+
+
+def model(letters: str) -> FailureContext:
+    """Return the context by looking at one run after the other."""
+    since = good = len(letters)
+    for number in reversed(range(len(letters))):
+        if letters[number] in "P~":
+            good = number
+            break
+        since = number if letters[number] == "F" else since
+    before = [letter for letter in letters[max(0, since - COUNTED_RUNS) : since] if letter in "PF~"]
+    return FailureContext(
+        since=sha(since) if since < len(letters) else "",
+        good=sha(good) if good < len(letters) else "",
+        failed=sum(letter in "F~" for letter in before),
+        runs=len(before),
+    )
+
+
+@given(st.text("PFS~-", max_size=3 * COUNTED_RUNS))
+def test_segments_say_the_same_as_one_run_after_the_other(letters: str) -> None:
+    segments = [
+        (number, SEEN[letter]) for number, letter in enumerate(letters) if not number or letters[number - 1] != letter
+    ]
+    assert failure_context(segments, [sha(number) for number in range(len(letters))]) == model(letters)
+
+
+def test_runs_after_the_baseline_say_nothing(store: ResultsStore) -> None:
+    stored(store, "PFPPF")
+    assert context(store, 5, baseline=3) == FailureContext(good=sha(3), failed=1, runs=3)
+    assert context(store, 2, baseline=1) == FailureContext(good=sha(1), runs=1)
+
+
+def test_a_first_run_has_no_past(store: ResultsStore) -> None:
+    stored(store, "F")
+    assert store.timelines.contexts(ABOUT, sha(1), {SUITE: AskedFailures("", [TEST])}) == {
+        (SUITE, TEST): FailureContext()
+    }
+    assert store.timelines.contexts(ABOUT, sha(1), {"relax": AskedFailures("", [TEST])}) == {}
+
+
+def test_older_runs_than_are_looked_at_are_mentioned(store: ResultsStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contexts, "MOST_RUNS", 3)
+    stored(store, "PFFFFF")
+    assert context(store, 6) == FailureContext(since=sha(3), older=True)
+
+
+def test_a_renamed_test_keeps_its_past(store: ResultsStore) -> None:
+    before, now = ([f"te/test_{file}.py::test_{n}" for n in range(40)] for file in ("old", "new"))
+    stored(store, "PF", before[7], others=before[:7] + before[8:])
+    stored(store, "FF", now[7], first=3, others=now[:7] + now[8:])
+    assert context(store, 4, test=now[7]) == FailureContext(since=sha(2), good=sha(1), runs=1)
+
+
+def test_a_test_that_maintainers_renamed_keeps_its_past(store: ResultsStore) -> None:
+    stored(store, "PF", "old_name")
+    stored(store, "FF", "completely/different", first=3)
+    aliases = Aliases([("old_name", "completely/different")])
+    assert context(store, 4, test="completely/different", aliases=aliases).good == sha(1)
+    assert context(store, 4, test="completely/different").good == ""
+
+
+def test_it_says_on_which_other_targets_the_test_fails(store: ResultsStore) -> None:
+    stored(store, "PPF")
+    stored(store, "PF", target="hexagon")  # it has not tested the third commit yet
+    stored(store, "PFP", target="metal")
+    stored(store, "PP~", target="vulkan")
+    stored(store, "PPF", target="cuda")
+    stored(store, "PPF", target="other", suite="relax")
+    assert context(store, 3).also_on == ("example-lab/cuda", "example-lab/hexagon")
+    assert context(store, 2).also_on == ("example-lab/hexagon", "example-lab/metal")
+
+
+def test_a_target_without_runs_for_a_month_is_not_mentioned(store: ResultsStore) -> None:
+    stored(store, "F", target="hexagon", at=0.0)
+    stored(store, "F", first=2, at=contexts.RECENT)
+    stored(store, "F", first=3, at=contexts.RECENT + 1)
+    assert context(store, 2).also_on == ("example-lab/hexagon",)
+    assert context(store, 3).also_on == ()
+
+
+def test_other_targets_of_the_same_head_of_a_pull_request_come_first(store: ResultsStore) -> None:
+    for target in ("adreno", "hexagon", "metal"):
+        stored(store, "PF" if target == "metal" else "PP", target=target)
+    stored(store, "F", first=3, mainline=False, pull_request=42)
+    stored(store, "F", first=3, mainline=False, pull_request=42, target="hexagon")
+    stored(store, "P", first=3, mainline=False, pull_request=42, target="metal")
+    assert context(store, 3, baseline=2) == FailureContext(good=sha(2), runs=2, also_on=("example-lab/hexagon",))
+
+
+def statements(store: ResultsStore, commit: int, tests: Iterable[str]) -> list[str]:
+    """Return the statements that it takes to answer."""
+    asked: Mapping[str, AskedFailures] = {SUITE: AskedFailures(sha(commit - 1), list(tests))}
+    run = list[str]()
+
+    def note(_: object, __: object, statement: str, *___: object) -> None:
+        run.append(statement)
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", note)
+    try:
+        assert len(store.timelines.contexts(ABOUT, sha(commit), asked)) == len(asked[SUITE].tests)
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", note)
+    return [statement for statement in run if statement.startswith("SELECT")]
+
+
+def test_more_failures_and_more_targets_take_no_more_statements(store: ResultsStore) -> None:
+    tests = [f"test_{number}" for number in range(30)]
+    for target in ("adreno", "hexagon", "metal", "cuda"):
+        stored(store, "PFPF", *tests, target=target)
+    statements(store, 4, tests)  # reads the names, which a process keeps
+    one, many = statements(store, 4, tests[:1]), statements(store, 4, tests)
+    assert len(one) == len(many) <= STATEMENTS
+
+
+def test_no_statement_reads_a_whole_table(tmp_path: Path) -> None:
+    tests, plans = [f"test_{number}" for number in range(30)], list[str]()
+
+    def explain(connection: sa.Connection, _: object, statement: str, parameters: Any, *__: object) -> None:
+        rows = connection.connection.cursor().execute(f"EXPLAIN QUERY PLAN {statement}", parameters)  # type: ignore[func-returns-value]
+        plans.extend(str(row[3]) for row in rows)  # type: ignore[attr-defined]
+
+    with closing(ResultsStore(with_tables(f"sqlite:///{tmp_path}/results.db"))) as sqlite:
+        sqlite.open()
+        for target in ("adreno", "hexagon"):
+            stored(sqlite, "PFPF", *tests, target=target)
+        sa.event.listen(sa.Engine, "before_cursor_execute", explain)
+        try:
+            context(sqlite, 4, test=tests[0])
+        finally:
+            sa.event.remove(sa.Engine, "before_cursor_execute", explain)
+    assert len(plans) > STATEMENTS
+    assert [plan for plan in plans if plan.startswith("SCAN") and "ROW" not in plan] == []
