@@ -25,9 +25,11 @@ from bot.results.model import TargetKey
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
 from bot.results.report.check_run import IGNORE, results_report
-from bot.results.report.findings import Findings, IgnoredFailures
+from bot.results.report.findings import ComparedSuite, Findings, IgnoredFailures
+from bot.results.report.tables import listed_failures
 from bot.results.service import RESULTS
 from bot.results.state import TargetState
+from bot.results.store.contexts import AskedFailures
 from handlers.hardware import texts
 from handlers.hardware.effects import RequestCheckRun
 
@@ -199,7 +201,7 @@ async def _findings(
     files = None
     if any(compared_suite.comparison.new_failures for compared_suite in compared.values()):
         files = await context.part(RESULTS).files(context.github, context.repository.full_name, asked.sha)
-    return Findings(
+    findings = Findings(
         state=state,
         compared=compared,
         files=files,
@@ -208,6 +210,15 @@ async def _findings(
         ignored=ignored,
         over=asked.over or is_over(state, seconds(results.deadline), time.time()),
     )
+    # In a thread, as thousands of failures are sorted.
+    listed = await asyncio.to_thread(listed_failures, findings)
+    failures = {suite: AskedFailures(_baseline_of(compared[suite]), tests) for suite, tests in listed.items()}
+    contexts = await context.part(RESULTS).contexts(asked.about, asked.sha, failures, context.config.aliases)
+    return replace(findings, contexts=contexts)
+
+
+def _baseline_of(compared_suite: ComparedSuite) -> str:
+    return compared_suite.baseline.sha if compared_suite.baseline else ""
 
 
 def is_over(state: TargetState, deadline: float, now: float) -> bool:

@@ -13,7 +13,7 @@ from bot.core.untrusted.limits import AllLimits
 from bot.core.untrusted.pool import POOL
 from bot.results.service import RESULTS
 from tests.bucket import World
-from tests.conversations.lab import CHECK, TEST_FILE, LabTown, junit, lab_town
+from tests.conversations.lab import CHECK, LAB, TARGET, TEST_FILE, LabTown, junit, lab_town
 
 FIRST = "First run, nothing to compare with"
 GIVEN_UP = "The deadline has passed"
@@ -290,3 +290,19 @@ async def test_a_target_with_an_at_sign_and_a_colon_has_a_check_run(tmp_path: Pa
         await place.settle()
         [run] = place.checks(sha, "hardware/board-lab/rpi-4@lab:1")
         assert run.external_id == "run-1"
+
+
+async def test_each_failure_says_since_when_it_fails_how_often_it_did_before_and_where_else(place: LabTown) -> None:
+    nightly_runs = []
+    for verdicts in (GOOD, BAD, GOOD, BAD, BAD):
+        nightly_runs.append(sha := place.nightly_run())
+        for target in ("adreno", TARGET):
+            place.upload(sha, {"ops.xml": junit(**verdicts)}, target=target)
+            await place.settle()
+    _, _, third, fourth, fifth = nightly_runs
+    mul = f"| `{TEST_FILE}::test_mul` | failed | `AssertionError: 3 != 4` |"
+    before = f"last passed at `{third[:10]}`; failed in 1 of 3 earlier runs"
+    also = f"also fails on `{LAB}/adreno`"
+    assert f"{mul} {before}; {also} |" in str(place.check(fourth).summary)
+    row = f"| by this run | `AssertionError: 3 != 4` | since `{fourth[:10]}`; {before}; {also} |"
+    assert row in str(place.check(fifth).text)

@@ -197,8 +197,8 @@ def test_no_statement_reads_a_whole_table(tmp_path: Path) -> None:
     tests, plans = [f"test_{number}" for number in range(30)], list[str]()
 
     def explain(connection: sa.Connection, _: object, statement: str, parameters: Any, *__: object) -> None:
-        rows = connection.connection.cursor().execute(f"EXPLAIN QUERY PLAN {statement}", parameters)  # type: ignore[func-returns-value]
-        plans.extend(str(row[3]) for row in rows)  # type: ignore[attr-defined]
+        rows = connection.connection.cursor().execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
+        plans.extend(str(row[3]) for row in rows)
 
     with closing(ResultsStore(with_tables(f"sqlite:///{tmp_path}/results.db"))) as sqlite:
         sqlite.open()

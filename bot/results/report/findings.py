@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated
 
 from bot.engine.records import SORTED
+from bot.results.compare.context import FailureContext
 from bot.results.compare.diff import Comparison, untested
 from bot.results.model import Detail, SeenTest, Status, Trouble
 from bot.results.state import SuiteState, TargetState
@@ -91,7 +92,7 @@ class Findings:
 
     `over`: what has not come is waited for no longer. `files` are the paths of the repository at the commit, None where
     they are not known. `contacts` and `reproduce` are what app.yaml says of the lab. `notice` (Markdown) answers who
-    pressed a button.
+    pressed a button. `contexts` are those of failures that are listed, by suite and test.
     """
 
     state: TargetState
@@ -102,6 +103,7 @@ class Findings:
     ignored: IgnoredFailures | None = None
     over: bool = False
     notice: str = ""
+    contexts: Mapping[tuple[str, str], FailureContext] = field(default_factory=dict)
 
     @cached_property
     def suites(self) -> tuple[tuple[SuiteState, ComparedSuite], ...]:

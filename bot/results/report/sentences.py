@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bot.github.check_runs import NEUTRAL, SUCCESS, TITLE_LIMIT, shortened
 from bot.github.markdown import code, escape, plain, truncate
+from bot.results.compare.context import FailureContext
 from bot.results.model import Status
 from bot.results.report import texts
 from bot.results.report.findings import Findings, NewFailure
@@ -15,6 +16,10 @@ from bot.results.state import Run, RunState, SuiteState
 MOST_LINES = 10
 MOST_REPAIRED = 1_000
 """Characters of what was repaired in the files of one run."""
+MOST_ALSO_ON = 3
+"""Other targets that are named beside a failure."""
+SHORT = 10
+"""Characters of a commit's SHA."""
 MOST_REASON = 300
 """Characters of the reason why a run waits or is unusable."""
 
@@ -23,6 +28,25 @@ def happened(failure: NewFailure) -> str:
     """Say in a few words what happened to a test."""
     ended = texts.ERRORED if failure.seen.status is Status.ERRORED else texts.FAILED
     return texts.HAPPENED.get(failure.seen.trouble, ended)
+
+
+def context_of(context: FailureContext | None) -> str:
+    """Say since when a test fails, when it passed last, how often it failed before, and where else it fails."""
+    if context is None:
+        return ""
+    parts = []
+    if context.since:
+        since = texts.SINCE_OLDER if context.older and not context.good else texts.SINCE
+        parts.append(since.format(since=code(context.since[:SHORT])))
+    if context.good:
+        parts.append(texts.LAST_PASSED.format(good=code(context.good[:SHORT])))
+    elif context.since and not context.older:
+        parts.append(texts.NEVER_PASSED)
+    if context.failed:
+        parts.append(texts.FAILED_BEFORE.format(failed=context.failed, runs=counted(context.runs, "earlier run")))
+    if context.also_on:
+        parts.append(texts.ALSO_ON.format(targets=listed([code(where) for where in context.also_on], MOST_ALSO_ON)))
+    return "; ".join(parts)
 
 
 def title(findings: Findings) -> str:

@@ -13,7 +13,7 @@ from bot.results.compare.rename_rules import RenameKind, RenameRule, rules_of
 from bot.results.compare.renames import MAX_STEPS
 from bot.results.report import texts
 from bot.results.report.findings import Baseline, ComparedSuite, Findings, NewFailure
-from bot.results.report.sentences import happened
+from bot.results.report.sentences import context_of, happened
 from bot.results.state import Run, RunState, SuiteState
 
 MOST_ROWS = 10
@@ -78,23 +78,52 @@ def new_failures(findings: Findings) -> str:
 
 def ignored(findings: Findings) -> str:
     """Return the new failures that somebody chose to ignore, so that others see what that was."""
+    return _failures(findings, texts.IGNORED_FAILURES, _ignored(findings))
+
+
+def _ignored(findings: Findings) -> list[NewFailure]:
     tests = findings.ignored.tests if findings.ignored else frozenset()
-    failures = [failure for failure in findings.all_new_failures if (failure.suite, failure.test) in tests]
-    return _failures(findings, texts.IGNORED_FAILURES, failures)
+    return [failure for failure in findings.all_new_failures if (failure.suite, failure.test) in tests]
 
 
 def _failures(findings: Findings, name: str, failures: Sequence[NewFailure]) -> str:
-    rows = (_row(findings, f.suite, f.test, happened(f), _code(f.message, SHOWN_MESSAGE)) for f in failures[:MOST_ROWS])
-    return _titled(findings, name, ("what happened", "message"), rows, len(failures))
+    shown = failures[:MOST_ROWS]
+    column, histories = _histories(findings, [(failure.suite, failure.test) for failure in shown])
+    rows = (
+        _row(findings, f.suite, f.test, happened(f), _code(f.message, SHOWN_MESSAGE), *history)
+        for f, history in zip(shown, histories, strict=True)
+    )
+    return _titled(findings, name, ("what happened", "message", *column), rows, len(failures))
+
+
+def _histories(findings: Findings, tests: Sequence[tuple[str, str]]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Return the name of the column about earlier runs, and its cell for each test; none if nothing is known."""
+    cells = [context_of(findings.contexts.get(key)) for key in tests]
+    return ((texts.HISTORY,), [(cell,) for cell in cells]) if any(cells) else ((), [()] * len(cells))
+
+
+def listed_failures(findings: Findings) -> dict[str, list[str]]:
+    """Return the failing tests that the tables list, by suite."""
+    listed = [(failure.suite, failure.test) for failure in findings.new_failures[:MOST_ROWS]]
+    listed += [(failure.suite, failure.test) for failure in _ignored(findings)[:MOST_ROWS]]
+    listed += [(suite.suite, test) for suite, test in _unjudged(findings)[:MOST_ROWS]]
+    listed += [(suite.suite, test) for _, suite, test in _still_failing(findings)[:MOST_ROWS]]
+    found: dict[str, list[str]] = {}
+    for suite, test in listed:
+        found.setdefault(suite, []).append(test)
+    return found
 
 
 def unjudged(findings: Findings) -> str:
     """Return the failing tests of suites that there is nothing to compare with."""
+    return _tests(findings, texts.FAILING, _unjudged(findings), message=True)
+
+
+def _unjudged(findings: Findings) -> list[tuple[SuiteState, str]]:
     alone = [
         (suite, comparison_) for suite, comparison_ in findings.reported if not comparison_.comparison.has_baseline
     ]
-    tests = [(suite, test) for suite, comparison_ in alone for test in comparison_.comparison.failing]
-    return _tests(findings, texts.FAILING, tests, message=True)
+    return [(suite, test) for suite, comparison_ in alone for test in comparison_.comparison.failing]
 
 
 def changed(findings: Findings, name: str, attribute: str, *, message: bool = False) -> str:
@@ -106,11 +135,13 @@ def changed(findings: Findings, name: str, attribute: str, *, message: bool = Fa
 
 
 def _tests(findings: Findings, name: str, tests: Sequence[tuple[SuiteState, str]], *, message: bool) -> str:
+    shown = tests[:MOST_ROWS]
+    column, histories = _histories(findings, [(suite.suite, test) for suite, test in shown])
     rows = (
-        _row(findings, suite.suite, test, *([_said(suite, test)] if message else []))
-        for suite, test in tests[:MOST_ROWS]
+        _row(findings, suite.suite, test, *([_said(suite, test)] if message else []), *history)
+        for (suite, test), history in zip(shown, histories, strict=True)
     )
-    return _titled(findings, name, ("message",) if message else (), rows, len(tests))
+    return _titled(findings, name, (*(("message",) if message else ()), *column), rows, len(tests))
 
 
 def _said(suite: SuiteState, test: str) -> str:
@@ -120,19 +151,30 @@ def _said(suite: SuiteState, test: str) -> str:
 
 def still_failing(findings: Findings) -> str:
     """Return the tests that failed before already, those first that are confirmed by this run."""
+    tests = _still_failing(findings)
+    if not any(comparison_.confirmed for comparison_, _, _ in tests):
+        return _tests(findings, texts.STILL_FAILING, [(suite, test) for _, suite, test in tests], message=True)
+    shown = tests[:MOST_ROWS]
+    column, histories = _histories(findings, [(suite.suite, test) for _, suite, test in shown])
+    rows = (
+        _row(findings, suite.suite, test, _confirmed(comparison_, test), _said(suite, test), *history)
+        for (comparison_, suite, test), history in zip(shown, histories, strict=True)
+    )
+    columns = ("confirmed", "message", *column)
+    return f"{_titled(findings, texts.STILL_FAILING, columns, rows, len(tests))}\n\n{texts.CONFIRM}"
+
+
+def _still_failing(findings: Findings) -> list[tuple[ComparedSuite, SuiteState, str]]:
     tests = [
         (comparison_, suite, test)
         for suite, comparison_ in findings.reported
         for test in comparison_.comparison.still_failing
     ]
-    if not any(comparison_.confirmed for comparison_, _, _ in tests):
-        return changed(findings, texts.STILL_FAILING, "still_failing", message=True)
-    tests.sort(key=lambda known: known[2] not in known[0].confirmed)
-    rows = (
-        _row(findings, suite.suite, test, texts.CONFIRMED if test in comparison_.confirmed else "", _said(suite, test))
-        for comparison_, suite, test in tests[:MOST_ROWS]
-    )
-    return f"{_titled(findings, texts.STILL_FAILING, ('confirmed', 'message'), rows, len(tests))}\n\n{texts.CONFIRM}"
+    return sorted(tests, key=lambda known: known[2] not in known[0].confirmed)
+
+
+def _confirmed(comparison_: ComparedSuite, test: str) -> str:
+    return texts.CONFIRMED if test in comparison_.confirmed else ""
 
 
 def renamed(findings: Findings) -> str:

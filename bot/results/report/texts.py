@@ -102,7 +102,16 @@ REPRODUCE = "### How to reproduce"
 REPRODUCE_FIRST = "The first {shown} of {total:,} new failures."
 OUTPUT_OF = "Output of {test}:"
 
+# Beside a failure
+SINCE = "since {since}"
+SINCE_OLDER = "since {since} or earlier"
+LAST_PASSED = "last passed at {good}"
+NEVER_PASSED = "never passed"
+FAILED_BEFORE = "failed in {failed} of {runs}"
+ALSO_ON = "also fails on {targets}"
+
 # Tables
+HISTORY = "history"
 FIRST_RUN = "nothing earlier"
 NOT_ARRIVED = "not arrived"
 NOT_USABLE = "unusable"
