@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bot.config.commands import Commands
 
 HOUR = 3600.0
+# https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#about-secondary-rate-limits
 REFUSALS_AN_HOUR = 5
 """Refused comments of one person that get a reaction within an hour; the bot ignores further ones."""
 MOST_NOTIFIED = 200

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 NAME = "commands"
 WRITERS = frozenset({"write", "maintain", "admin"})
 HEAD_NOT_VISIBLE = "GitHub's API does not show the head of the latest webhook yet"
+# Without `deleted`: TVM's workflow listened to it as well, so that deleting an old `merge` ran it once more.
 COMMAND_EVENTS = frozenset(
     {
         ("issue_comment", "created"),
@@ -229,6 +230,7 @@ class Dialogue:
             return await self._run[spec.name](ask, command)
         except UserError as error:
             return CommandAnswer(say=str(error), done=False)
+        # GitHub or the database is away: the delivery is planned once more, later, with all its commands.
         except TRANSIENT:
             raise
         except Exception as error:

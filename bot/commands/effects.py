@@ -57,6 +57,7 @@ class CountCommands:
             (COMMANDS_ON.of(repository, self.number), self.person_id if self.notified else None),
         ):
             add = partial(_with_one, context.intent, one, notified)
+            # Counted by intent: after a crash between the two records, a retry counts neither of them twice.
             if not await context.records.change(key, add):
                 raise TryAgain(CHANGED)
         return Applied(COUNTED.format(commands=self.commands))

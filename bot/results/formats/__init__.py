@@ -90,6 +90,7 @@ def read(stream: BinaryIO, name: str, format: str | None = None, repairs: Repair
                 raise TooMuch(TOO_MANY.format(name=name))
             yield case
     except Refused as refused:
+        # What `inflated` refuses has the name already.
         if str(refused).startswith(name):
             raise
         raise type(refused)(f"{name}: {refused}") from refused

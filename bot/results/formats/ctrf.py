@@ -38,6 +38,7 @@ TEST: Shape = {
     "trace": SCALAR,
 }
 
+# https://github.com/ctrf-io/ctrf/blob/main/schema/ctrf.schema.json
 STATUS = {
     "passed": Status.PASSED,
     "failed": Status.FAILED,
@@ -135,6 +136,7 @@ def _identity(name: str, test: Mapping[str, Any]) -> tuple[str, str, str]:
     """
     path = values.name(test.get("filePath"))
     suite = test.get("suite")
+    # The schema wants a list; some writers give one text.
     suites = [values.name(part) for part in ([suite] if isinstance(suite, str) else values.sequence(suite))]
     if path and name.startswith(f"{path}::"):
         return path, "", name

@@ -179,6 +179,7 @@ def _counts_on(before: Row, row: Row) -> bool:
 def _plain(number: float) -> float | int | str:
     if not math.isfinite(number):
         return str(number)
+    # Kilobytes have three decimals; times 1,000 they are binary fractions such as 1600.0000000000002.
     rounded = round(number, 6)
     return int(rounded) if rounded == int(rounded) else rounded
 
@@ -214,6 +215,7 @@ def _next_row(reader: Iterator[list[str]], lines: _Lines) -> list[str] | None:
                 return fields
             lines.begin_row()
     except csv.Error as error:
+        # The csv module has one exception for everything, and only its text tells them apart.
         if "unexpected end" in str(error):
             raise Refused(CUT_OFF.format(line=lines.row, test="")) from None
         if "field limit" in str(error):

@@ -51,6 +51,7 @@ KEYS = frozenset(
 """What an event may hold."""
 EVENT: Shape = dict.fromkeys(KEYS, SCALAR)
 
+# `bench`: a benchmark that printed a log and did not fail (https://pkg.go.dev/cmd/test2json).
 _ENDS = {"pass": Status.PASSED, "bench": Status.PASSED, "fail": Status.FAILED, "skip": Status.SKIPPED}
 _FRAMES = ("=== RUN ", "=== PAUSE ", "=== CONT ", "=== NAME ")
 _ENDED = Pattern(r"--- (PASS|FAIL|SKIP|BENCH): (.*) \(([0-9.]+)s\)\s*$")
@@ -147,6 +148,7 @@ class _Report:
                 self._builds[build] = UnfinishedOutput(self._budget)
             self._builds[build].add(_text(event.get("Output")))
             return
+        # The packages that need the build fail by events of their own, which name it as `FailedBuild`.
         if action == "build-fail":
             return
         name, test = values.name(event.get("Package")), values.name(event.get("Test"))

@@ -9,6 +9,7 @@ from bot.results.formats.xml import Part, SuiteElement
 from bot.results.model import Case, Status
 
 ROOT = "AllTests"
+# https://google.github.io/googletest/advanced.html#generating-an-xml-report
 RESULTS = frozenset({"completed", "skipped", "suppressed"})
 DISABLED = CaseOutcome(Status.SKIPPED, message="disabled")
 SKIPPED = CaseOutcome(Status.SKIPPED)

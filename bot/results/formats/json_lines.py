@@ -28,6 +28,7 @@ def values(stream: BinaryIO, what: str, shape: Shape, repairs: Repairs) -> Itera
         number += 1
         if number == 1:
             begin = begin.removeprefix(UTF8_BOM)
+        # `readline` ends a line at its limit too.
         if len(begin) == SHORT_BYTES and not begin.endswith(b"\n"):
             has_json = True
             yield number, _long(_Rest(begin, stream), f"{what}: line {number}", shape)
@@ -97,6 +98,7 @@ def _reason(error: Exception) -> str:
         return f"{error.msg}, column {error.colno}"
     if isinstance(error, UnicodeDecodeError):
         return "bytes that are no UTF-8"
+    # Python refuses integers of over 4,300 digits: https://docs.python.org/3/library/stdtypes.html#int-max-str-digits
     return "a number that is too large" if isinstance(error, ValueError) else "objects and arrays go too deep"
 
 

@@ -107,6 +107,7 @@ class _Report:
                 self._expected += values.count(event.get("test_count"))
         elif kind in ("test", "bench"):
             self._has_events = True
+            # The event of a benchmark has only figures, and is written only if it came to its end.
             yield from self._test(event, "ok" if kind == "bench" else what)
 
     def _test(self, event: Mapping[str, Any], what: object) -> Iterator[Case]:

@@ -27,6 +27,8 @@ TEXTS = frozenset({"message", "stack-trace", "output"})
 NO_RESULT = f"{WHAT}: {{name}} has the result {{result!r}}; known are Passed, Failed, Skipped, Inconclusive and Warning"
 SHOWN = 80
 
+# `Assert.Warn` does not fail a test (https://docs.nunit.org/articles/nunit/writing-tests/Warnings.html), and a test
+# whose assumption does not hold is Inconclusive (https://docs.nunit.org/articles/nunit/writing-tests/Assumptions.html).
 STATUSES = {
     "Passed": Status.PASSED,
     "Warning": Status.PASSED,

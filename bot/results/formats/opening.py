@@ -106,6 +106,7 @@ def _inflated(chunks: Iterable[bytes], make: Callable[[], _Decompressor], step: 
         left += piece
         while left:
             if member.eof:
+                # Too few bytes to tell another member from garbage: the next chunk tells.
                 if len(left) < len(ZSTD):
                     break
                 if _decompressor(left) != (make, step):

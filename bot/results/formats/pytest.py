@@ -49,6 +49,7 @@ def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement
         return None
     ended = _ended(attributes, classname, parts) if parts else PASSED
     if "file" in attributes:
+        # pytest counts lines from 0, and names file and line in the family xunit1 only.
         return build(attributes, classname, ended, *place(attributes, first=0), True)
     return build(attributes, classname, ended, "", None, True)
 

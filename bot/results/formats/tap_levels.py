@@ -97,6 +97,8 @@ class TapLevels:
             yield from self._end_report(level)
         level.plan = plan.tests
         level.is_over = level.count > 0
+        # `1..0` says that the whole file is skipped:
+        # https://testanything.org/tap-version-14-specification.html#the-plan
         if plan.tests == 0 and level is self._levels[0]:
             name = f"{level.prefix or ''}{ALL}"
             yield Case(ALL, Status.SKIPPED, nodeid=name, message=values.message(plan.reason))

@@ -46,8 +46,11 @@ class ResultLine(NamedTuple):
         match self.directive:
             case "skip":
                 return Status.SKIPPED, Trouble.NONE
+            # TAP calls a test that is to do and passes a bonus:
+            # https://testanything.org/tap-version-14-specification.html#directives
             case "todo":
                 return Status.XPASSED if self.is_ok else Status.XFAILED, Trouble.NONE
+            # Of KTAP, as are the two below: https://docs.kernel.org/dev-tools/ktap.html
             case "xfail":
                 return Status.XFAILED, Trouble.NONE
             case "timeout" if not self.is_ok:

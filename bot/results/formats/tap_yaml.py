@@ -43,6 +43,7 @@ def read_diagnostics(block: str) -> TapDiagnostics:
         path=values.name(path),
         line=line if path else None,
         seconds=values.seconds(found.get("duration_ms"), 0.001),
+        # Node's test runner: https://nodejs.org/api/errors.html#err_test_failure
         is_timeout=found.get("failureType") == "testTimeoutFailure",
     )
 

@@ -49,6 +49,7 @@ def number(value: object) -> float | None:
     if not isinstance(value, bool) and value is not None and value != "":
         try:
             return float(value)  # type: ignore[arg-type]
+        # float() tells by exceptions; an integer of 400 digits is an OverflowError, which is an ArithmeticError.
         except (TypeError, ValueError, ArithmeticError):
             pass
     return None

@@ -161,6 +161,7 @@ class _Reader:
         self._end_of_chunk = chunk[-LONGEST_TAG:]
         if self.unfinished > MAX_TOKEN_BYTES:
             self._too_much(LONG_TOKEN, MAX_TOKEN_BYTES)
+        # pyexpat keeps every name that it meets in `intern` for as long as the parser lives.
         if len(parser.intern) > MAX_XML_NAMES:
             self._too_much(NAMES, MAX_XML_NAMES)
         return self._done
@@ -226,6 +227,7 @@ class _Reader:
                     raise type(refused)(f"line {self._parser.CurrentLineNumber}: {refused}") from None
                 if made is not None:
                     self._done.append(made)
+                    # By identity: a test may really be called "(unnamed)".
                     if made.name is UNNAMED:
                         self._repairs.add(Repair.NAMELESS, self._parser.CurrentLineNumber)
             elif depth == self._case_depth and self._part is not None:

@@ -139,6 +139,7 @@ class _Walker:
         self._fed += len(chunk)
         if self.unfinished > MAX_TOKEN_BYTES:
             self._refuse(LONG_TOKEN, MAX_TOKEN_BYTES)
+        # pyexpat keeps every name that it meets in `intern` for as long as the parser lives.
         if len(self._parser.intern) > MAX_XML_NAMES:
             self._refuse(NAMES, MAX_XML_NAMES)
         return self._done

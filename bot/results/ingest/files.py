@@ -34,6 +34,7 @@ class FileLists:
         if known is None:
             url = "/repos/{+repo}/git/trees/{sha}?recursive=1"
             tree = Payload(await github.getitem(url, url_vars={"repo": repository, "sha": sha}))
+            # Folders are of the type `tree`, submodules `commit`: https://docs.github.com/rest/git/trees#get-a-tree
             known = frozenset(item["path"] for item in tree.raw["tree"] if item["type"] == "blob")
             if tree.flag("truncated"):
                 log.warning("GitHub does not list all files", repository=repository, sha=sha, listed=len(known))

@@ -102,6 +102,7 @@ class RunIngester:
         before = await asyncio.to_thread(self._store.run, request.key)
         if before is not None and not again and _is_settled(before, request.arrival.version):
             return before
+        # Of the first notification: a deadline that began anew with each retry would never come.
         since = before.received_at if before is not None else self._now()
         run = Run(request.key, request.arrival.version, RunState.REFUSED, "", since)
         try:
@@ -111,6 +112,7 @@ class RunIngester:
             small = await request.source.read_small(request.arrival.key, MAX_MANIFEST_BYTES)
             with _adding(texts.ONCE_CORRECTED):
                 manifest = read_manifest(small.body, request.key)
+            # The manifest may have been written once more since the notification.
             run = replace(run, version=small.version, claims=manifest.claims, bytes=manifest.bytes)
             run = replace(run, admission=await self._admit(request, manifest, before, again=again))
         except NotThere:

@@ -82,6 +82,7 @@ class _Shard(_Strict):
     @field_validator("total")
     @classmethod
     def _within(cls, total: int, info: ValidationInfo) -> int:
+        # pydantic leaves a field out here that has an error of its own.
         index = info.data.get("index", 1)
         if index > total:
             raise ValueError(texts.BEYOND)
@@ -93,6 +94,7 @@ class _Document(_Strict):
 
     sha: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
     suite: _Word
+    # Strict mode would refuse JSON's list for a tuple: https://docs.pydantic.dev/latest/concepts/strict_mode/
     files: Annotated[tuple[FileEntry, ...], Field(max_length=MAX_FILES, strict=False)]
     attempt: _Count = 1
     shard: _Shard = _Shard(index=1, total=1)
@@ -162,6 +164,7 @@ def _parsed(raw: bytes) -> dict[str, Any]:
         raise Refused(texts.NOT_JSON.format(reason=str(error) or type(error).__name__)) from None
     if not isinstance(value, dict):
         raise Refused(texts.NOT_AN_OBJECT)
+    # In Python `True == 1`, so that JSON's true would pass for the schema 1.
     if type(value.get("schema")) is not int or value["schema"] != SCHEMA:
         raise Refused(OTHER_SCHEMA)
     return value
