@@ -16,10 +16,10 @@ from handlers.team_tags.topics import MENTIONED_PEOPLE, TEAM_LIST, MentionedPeop
 
 @dataclass(frozen=True, slots=True)
 class MentionSubscribers:
-    """Mention people, and teams, in a section of the sticky comment of a pull request or an issue.
+    """Mention people and teams in a section of the sticky comment of a pull request or an issue.
 
-    Whoever stands there stays: GitHub tells those who are new in a comment that is edited, and nobody for a second
-    time, unless a name is taken away and comes back.
+    A name that is already there stays: when a comment is edited, GitHub notifies only the people who are newly
+    mentioned, but it notifies people again whose names were removed and added back.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
@@ -35,7 +35,7 @@ class MentionSubscribers:
         return f"followers:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Add whoever is new by our own record, and ask GitHub only if somebody is."""
+        """Mention the people whom our record does not name yet; send no request to GitHub if there are none."""
         key = MENTIONED_PEOPLE.of(context.repository.id, self.number)
         before = await context.records.get(key) or MentionedPeople()
         after = before.and_then(MentionedPeople(self.people, self.topics))
@@ -51,7 +51,7 @@ class MentionSubscribers:
 
 @dataclass(frozen=True, slots=True)
 class StoreTeamList:
-    """Remember what an issue lists, unless it was read again since; see `TeamList`."""
+    """Store the topics that an issue lists, unless a newer list is stored; see `TeamList`."""
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
@@ -65,7 +65,7 @@ class StoreTeamList:
         return "team-list"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Write the record; writing the same twice is the same as once."""
+        """Write the record. Idempotent."""
         key = TEAM_LIST.of(context.repository.id)
         known = await context.records.get(key)
         if known is not None and known.read_at > self.read_at:

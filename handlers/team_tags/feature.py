@@ -1,4 +1,4 @@
-"""Everything of the teams that follow a topic."""
+"""The feature `team_tags`: its configuration, records, handlers and effects."""
 
 from __future__ import annotations
 

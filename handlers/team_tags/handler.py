@@ -1,9 +1,9 @@
 """Mention the subscribers of a topic once, if a title's `[tag]` or a label names the topic.
 
-The predecessor wrote into the author's own text (TVM #12637), lost a name there (`cc @a, @c` and then b), mentioned
-people for an empty `[]` (TVM #11454), read only the first hundred comments of its list, and failed on an empty text.
-This feature mentions people in the sticky comment, on issues too, waits while a pull request is a draft (TVM #12824),
-and reads the list when it changes.
+The feature mentions people in the sticky comment of issues and pull requests, waits until a draft is ready for review
+(TVM #12824), and reads the list again when it changes. The predecessor edited the author's own text (TVM #12637),
+dropped names from it, mentioned people for an empty `[]` (TVM #11454), read only the first hundred comments of its
+list, and failed on an empty text.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 NAME, LIST_NAME = "team-tags", "team-list"
 KEY = "teams"
 READ_AGAIN_SECONDS = 24 * 3600.0
-"""Seconds after which a list is read again although no event has reported a change: webhooks get lost."""
+"""Seconds after which a list is read again although no event reported a change, in case a webhook was lost."""
 
 
 log = structlog.get_logger(__name__)
@@ -72,9 +72,9 @@ router = Router()
 
 
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
-    """Say whether somebody may have to hear of it: it is open, no draft, and has tags or labels.
+    """Say whether an issue or pull request may have topics: it is open, is not a draft, and has tags or labels.
 
-    Of edits those of the title alone: a text names no topics.
+    An edit matters only if it changes the title: the description names no topics.
     """
     subject = _subject(delivery)
     if subject.text("state") != "open" or subject.flag("draft") or config.teams is None:
@@ -94,9 +94,9 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
 )
 @router.on("issues", "opened", "reopened", "edited", "labeled", name=NAME, feature=KEY, accepts=accepts)
 async def mention(context: Context) -> Plan:
-    """Mention whoever follows what was opened and has not heard of it.
+    """Mention the subscribers of the topics who were not mentioned yet.
 
-    Nothing is asked of GitHub for that, unless a list has not been read for a day.
+    This sends no request to GitHub, unless the list was last read more than a day ago.
     """
     config = context.config.teams
     if config is None:
@@ -115,7 +115,7 @@ async def mention(context: Context) -> Plan:
 
 
 def is_of_list(delivery: Delivery, config: RepositoryConfig) -> bool:
-    """Say whether the list may have changed; what bots write is no part of it."""
+    """Say whether the list may have changed; text by bots is not part of it."""
     if config.teams is None or delivery.payload.integer("issue", "number") != config.teams.issue:
         return False
     return not person_or_ghost(_written(delivery)).is_bot
@@ -128,12 +128,12 @@ def _written(delivery: Delivery) -> Payload:
 @router.on("issues", "opened", "edited", name=LIST_NAME, feature=KEY, accepts=is_of_list)
 @router.on("issue_comment", "created", "edited", "deleted", name=LIST_NAME, feature=KEY, accepts=is_of_list)
 async def read_again(context: Context) -> Plan:
-    """Read the list again, for it has changed; say which lines of what was written cannot be read."""
+    """Read the list again because it changed, and report the lines of the new text that cannot be read."""
     config, written = context.config.teams, _written(context.delivery)
     if config is None or config.issue is None:
         return NOTHING
     author = person_or_ghost(written)
-    # One request, before a stranger's comment makes us read the whole list.
+    # One request here prevents a stranger's comment from making us read the whole list.
     if await role_of(context.github, context.repository.full_name, author) not in LISTERS:
         return Plan(why=NO_ROLE)
     read = await _read(context.github, context.repository.full_name, config.issue)
@@ -158,19 +158,25 @@ def _reported_unreadable(delivery: Delivery, number: int, lines: Sequence[str]) 
 
 @dataclass(frozen=True, slots=True)
 class KnownTopics:
-    """Who follows what; `store` is the list where it was read for it, `note` what people should know of that."""
+    """The subscribers of each topic.
+
+    `store` stores the list if it was read just now; `note` says why a part of it is missing.
+    """
 
     topics: Topics
     store: StoreTeamList | None = None
     note: str = ""
 
     def noted(self, why: str) -> str:
-        """Return a reason with the note behind it."""
+        """Return a reason, followed by the note if there is one."""
         return f"{why}; {self.note}" if self.note else why
 
 
 async def topics_of(context: Context, config: Teams) -> KnownTopics:
-    """Return who follows what; a list that GitHub refuses to show keeps nothing else from counting."""
+    """Return the subscribers by app.yaml and the issue's list.
+
+    If GitHub refuses to show the issue, the stored list is used, and a note says so.
+    """
     mine = given(config)
     if config.issue is None:
         return KnownTopics(mine)
@@ -195,7 +201,7 @@ def _subject(delivery: Delivery) -> Payload:
 
 
 async def _read(github: GitHub, repository: str, number: int) -> KnownTopics:
-    """Read a list: a request, and one for each hundred comments. An issue that is not there lists nobody."""
+    """Read the list with one request, and one more for each hundred comments. A missing issue lists nobody."""
     read_at, where = time.time(), {"repo": repository, "number": str(number)}
     written: list[tuple[Person, str]] = []
     try:
@@ -207,9 +213,9 @@ async def _read(github: GitHub, repository: str, number: int) -> KnownTopics:
     except Exception as error:
         if not is_not_found(error):
             raise
-        log.warning("the issue that is to list people is not there", repository=repository, issue=number)
+        log.warning("the issue that lists the teams does not exist", repository=repository, issue=number)
     read = [(author, await run_in_thread(partial(listed_topics, text), text)) for author, text in written]
-    # Asked once of each person who lists somebody, and of nobody else who has written there.
+    # One request for each author who lists somebody, and none for other commenters.
     people = {author.id: author for author, found in read if found and not author.is_bot}
     roles = {known: await role_of(github, repository, person) for known, person in people.items()}
     entries = [found for author, found in read if roles.get(author.id) in LISTERS]

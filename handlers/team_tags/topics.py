@@ -1,8 +1,7 @@
-"""Who follows which topics: read out of app.yaml and out of an issue's list, and found for what people open. Pure.
+"""Read the subscribers of topics from app.yaml and an issue's list, and find those of an issue or pull request. Pure.
 
-The list is an issue that anybody may open and comment on, so what counts of it, its own text too, is what people with
-the triage role wrote; and only lines with topics, then names: in a sentence such as "thanks @hubot for this" nobody has
-a topic.
+Anybody may open and comment on the issue with the list, so only text by people with the triage role is read, which
+includes the issue's description. A line must hold topics, then names: "thanks @hubot for this" lists nobody.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
     from bot.config.teams import Teams
 
 LISTERS = frozenset({"triage", "write", "maintain", "admin"})
-"""The roles of people who may list others. `author_association` does not tell: it calls members who are not public
-CONTRIBUTOR."""
+"""The roles of people who may list others. `author_association` does not say: it is CONTRIBUTOR for members whose
+membership is private."""
 MOST_SHOWN, LONGEST_SHOWN = 5, 100
 MOST = 50
-"""People and teams that are mentioned in one conversation."""
+"""The most people and teams that are mentioned in one conversation."""
 LONGEST_TOPIC = 50
 
 
@@ -39,12 +38,12 @@ _AROUND_TOPIC = " :-\N{EN DASH}\N{EM DASH}"
 _AFTER_NAME = ".,;:"
 
 Topics = Mapping[str, tuple[str, ...]]
-"""Who follows each topic; topics folded, names without their `@`."""
+"""The subscribers of each topic: topics are folded, names are without their `@`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadLines:
-    """What a text lists, and its lines that name somebody and cannot be read."""
+    """The topics that a text lists, and the lines that name somebody but cannot be read."""
 
     topics: dict[str, tuple[str, ...]]
     unreadable: tuple[str, ...]
@@ -53,9 +52,8 @@ class ReadLines:
 def read_lines(text: str) -> ReadLines:
     """Read a list: lines `- hexagon, adreno (phones): @octocat, @octo-org/compiler`, with or without a bullet.
 
-    A line counts that holds topics, then names, then nothing else; what stands in parentheses is a comment. Lines that
-    name nobody are headings and prose. The predecessor took `x.` and `x,` for names, `a, b` for one topic, and `> ci`
-    of a quoted reply for another.
+    A line must hold topics, then names, and nothing else; text in parentheses is a comment. Lines that name nobody are
+    headings and prose. The predecessor read `x.` and `x,` as names, `a, b` as one topic, and a quoted `> ci` as one.
     """
     entries: list[tuple[str, list[str]]] = []
     unreadable = []
@@ -69,12 +67,12 @@ def read_lines(text: str) -> ReadLines:
 
 
 def listed_topics(text: str) -> dict[str, tuple[str, ...]]:
-    """Return who follows each topic by a text."""
+    """Return the subscribers of each topic in a text."""
     return read_lines(text).topics
 
 
 def _bare(line: str) -> str:
-    """Return a line without the box of a task and without what stands in parentheses."""
+    """Return a line without a task's checkbox and without text in parentheses."""
     return " ".join(_PARENTHESES.sub(" ", _TASK.sub("", " ".join(line.split()))).split())
 
 
@@ -91,14 +89,14 @@ def _entries(line: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def unreadable_text(lines: Sequence[str]) -> str:
-    """Return the answer to lines that could not be read, in Markdown; it mentions nobody."""
+    """Return the answer to lines that cannot be read, as Markdown that mentions nobody."""
     shown = ", ".join(code(truncate(line, LONGEST_SHOWN)) for line in lines[:MOST_SHOWN])
     more = len(lines) - MOST_SHOWN
     return INVALID_LINES.format(lines=f"{shown} and {more} more" if more > 0 else shown, example=code(EXAMPLE))
 
 
 def joined_topics(entries: Iterable[tuple[str, Iterable[str]]]) -> dict[str, tuple[str, ...]]:
-    """Return all who follow each topic, however many entries it has, each once."""
+    """Return the subscribers of each topic without duplicates; a topic may have several entries."""
     found: dict[str, dict[str, str]] = {}
     for topic, people in entries:
         for name in people:
@@ -107,31 +105,31 @@ def joined_topics(entries: Iterable[tuple[str, Iterable[str]]]) -> dict[str, tup
 
 
 def given(config: Teams) -> dict[str, tuple[str, ...]]:
-    """Return who follows what by app.yaml alone."""
+    """Return the subscribers that app.yaml lists."""
     return joined_topics((topic, [name.removeprefix("@") for name in names]) for topic, names in config.topics.items())
 
 
 @dataclass(frozen=True, slots=True)
 class TeamList:
-    """What the issue `issue` lists, as it was when reading it began: `read_at`, in seconds since 1970."""
+    """The list in the issue `issue`; `read_at` is when reading it began, in seconds since 1970."""
 
     issue: int
     read_at: float
     topics: Topics
 
 
-TEAM_LIST = Record("team-list", 1, TeamList, "who follows which topic, as an issue lists it", days=None)
+TEAM_LIST = Record("team-list", 1, TeamList, "the subscribers of each topic, as an issue lists them", days=None)
 
 
 @dataclass(frozen=True, slots=True)
 class MentionedPeople:
-    """Who has been mentioned in a conversation, and for which topics."""
+    """The people who were mentioned in a conversation, and for which topics."""
 
     people: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
 
     def and_then(self, more: MentionedPeople) -> MentionedPeople:
-        """Return both, of everybody once; the same if `more` names nobody new."""
+        """Return the union, each person once; return `self` if `more` names nobody new."""
         known = {name.lower() for name in self.people}
         new = [name for name in more.people if name.lower() not in known][: max(0, MOST - len(self.people))]
         if not new:
@@ -140,7 +138,7 @@ class MentionedPeople:
         return MentionedPeople(tuple(people), tuple(sorted({*self.topics, *more.topics})))
 
     def text(self) -> str:
-        """Return what people read, in Markdown: the names are mentions."""
+        """Return the comment's section in Markdown, with the names as mentions."""
         *most, last = [f"@{name}" for name in self.people]
         names = AND.join([", ".join(most), last] if most else [last])
         return CC.format(names=names, topics=", ".join(map(code, self.topics)))
@@ -152,7 +150,7 @@ RECORDS = (TEAM_LIST, MENTIONED_PEOPLE)
 
 @dataclass(frozen=True, slots=True)
 class OpenedThread:
-    """An issue or a pull request, as much of it as matters here."""
+    """The fields of an issue or a pull request that this feature reads."""
 
     number: int
     author: str
@@ -162,24 +160,24 @@ class OpenedThread:
 
     @classmethod
     def of(cls, subject: Payload) -> Self:
-        """Read the object of an issue or of a pull request."""
+        """Read the payload of an issue or a pull request."""
         labels = tuple(label.text("name") for label in subject.items("labels"))
         author = person_or_ghost(subject).login
         return cls(subject.integer("number"), author, subject.text("title"), subject.text("body"), labels)
 
     @property
     def tags(self) -> frozenset[str]:
-        """Return what it is about by its title and its labels."""
+        """Return the tags in its title, and its labels."""
         return frozenset(map(folded, (*tags_of(self.title), *self.labels)))
 
 
 def topic_subscribers(
     opened: OpenedThread, topics: Topics, owner: str, not_meant: Collection[str] = ()
 ) -> MentionedPeople:
-    """Return who follows what this is about and has not heard of it by its own text.
+    """Return the subscribers of its topics, without the author and without people whom its own text mentions.
 
-    Never the author, nor who stands in the text already, in any case of letters; teams are those of the repository's
-    `owner`. `not_meant`: names, in small letters, that somebody else has here, such as the bot's own.
+    Names are compared without regard to case. Only teams of the repository's `owner` count. `not_meant` are lowercase
+    names that never count, such as the names that people call the bot by.
     """
     matched = sorted(opened.tags & topics.keys())
     present = {name.lower() for name in mentioned(f"{opened.title}\n\n{opened.body}", owner)}

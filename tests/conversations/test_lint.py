@@ -101,7 +101,7 @@ async def test_a_list_of_topics_that_github_refuses_to_show_keeps_no_pull_reques
     await here.quiet()
     assert check(here, pull).title == "No problems"
     job_texts = [job.text for record in await here.bot.engine.journal.recent(limit=50) for job in record.jobs]
-    assert "No problems; GitHub refuses to show issue 1 (403), so its last list counts" in job_texts
+    assert "No problems; GitHub refused to read issue 1 (403), so the stored list was used" in job_texts
     assert await here.failures() == []
 
 

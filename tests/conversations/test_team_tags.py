@@ -274,15 +274,15 @@ async def test_the_text_of_an_issue_that_somebody_without_access_opened_lists_no
         pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
         await here.quiet()
         assert said(pull) == "**Teams:** cc @triager, for `hexagon`."
-        reason = "the author of issue 1 has no triage role, so its text does not count"
+        reason = "the author of issue 1 does not have the triage role, so its description was not read"
         assert reason in await reasons(here)
 
 
 @pytest.mark.parametrize(
     ("read_before", "names", "instead"),
     [
-        (True, "@monalisa and @octocat", "its last list counts"),
-        (False, "@octocat", "only the topics of app.yaml count"),
+        (True, "@monalisa and @octocat", "the stored list was used"),
+        (False, "@octocat", "only the topics of app.yaml were used"),
     ],
 )
 async def test_a_list_that_github_refuses_to_show_keeps_no_topic_of_the_configuration_from_working(
@@ -299,7 +299,7 @@ async def test_a_list_that_github_refuses_to_show_keeps_no_topic_of_the_configur
         pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
         await here.quiet()
         assert said(pull) == f"**Teams:** cc {names}, for `hexagon`."
-        assert f"they subscribe to hexagon; GitHub refuses to show issue 1 (403), so {instead}" in await reasons(here)
+        assert f"new subscribers of hexagon; GitHub refused to read issue 1 (403), so {instead}" in await reasons(here)
         assert await here.failures() == []
 
 
