@@ -90,6 +90,7 @@ class Pipeline:
         if name is None or config is None:
             return Routing(reason=NOT_CONFIGURED.format(repository=delivery.repository))
         asking = {handler.feature for handler in wanting if handler.accepts is not None}
+        # The repository's own file is a record to be read; most deliveries are decided by app.yaml alone.
         if asking & config.features or any(handler.feature in SWITCHES for handler in wanting):
             config = await config_in_force(self.config, self.records, name) or config
         on = [handler for handler in wanting if not handler.feature or handler.feature in config.features]
@@ -162,6 +163,7 @@ class Pipeline:
             intent=job.intent,
             repository=repository,
             config=await self._config_of(repository),
+            # Writes go out with a token that has this effect's permissions and no others.
             github=self.app.client(place, effect.permissions, writes=job.writes),
             me=await self.app.identity(place.installation),
             records=self.records,
@@ -218,6 +220,7 @@ class Pipeline:
 
     async def _place_of(self, repository: Repository) -> InstalledRepository:
         installation = repository.installation_id
+        # Events of our own, such as those of timers, come from no installation.
         if installation is None:
             installation = await self.app.installation_for(repository.full_name)
         return InstalledRepository(installation, repository.id)

@@ -136,6 +136,7 @@ def still_missing(
         )
         missing[attempt.guid] = replace(
             entry,
+            # Each attempt has an ID of its own under the same GUID; GitHub redelivers by the ID of an attempt.
             id=max(entry.id, attempt.id),
             first=min(entry.first, attempt.at),
             last=max(entry.last, attempt.at),
@@ -194,6 +195,7 @@ class Redelivery:
             newest = max((attempt.at for attempt in attempts), default=None)
             since = newest - OVERLAP if newest is not None else noted.since
             missing, since = self._cut(missing, since)
+            # Before the first request: if the process dies while it asks, the list has not to be read once more.
             await self._note(since, missing, asked=0, recovered=recovered)
             askable = [m for m in missing.values() if m.askable <= now][:PER_SWEEP]
             asked = 0

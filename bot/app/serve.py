@@ -271,6 +271,7 @@ async def _listen(app: web.Application, address: Address, connections: Connectio
     await runner.setup()
     try:
         await Door(runner, address.host, address.port, connections).start()
+    # OverflowError: a port beyond 65535.
     except (OSError, OverflowError) as error:
         await runner.cleanup()
         # The texts of asyncio name the address once more; those of a failed look-up have negative numbers.
@@ -340,6 +341,7 @@ def _stop_signals() -> Iterator[asyncio.Event]:
     def _forget() -> None:
         for number in STOPPING:
             loop.remove_signal_handler(number)
+            # asyncio leaves the handler of Python behind, whose KeyboardInterrupt would not end the process at once.
             signal.signal(number, signal.SIG_DFL)
 
     for number in STOPPING:

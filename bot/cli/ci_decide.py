@@ -46,6 +46,7 @@ GITHUB = "https://api.github.com"
 
 
 _IS_BRANCH = Pattern(BRANCH)
+# Jenkins writes `null` for a branch (TVM's `CHANGE_ID`).
 NO_VALUE = ("", "null", "none", "false")
 """What CIs write for a build without a pull request."""
 
@@ -60,6 +61,8 @@ class PullRequestNumber(click.ParamType[int]):
         text = str(value).strip()
         if text.lower() in NO_VALUE:
             return 0
+        # Of a longer number the first digits are too many already; int() refuses more than 4,300 with an error of its
+        # own.
         if text.isascii() and text.isdecimal() and 1 <= int(text[:11]) < 2**31:
             return int(text)
         self.fail(NOT_A_PULL_REQUEST.format(value=value), param, ctx)
@@ -223,6 +226,7 @@ async def _answered(question: DecisionQuery) -> tuple[CiDecision, bool]:
     except ConfigError as error:
         why = INVALID_CONFIG.format(fault=error.faults[0])
     except Exception as error:
+        # Any error at all: a CI that gets no answer must run everything, not fail.
         why = UNEXPECTED_ERROR.format(kind=type(error).__name__)
     return run_everything(why, question.sha), False
 

@@ -177,6 +177,7 @@ async def _exists(registry: DockerHub, parts: Sequence[str], sleep: Sleep) -> bo
             if wait > LONGEST_WAIT:
                 raise UserError(PAUSE_TOO_LONG.format(problem=error, seconds=wait)) from None
             await sleep(wait)
+    # For mypy, which takes the loop for one that may end.
     raise AssertionError("the last attempt returns or raises")
 
 

@@ -82,6 +82,7 @@ def stopping_at_faults() -> Iterator[None]:
             raise
     if not lines:
         return
+    # GITHUB_WEBHOOK_SECRET may hold several secrets, separated by spaces, while one replaces the other.
     redactor = Redactor(value for name in SECRET_VARIABLES for value in os.environ.get(name, "").split())
     for line in lines:
         click.echo(printable(redactor.text(line)), err=True)

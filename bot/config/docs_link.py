@@ -27,6 +27,7 @@ def _checked_link(link: str) -> str:
             raise ValueError(UNKNOWN_PLACEHOLDER.format(written=found[0], known=known))
         if (host := _HOST.match(link)) and found.start() < host.end():
             raise ValueError(PLACEHOLDER_IN_HOST.format(written=found[0]))
+    # Digits stand in for the values: a brace is no character of an address.
     encrypted_link(_BRACES.sub("0", link))
     return link
 

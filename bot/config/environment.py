@@ -63,6 +63,7 @@ def _key_in_file(path: str) -> str:
             raw = file.read(LARGEST_KEY_FILE)
     except FileNotFoundError:
         raise ValueError(KEY_FILE_MISSING) from None
+    # open() raises ValueError for a path with a NUL.
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or NO_SUCH_PATH
         raise ValueError(KEY_FILE_UNREADABLE.format(reason=reason.lower())) from None
@@ -170,6 +171,8 @@ class DatabaseSettings(Environment):
 class Settings(DatabaseSettings):
     """Settings of the server and the worker."""
 
+    # GitHub prefers the client ID:
+    # https://docs.github.com/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-json-web-token-jwt-for-a-github-app
     app_id: Annotated[str, StringConstraints(pattern=r"^(?:[1-9][0-9]{0,17}|Iv[0-9A-Za-z.]{8,40})$")] = Field(
         alias="GITHUB_APP_ID",
         description="the App's ID, a number (or its client ID), from the App's page on GitHub",

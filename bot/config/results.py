@@ -26,6 +26,7 @@ POLL = "30s"
 
 Bucket = Annotated[
     str,
+    # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
     StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"),
     Says("a bucket's name, as in device-results"),
 ]
@@ -57,6 +58,7 @@ def _checked_template(template: str) -> str:
             known = ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
             raise ValueError(UNKNOWN_PLACEHOLDER.format(written=found[0], known=known))
         before = template[: found.start()]
+        # A value is quoted for one shell; ssh, adb and eval hand it to a second, which reads it anew.
         if second := _SECOND_SHELL.search(before):
             raise ValueError(QUOTED_FOR_ONE_SHELL.format(written=found[0], word=second[1]))
         try:

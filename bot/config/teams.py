@@ -19,6 +19,8 @@ Topic = Annotated[
 Subscriber = Annotated[
     str,
     StringConstraints(
+        # Logins of managed users end in `_` and a short code:
+        # https://docs.github.com/enterprise-cloud@latest/admin/managing-iam/iam-configuration-reference/username-considerations-for-external-authentication
         pattern=r"^@[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:_[A-Za-z0-9]{3,8})?(?:/[A-Za-z0-9][A-Za-z0-9_-]{0,99})?$"
     ),
     Says('a person or a team with its @, in quotes, as in "@octocat" or "@octo-org/compiler"'),

@@ -16,6 +16,7 @@ from bot.engine.records import SORTED
 from bot.github.refs import Commit
 from bot.github.required import Signal
 
+# https://docs.github.com/rest/checks/runs and https://docs.github.com/rest/commits/statuses
 FAILED = frozenset({"failure", "error", "timed_out", "startup_failure"})
 PASSED = frozenset({"success", "neutral"})
 """States of statuses and conclusions of check runs. The others say nothing of the code: skipped (what it needs has

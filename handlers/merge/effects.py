@@ -104,6 +104,7 @@ class MergePull:
         if await role_of(context.github, repository, self.pending.by) not in MAY_WRITE:
             raise RefusedToPerson(texts.NO_ACCESS.format(by=code(self.pending.by.login)))
         squashed = config.method == SQUASH and not merge_state.rules.queue
+        # Only a squash drops the other commits, and with them the credit of their authors.
         commits = await commits_of(context.github, repository, self.number) if squashed else []
         facts = await merge_facts_of(context.github, repository, self.number)
         if facts.is_queued:

@@ -168,6 +168,7 @@ def latest(reviews: Iterable[PullReview]) -> list[PullReview]:
     for review in reviews:
         if review.state in OPINIONS and review.by_id:
             opinions[review.by_id] = review
+    # Dropped only now: who dismisses a review does not bring back the one before it.
     return [review for review in opinions.values() if review.state != DISMISSED]
 
 

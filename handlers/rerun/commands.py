@@ -149,6 +149,7 @@ def _pick(run: CiRun, parts: tuple[CiRunPart, ...] | None) -> RerunPick:
     """Choose the smallest rerun that covers what was named: GitHub runs one job, all failed ones, or all again."""
     if parts is None:
         return RerunPick(run, failed_only=run.state is CiState.FAILED)
+    # https://docs.github.com/rest/actions/workflow-runs#re-run-a-job-from-a-workflow-run
     if len(parts) == 1 and parts[0].id:
         return RerunPick(run, failed_only=False, part=parts[0])
     return RerunPick(run, failed_only=all(part.state is CiState.FAILED for part in parts))

@@ -41,6 +41,8 @@ class MentionSubscribers:
         after = before.and_then(MentionedPeople(self.people, self.topics))
         if after == before and not context.writes.may_have_twins:
             return Applied(ALL_MENTIONED, changed=False)
+        # The comment before the record: after a crash in between, a retry writes the same section again. The other way
+        # round, it would take those people for mentioned.
         changed = await change_sections(
             context, self.number, lambda present: sticky.with_section(present, self.section, after.text())
         )

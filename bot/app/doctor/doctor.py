@@ -69,6 +69,7 @@ class HealthWatch:
     def checks(self) -> list[HealthCheck]:
         """Return the checks for `/readyz` and the metrics. They only warn: see docs/decisions."""
         return [
+            # `check=check` binds the check of this round; mypy cannot infer a lambda with a default.
             HealthCheck(check.value, lambda check=check: self._shown(check), fatal=False)  # type: ignore[misc]
             for check in Check
             if check not in CHECKED_ELSEWHERE

@@ -95,7 +95,9 @@ async def _hook(app: GitHubApp) -> WebhookConfig:
     return WebhookConfig(
         url=config.text("url"),
         content_type=config.text("content_type"),
+        # GitHub shows asterisks for a secret, and leaves the member out where there is none.
         has_secret=config.has("secret"),
+        # GitHub documents it as text or number.
         verifies_tls=str(config.raw.get("insecure_ssl", "0")) == "0",
         newest=int(newest[0].get("status_code") or 0) if newest else 0,
     )

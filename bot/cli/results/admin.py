@@ -179,6 +179,7 @@ async def _each(found: AsyncIterator[FoundRun], ingest_one: IngestOne, quiet: bo
     try:
         async for one in found:
             outcome = await ingest_one(one)
+            # With --json, standard output is one JSON text and nothing else.
             click.echo(_line(outcome), err=quiet)
             yield outcome
     except TryAgain as error:

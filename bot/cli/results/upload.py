@@ -140,6 +140,7 @@ def upload(ctx: click.Context, /, paths: tuple[Path, ...], as_json: bool, **opti
     with stopping_at_faults():
         chosen = ctx.get_parameter_source("config_path") is not click.core.ParameterSource.DEFAULT
         place = _place(options, must_exist=chosen)
+        # Two jobs may begin in the same second.
         run_id = options["run_id"] or f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
         key = RunKey(place.repository, options["lab"], options["target"], options["sha"], run_id)
         named(paths)

@@ -8,8 +8,7 @@ from bot.results.formats.outcomes import PASSED, CaseOutcome, build, outcome
 from bot.results.formats.xml import Part, SuiteElement
 from bot.results.model import Case, Status, Trouble
 
-# https://github.com/Kitware/CMake/blob/master/Source/CTest/cmCTestTestHandler.cxx: `WriteJUnitXML` writes the statuses,
-# `GetTestStatus` and `GenerateTestReport` the words below.
+# https://github.com/Kitware/CMake/blob/master/Source/CTest/cmCTestTestHandler.cxx
 STATUSES = frozenset({"run", "fail", "disabled", "notrun"})
 NOT_STARTED = ("Unable to find", "Required Files Missing", "Unable to start", "BAD_COMMAND")
 """What keeps a test from running and is nobody's choice; CTest itself counts these as failed."""

@@ -22,7 +22,6 @@ def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement
     """Read a case: `flaky…` is of a test that passed in the end, `rerun…` of one that failed each time."""
     ended = outcome(parts) if parts else PASSED
     classname = attributes.get("classname", "")
-    # `@BeforeClass` failed, or the class could not be loaded: no test of it has run.
     if classname and not attributes.get("name"):
         attributes = attributes | {"name": CLASS}
         if ended.status in BAD:
