@@ -197,6 +197,8 @@ def comment_in(delivery: Delivery) -> UserComment | None:
     payload, action = delivery.payload, delivery.action
     match delivery.event, action:
         case "issue_comment", "created" | "edited":
+            # A pull request is an issue too, so this event comes for both:
+            # https://docs.github.com/en/webhooks/webhook-events-and-payloads#issue_comment
             if not payload.has("issue", "pull_request"):
                 return None
             number = payload.integer("issue", "number")

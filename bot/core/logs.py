@@ -64,6 +64,7 @@ def configure(secrets: Iterable[str] = (), *, stream: TextIO | None = None, pret
         )
     )
     root = logging.getLogger()
+    # In place of all others: what another handler writes would not be redacted.
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
     for name, level in _QUIET.items():

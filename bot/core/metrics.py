@@ -114,6 +114,7 @@ class Metrics:
 
     def queue(self, waiting: Mapping[str, int], oldest_seconds: float, missing: float) -> None:
         """Note what the database says: jobs by task, age of the oldest delivery, missed deliveries; NaN: unknown."""
+        # A task of which nothing waits has no row, and would keep its last number.
         self._waiting.clear()
         for task, count in waiting.items():
             self._waiting.labels(task).set(count)

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, Literal
 from unicodedata import normalize  # noqa: TID251  # for `normalized`, which guards it
 
+# google-re2 has no type information.
 import re2  # type: ignore[import-untyped]
 
 SPACE = r"\t-\r\x1c-\x20\x85\p{Z}"

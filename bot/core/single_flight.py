@@ -69,6 +69,7 @@ class Remembered(Generic[K, V]):
         """Return the cached value, or else what `make` returns; raises the error that `make` raised."""
         cached = self._cached.get(key)
         if isinstance(cached, Exception):
+            # Each raise adds frames to the one error that is cached, which would hold on to what they refer to.
             raise cached.with_traceback(None)
         return cached if cached is not None else await self._flights.do(key, lambda: self._make(key, make))
 

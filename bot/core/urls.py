@@ -71,6 +71,7 @@ def _split(text: str) -> SplitResult:
     try:
         parts = urlsplit(text)
         host = parts.hostname or ""
+        # `port` is parsed only here, and raises for what is no number.
         port_is_usable = parts.port is None or parts.port > 0
     except ValueError:
         raise ValueError(NOT_AN_ADDRESS) from None

@@ -48,6 +48,7 @@ class Reader:
 
         Raises `TryAgain` where another try may succeed (no answer, 429, 5xx), `UserError` for every other answer.
         """
+        # As it is written: yarl would decode an escaped slash, for example, and ask for another path.
         address = URL(url, encoded=True)
         words: dict[str, object] = {"host": address.host, "path": address.path}
         try:
@@ -61,6 +62,7 @@ class Reader:
                     return _decoded(await read_body(response, limit), words, limit)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             problem = TryAgain(AWAY.format(**words, problem=type(error).__name__))
+        # Out of the `except`: aiohttp's errors hold the request's headers, perhaps with a password.
         raise problem
 
     def _problem(self, response: aiohttp.ClientResponse, words: dict[str, object]) -> Exception:
@@ -88,6 +90,7 @@ HTTP = PartKey[aiohttp.ClientSession]("http")
 
 async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
     """Return the body of an answer, or the beginning of one that is longer than `limit` bytes."""
+    # One byte more than may be read tells what is too long from what just fits.
     body = await response.content.read(limit + 1)
     while len(body) <= limit and (more := await response.content.read(limit + 1)):
         body += more
@@ -99,6 +102,7 @@ def _decoded(body: bytes, words: dict[str, object], limit: int) -> Any:
         raise UserError(TOO_LONG.format(**words, limit=limit))
     try:
         return json.loads(body)
+    # Lists in lists by the thousand end in the latter.
     except (ValueError, RecursionError):
         pass
     raise UserError(NOT_JSON.format(**words))

@@ -86,6 +86,7 @@ class Attempt:
 
     async def _run(self, connector: BaseAsyncConnector, job_id: int) -> None:
         began = time.monotonic()
+        # The first try has no note, which saves a query for most jobs.
         before = await read_note(connector, job_id) if self.job.attempts else Note()
         tries = before.tries.after_outlived(self.guard.outlived(job_id))
         try:
@@ -93,6 +94,7 @@ class Attempt:
         except (Again, asyncio.CancelledError) as ended:
             # It ended on purpose, and must not look like a try that ended with its process.
             stopped = replace(before, tries=tries.after(ended, time.time()), writes=self.writes.state)
+            # If the database is away, `outliving` remembers the try, which then looks like no crash to this process.
             with suppress(ConnectorException), self.guard.outliving(job_id):
                 await self._note(connector, stopped)
             raise
@@ -124,6 +126,8 @@ class Attempt:
             return await self.guard.run(self.work)
 
         async def alone() -> JobOutcome:
+            # The note goes before the work, which may end this process: only then does the next one know that it was
+            # alone.
             log.warning(SUSPECT, ended=lost)
             begun = replace(tries, alone=tries.alone + 1)
             note = Note(outcome=RETRYING, text=SUSPECT, tries=begun, writes=self.writes.state)
@@ -132,6 +136,7 @@ class Attempt:
 
         try:
             return await self.guard.run_alone(alone)
+        # `Again` counts as stopped, not as a failed try: that others take long is no fault of this job.
         except Busy:
             raise Again(SUSPECT_PAUSE, self.retry_priority) from None
 

@@ -81,12 +81,15 @@ def _file_of(database: Database, command: str) -> Path:
 @contextlib.contextmanager
 def _staged_file(source: Path, target: Path) -> Generator[Path]:
     """Give a place for a new file, which then replaces `target` in one step, and survives a power cut."""
+    # In the same folder: only within one file system does a rename replace a file in one step.
     staged = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:
         # It holds what private repositories say: for nobody but its owner.
         os.close(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         yield staged
         _like(staged, target)
+        # First the content, then the name, then the folder that holds the name; any other order may leave an empty file
+        # after a power cut: https://man7.org/linux/man-pages/man2/fsync.2.html
         _sync(staged)
         _replace(staged, target)
     except (OSError, sqlite3.Error) as error:
@@ -136,6 +139,7 @@ def _copy(source: Path, target: Path) -> None:
 def _opened(source: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
     try:
+        # SQLite reads a file with the first query, not when it opens it.
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except sqlite3.DatabaseError as error:
         connection.close()
@@ -147,7 +151,7 @@ def _check(copy: Path, *, shown: Path) -> None:
     """Raise DatabaseError unless a copy is whole and of a version that this release knows."""
     with contextlib.closing(sqlite3.connect(copy)) as connection:
         try:
-            (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()  # stops at one fault
         except sqlite3.DatabaseError as error:
             found = str(error)
         if found != "ok":

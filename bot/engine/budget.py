@@ -15,6 +15,7 @@ import structlog
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import ConnectorException
 
+# Of processes that book at one moment one succeeds each time, so the last of twenty needs all of them.
 TRIES = 20
 SWEEP_EVERY = 100
 """Bookings after which those are deleted that count no more."""

@@ -27,6 +27,7 @@ from bot.engine.sqlite import ANSWERED, SqliteConnector
 
 SQLITE = "sqlite:///"
 POSTGRES = ("postgresql://", "postgres://")
+# LISTEN is no statement of ours to answer: `listen_notify` does it.
 KNOWN_QUERIES = ANSWERED | {"listen_queue"}
 
 OTHERS = 0o077
@@ -201,6 +202,8 @@ def _in_one_line(name: str, connector: PostgresConnector, error: Exception) -> s
 
 @contextlib.contextmanager
 def _held(path: Path) -> Generator[None]:
+    # A file of its own: to close any descriptor of the database would drop SQLite's locks on it
+    # (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
     lock = path.with_name(path.name + ".lock")
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -214,6 +217,7 @@ def _held(path: Path) -> Generator[None]:
         except BlockingIOError:
             pid = os.read(descriptor, 20).decode(errors="replace").strip() or "unknown"
             raise DatabaseError(IN_USE.format(path=path, pid=pid)) from None
+        # Not before the lock is ours: until then the number is that of the process which holds it.
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield

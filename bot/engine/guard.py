@@ -100,6 +100,7 @@ class Guard:
             async with clock:
                 return await work()
         except TimeoutError:
+            # Any other TimeoutError is the work's own, such as a request that took too long.
             if clock.expired():
                 raise OverTime(self._seconds) from None
             raise

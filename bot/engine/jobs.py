@@ -17,6 +17,8 @@ from bot.engine.processor import PlannedEffect, PlannedEffects
 DELIVER, REPLAY, HANDLE, EFFECT, CONCLUDE = "deliver", "replay", "handle", "effect", "conclude"
 TICK, TIMER = "tick", "timer"
 
+# Under one lock the highest number goes first. So all that came of a delivery is done before the next one is read, and
+# a second try waits behind what was not tried yet.
 DELIVERY_PRIORITY, URGENT_PRIORITY = 0, 1
 """Requests of people, timers and our own deliveries go before deliveries that are only noted. Both go behind all that
 an earlier delivery of the same lock still has to do. The latter do not starve: `bot.engine.upkeep.let_old_go_first`."""
@@ -113,6 +115,7 @@ class Origin:
 
 def plan_job(origin: Origin) -> NewJob:
     """Describe the job that lets one handler plan, or plan how people hear of its failure."""
+    # Each replay plans anew, in a job of its own; people are informed of the failure once.
     replay = (origin.replay,) if origin.replay and origin.message is None else ()
     return NewJob(
         key=key_of(f"plan{origin.of_what}", origin.handler, origin.intent, *replay),

@@ -55,7 +55,7 @@ SELECT job.id, job.task_name, job.status, job.attempts, job.scheduled_at, job.ar
 """
 KNOWN: LiteralString = "SELECT queueing_lock FROM procrastinate_jobs WHERE queueing_lock = ANY(%(keys)s) AND " + IS_ONCE  # noqa: S608  # constants
 BODY: LiteralString = "SELECT args FROM procrastinate_jobs WHERE queueing_lock = %(key)s AND " + IS_ONCE  # noqa: S608  # constants
-NO_LIMIT = 2**62
+NO_LIMIT = 2**62  # above every id; both databases have 64 bits
 
 
 @dataclass(frozen=True, slots=True)

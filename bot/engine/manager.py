@@ -76,6 +76,7 @@ class EngineJobManager(JobManager):
         self, job: procrastinate_jobs.Job, status: procrastinate_jobs.Status, delete_job: bool
     ) -> None:
         """Write that a job has ended."""
+        # `delete_job` does not count: our worker never deletes, for the rows are what makes a key unique.
         await self._write(job, FINISH, status=status.value)
 
     async def retry_job(

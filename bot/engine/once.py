@@ -84,6 +84,7 @@ async def _insert(connector: BaseAsyncConnector, jobs: Sequence[NewJob]) -> dict
     rows = ", ".join(f"({', '.join(f'%({field}_{n})s' for field in FIELDS)})" for n in range(len(jobs)))
     statement = (
         f"INSERT INTO procrastinate_jobs ({', '.join(FIELDS)}) VALUES {rows}"  # noqa: S608  # parameters' names
+        # Without a target: two unique indices guard this column, ours and Procrastinate's, and either may refuse a row.
         " ON CONFLICT DO NOTHING RETURNING id, status, queueing_lock"
     )
     values: dict[str, object] = {}

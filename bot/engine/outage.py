@@ -29,6 +29,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 def is_outage(error: BaseException) -> bool:
     """Say whether our database gave no answer, or could store nothing: the same statement may succeed later."""
+    # The pool's time-out is an OperationalError as well.
     return isinstance(error, ConnectorException) and isinstance(
         error.__cause__, psycopg.OperationalError | psycopg.InterfaceError | sqlite3.OperationalError
     )

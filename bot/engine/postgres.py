@@ -36,12 +36,13 @@ CONNECTION_DEFAULTS = {
     "keepalives_idle": "10",
     "keepalives_interval": "5",
     "keepalives_count": "3",
-    "tcp_user_timeout": "20000",
+    "tcp_user_timeout": "20000",  # milliseconds, the others are seconds
 }
 """What a URL may set otherwise: a database that vanished without a word is noticed in seconds, not hours."""
 
 ONCE_INDEX = "nightjar_once"
 LOCK_INDEX = "procrastinate_jobs_lock_idx_v1"
+# Procrastinate's worker looks for any job when it is woken; the id only has to be there.
 WAKE = json.dumps({"type": "job_inserted", "job_id": 0})
 _FETCH = sql.queries["fetch_job"]
 
@@ -132,6 +133,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         except UniqueViolation as error:
             if error.constraint_name != LOCK_INDEX:
                 raise
+            # Another job may be free: a count that never occurs has the worker fetch again.
             row, heard = {"id": None}, -1
         if row["id"] is None and heard != self._heard:
             waking = asyncio.create_task(self._wake())  # runs once the worker sleeps
@@ -164,6 +166,8 @@ class PostgresConnector(procrastinate.PsycopgConnector):
     async def upgrade(self) -> None:
         """Make the schema, or bring it to the newest version; replicas that start together take turns."""
         async with self.pool.connection() as connection, connection.transaction():
+            # It ends with the transaction, also when this process is killed:
+            # https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS
             await connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_ID,))
             if not await _exists(connection, "procrastinate_jobs"):
                 await connection.execute(schema.SchemaManager.get_schema())
@@ -184,6 +188,7 @@ def _defaults_for(database_url: str) -> dict[str, str]:
 
 
 async def _exists(connection: psycopg.AsyncConnection, table: str) -> bool:
+    # NULL where a cast to regclass would raise, and so end the transaction.
     found = await (await connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table,))).fetchone()
     return bool(found and found[0])
 

@@ -189,6 +189,7 @@ class Records:
     async def under(self, record: Record[T], *ids: int | str) -> dict[str, T]:
         """Return all records of a kind whose keys begin with these parts, by the rest of their keys."""
         first = record.of(*ids).name + SEPARATOR
+        # A range and no LIKE, for which `_` and `%` in a name match anything, and which ignores case on SQLite.
         end = first[:-1] + AFTER_SEPARATOR
         rows = await self._connector.execute_query_all_async(UNDER, first=first, end=end)
         return {row["key"].removeprefix(first): _load(record, row["key"], row) for row in rows}

@@ -35,6 +35,8 @@ async def replay(store: Store, journal: Journal, guid: str) -> None:
     if failed:
         conclusions = _conclusions_again(record)
         superseded = _superseded(record, conclusions)
+        # What failed returns to the queue last: after a crash in between it is still failed, and the command can be
+        # repeated.
         await store.connector.execute_query_async(CANCEL, ids=superseded)
         again = [plan.job.job_id for plan in conclusions]
         for job in again:

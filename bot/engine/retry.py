@@ -171,6 +171,7 @@ def next_try(
     """Return in how many seconds to try again, or None if `error` is final after these earlier tries."""
     if kind is ErrorKind.MISSING:
         # What a delivery is about was there when GitHub sent it; parts of GitHub lag behind others.
+        # `Tries.after` counts it among the faults.
         return _back_off(tries.faults, first_wait) if tries.faults + 1 < MAX_MISSING_TRIES else None
     if is_final(error, kind):
         return None
@@ -217,6 +218,8 @@ class EngineRetry(BaseRetryStrategy):
                 # The worker is being stopped and could not wait any longer. The next worker takes it up.
                 return RetryDecision()
             case _:
+                # What ended outside of the try itself, such as a note that could not be stored: that says nothing about
+                # the job, so it always runs again.
                 return RetryDecision(retry_at=_from_now(_back_off(min(job.attempts, MAX_TRIES))))
 
 

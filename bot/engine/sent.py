@@ -40,6 +40,7 @@ async def apply_and_heal(
     try:
         applied = await apply()
     except CheckAgain:
+        # It was applied before. That it wanted to write now, which it may not while it looks for twins, is no failure.
         if outcome is None:
             raise
     except Exception as error:

@@ -157,6 +157,7 @@ class Engine:
     async def close(self) -> None:
         """Disconnect, after `run` has returned."""
         await self.database.close()
+        # The lock last: until the file is closed, no other process may open it as its own.
         self._held.close()
 
     async def recover(self) -> None:
@@ -205,6 +206,7 @@ class Engine:
 
     async def _store_delivery(self, job: NewJob, first: str | None) -> bool:
         """Store a delivery's job; `first` is a lock of which all that waits is to go first."""
+        # First what waits: the new job is urgent from its first moment, and would go before what came earlier.
         if first is not None:
             await go_first(self.database.connector, first)
         (deferred,) = await defer_once(self.database.connector, [job])
@@ -262,6 +264,7 @@ class Engine:
         ages = [now - row["oldest"] for row in rows if row["oldest"] is not None]
         # Since we have seen it wait, for the time at which it came may be in the future: the clock may have been wrong.
         ages += [watched - since for _, since in self._oldest.values()]
+        # Two zeros, for `max` of a single number raises.
         return Backlog({row["task"]: row["waiting"] for row in rows}, oldest_seconds=max(0.0, *ages, 0.0))
 
     async def replay(

@@ -129,6 +129,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
         try:
             return await self._writer.run(_operation(query, arguments, has_rows=has_rows))
         except sqlite3.IntegrityError as error:
+            # The text alone names the columns; the error code is that of every unique index.
             if "procrastinate_jobs.queueing_lock" in str(error):
                 raise UniqueViolation(constraint_name=QUEUEING_LOCK_CONSTRAINT, queueing_lock=None) from error
             raise ConnectorException(str(error)) from error
@@ -162,6 +163,8 @@ class SqliteConnector(connector.BaseAsyncConnector):
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
             raise ConnectorException(TOO_OLD.format(found=sqlite3.sqlite_version))
         create_privately(self.path)
+        # The writer begins and ends transactions itself:
+        # https://docs.python.org/3/library/sqlite3.html#transaction-control
         connection = sqlite3.connect(self.path, isolation_level=None, timeout=BUSY_TIMEOUT)
         try:
             self._prepare(connection, notices)
@@ -175,10 +178,12 @@ class SqliteConnector(connector.BaseAsyncConnector):
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise ConnectorException(NO_WAL.format(path=self.path))
+        # With a write-ahead log, NORMAL may lose the last commits in a power cut:
+        # https://sqlite.org/pragma.html#pragma_synchronous
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
-        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA foreign_keys = ON")  # off by default, for each connection
         connection.execute("PRAGMA temp_store = MEMORY")
-        connection.execute("PRAGMA journal_size_limit = 67108864")
+        connection.execute("PRAGMA journal_size_limit = 67108864")  # else the log keeps its greatest size
         connection.row_factory = portable.row
         portable.add_functions(connection, self._now)
 
@@ -202,6 +207,7 @@ def create_privately(path: Path) -> None:
 
 def _upgrade(connection: sqlite3.Connection) -> None:
     """Bring the schema to the newest version, in one transaction."""
+    # It locks at once: of two processes that open a new file, the second waits and finds the first one's tables.
     connection.execute("BEGIN IMMEDIATE")
     try:
         there = connection.execute("SELECT name FROM sqlite_schema WHERE name = 'nightjar_schema'").fetchone()

@@ -28,6 +28,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id
 
 # A job may run when its lock is not held and it is the first of those that wait for it: by priority, then by age. The
 # first one that may is wanted, so the scan in that order ends there.
+# INDEXED BY holds SQLite to the index in that order, and is an error if the index is changed
+# (https://sqlite.org/lang_indexedby.html). `(SELECT now())` is asked once for the statement, not for each row.
 FETCH_JOB = f"""
 UPDATE procrastinate_jobs SET status = 'doing', worker_id = :worker_id WHERE id = (
     SELECT job.id FROM procrastinate_jobs AS job INDEXED BY procrastinate_jobs_priority_idx_v1
@@ -188,6 +190,8 @@ def select_stalled_jobs_by_heartbeat(
 ) -> list[Row]:
     """Return the running jobs whose worker was removed or is silent."""
     return connection.execute(
+        # Without a worker, too: Procrastinate removes silent workers, and their jobs would stay `doing` for ever
+        # (https://github.com/procrastinate-org/procrastinate/issues/1518).
         f"{STALLED} AND (worker_id IS NULL OR worker_id IN"  # noqa: S608  # a constant
         " (SELECT id FROM procrastinate_workers WHERE last_heartbeat < (SELECT now()) - :seconds))",
         {"queue": queue, "task_name": task_name, "seconds": seconds_since_heartbeat},

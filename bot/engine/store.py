@@ -129,6 +129,7 @@ class Store:
     async def begin_anew(self, job_ids: Sequence[int]) -> None:
         """Return jobs that have ended to the queue, with all their tries before them."""
         if job_ids:
+            # Notes first: a worker may begin a job at once, and would count its old tries.
             await forget_notes(self.connector, job_ids)
             await self.connector.execute_query_async(BEGIN_ANEW, ids=list(job_ids), **PRIORITIES)
 

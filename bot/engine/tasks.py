@@ -116,6 +116,7 @@ class Tasks:
         """Apply one effect."""
         job, origin = context.job, Origin.read(args, context.job.lock)
         kind = str(args["effect"].get("kind", ""))
+        # `Attempt` has not begun yet, so an outage of the database is remembered here.
         with self._guard.outliving(id_of(job)):
             writes = await writes_of(self._store.connector, job, self._check_after)
 

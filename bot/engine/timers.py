@@ -61,6 +61,7 @@ class EngineTimers:
 
     async def start(self) -> None:
         """Defer what runs when a worker starts."""
+        # Whole seconds: replicas that start together run it once.
         moment = f"start:{time.time():.0f}"
         await defer_once(self._connector, [timer_job(name, moment) for name in self._at_start])
 

@@ -47,6 +47,8 @@ UPDATE procrastinate_jobs AS job
 _RETURNING: LiteralString = " RETURNING id, task_name, status, attempts"
 
 REQUEUE_ALL: LiteralString = _REQUEUE + _RETURNING
+# A job without a worker is stalled as well: Procrastinate removes silent workers by itself
+# (https://github.com/procrastinate-org/procrastinate/issues/1518).
 _OF_STALLED: LiteralString = """
    AND (worker_id IS NULL OR worker_id IN (
         SELECT id FROM procrastinate_workers

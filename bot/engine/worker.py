@@ -121,12 +121,12 @@ class Supervisor:
         return Worker(
             self._app,
             concurrency=self._pace.concurrency,
-            install_signal_handlers=False,
+            install_signal_handlers=False,  # the server has its own
             fetch_job_polling_interval=self._pace.poll,
             update_heartbeat_interval=self._pace.heartbeat,
             stalled_worker_timeout=self._pace.stalled,
             shutdown_graceful_timeout=self._pace.graceful,
-            delete_jobs="never",
+            delete_jobs="never",  # a stored row is what refuses its key a second time
         )
 
     async def _reap_for_ever(self) -> None:

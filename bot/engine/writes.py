@@ -115,6 +115,7 @@ class Writes:
             raise
         except Exception:
             if known is None:
+                # It took no effect, so it may be sent. The stored state names it until the note at the end of this try.
                 del self._now[what]
             raise
 

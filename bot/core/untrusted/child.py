@@ -59,6 +59,8 @@ def main() -> None:
 def _work(job: socket.socket, parent: int) -> NoReturn:
     """Do one job within its limits, and end the process."""
     end_with_parent()
+    # The parent may have ended before the kernel knew that it is to end us:
+    # https://man7.org/linux/man-pages/man2/PR_SET_PDEATHSIG.2const.html
     if os.getppid() != parent:
         os._exit(LOST_PARENT)
     with suppress(ConnectionError):  # the server has ended, or waits no more
@@ -89,6 +91,7 @@ def _outcome(function: object, arguments: Sequence[object]) -> tuple[bytes, byte
         if _is_out_of_memory(error):
             return wire.OUT_OF_MEMORY, b""
         kind = type(error)
+        # The server makes the error again from its text alone, so its constructor must take nothing else.
         if kind.__module__.startswith(wire.OURS) and kind.__init__ is Exception.__init__:
             return wire.RAISED, pickle.dumps((kind, str(error)))
         return wire.FAULT, pickle.dumps("".join(traceback.format_exception(error)))
@@ -109,9 +112,11 @@ def _is_out_of_memory(error: BaseException) -> bool:
 def _limit(cpu: float, wall: float, memory: int) -> None:
     """Set limits whose signals end the process even within C code, for no handler of Python's is involved."""
     signal.setitimer(signal.ITIMER_REAL, wall)
+    # Whole seconds. SIGXCPU of the first limit tells why the process ended; the second one kills whoever ignores it:
+    # https://man7.org/linux/man-pages/man2/getrlimit.2.html
     seconds = math.ceil(cpu)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold what was uploaded
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     if sys.platform == "linux":  # macOS takes no limit below the gigabytes that it maps into every process
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
@@ -126,6 +131,7 @@ def _files(job: socket.socket, count: int) -> list[BinaryIO]:
         descriptors += received
     files: list[BinaryIO] = [open(descriptor, "rb") for descriptor in descriptors]  # noqa: PTH123, SIM115
     for file in files:
+        # The position is shared with the server's own descriptor, which has read or written before.
         file.seek(0)
     return files
 

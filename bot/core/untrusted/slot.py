@@ -111,6 +111,7 @@ async def _read_answer(job: socket.socket) -> tuple[bytes, bytearray]:
     if len(header) < wire.ANSWER.size:
         return b"", bytearray()
     kind, length = wire.ANSWER.unpack(header)
+    # A process that read hostile input may say anything: the length is checked before memory is given to it.
     if not 0 <= length <= wire.MAX_ANSWER_BYTES:
         return wire.TOO_LONG, bytearray()
     body = await _receive(job, length)
