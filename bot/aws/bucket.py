@@ -165,6 +165,7 @@ class Bucket:
     def _page(self, prefix: str, after: str) -> tuple[list[Arrival], str | None]:
         answer = self._list(prefix, after)
         found = [
+            # S3's answers quote an ETag (https://www.rfc-editor.org/rfc/rfc9110#name-etag), its messages do not.
             Arrival(self.name, item["Key"], item["ETag"].strip('"'))
             for item in answer.get("Contents", ())
             if is_manifest(item["Key"])
@@ -227,6 +228,7 @@ class Bucket:
                 count, digest = 0, hashlib.sha256()
                 while not stop.is_set() and (piece := body.read(CHUNK)):
                     count += len(piece)
+                    # Once more while it is read: the length is only what the store declares.
                     if count > limit:
                         raise TooMuch(texts.TOO_LONG.format(key=key, limit=limit))
                     digest.update(piece)
@@ -239,6 +241,7 @@ class Bucket:
         try:
             return getattr(self._aws.s3(), operation)(Bucket=self.name, Key=key)
         except ClientError as error:
+            # A HEAD has no body that could name a code, so botocore uses the status.
             if code_of(error)[0] in ("NoSuchKey", "404"):
                 raise NotThere(texts.NOT_THERE.format(key=key)) from None
             raise

@@ -74,6 +74,7 @@ class Aws:
 
     def sqs(self, queue_url: str) -> Any:
         """Return the client for a queue, with one attempt a call; blocks likewise."""
+        # `Notifications.run` tries again by itself, with pauses that grow.
         return self._client("sqs", region_of(queue_url), 1)
 
     def close(self) -> None:
@@ -94,10 +95,13 @@ class Aws:
                 make: Any = session.client  # typed for every service of AWS, by packages that are not installed
                 client = make(
                     service,
+                    # boto3 reads AWS_DEFAULT_REGION; AWS's own services and its other tools set AWS_REGION.
                     region_name=region or session.region_name or os.environ.get("AWS_REGION"),
                     config=Config(
                         connect_timeout=CONNECT_TIMEOUT,
                         read_timeout=READ_TIMEOUT,
+                        # `legacy`, the default, knows fewer transient errors:
+                        # https://docs.aws.amazon.com/boto3/latest/guide/retries.html
                         retries={"mode": "standard", "total_max_attempts": attempts},
                         max_pool_connections=CONNECTIONS,
                         user_agent_extra="nightjar",
@@ -160,6 +164,7 @@ async def in_thread(call: Callable[[], Result]) -> Result:
         value: object
         try:
             value = call()
+        # Whatever it is: the one who waits would wait for ever.
         except BaseException as error:
             settled, value = outcome.set_exception, error
         with suppress(RuntimeError):  # the loop is closed: nobody is there to hear it
@@ -196,6 +201,7 @@ def _answered(place: str, error: Any) -> Exception:
     code, status = code_of(error)
     reason = code or str(status)
     action = _ACTIONS.get(error.operation_name, f"s3:{error.operation_name}")
+    # First, so that such a status means another try whatever code comes with it.
     if status >= 500 or status in (408, 429) or _TRANSIENT.search(code):
         return TryAgain(texts.AWAY.format(place=place, reason=reason))
     by_code = (

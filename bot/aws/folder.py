@@ -63,8 +63,9 @@ class LocalFolder:
                 yield arrival
 
     def _keys(self, prefix: str) -> Iterator[str]:
+        # Without `onerror` it leaves out what it may not read: https://docs.python.org/3/library/os.html#os.walk
         for folder, folders, files in os.walk(self._root, onerror=_unreadable_folder):
-            folders.sort()
+            folders.sort()  # in place, as os.walk goes on with this list
             for name in sorted(files):
                 key = (Path(folder) / name).relative_to(self._root).as_posix()
                 if key.startswith(prefix) and is_manifest(key):
@@ -139,4 +140,6 @@ def _unreadable_folder(error: OSError) -> None:
 
 
 def _md5() -> hashlib._Hash:
+    # It names a version; without the flag, restricted builds of Python refuse MD5:
+    # https://docs.python.org/3/library/hashlib.html#hashlib.new
     return hashlib.md5(usedforsecurity=False)

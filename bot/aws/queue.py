@@ -69,10 +69,13 @@ def _of_record(record: Payload) -> list[Arrival]:
     if record.string("eventSource") != "aws:s3":
         raise Garbage(texts.NOT_AN_EVENT)
     version = record.string("eventVersion")
+    # Only a new major version changes what is there:
+    # https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
     if version.partition(".")[0] != MAJOR_VERSION:
         raise Garbage(texts.OTHER_VERSION.format(version=version[:20]))
     if not record.string("eventName").startswith(CREATED):
         return []
+    # S3 encodes keys in its messages, with `+` for a space.
     key = unquote_plus(record.string("s3", "object", "key"), errors="strict")
     return [_arrival(record.string("s3", "bucket", "name"), key, record.string("s3", "object", "eTag"))]
 
@@ -130,6 +133,7 @@ class Notifications:
         self.heard = time.time()
         if not messages:  # also for services that know no long polls, or are no queue at all
             await asyncio.sleep(self._pause)
+        # With exceptions, so that what was delivered is deleted even if another message was not.
         outcomes = await asyncio.gather(
             *(self._deliver(message["Body"], deliver) for message in messages), return_exceptions=True
         )
@@ -161,6 +165,7 @@ class Notifications:
         return messages
 
     def _delete(self, messages: Sequence[Any]) -> None:
+        # An ID has to be unique within the request alone.
         entries = [{"Id": str(i), "ReceiptHandle": message["ReceiptHandle"]} for i, message in enumerate(messages)]
         with explained(self._place):
             answer = self._aws.sqs(self.queue_url).delete_message_batch(QueueUrl=self.queue_url, Entries=entries)

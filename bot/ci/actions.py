@@ -94,6 +94,7 @@ def newest(runs: Iterable[Payload]) -> list[Payload]:
 
 
 def _workflow_run(run: Payload, by_suite: Mapping[int, Iterable[Payload]], untouchable: str) -> CiRun:
+    # No check run is of -1, while 0 has all those without a suite.
     suite = run.integer("check_suite_id") if run.has("check_suite_id") else -1
     return CiRun(
         provider=TITLE,

@@ -87,6 +87,7 @@ def _origin(address: str) -> tuple[str, str, int]:
     parts = urlsplit(address)
     if parts.scheme not in _PORTS or not parts.hostname or parts.username is not None or parts.password is not None:
         raise ValueError("no plain web address")
+    # With or without the usual port it is the same server: https://www.rfc-editor.org/rfc/rfc3986#section-6.2.3
     return parts.scheme, parts.hostname, parts.port or _PORTS[parts.scheme]
 
 

@@ -39,6 +39,8 @@ class Listing:
             items = github.getiter(self.url, url_vars=url_vars, iterable_key=self.key)
             return [Payload(item, f"{self.key}[]") async for item in items]
         except BadRequest as error:
+            # GitHub may answer 404 in place of a 403:
+            # https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api#404-not-found-for-an-existing-resource
             if not (is_forbidden(error) or is_not_found(error)):
                 raise
             raise ListingDenied(self.permission) from error

@@ -213,6 +213,7 @@ async def _asked(context: EffectContext, url: str, where: Mapping[str, str]) -> 
     try:
         await context.github.post(url, url_vars=where, data={})
     except Exception as error:
+        # Perhaps somebody was quicker: what it means, the caller reads from the run.
         if is_forbidden(error) or is_conflict(error) or is_unprocessable(error) or is_not_found(error):
             return False
         raise

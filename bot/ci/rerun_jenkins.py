@@ -154,6 +154,8 @@ class _Jenkins:
                 return {}, {}
             self._check(response.status)
             crumb = Payload(await _json(response, self.name), "Jenkins crumb")
+            # A crumb is valid in its own session alone:
+            # https://www.jenkins.io/doc/book/security/csrf-protection/
             cookies = {key: morsel.value for key, morsel in response.cookies.items()}
             return {crumb.string("crumbRequestField"): crumb.string("crumb")}, cookies
 
@@ -175,6 +177,7 @@ class _Jenkins:
         try:
             async with self.http.request(
                 method,
+                # As it is written: the `%2F` of a branch must not become a slash.
                 URL(url, encoded=True),
                 headers={**self.headers, **(extra or {})},
                 cookies=cookies,

@@ -68,6 +68,7 @@ def why_not_own(run: Payload, origin: PullOrigin) -> str:
                 return NO_FORK
             own = (repository, branch) == (origin.head_repository_id, origin.head_branch)
         case "merge_group":
+            # https://docs.github.com/en/repositories/configuring-branches-and-merges-in-your-repository/configuring-pull-request-merges/managing-a-merge-queue
             group = f"gh-readonly-queue/{origin.base_ref}/pr-{origin.number}-"
             own = repository == origin.repository_id and branch.startswith(group)
         case _:

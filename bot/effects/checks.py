@@ -89,6 +89,7 @@ class PutCheckRun:
             done, number = await self._create(context)
         else:
             done, number = await self._change(context, found)
+        # Last: after a crash before this, the next try looks at GitHub again and finds what was written.
         await context.records.put(key, WrittenCheckRun(self.as_of, number))
         return done
 
@@ -206,5 +207,7 @@ def _as_json(annotation: Annotation) -> dict[str, Any]:
         "message": annotation.message,
     }
     if annotation.column:
+        # GitHub takes columns only where both lines are the same:
+        # https://docs.github.com/en/rest/checks/runs#create-a-check-run
         body |= {"start_column": annotation.column, "end_column": annotation.column}
     return {**body, "raw_details": annotation.details} if annotation.details else body

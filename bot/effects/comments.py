@@ -154,6 +154,7 @@ async def change_sections(context: EffectContext, number: int, change: Change) -
         await _edit(context, mine[0].id, wanted)
     else:
         written = False
+    # Twins last: until the one that stays has their sections, nothing is deleted.
     for twin in extra:
         await delete_comment(context, twin.id)
     return written or bool(extra)

@@ -96,6 +96,7 @@ class EnsureIssue:
         newest = (await context.records.get(moment) or IssueMoment()).as_of
         if 0 < self.as_of < newest:
             return Applied(texts.ISSUE_NEWER.format(key=self.key), changed=False)
+        # GitHub first, our records after it: a try after a crash in between finds the issue by its marker.
         applied = await self._ensure(context)
         if self.as_of > newest:
             await context.records.put(moment, IssueMoment(self.as_of))
@@ -138,6 +139,7 @@ class EnsureIssue:
             number = found.integer("number")
             await self._comment(context, found)
             await self._change(context, number, {"state": "closed", "state_reason": "completed"})
+        # Last: as long as the number is recorded, a further try looks for the issue and closes it.
         await context.records.remove(record)
         return (
             Applied(texts.ISSUE_CLOSED.format(number=number))

@@ -38,6 +38,7 @@ class EnsureLabel:
         """Look whether it is so, then write."""
         where = {"repo": context.repository.full_name, "number": str(self.number)}
         present = [Payload(label).text("name") async for label in context.github.getiter(LABELS, url_vars=where)]
+        # GitHub has one label of a name, whatever its case.
         is_on = self.label.casefold() in (name.casefold() for name in present)
         if is_on == self.on:
             return Applied(texts.LABEL_SAME, changed=False)

@@ -106,6 +106,7 @@ class EnsurePull:
         """Return the open pull request of the branch, else the newest one of ours, else None."""
         owner = context.repository.full_name.partition("/")[0]
         where = {
+            # `head` needs the owner before the branch: https://docs.github.com/en/rest/pulls/pulls#list-pull-requests
             **{"repo": context.repository.full_name, "head": f"{owner}:{self.branch}", "base": self.base},
             **{"state": "all", "sort": "created", "direction": "desc", "per_page": MOST_READ},
         }
@@ -131,6 +132,8 @@ class EnsurePull:
         sha = Payload(await github.post(COMMITS, url_vars=where, data=commit), "commit").string("sha")
         noted = PullBranch((*record.shas, sha)[-MOST_COMMITS:], self.base_sha, self.at)
         await context.records.put(PULL_BRANCH.of(context.repository.id, self.branch), noted)
+        # GitHub moves a branch by force without a condition, so this look right before it is the only guard:
+        # https://docs.github.com/en/rest/git/refs#update-a-reference
         if await branch_head(github, context.repository.full_name, self.branch) != head:
             raise TryAgain(texts.BRANCH_CHANGED.format(branch=self.branch))
         if head is None:
@@ -162,6 +165,7 @@ class EnsurePull:
         try:
             made = await context.github.post(PULLS, url_vars={"repo": context.repository.full_name}, data=data)
         except Exception as error:
+            # 422 is also the answer where one is open already, such as after a request whose answer was lost.
             if is_unprocessable(error) and (there := await self._pull(context)) is not None and _is_open(there):
                 return Applied(texts.PULL_SHOWN.format(number=there.integer("number")))
             raise
@@ -178,6 +182,7 @@ class EnsurePull:
             await context.records.put(PULL_BRANCH.of(context.repository.id, self.branch), noted)
         if is_open and pull is not None:
             number = pull.integer("number")
+            # Without its marker: with it, `apply` would later take this for a pull request that a person closed.
             body = texts.PULL_NOT_NEEDED.format(base=self.base) + _ANY_MARKER.sub("", pull.text("body"))
             await self._change(context, number, {"state": "closed", "body": truncate(body, TEXT_LIMIT)})
             done.append(texts.PULL_CLOSED.format(number=number))
@@ -186,6 +191,7 @@ class EnsurePull:
             try:
                 await context.github.delete(ONE_REF, url_vars=where)
             except Exception as error:
+                # For a branch that is not there GitHub answers 422.
                 if not (is_not_found(error) or is_unprocessable(error)):  # somebody has deleted it already
                     raise
             done.append(texts.PULL_BRANCH_DELETED.format(branch=self.branch))

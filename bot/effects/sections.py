@@ -105,6 +105,7 @@ class ShowSection:
         await change_sections(
             context, self.number, lambda present: sticky.with_section(present, self.section, self.text)
         )
+        # After the comment: a crash in between makes the next try write again, and not skip it.
         await context.records.put(key, after)
         return Applied((texts.SECTION_WRITTEN if self.text else texts.SECTION_REMOVED).format(**written))
 
@@ -153,4 +154,5 @@ def _marked(present: Mapping[str, str], wrong: Mapping[str, Shown]) -> Mapping[s
 
 
 def _digest(text: str) -> str:
+    # A text may hold half of a surrogate pair, which strict UTF-8 refuses.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24] if text else ""

@@ -47,6 +47,7 @@ async def ensure_status(
 ) -> Applied:
     """Write a status unless it says so already: GitHub keeps 1,000 for a commit and context, then refuses."""
     where = {"repo": context.repository.full_name, "sha": sha}
+    # Cut before it is compared, or a long one would differ from GitHub's each time.
     wanted = (state, description[:DESCRIPTION_LIMIT], target_url)
     statuses = context.github.getiter("/repos/{+repo}/commits/{sha}/status", url_vars=where, iterable_key="statuses")
     async for item in statuses:
@@ -54,6 +55,7 @@ async def ensure_status(
         if status.string("context") == name:
             if (status.string("state"), status.text("description"), status.text("target_url")) == wanted:
                 return Applied(f"{name} said so already", changed=False)
+            # The combined status has only the newest of each context.
             break
     body = {"state": state, "context": name, "description": wanted[1]}
     if target_url:

@@ -71,7 +71,7 @@ def as_discord(news: News) -> dict[str, Any]:
     return {
         "content": f"{_mark(news)} **{_discord(news.title)}**{link(news.url)}",
         "embeds": [{"description": box, "color": GREEN if news.good else RED}] if box else [],
-        "allowed_mentions": {"parse": []},
+        "allowed_mentions": {"parse": []},  # Discord notifies nobody, whatever the text holds
     }
 
 
@@ -137,6 +137,7 @@ def _more(news: News, fitting: int) -> list[str]:
 def _fitting(texts: Iterable[str], room: int) -> list[str]:
     """Return as many of the texts, from the first on, as fit, with the ends of their lines and a word on the others."""
     given = list(texts)
+    # 20 characters for the number and the mark of the list.
     used = accumulate(map(_length, given), initial=_length(MORE_ITEMS) + 20)
     return [text for text, before in zip(given, used, strict=False) if before + _length(text) <= room]
 

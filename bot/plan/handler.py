@@ -135,6 +135,7 @@ class Router:
 
     def add(self, handler: Handler) -> None:
         """Register a handler; two of one name are one handler that wants both sets of events."""
+        # `on` may stand several times above one function, once for each event.
         for index, known in enumerate(self.handlers):
             if known.name == handler.name:
                 if (known.plan, known.conclude) != (handler.plan, handler.conclude):

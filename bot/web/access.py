@@ -79,6 +79,7 @@ class ApiAccess:
             if holder.subject == repository.lower():
                 return Rank.SWEEP
         if not await self._is_public(repository):
+            # Who sends no token gets no error code: https://www.rfc-editor.org/rfc/rfc6750#section-3.1
             raise _unauthorized(NO_TOKEN)
         return Rank.ANONYMOUS
 

@@ -91,6 +91,7 @@ class Bodies:
             del self._arriving[oldest]
             oldest.gave_way = True
             self._release(oldest)
+            # One that has expired already refuses to be moved; 0 is in the past of the loop's clock.
             if not oldest.timeout.expired():
                 oldest.timeout.reschedule(0)
 
@@ -109,6 +110,8 @@ async def answer_without_the_body(_: web.Request) -> None:
 
 
 async def _ask_for_it(request: web.Request) -> None:
+    # In HTTP/1.0 it means nothing: https://www.rfc-editor.org/rfc/rfc9110#name-expect
     if request.headers.get("Expect", "").lower() == "100-continue" and request.version >= (1, 1):
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        # As aiohttp's own handler does; else it takes these bytes for the beginning of the answer.
         request.writer.output_size = 0

@@ -80,6 +80,7 @@ class Connections:
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.most = most
         self._clock = clock
+        # Weak, for nobody tells us when a connection is closed: aiohttp receives all calls after `connection_made`.
         self._places: WeakKeyDictionary[asyncio.BaseTransport, _Place] = WeakKeyDictionary()
         self._sweeping: asyncio.TimerHandle | None = None
         self._rarely = Rarely(clock)
@@ -94,9 +95,12 @@ class Connections:
                     "all connections are in use", most=self.most, busy=len(open_ones) - len(idle), held_back=held_back
                 )
             if not idle:
+                # By hand: no protocol of aiohttp knows this connection.
                 transport.write(FULL)
                 transport.close()
                 return False
+            # `abort` and not `close`, which waits until a peer that does not read has taken what is buffered.
+            # typeshed's BaseTransport lacks it.
             min(idle, key=lambda one: (idle[one].served, idle[one].since)).abort()  # type: ignore[attr-defined]
         self._places[transport] = _Place(self._clock())
         if self._sweeping is None:

@@ -37,6 +37,7 @@ code {{ background: var(--code); border-radius: .3rem; padding: .1rem .3rem; ove
 <h1>Commands</h1>
 {body}
 """
+# Should markup ever get into the page, it can load and run nothing.
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
     "Cache-Control": "max-age=300",

@@ -54,6 +54,7 @@ async def answer_problems(request: web.Request, handler: Answer) -> web.StreamRe
     except Problem as problem:
         return problem_response(problem.status, problem.detail, problem.headers)
     except web.HTTPException as error:
+        # To aiohttp, a redirection is an exception as well.
         if error.status < http.HTTPStatus.BAD_REQUEST:
             raise
         return _routing_problem(request, error)

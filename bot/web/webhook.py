@@ -174,6 +174,7 @@ class Webhook:
         try:
             return await self._inbox.accept(guid, event, opened.text, opened.lock, urgent=opened.urgent)
         except StorageError as error:
+            # Without the traceback, which could show what was to be stored.
             log.error("delivery not stored", delivery=guid, reason=str(error))  # noqa: TRY400
         except Exception:
             log.exception("delivery not stored", delivery=guid)
@@ -186,6 +187,7 @@ def _headers(request: web.Request) -> tuple[str, str, str]:
     if not _SIGNATURE.fullmatch(signature):
         detail = MALFORMED_SIGNATURE if signature else NO_SIGNATURE
         raise Problem(401, detail.format(header=SIGNATURE_HEADER))
+    # The default of a webhook: https://docs.github.com/en/rest/repos/webhooks#create-a-repository-webhook
     if request.content_type == "application/x-www-form-urlencoded":
         raise Problem(400, FORM_ENCODED)
     guid = request.headers.get(GUID_HEADER, "")
