@@ -132,7 +132,7 @@ class EnsurePull:
         sha = Payload(await github.post(COMMITS, url_vars=where, data=commit), "commit").string("sha")
         noted = PullBranch((*record.shas, sha)[-MOST_COMMITS:], self.base_sha, self.at)
         await context.records.put(PULL_BRANCH.of(context.repository.id, self.branch), noted)
-        # GitHub moves a branch by force without a condition, so this look right before it is the only guard:
+        # GitHub moves a branch by force without a condition, so this check right before it is the only guard:
         # https://docs.github.com/en/rest/git/refs#update-a-reference
         if await branch_head(github, context.repository.full_name, self.branch) != head:
             raise TryAgain(texts.BRANCH_CHANGED.format(branch=self.branch))

@@ -101,7 +101,7 @@ class Writer:
         A caller that is cancelled before its turn came has asked for nothing; after that, it is done all the same.
         Raises ConnectorException when the writer is stopped, and what the operation or the commit raised.
         """
-        # Under the gate, so that nothing is queued behind the last look of `_end`: its caller would wait for ever.
+        # Under the gate, or a call could be queued after `_end` has emptied the queue, and its caller would never wake.
         call = _Call(operation, asyncio.get_running_loop().create_future())
         with self._gate:
             if not self._accepting:
