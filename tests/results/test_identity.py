@@ -91,7 +91,7 @@ def test_the_longest_end_of_a_classname_decides(files: tuple[str, ...], classnam
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
-def test_a_classname_of_too_many_parts_is_not_looked_for(more: int) -> None:
+def test_a_classname_of_too_many_parts_is_not_search(more: int) -> None:
     before = "a." * (MAX_PARTS - 4 + more) + "tests.python.te.test_te_tag"
     behind = "tests.python.te.test_te_tag" + ".A" * (MAX_PARTS - 4 + more)
     found = [resolved(case("test_x", classname))[1] for classname in (before, behind)]
@@ -277,12 +277,12 @@ CLASSNAME = "cython." * 30 + "tests.python.te.test_te_tag.TestTag"
         lambda name: case(nodeid=f"{'cython/' * 30}{TAG}::{name}"),
     ],
 )
-def test_the_place_of_a_class_is_looked_for_once(made: Callable[[str], Case]) -> None:
+def test_the_place_of_a_class_is_search_once(made: Callable[[str], Case]) -> None:
     resolver = Resolver(FILES)
     # Newer Pythons report each instruction of a function only from its second traced call on.
     resolvers = (Resolver(FILES), resolver, resolver)
-    _, looked_for, again = [steps_of(partial(one.resolve, made("test_x"))) for one in resolvers]
-    assert looked_for > 3 * again
+    _, search, again = [steps_of(partial(one.resolve, made("test_x"))) for one in resolvers]
+    assert search > 3 * again
     assert resolver.resolve(made("test_z")) == Resolver(FILES).resolve(made("test_z"))
 
 
@@ -306,8 +306,8 @@ def is_remembered(resolver: Resolver, classname: str) -> bool:
     found = case("test_x", classname)
     # Newer Pythons report each instruction of a function only from its second traced call on.
     resolvers = (resolver, Resolver(()), Resolver(()), resolver)
-    *_, looked_for, again = [steps_of(partial(one.resolve, found)) for one in resolvers]
-    return 2 * again < looked_for
+    *_, search, again = [steps_of(partial(one.resolve, found)) for one in resolvers]
+    return 2 * again < search
 
 
 @settings(deadline=None, max_examples=100)
