@@ -147,6 +147,7 @@ def _problem(model: type[BaseModel], name: str, kind: str, text: str) -> str:
         (f.alias or "", f.description) for n, f in model.model_fields.items() if name in (n, f.alias)
     )
     if kind == "value_error":
+        # pydantic puts these words before the text of a ValueError.
         return f"{name} {text.removeprefix('Value error, ')}"
     return f"{name} {(NOT_SET if kind == 'missing' else MALFORMED).format(description=description)}"
 

@@ -19,6 +19,8 @@ def rsa_key(pem: str) -> RSAPrivateKey | None:
     """Return the RSA private key of a PEM text, None if there is none that works without a passphrase."""
     try:
         key = load_pem_private_key(pem.encode(), password=None)
+    # TypeError: the key needs a passphrase.
+    # https://cryptography.io/en/latest/hazmat/primitives/asymmetric/serialization/#cryptography.hazmat.primitives.serialization.load_pem_private_key
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return None
     return key if isinstance(key, RSAPrivateKey) else None

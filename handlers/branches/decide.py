@@ -187,6 +187,7 @@ def to_scan(candidates: Sequence[Commit], known: Mapping[str, ScannedCommit]) ->
     for what runs ends, and what is red may be run again: each commit's turn comes, of many less often.
     """
     newest, others = candidates[:ALWAYS_ASKED], candidates[ALWAYS_ASKED:]
+    # The empty text sorts first: what was never asked about comes before the oldest verdict.
     by_age = sorted(others, key=lambda commit: known[commit.sha].scanned_at if commit.sha in known else "")
     return frozenset(commit.sha for commit in (*newest, *by_age[: MOST_ASKED - ALWAYS_ASKED]))
 

@@ -62,6 +62,7 @@ class TrackingRecord:
 
     async def _record(self, repository: str) -> TrackingState | None:
         config = self._config.repository(repository)
+        # The record outlives the feature: where the timer is off, what it says is no longer true.
         if config is None or self._name not in config.timers:
             return None
         repository_id = await repository_id_of(self._records, repository)

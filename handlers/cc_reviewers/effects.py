@@ -66,6 +66,7 @@ class RequestReviewers:
         """Ask those who are not asked already; remember who was asked and who was refused."""
         asked, answers = await self._ask(context) if self.users or self.teams else ([], _Refused())
         refused = list(answers.names)
+        # The record after the requests: after a crash in between, a retry finds on GitHub who was asked.
         record = REVIEWERS.of(context.repository.id, self.number)
         before = await context.records.get(record) or ReviewRequests()
         now = {name.lower() for name in (*self.users, *self.teams)}

@@ -68,6 +68,7 @@ def no_base(sha: str, parent: str, pushes: Sequence[BranchPush]) -> UnknownChang
     """
     if not parent:
         return UnknownChanges(texts.NO_PARENT.format(sha=_short(sha)))
+    # TVM's scripts had to guess what a branch is compared with, and guessed wrong (TVM #12097, #12210).
     for push in pushes:
         if push.after == sha and push.before not in (parent, NO_COMMIT):
             why = texts.OTHER_BASE.format(before=_short(push.before), sha=_short(sha), parent=_short(parent))

@@ -27,6 +27,7 @@ SHOWN_OF_SHA = 7
 LONGEST_NAME = 60
 """Characters of a file's name that are shown: its end, which says more than its beginning."""
 
+# Anywhere in a title, and alone between its brackets: TVM #11714, #11671.
 _TAG = Pattern(r"\[(.*?)\]")
 
 
@@ -95,6 +96,7 @@ def skip_ci(config: SkipCi | None, title: str | None, changes: Changes) -> CiVer
         return CiVerdict(False, texts.COMMIT_UNTAGGED if title is None else texts.UNTAGGED.format(tag=config.title_tag))
     if not changes.names:
         return CiVerdict(False, texts.NO_FILES)
+    # `*` crosses folders here, as it did in TVM's scripts.
     matters = next((name for name in changes.names if not matches((*config.docs, *config.globs), name)), None)
     if matters is not None:
         return CiVerdict(False, texts.MATTERS.format(name=_shown(matters)))
@@ -179,6 +181,7 @@ def decide_for_commit(config: RepositoryConfig, sha: str, changes: Changes) -> C
         run_slow_tests=CiVerdict(
             True, texts.SLOW_TESTS_NOT_ON if config.slow_tests is None else texts.SLOW_TESTS_ON_COMMIT
         ),
+        # The message of a commit skips nothing: everybody sees a title, and few see a message (TVM #10537).
         skip_ci=skip_ci(config.skip_ci, None, changes),
         docs_only=docs_only(config.skip_ci, None, changes),
         rebuild_docker=rebuild_docker(config.rebuild_docker, changes),

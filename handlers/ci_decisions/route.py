@@ -19,6 +19,7 @@ from handlers.ci_decisions import texts
 LARGEST_NUMBER = 2**31 - 1
 _NAME = r"[A-Za-z0-9._-]{1,100}"
 _NUMBER = Pattern(r"[1-9][0-9]{0,9}")
+# 64 digits: a repository with git's newer hash. https://git-scm.com/docs/hash-function-transition
 SHA = "[0-9a-f]{40}(?:[0-9a-f]{24})?"
 _IS_NAME, _IS_SHA, _IS_BRANCH = Pattern(_NAME), Pattern(SHA), Pattern(BRANCH)
 

@@ -51,6 +51,7 @@ def ask_when_tested(
 
     @router.on(WORKFLOW_RUN, COMPLETED, name=f"{section}-run", feature=feature, accepts=of_tests)
     async def after_run(context: Context) -> Plan:
+        # Once more: the settings may have changed since the delivery was routed.
         if not is_of_tests(context.delivery, tests_of(context.config)):
             return NOTHING
         ended = EndedRun.of(context.delivery.payload.at(WORKFLOW_RUN))

@@ -93,6 +93,7 @@ def plan_docker_update(
         base_sha=base_sha,
         path=config.file,
         content=update.text,
+        # Named by the tags that it brings: the same tags are the same proposal, whatever else is in the file.
         key=hashlib.sha256(names.encode()).hexdigest()[:24],
         title=TITLE,
         body=BODY.format(file=config.file, rows="\n".join(rows), notes=footnote),

@@ -175,6 +175,8 @@ def places(text: str, namespaces: Sequence[str]) -> list[ImageReference]:
         if whole is None or whole["namespace"] not in namespaces:
             continue
         sharing = _SHARING.fullmatch(raw.get(SECTION, key, raw=True))
+        # configparser has all keys in lower case:
+        # https://docs.python.org/3/library/configparser.html#configparser.ConfigParser.optionxform
         variable = sharing["variable"].lower() if sharing else ""
         found.append(ImageReference(key, whole["namespace"], whole["name"], whole["tag"], variable))
     if len(found) > MOST_IMAGES:
@@ -210,6 +212,7 @@ def updated(
         return Update(text, notes=tuple(edits.notes))
     edited = _edited(text, edits.values)
     expected = {**read_images(text), **edits.values, **{change.key: change.after for change in edits.changes}}
+    # The lines were edited by our own patterns, so configparser has the last word: nothing but the tags may differ.
     if read_images(edited) != expected:
         raise UserError(NOT_IN_PLACE.format(names=", ".join(change.key for change in edits.changes)))
     return Update(edited, tuple(edits.changes), tuple(edits.notes))
@@ -240,6 +243,7 @@ def _choose(
 
 def _edited(text: str, values: Mapping[str, str]) -> str:
     """Return the text with the values of some keys of the section changed, and every other character as it was."""
+    # Not `splitlines`, which would lose the kind of line ends: TVM's script doubled them (TVM #18717).
     lines, section = text.split("\n"), ""
     for number, line in enumerate(lines):
         if header := _HEADER.match(line):

@@ -122,6 +122,7 @@ def _accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
 async def on_trigger(context: Context) -> Plan:
     """Ask for a scan where a trigger differs from what is known; GitHub is asked nothing."""
     watched = _watched(context)
+    # Read once more: the settings may have changed since the delivery was routed.
     trigger = trigger_of(context.delivery, watched)
     at, wait = context.delivery.received_at, seconds(watched.wait)
     asked = []

@@ -47,6 +47,7 @@ def _after_merge(outcome: EffectOutcome) -> tuple[Effect, ...]:
         return ()
     number, pending = merge.number, merge.pending
     match result.end:
+        # Also after a plain `merge`: with it, a `merge when green` of an earlier comment has ended.
         case MergeEnd.MERGED:
             return (StorePendingMerge(number, said_at=pending.asked_at),)
         # We store it also after a plain `merge`: only then does `cancel` know that there is something to remove from

@@ -98,6 +98,7 @@ class MergePull:
             return Applied(CALLED_OFF, changed=False, value=MergeResult(MergeEnd.CALLED_OFF))
         repository = context.repository.full_name
         merge_state = await _read_merge_state(context, self.number)
+        # An earlier try, or a worker that was frozen, may have merged it already.
         if merge_state.merged and merge_state.pull.head_sha == self.pending.sha:
             return self._over(MERGED_ALREADY, merge_state, changed=False)
         self._check(merge_state, config)
@@ -158,6 +159,7 @@ class MergePull:
             if not is_conflict(error):
                 raise
             now = await _read_merge_state(context, self.number)
+            # Somebody pressed GitHub's button at the same moment.
             if now.merged and now.pull.head_sha == self.pending.sha:
                 return self._over(MERGED_ALREADY, now, changed=False)
             if self.waited and (now.blocked or now.behind):

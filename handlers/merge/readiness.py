@@ -239,6 +239,8 @@ def _approvals(merge_state: MergeState) -> list[MergeBlocker]:
         trigger = texts.OLDER_APPROVAL.format(**where) if older else ""
         said = texts.UNAPPROVED.format(sha=_short(pull.head_sha), older=trigger)
         return [MergeBlocker(BlockerKind.APPROVAL, said)]
+    # GitHub counts approvals of older heads too, unless the branch dismisses stale ones:
+    # https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/managing-protected-branches/about-protected-branches#require-pull-request-reviews-before-merging
     if len(approvals) < merge_state.rules.approvals:
         counted = {"needed": merge_state.rules.approvals, "there": len(approvals)}
         return [MergeBlocker(BlockerKind.APPROVAL, texts.TOO_FEW_APPROVALS.format(base=code(pull.base_ref), **counted))]
@@ -259,6 +261,8 @@ def _checks(merge_state: MergeState, patterns: Sequence[str], restart: RestartCo
             found[State.MISSING, required.name] = text
     for signal in blockers(patterns or _all_of(merge_state), merge_state.signals):
         if signal.state is State.MISSING:
+            # A job that nobody runs any more still blocks, and the text says so: TVM's list of jobs went stale
+            # unnoticed (TVM #14618, #18780).
             text = texts.PATTERN_MISSING if patterns else texts.NOTHING_REPORTED
             said = text.format(**names, name=_shown(signal.name))
             found.setdefault((State.MISSING, signal.name), said)

@@ -163,6 +163,7 @@ async def _may_write(
     """Return by their number who of those with an opinion may write; who approved the head is looked up first."""
     others = [review for review in opinions if review.by_id != pull.author.id]
     others.sort(key=lambda review: review.state == CHANGES_REQUESTED or review.sha != pull.head_sha)
+    # We ask for the role of this account: TVM's bot searched for its name, and took another's hit for it (TVM #11480).
     roles = {
         review.by_id: await role_of(github, repository, people[review.by_id]) for review in others[:MOST_REVIEWERS]
     }

@@ -117,9 +117,9 @@ async def show_on_branch(context: Context) -> Plan:
     config, payload = context.config.slow_tests, context.delivery.payload
     ref = payload.text("ref")
     branch = ref.removeprefix(BRANCH_PREFIX)
+    # Pushes of tags have another prefix, and pushes that delete a branch have forty zeros for `after`.
     if config is None or branch == ref or payload.flag("deleted") or not matches(config.branches, branch):
         return NOTHING
-    # A deleted branch is a push as well; its `after` is no commit but forty zeros.
     verdict = SlowTestsVerdict(True, texts.ON_BRANCH.format(branch=branch))
     return Plan((slow_tests_status(config, payload.string("after"), verdict),), why=verdict.reason)
 

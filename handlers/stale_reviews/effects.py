@@ -88,4 +88,5 @@ class Remind:
 
 def _is_reminder(comment: Payload, author_id: int) -> bool:
     ours = comment.has("user", "id") and comment.integer("user", "id") == author_id
+    # By author and by marker: people quote comments, hidden marks included.
     return ours and comment.text("body").startswith(MARKER)

@@ -46,6 +46,7 @@ def message(value: object) -> str:
 
 def number(value: object) -> float | None:
     """Return a number that stands as one or as text, NaN and infinities included; None for anything else."""
+    # float(True) is 1.0.
     if not isinstance(value, bool) and value is not None and value != "":
         try:
             return float(value)  # type: ignore[arg-type]

@@ -110,5 +110,6 @@ class _XunitListener:
         kind = attributes.get("type", "") or _FATAL
         name = values.name(f"{attributes.get('name', '') or 'error'} ({kind})")
         message, text = self._failure.explain(self._output)
+        # All other types end in `-cleanup`: https://xunit.net/docs/format-xml-v2
         trouble = Trouble.INTERNAL if kind == _FATAL else Trouble.TEARDOWN
         return Case(name, Status.ERRORED, nodeid=name, trouble=trouble, message=message, text=text)
