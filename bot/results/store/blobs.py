@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import struct
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, islice, pairwise
 
 import zstandard
 
 from bot.results.model import Trouble
-from bot.results.store.collect import LEVEL, PIECE, Columns, NamesWriter, Reason, read_names, split
+from bot.results.store.collect import LEVEL, PIECE, Columns, NamesWriter, Reason, read_names
 from bot.results.store.columns import STATUS_BYTES
 
 _HEAD = struct.Struct("<II")
@@ -57,26 +57,48 @@ def raw(blob: bytes) -> bytes:
     return zstandard.ZstdDecompressor().decompress(blob)
 
 
-def lay_out(columns: Columns, known: Sequence[bytes], count: int) -> LaidOut:
-    """Bring a run into the order of its suite's `count` known names, in blocks; names that it alone has follow them."""
-    statuses, durations = bytearray(count), bytearray(count)
-    ordinals, numbers = array("I"), array("I")
-    found = 0
+Placed = Iterator[tuple[int, int]]
+"""Places among the names of a suite, each with the hash that stands for the test."""
+
+
+def placed_by_index(columns: Columns, places: Mapping[str, int]) -> Placed:
+    """Look up where the tests of a run stand among the names of their suite; new ones are left out."""
+    for key, ordinal in zip(columns.tests, map(places.get, read_names(columns.names)), strict=True):
+        if ordinal is not None:
+            yield ordinal, key
+
+
+def placed_by_walk(columns: Columns, known: Sequence[bytes]) -> Placed:
+    """Find the same in blocks of names that are too many to be held."""
+    tests = columns.tests
     for ordinal, key in enumerate(map(hash, read_names(known))):
-        if (packed := columns.tests.get(key)) is not None:
-            found += 1
-            statuses[ordinal], durations[ordinal] = split(packed)
-            if (number := columns.reasons.get(key)) is not None:
-                ordinals.append(ordinal)
-                numbers.append(number)
-    left = _left(columns.tests, known, found)
+        if key in tests:
+            yield ordinal, key
+
+
+def lay_out(columns: Columns, placed: Callable[[], Placed], count: int) -> LaidOut:
+    """Bring a run into the order of its suite's `count` known names; names that it alone has follow them.
+
+    `placed` gives the tests that the suite knows, each time it is called.
+    """
+    statuses, durations = bytearray(count), bytearray(count)
+    tests, reasons = columns.tests, columns.reasons
+    explained: list[tuple[int, int]] = []
+    found = 0
+    for ordinal, key in placed():
+        found += 1
+        packed = tests[key]
+        statuses[ordinal] = packed % STATUS_BYTES
+        durations[ordinal] = packed // STATUS_BYTES
+        if key in reasons:
+            explained.append((ordinal, reasons[key]))
+    left = _left(tests, placed, found)
     new = array("H", left.values())
     statuses += bytes(packed % STATUS_BYTES for packed in new)
     durations += bytes(packed // STATUS_BYTES for packed in new)
-    for ordinal, key in enumerate(left, count):
-        if (number := columns.reasons.get(key)) is not None:
-            ordinals.append(ordinal)
-            numbers.append(number)
+    explained.sort()
+    explained += ((ordinal, reasons[key]) for ordinal, key in enumerate(left, count) if key in reasons)
+    ordinals, numbers = (array("I", side) for side in zip(*explained, strict=True)) if explained else ((), ())
     return LaidOut(
         compressed(bytes(statuses.rstrip(b"\0"))),
         compressed(bytes(durations.rstrip(b"\0"))),
@@ -86,13 +108,13 @@ def lay_out(columns: Columns, known: Sequence[bytes], count: int) -> LaidOut:
     )
 
 
-def _left(tests: dict[int, int], known: Sequence[bytes], found: int) -> dict[int, int]:
+def _left(tests: dict[int, int], placed: Callable[[], Placed], found: int) -> dict[int, int]:
     """Return the tests of which `found` ones are not, without a copy where it is none or all."""
     if found in (0, len(tests)):
         return {} if found else tests
     left = dict(tests)
-    for key in map(hash, read_names(known)):
-        left.pop(key, None)
+    for _, key in placed():
+        del left[key]
     return left
 
 

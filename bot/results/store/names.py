@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -18,7 +20,7 @@ TOO_MANY_NAMES = (
     "parameters IDs of their own (pytest: `ids=`), and the suite another name"
 )
 MAX_KNOWN = 200_000
-"""Names that a process keeps at hand; they take about 30 MB."""
+"""Names that a process keeps at hand; with their places they take about 50 MB."""
 
 
 class SuiteRow(NamedTuple):
@@ -41,10 +43,14 @@ def find(connection: sa.Connection, repository: str, suite: str, *, make: bool =
     return SuiteRow(connection.execute(table.insert().values(values).returning(table.c.id)).scalar_one(), 0)
 
 
-def blocks(connection: sa.Connection, suite: SuiteRow) -> dict[int, bytes]:
-    """Return the blocks of names that a suite had at that moment, by the place of their first name."""
+def blocks(connection: sa.Connection, suite: SuiteRow, start: int = 0) -> dict[int, bytes]:
+    """Return the blocks of names that a suite had at that moment, by the place of their first name.
+
+    A block begins at the place `start`, and those before it are left out.
+    """
     table = schema.names
-    statement = sa.select(table.c.first, table.c.names).filter_by(suite_id=suite.id).where(table.c.first < suite.names)
+    statement = sa.select(table.c.first, table.c.names).filter_by(suite_id=suite.id)
+    statement = statement.where(table.c.first >= start, table.c.first < suite.names)
     return {row.first: row.names for row in connection.execute(statement.order_by(table.c.first))}
 
 
@@ -66,30 +72,60 @@ def add(connection: sa.Connection, suite: SuiteRow, new: int, block: bytes) -> S
     return SuiteRow(suite.id, count)
 
 
+class NamesAtMoment:
+    """The names of a suite at a moment, in their order; they are not to be changed."""
+
+    def __init__(self, ordered: list[str]) -> None:
+        self.ordered = ordered
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The place of each name."""
+        return dict(zip(self.ordered, range(len(self.ordered)), strict=True))
+
+
 class SuiteNames:
     """The names of the suites that were asked about last, for any number of threads.
 
-    What a suite with so many names is called never changes; so only what is committed may be asked for here.
+    Names are only ever added, so what a process has read of a suite it never reads again.
     """
 
     def __init__(self) -> None:
-        self._lists: LRUCache[SuiteRow, list[str]] = LRUCache(MAX_KNOWN, getsizeof=len)
+        self._suites: LRUCache[int, NamesAtMoment] = LRUCache(MAX_KNOWN, getsizeof=lambda known: len(known.ordered))
         self._lock = threading.Lock()
 
     def every(self, connection: sa.Connection, suite: SuiteRow) -> list[str]:
         """Return all names of a suite, which are not to be changed."""
-        with self._lock:
-            known = self._lists.get(suite)
-        if known is None:
-            known = every(connection, suite)
-            if suite.names <= MAX_KNOWN:
-                with self._lock:
-                    self._lists[suite] = known
-        return known
+        return self._committed(connection, suite).ordered
+
+    def uncommitted(self, connection: sa.Connection, suite: SuiteRow) -> list[str]:
+        """Return all names of a suite likewise, in a transaction that may have added some, and may be undone."""
+        return self._read(connection, suite).ordered
+
+    def places(self, connection: sa.Connection, suite: SuiteRow) -> Mapping[str, int]:
+        """Return the places of all names of a suite."""
+        return self._committed(connection, suite).places
 
     def ordinal(self, connection: sa.Connection, suite: SuiteRow, name: str) -> int | None:
         """Return the place of a name, None for an unknown one."""
-        try:
-            return self.every(connection, suite).index(name)
-        except ValueError:
-            return None
+        return self.places(connection, suite).get(name)
+
+    def _committed(self, connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
+        known = self._read(connection, suite)
+        with self._lock:
+            before = self._suites.get(suite.id)
+            if suite.names <= MAX_KNOWN and (before is None or len(before.ordered) < suite.names):
+                self._suites[suite.id] = known
+        return known
+
+    def _read(self, connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
+        with self._lock:
+            known = self._suites.get(suite.id)
+        if known is None:
+            return NamesAtMoment(every(connection, suite))
+        count = len(known.ordered)
+        if count == suite.names:
+            return known
+        if count > suite.names:  # this transaction began before others added names
+            return NamesAtMoment(known.ordered[: suite.names])
+        return NamesAtMoment([*known.ordered, *read_names(blocks(connection, suite, count).values())])

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from bot.results.compare.searching import Renames
-from bot.results.store import names, runs, schema
+from bot.results.store import runs, schema
 from bot.results.store.columns import ABSENT, at, differences, status_of
-from bot.results.store.names import SuiteRow
+from bot.results.store.names import SuiteNames, SuiteRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class Series:
     suite: SuiteRow
     suite_name: str
     target_id: int
+    known: SuiteNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +46,14 @@ class Facts:
         return self.mainline and self.complete and not self.infra
 
 
-def find(connection: sa.Connection, suite: SuiteRow, suite_name: str, target: int) -> Series:
+def find(connection: sa.Connection, known: SuiteNames, suite: SuiteRow, suite_name: str, target: int) -> Series:
     """Return the series of a suite on a target, made if it is not there."""
     table = schema.series
     values = {"suite_id": suite.id, "target_id": target}
     found = connection.execute(sa.select(table.c.id).filter_by(**values)).scalar()
     if found is None:
         found = connection.execute(table.insert().values(values).returning(table.c.id)).scalar_one()
-    return Series(found, suite, suite_name, target)
+    return Series(found, suite, suite_name, target, known)
 
 
 def statuses(connection: sa.Connection, series: Series, sha: str) -> bytes:
@@ -153,7 +154,7 @@ def _renamed(
     new = [ordinal for ordinal in changed if at(then, ordinal) == ABSENT]
     if not (removed and new):
         return {}
-    name_of = names.every(connection, series.suite)
+    name_of = series.known.uncommitted(connection, series.suite)
     place_of = {name_of[ordinal]: ordinal for ordinal in (*removed, *new)}
     # Sorted, so that the numbers that names have here decide nothing.
     missing, added = (

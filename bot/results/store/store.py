@@ -186,7 +186,7 @@ class ResultsStore:
                 return False
             suite = names.find(connection, run.key.repository, suite_name) or SuiteRow(0, 0)
             # What takes long is done before the writing begins, for then everybody else waits.
-            laid_out = writing.lay_out(connection, suite, columns)
+            laid_out = writing.lay_out(connection, self._known, suite, columns)
 
         def write(connection: sa.Connection, search: Renames) -> bool:
             found = runs.find(connection, run.key)
@@ -195,7 +195,7 @@ class ResultsStore:
             now_known = names.find(connection, run.key.repository, suite_name, make=True)
             assert now_known is not None
             up_to_date = now_known.names == suite.names  # or somebody else has added names meanwhile
-            ordered = laid_out if up_to_date else writing.lay_out(connection, now_known, columns)
+            ordered = laid_out if up_to_date else writing.lay_out(connection, self._known, now_known, columns)
             names.add(connection, now_known, ordered.new, ordered.new_names)
             target = runs.target_id(connection, run.key.about, make=True)
             assert target is not None
@@ -235,7 +235,7 @@ class ResultsStore:
                 touched.add(run.key.sha)
             suite = names.find(connection, run.key.repository, suite_name, make=True)
             assert suite is not None
-            of = series.find(connection, suite, suite_name, target)
+            of = series.find(connection, self._known, suite, suite_name, target)
             facts = self._facts(connection, of, run.key.sha)
             if facts is not None and (series.place(connection, of, facts, search) or news):
                 touched |= {run.key.sha, *affected.by(connection, run.key.repository, of, facts)}
@@ -251,7 +251,7 @@ class ResultsStore:
         infra = ""
         columns = runs.columns(connection, [number for number, _ in stored])
         if complete and stored and not merge.has_evidence(columns):
-            seen, _ = merge.verdicts(names.every(connection, of.suite), columns)
+            seen, _ = merge.verdicts(self._known.uncommitted(connection, of.suite), columns)
             infra = self._infra(seen)
         return Facts(
             sha, admission.committed_at, admission.pull_request, admission.mainline, complete and bool(stored), infra

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import sqlalchemy as sa
 
 from bot.results.store import blobs, names, schema
-from bot.results.store.blobs import LaidOut
+from bot.results.store.blobs import LaidOut, Placed
 from bot.results.store.collect import Columns
-from bot.results.store.names import SuiteRow
+from bot.results.store.names import MAX_KNOWN, SuiteNames, SuiteRow
 
 
-def lay_out(connection: sa.Connection, suite: SuiteRow, columns: Columns) -> LaidOut:
+def lay_out(connection: sa.Connection, known: SuiteNames, suite: SuiteRow, columns: Columns) -> LaidOut:
     """Bring a run into the order of the names that its suite has at that moment."""
-    known = list(names.blocks(connection, suite).values()) if suite.names else []
-    return blobs.lay_out(columns, known, suite.names)
+    placed: Callable[[], Placed]
+    if suite.names <= MAX_KNOWN:
+        places = known.places(connection, suite) if suite.names else {}
+        placed = partial(blobs.placed_by_index, columns, places)
+    else:
+        placed = partial(blobs.placed_by_walk, columns, list(names.blocks(connection, suite).values()))
+    return blobs.lay_out(columns, placed, suite.names)
 
 
 def save(connection: sa.Connection, run: int, laid_out: LaidOut, columns: Columns) -> bool:
