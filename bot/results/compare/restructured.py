@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from enum import Enum, auto
+from itertools import chain
 from typing import NamedTuple
 
 from bot.core.patterns import LETTER_OR_DIGIT, Pattern
@@ -112,12 +113,16 @@ def search_restructured(old: Ended, new: Ended, explained: int, steps: StepBudge
 
 def _names(tests: Iterable[str], steps: StepBudget) -> dict[str, _Name]:
     names = {}
+    words_of: dict[str, Parts] = {}  # no word stands in two parts, and thousands of names have their parts in common
     for test in tests:
         steps.take(len(test))
         bracket = test.find("[")
         outside, brackets = (test[:bracket], test[bracket:]) if bracket >= 0 else (test, "")
-        words = tuple(found[0] for found in _WORD.finditer(outside))
         parts = outside.replace("::", ".").replace("/", ".").split(".", MAX_WORDS)
+        for part in parts:
+            if part not in words_of:
+                words_of[part] = tuple(found[0] for found in _WORD.finditer(part))
+        words = tuple(chain.from_iterable(map(words_of.__getitem__, parts)))
         if max(len(words), len(parts)) <= MAX_WORDS:
             names[test] = _Name((*parts[:-1], parts[-1] + brackets), words, brackets)
     return names
@@ -126,7 +131,8 @@ def _names(tests: Iterable[str], steps: StepBudget) -> dict[str, _Name]:
 def _alike(removed: Mapping[str, _Name], added: Mapping[str, _Name], steps: StepBudget) -> Iterator[tuple[str, str]]:
     """Yield names that are alike and alone in that on both sides, the likest first, and each once."""
     left, right = dict(removed), dict(added)
-    for key in (_by_words, *_by_ends(), *_without_rare(removed, added, steps)):
+    longest = min(max((len(name.parts) for name in side.values()), default=0) for side in (removed, added))
+    for key in (_by_words, *_by_ends(longest), *_without_rare(removed, added, steps)):
         if not (left and right):
             return
         known, others = (_alone(side, key, steps) for side in (left, right))
@@ -152,10 +158,14 @@ def _by_words(name: _Name) -> Hashable:
     return frozenset(name.words), name.brackets
 
 
-def _by_ends() -> Iterator[_Key]:
-    """Yield how to share a beginning and an end: those of many parts first, and no beginning last."""
+def _by_ends(longest: int) -> Iterator[_Key]:
+    """Yield how to share a beginning and an end: those of many parts first, and no beginning last.
+
+    `longest` is the number of parts that no name has more of.
+    """
     sizes = [(first, last) for first in range(LONGEST_BEGINNING + 1) for last in range(1, LONGEST_END + 1)]
-    for first, last in sorted(sizes, key=lambda size: (-sum(size), -size[1])):
+    possible = [size for size in sizes if sum(size) <= longest]
+    for first, last in sorted(possible, key=lambda size: (-sum(size), -size[1])):
 
         def key(name: _Name, first: int = first, last: int = last) -> Hashable:
             parts = name.parts
