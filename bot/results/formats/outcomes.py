@@ -44,6 +44,9 @@ FLAKY = ("flakyFailure", "flakyError")
 RERUN = ("rerunFailure", "rerunError")
 """Attempts of one that did not; but then the first attempt is a failure or an error of its own."""
 
+NOWHERE = "", None
+"""The place of a test that has none."""
+
 # Not `Case(...)`: the constructor of a NamedTuple is one call more for each of 300,000 cases.
 _new = tuple.__new__
 
@@ -77,6 +80,8 @@ def build(
 
 def place(attributes: dict[str, str], first: int = 1) -> tuple[str, int | None]:
     """Read where a test stands, by its attributes `file` and `line`, which counts from `first`."""
+    if "file" not in attributes and "line" not in attributes:
+        return NOWHERE
     return values.name(attributes.get("file")), values.line(attributes.get("line"), first)
 
 

@@ -26,7 +26,7 @@ STATUSES = {
 def case(attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> Case | None:
     """Read a case. Its class, where it has none, is the path of its suites, unless the suite has the test's name."""
     # Reports of several tools may have been put together in one suite.
-    if parts and pytest.knows(attributes, parts, suite):
+    if parts and pytest.is_own(parts):
         return pytest.case(attributes, parts, suite)
     get = attributes.get
     classname = get("classname")

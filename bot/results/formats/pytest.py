@@ -35,8 +35,13 @@ def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElemen
         suite.root.get("name") == ROOT
         or suite.attributes.get("name") == SUITE
         or tuple(suite.attributes) == SUITE_ATTRIBUTES
-        or any(part.attributes.get("type") in SKIPS for part in parts)
+        or is_own(parts)
     )
+
+
+def is_own(parts: Sequence[Part]) -> bool:
+    """Tell whether a case was skipped as pytest writes it, whatever its suite is."""
+    return any(part.attributes.get("type") in SKIPS for part in parts)
 
 
 def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement) -> Case | None:
