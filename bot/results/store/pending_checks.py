@@ -6,6 +6,7 @@ import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -99,12 +100,28 @@ def _complete(connection: sa.Connection, target: int, shas: Sequence[str]) -> se
     found = set[str]()
     for start in range(0, len(shas), schema.AT_ONCE):
         some = shas[start : start + schema.AT_ONCE]
-        at = runs.reported_runs_at(connection, [(target, sha) for sha in some])
-        reported = {sha: [run for _, run in at.get((target, sha), [])] for sha in some}
-        here = {sha: those for sha, those in reported.items() if _all_here(those)}
-        before = _suites_before(connection, target, [sha for sha, those in here.items() if _is_mainline(those)])
-        found |= {sha for sha, those in here.items() if before.get(sha, set()) <= _suites(those)}
+        arrived = _arrived(connection, target, some)
+        here = {sha: {row.suite for row in points} for sha, points in arrived.items()}
+        mainline = [sha for sha, points in arrived.items() if any(row.mainline for row in points)]
+        if others := [sha for sha in some if sha not in arrived]:
+            at = runs.reported_runs_at(connection, [(target, sha) for sha in others])
+            reported = {sha: [run for _, run in at.get((target, sha), [])] for sha in others}
+            here |= {sha: _suites(those) for sha, those in reported.items() if _all_here(those)}
+            mainline += [sha for sha in here if sha not in arrived and _is_mainline(reported[sha])]
+        before = _suites_before(connection, target, mainline)
+        found |= {sha for sha, suites in here.items() if before.get(sha, set()) <= suites}
     return found
+
+
+def _arrived(connection: sa.Connection, target: int, shas: Sequence[str]) -> dict[str, list[sa.Row[Any]]]:
+    """Return the points of those commits all of whose suites are complete: of those, no run need be read."""
+    points, series, suites = schema.points, schema.series, schema.suites
+    statement = sa.select(points.c.sha, points.c.mainline, points.c.complete, suites.c.suite)
+    statement = statement.select_from(points.join(series).join(suites, series.c.suite_id == suites.c.id))
+    found = defaultdict[str, list[sa.Row[Any]]](list)
+    for row in connection.execute(statement.where(series.c.target_id == target, points.c.sha.in_(shas))):
+        found[row.sha].append(row)
+    return {sha: rows for sha, rows in found.items() if all(row.complete for row in rows)}
 
 
 def is_pending(connection: sa.Connection, target: int, sha: str) -> bool:
@@ -160,20 +177,21 @@ def _suites_before(connection: sa.Connection, target: int, shas: Sequence[str]) 
     earlier = sa.select(points.c.committed_at, points.c.sha).select_from(joined)
     earlier = earlier.where(of_target, points.c.mainline, points.c.committed_at < min(moments.values()))
     start = connection.execute(earlier.order_by(points.c.committed_at.desc()).limit(1)).first()
-    between = sa.select(points.c.committed_at, points.c.sha).select_from(joined).distinct()
-    between = between.where(of_target, points.c.mainline, points.c.committed_at < max(moments.values()))
+    between = sa.select(points.c.committed_at, points.c.sha, points.c.mainline, suites.c.suite).select_from(joined)
+    between = between.where(of_target, points.c.committed_at < max(moments.values()))
     if start is not None:
         between = between.where(points.c.committed_at >= start.committed_at)
-    order = sorted((row.committed_at, row.sha) for row in connection.execute(between))
+    had, on_branch = defaultdict[str, set[str]](set), set[tuple[float, str]]()
+    for committed_at, sha, mainline, suite in connection.execute(between):
+        had[sha].add(suite)
+        if mainline:
+            on_branch.add((committed_at, sha))
+    order = sorted(on_branch)
     last = {
         sha: order[place - 1][1]
         for sha, moment in moments.items()
         if (place := bisect.bisect_left(order, (moment, "")))
     }
-    named = sa.select(points.c.sha, suites.c.suite).select_from(joined)
-    had = defaultdict[str, set[str]](set)
-    for row in connection.execute(named.where(of_target, points.c.sha.in_(sorted({*last.values()})))):
-        had[row.sha].add(row.suite)
     return {sha: had[before] for sha, before in last.items()}
 
 
@@ -185,12 +203,12 @@ def _select(connection: sa.Connection, *conditions: sa.ColumnElement[bool] | sa.
         .where(*conditions)
         .order_by(checks.c.changed_at, checks.c.target_id, checks.c.sha)
     )
-    return [
-        _Check(
-            row.target_id,
-            PendingCheck(TargetKey(row.repository, row.lab, row.target), row.sha, row.revision, row.over),
-            row.changed_at,
-            row.announced,
+    about: dict[int, TargetKey] = {}  # thousands of commits may wait on one target
+    found = []
+    for row in connection.execute(statement):
+        target = about.get(row.target_id) or about.setdefault(
+            row.target_id, TargetKey(row.repository, row.lab, row.target)
         )
-        for row in connection.execute(statement)
-    ]
+        pending = PendingCheck(target, row.sha, row.revision, row.over)
+        found.append(_Check(row.target_id, pending, row.changed_at, row.announced))
+    return found
