@@ -6,7 +6,7 @@ import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -22,6 +22,12 @@ class _Check:
     pending: PendingCheck
     changed_at: float
     announced: int
+
+
+class _SuitePoint(NamedTuple):
+    suite: str
+    mainline: bool
+    complete: bool
 
 
 def touch(connection: sa.Connection, target: int, shas: Iterable[str], at: float) -> None:
@@ -101,8 +107,8 @@ def _complete(connection: sa.Connection, target: int, shas: Sequence[str]) -> se
     for start in range(0, len(shas), schema.AT_ONCE):
         some = shas[start : start + schema.AT_ONCE]
         arrived = _arrived(connection, target, some)
-        here = {sha: {row.suite for row in points} for sha, points in arrived.items()}
-        mainline = [sha for sha, points in arrived.items() if any(row.mainline for row in points)]
+        here = {sha: {one.suite for one in points} for sha, points in arrived.items()}
+        mainline = [sha for sha, points in arrived.items() if any(one.mainline for one in points)]
         if others := [sha for sha in some if sha not in arrived]:
             at = runs.reported_runs_at(connection, [(target, sha) for sha in others])
             reported = {sha: [run for _, run in at.get((target, sha), [])] for sha in others}
@@ -113,15 +119,15 @@ def _complete(connection: sa.Connection, target: int, shas: Sequence[str]) -> se
     return found
 
 
-def _arrived(connection: sa.Connection, target: int, shas: Sequence[str]) -> dict[str, list[sa.Row[Any]]]:
+def _arrived(connection: sa.Connection, target: int, shas: Sequence[str]) -> dict[str, list[_SuitePoint]]:
     """Return the points of those commits all of whose suites are complete: of those, no run need be read."""
     points, series, suites = schema.points, schema.series, schema.suites
-    statement = sa.select(points.c.sha, points.c.mainline, points.c.complete, suites.c.suite)
+    statement = sa.select(points.c.sha, suites.c.suite, points.c.mainline, points.c.complete)
     statement = statement.select_from(points.join(series).join(suites, series.c.suite_id == suites.c.id))
-    found = defaultdict[str, list[sa.Row[Any]]](list)
-    for row in connection.execute(statement.where(series.c.target_id == target, points.c.sha.in_(shas))):
-        found[row.sha].append(row)
-    return {sha: rows for sha, rows in found.items() if all(row.complete for row in rows)}
+    found = defaultdict[str, list[_SuitePoint]](list)
+    for sha, *point in connection.execute(statement.where(series.c.target_id == target, points.c.sha.in_(shas))):
+        found[sha].append(_SuitePoint(*point))
+    return {sha: those for sha, those in found.items() if all(one.complete for one in those)}
 
 
 def is_pending(connection: sa.Connection, target: int, sha: str) -> bool:
