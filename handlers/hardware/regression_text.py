@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from bot.github.markdown import code
 from bot.news.message import News, NewsItem
+from bot.results.compare.context import FailureContext
 from bot.results.report.check_run import MOST_CONTACTS
+from bot.results.report.sentences import MOST_ALSO_ON
 from bot.results.report.tables import middle_cut
-from bot.results.report.texts import CONTACTS, counted
+from bot.results.report.texts import ALSO_ON, CONTACTS, FAILED_BEFORE, counted, listed
 from bot.results.store.failures import Failure
 from handlers.hardware import texts
 from handlers.hardware.regression_state import JudgedTarget, Regression, RegressionChanges, grouped
@@ -26,10 +29,19 @@ SHORT = 7
 COMPARE_PAGE, CHECKS_PAGE = "{page}/compare/{good}...{since}", "{page}/commit/{sha}/checks"
 """https://docs.github.com/en/pull-requests/committing-changes-to-your-project/viewing-and-comparing-commits"""
 
+Contexts = Mapping[tuple[str, str], FailureContext]
+"""The contexts of failures, by suite and test."""
+_NONE: Contexts = MappingProxyType({})
 
-def regression_news(target: JudgedTarget, changes: RegressionChanges, failing: Sequence[Failure]) -> News:
-    """Return the message of a nightly run; `failing` is everything that people know to fail after it."""
-    items = list(_items(target, changes))
+
+def regression_news(
+    target: JudgedTarget, changes: RegressionChanges, failing: Sequence[Failure], contexts: Contexts = _NONE
+) -> News:
+    """Return the message of a nightly run; `failing` is everything that people know to fail after it.
+
+    `contexts` are those of new failures, as far as they were read.
+    """
+    items = list(_items(target, changes, contexts))
     return News(
         title=texts.NEWS_TITLE.format(changes=_counts(changes), where=_where(target), sha=target.sha[:SHORT]),
         items=tuple(items[:MOST_ITEMS]),
@@ -65,7 +77,7 @@ def _counts(changes: RegressionChanges) -> str:
     return ", ".join(counted(*part) for part in parts if part[0])
 
 
-def _items(target: JudgedTarget, changes: RegressionChanges) -> Iterator[NewsItem]:
+def _items(target: JudgedTarget, changes: RegressionChanges, contexts: Contexts) -> Iterator[NewsItem]:
     """Yield a line for each test, or for each group where there are many; what passed before comes first."""
     began = sorted(grouped(changes.began), key=lambda one: not one.good)
     for one in began:
@@ -74,12 +86,33 @@ def _items(target: JudgedTarget, changes: RegressionChanges) -> Iterator[NewsIte
         if len(changes.began) >= GROUPED_TESTS:
             words = texts.BEGAN_TOGETHER if one.good else texts.NEVER_PASSED_TOGETHER
             tests = counted(len(one.tests), "test fails", "tests fail")
-            yield NewsItem(one.suite, words.format(tests=tests, **commits), url)
+            text = words.format(tests=tests, **commits) + _elsewhere(one, one.tests, contexts)
+            yield NewsItem(one.suite, text, url)
         else:
             words = texts.BEGAN if one.good else texts.NEVER_PASSED
-            yield from (NewsItem(_shown(test), words.format(suite=one.suite, **commits), url) for test in one.tests)
+            said = words.format(suite=one.suite, **commits)
+            for test in one.tests:
+                text = said + _before(contexts.get((one.suite, test))) + _elsewhere(one, [test], contexts)
+                yield NewsItem(_shown(test), text, url)
     yield from _ended(changes.recovered, texts.RECOVERED, texts.RECOVERED_COUNT)
     yield from _ended(changes.removed, texts.REMOVED, texts.REMOVED_COUNT)
+
+
+def _before(context: FailureContext | None) -> str:
+    """Say how often a test failed before it began to fail for good."""
+    if context is None or not context.failed:
+        return ""
+    return f"; {FAILED_BEFORE.format(failed=context.failed, runs=counted(context.runs, 'earlier run'))}"
+
+
+def _elsewhere(one: Regression, tests: Sequence[str], contexts: Contexts) -> str:
+    """Say on which other targets all of some tests fail."""
+    known = [contexts[one.suite, test].also_on for test in tests if (one.suite, test) in contexts]
+    if not known or len(known) < len(tests):
+        return ""
+    everywhere = [where for where in known[0] if all(where in others for others in known)]
+    words = ALSO_ON if len(tests) == 1 else texts.ALSO_ON_TOGETHER
+    return f"; {words.format(targets=listed(everywhere, MOST_ALSO_ON))}" if everywhere else ""
 
 
 def _ended(failures: Sequence[Failure], words: str, together: tuple[str, str]) -> Iterator[NewsItem]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from bot.core.aliases import NO_ALIASES, Aliases
@@ -24,6 +25,7 @@ from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.model import TargetKey
 from bot.results.report.baseline import nearest_ancestors
 from bot.results.service import RESULTS
+from bot.results.store.contexts import AskedFailures
 from handlers.hardware import texts
 from handlers.hardware.effects import StoreReports
 from handlers.hardware.regression_state import (
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from bot.config.alarms import Place
+    from bot.results.compare.context import FailureContext
     from bot.results.state import SuiteState
     from bot.results.store.failures import Failure, NewestRun, SuiteFailures
     from bot.results.store.store import ResultsStore
@@ -48,6 +51,8 @@ if TYPE_CHECKING:
 NAME = "regressions"
 OLD = 30 * 86400.0
 """Seconds after which a commit is history: what an empty database reads out of a full bucket is no news."""
+MOST_CONTEXTS = 200
+"""New failures of which a message says how often they failed before, and where else they fail."""
 COMMIT_PAGE = "/commit/"
 
 
@@ -96,7 +101,10 @@ async def report_regressions(context: Context) -> Plan:
     changes, failing = await asyncio.to_thread(
         judged_now, service.store, about, event.sha, before, context.config.aliases
     )
-    return decide_regressions(target, changes, failing, known, regressions.to, key, behind=behind)
+    contexts = await asyncio.to_thread(
+        contexts_of, service.store, about, runs, before, changes.began, context.config.aliases
+    )
+    return decide_regressions(target, changes, failing, known, regressions.to, key, contexts, behind=behind)
 
 
 async def _ancestors(context: Context, about: TargetKey, runs: Sequence[NewestRun]) -> tuple[dict[str, str], str]:
@@ -132,6 +140,26 @@ def judged_now(
     return judge(store.failures.of_target(about, before, aliases), given_up, suite_at)
 
 
+def contexts_of(
+    store: ResultsStore,
+    about: TargetKey,
+    runs: Sequence[NewestRun],
+    before: Mapping[str, str],
+    began: Sequence[Failure],
+    aliases: Aliases = NO_ALIASES,
+) -> dict[tuple[str, str], FailureContext]:
+    """Return the contexts of new failures, by suite and test, at the newest run of each suite; `before` as above."""
+    tests: dict[str, list[str]] = {}
+    for one in sorted(began, key=lambda one: (one.suite, one.test))[:MOST_CONTEXTS]:
+        tests.setdefault(one.suite, []).append(one.test)
+    newest = {run.suite: run.sha for run in runs}
+    found: dict[tuple[str, str], FailureContext] = {}
+    for suite, those in tests.items():
+        asked = {suite: AskedFailures(before.get(suite, ""), those)}
+        found |= store.timelines.contexts(about, newest.get(suite, ""), asked, aliases)
+    return found
+
+
 def decide_regressions(
     target: JudgedTarget,
     changes: RegressionChanges,
@@ -139,10 +167,11 @@ def decide_regressions(
     known: KnownRegressions,
     to: Sequence[Place],
     key: Key[KnownRegressions],
+    contexts: Mapping[tuple[str, str], FailureContext] = MappingProxyType({}),
     *,
     behind: bool = False,
 ) -> Plan:
-    """Return what is stored of a target, under a key, and the messages about it.
+    """Return what is stored of a target, under a key, and the messages about it, with the contexts of new failures.
 
     It is stored first: where a channel is away for hours, the next nightly run is judged by what is reported here.
     `behind`: the issue lacks the newest message, because GitHub was away for too long; so it is brought up to date even
@@ -152,7 +181,7 @@ def decide_regressions(
     if not changes:
         remaining = EnsureIssue(issue, title, body, news_key=known.news, as_of=target.committed_at)
         return Plan((*_remembered(key, known, target), *([remaining] if behind else [])), why=texts.NO_NEWS)
-    news = regression_news(target, changes, failing)
+    news = regression_news(target, changes, failing, contexts)
     failures = packed({"": changes.began, RECOVERED: changes.recovered, REMOVED: changes.removed})
     # Of one nightly run there may be several messages, as late runs confirm more.
     news_key = f"{issue}:{target.sha}:{hashlib.sha256(failures.encode()).hexdigest()[:16]}"

@@ -155,6 +155,8 @@ async def test_each_target_of_each_lab_has_a_message_of_its_own(nightly_runs: Ni
     assert sorted(issue.title for issue in nightly_runs.issues) == sorted(
         f"Regressions on {'/'.join(at)}" for at in places
     )
+    (of_first,) = (said for said in nightly_runs.channels.discord.said if f" on {WHERE} at" in said)
+    assert "; also fails on example-lab-2/adreno, example-lab/adreno (details)" in of_first.splitlines()[1]
 
 
 async def test_what_fails_in_a_pull_request_is_nothing_of_the_nightly_branch(nightly_runs: NightlyRuns) -> None:

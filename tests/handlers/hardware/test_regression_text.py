@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bot.effects.issues import BODY_LIMIT
 from bot.news.message import NewsItem
+from bot.results.compare.context import FailureContext
 from bot.results.store.failures import Failure
 from handlers.hardware.regression_state import JudgedTarget, RegressionChanges
 from handlers.hardware.regression_text import MOST_LISTED, issue_body, issue_title, regression_news
@@ -62,6 +63,34 @@ def test_ten_tests_that_began_together_are_one_line() -> None:
         NewsItem("relax", "1 test fails since bbbbbbb; last pass at aaaaaaa", RANGE),
     )
     assert len(regression_news(judged(), RegressionChanges(began=many(9)), many(9)).items) == 9
+
+
+def test_a_message_says_how_often_a_test_failed_before_and_where_else_it_fails() -> None:
+    began = some("a.py::x", "a.py::y", "a.py::z")
+    contexts = {
+        ("operators", "a.py::x"): FailureContext(failed=3, runs=40, also_on=("example-lab/adreno",)),
+        ("operators", "a.py::y"): FailureContext(runs=40, also_on=tuple(f"example-lab/b{n}" for n in range(5))),
+    }
+    before = "operators, since bbbbbbb; it passed at aaaaaaa"
+    assert [item.text for item in regression_news(judged(), RegressionChanges(began=began), began, contexts).items] == [
+        f"{before}; failed in 3 of 40 earlier runs; also fails on example-lab/adreno",
+        f"{before}; also fails on example-lab/b0, example-lab/b1, example-lab/b2 and 2 more",
+        before,
+    ]
+
+
+def test_a_group_of_tests_names_the_targets_on_which_all_of_them_fail() -> None:
+    began = many(12)
+    contexts = {(one.suite, one.test): FailureContext(failed=1, runs=9, also_on=("lab/a", "lab/b")) for one in began}
+    contexts["operators", began[3].test] = FailureContext(also_on=("lab/b", "lab/c"))
+    (line,) = regression_news(judged(), RegressionChanges(began=began), began, contexts).items
+    assert line.text == "12 tests fail since bbbbbbb; last pass at aaaaaaa; also fail on lab/b"
+    contexts["operators", began[3].test] = FailureContext(also_on=("lab/c",))
+    (line,) = regression_news(judged(), RegressionChanges(began=began), began, contexts).items
+    assert line.text == "12 tests fail since bbbbbbb; last pass at aaaaaaa"
+    del contexts["operators", began[3].test]
+    (line,) = regression_news(judged(), RegressionChanges(began=began), began, contexts).items
+    assert line.text == "12 tests fail since bbbbbbb; last pass at aaaaaaa"
 
 
 def test_tests_that_never_passed_are_reported_as_such_and_last() -> None:
