@@ -195,7 +195,7 @@ class Redelivery:
             newest = max((attempt.at for attempt in attempts), default=None)
             since = newest - OVERLAP if newest is not None else noted.since
             missing, since = self._cut(missing, since)
-            # Before the first request: if the process dies while it asks, the list has not to be read once more.
+            # Before the first request: if the process dies while it asks, the list need not be read again.
             await self._note(since, missing, asked=0, recovered=recovered)
             askable = [m for m in missing.values() if m.askable <= now][:PER_SWEEP]
             asked = 0

@@ -61,8 +61,7 @@ class PullRequestNumber(click.ParamType[int]):
         text = str(value).strip()
         if text.lower() in NO_VALUE:
             return 0
-        # Of a longer number the first digits are too many already; int() refuses more than 4,300 with an error of its
-        # own.
+        # Eleven digits are enough to know that a number is too large, and int() raises for more than 4,300.
         if text.isascii() and text.isdecimal() and 1 <= int(text[:11]) < 2**31:
             return int(text)
         self.fail(NOT_A_PULL_REQUEST.format(value=value), param, ctx)

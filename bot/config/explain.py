@@ -122,7 +122,7 @@ def _path_to(location: Location, root: type[BaseModel]) -> Iterator[tuple[FieldI
                 return
             field, annotation = inner.model_fields[str(step)], key_types(inner)[str(step)]
         elif get_origin(inner) is Mapping:
-            # pydantic ends the place of an error about a key of a mapping, and not about its value, so.
+            # pydantic adds this last step if the error is about a mapping's key and not about the value below it.
             of_key = location[position + 1 :] == ("[key]",)
             field, annotation = None, get_args(inner)[0 if of_key else 1]
         elif get_origin(inner) is tuple:

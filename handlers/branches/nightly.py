@@ -88,5 +88,6 @@ async def move_nightly(context: Context) -> Plan:
 def plan_nightly(scan: TrackingScan, nightly: Nightly, at: float) -> Plan:
     """Return what is to be done at a moment, in seconds since 1970."""
     step = step_of(scan, nightly, at)
+    # By the timer's time, not by the clock: a retry after midnight still belongs to that day.
     day = datetime.fromtimestamp(at, ZoneInfo(nightly.timezone)).date().isoformat()
     return Plan(moves(step), step.why, conclusion_basis=NightlyStep(step, day))

@@ -164,8 +164,6 @@ async def _slow_tests(github: GitHub, repository: str, proposed: ProposedChange,
     why = texts.NO_STATUS.format(context=context, sha=head[:SHOWN_OF_SHA])
     try:
         statuses = github.getiter(
-            # Of each context the newest only, unlike `/statuses`:
-            # https://docs.github.com/rest/commits/statuses#get-the-combined-status-for-a-specific-reference
             # Unlike `/statuses`, only the newest of each context:
             # https://docs.github.com/rest/commits/statuses#get-the-combined-status-for-a-specific-reference
             "/repos/{+repo}/commits/{sha}/status",

@@ -165,7 +165,7 @@ async def _listed(github: GitHub, repository: str, run: RunAttempt, patterns: Se
         async for item in artifacts:
             artifact = Payload(item, "artifact")
             name = artifact.string("name")
-            # GitHub lists artifacts also after it has deleted their files.
+            # GitHub still lists artifacts whose files it has deleted.
             if matches(patterns, name) and not artifact.flag("expired"):
                 known = newest.setdefault(name, artifact)
                 newest[name] = max(known, artifact, key=lambda one: one.integer("id"))

@@ -144,8 +144,7 @@ async def _reviews(github: GitHub, repository: str, pull: PullRequest) -> tuple[
         review = Payload(item, "review")
         by = person_or_ghost(review)
         people[by.id] = by
-        # Everybody who deleted their account has the same id here; as one person they would replace each other's
-        # opinions.
+        # All deleted accounts share this ID; as one person, they would replace each other's opinions.
         known = by.id if by != GHOST else 0
         found.append(
             PullReview(known, by.login, review.string("state"), review.text("commit_id"), review.text("html_url"))

@@ -56,7 +56,7 @@ class UpdateBranch:
             raise RefusedToPerson(texts.UPDATE_CLOSED)
         if pull.head_sha != self.sha:
             return await self._after_a_move(github, repository, pull.head_sha)
-        # `ahead` is said of the head: it has every commit of the base.
+        # `ahead` describes the head: it has every commit of the base.
         # https://docs.github.com/rest/commits/commits#compare-two-commits
         if (await compared(github, repository, self.base, self.sha)).status in (AHEAD, IDENTICAL):
             return Applied(UP_TO_DATE.format(**names), changed=False)
@@ -67,6 +67,8 @@ class UpdateBranch:
             if not (is_forbidden(error) or is_unprocessable(error)):
                 raise
             _, now = await self._pull(github, repository)
+            # A head that has moved is one of the reasons for a 422:
+            # https://docs.github.com/rest/pulls/pulls#update-a-pull-request-branch
             if now.head_sha != self.sha:
                 return await self._after_a_move(github, repository, now.head_sha)
             if may_lack_workflows(error) and await move_changes_workflows(github, repository, self.sha, self.base):

@@ -218,6 +218,7 @@ async def follow(context: Context) -> Plan:
         return _left_queue(payload, number, pending)
     if action == "synchronize":
         return await _pushed(context, number, pending, labelled=labelled)
+    # With a label or a pending merge, a draft has something to lose and needs the refresh.
     if pending is None and not labelled and _cannot_be_ready(payload):
         return Plan(why=NOT_READY)
     return await _refresh(context, number, pending)

@@ -55,7 +55,7 @@ class StoreRepositoryFile:
         now = StoredFile(self.sha, self.commit, self.before, self.pushed_at, self.faults, good)
         if now == known:
             return Applied(ALREADY_IN_FORCE, changed=False)
-        # GitHub does not tell apart upper and lower case in names of repositories.
+        # Names of repositories are case-insensitive on GitHub.
         await context.records.put(REPOSITORY_FILE.of(repository.lower()), now)
         if not self.faults:
             return Applied(IN_FORCE.format(commit=self.commit[:7]) if self.sha else NO_FILE)

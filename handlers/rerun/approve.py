@@ -23,6 +23,7 @@ APPROVE_CI = CommandSpec(
     example="approve ci",
     feature="rerun",
     allowed=("write",),
+    # GitHub leaves this to people with write access, and app.yaml must not pass it on.
     fixed=True,
     synonyms=("approve the ci", "approve workflows", "approve the workflows"),
     arguments=Arguments(names="SHA"),

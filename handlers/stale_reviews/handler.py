@@ -99,8 +99,7 @@ def plan_reminders(found: Sequence[StalePull], config: StaleReviews, at: float, 
 def reviewers(pull: OpenPull) -> tuple[str, ...]:
     """Return who is reminded, as `@` mentions: never the author, a bot or anybody twice; `MOST_NAMES` at most."""
     author = pull.author.id if pull.author and not pull.author.is_bot else 0
-    # By number: TVM's script compared logins, in which upper and lower case differ, and reminded authors of their own
-    # work.
+    # By ID: TVM's script compared logins case-sensitively, and reminded authors of their own pull requests.
     people = {one.id: one.login for one in (*pull.asked, *pull.reviewed) if not one.is_bot and one.id != author}
     named = [login for login in people.values() if _LOGIN.fullmatch(login)]
     teams = [team for team in dict.fromkeys(pull.teams) if _TEAM.fullmatch(team)]

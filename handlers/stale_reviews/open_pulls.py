@@ -93,7 +93,7 @@ async def open_pulls(github: GitHub, repository: str) -> list[OpenPull]:
     owner, _, name = repository.partition("/")
     found: list[OpenPull] = []
     after: str | None = None
-    # TVM's script lost its place after the first page, and never scanned the others (TVM #10807).
+    # TVM's script overwrote its page with another answer, and never read the second one (TVM #10807).
     for _ in range(MOST_PAGES):
         page = Payload(await _data(github, owner, name, after)).at("repository", "pullRequests")
         found += [pull_of(node) for node in page.items("nodes")]

@@ -78,6 +78,7 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
             elif kind == "SubTestReport":
                 tests.subtest(line, number)
             elif kind in ("SessionStart", "SessionFinish"):
+                # A file may hold several sessions, and each has to end.
                 finished = line if kind == "SessionFinish" else None
     except EndsEarly:
         if not number:

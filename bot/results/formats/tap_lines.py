@@ -46,7 +46,7 @@ class ResultLine(NamedTuple):
         match self.directive:
             case "skip":
                 return Status.SKIPPED, Trouble.NONE
-            # TAP calls a test that is to do and passes a bonus:
+            # TAP calls a `todo` test that passes a bonus:
             # https://testanything.org/tap-version-14-specification.html#directives
             case "todo":
                 return Status.XPASSED if self.is_ok else Status.XFAILED, Trouble.NONE

@@ -137,7 +137,7 @@ async def _is_on(github: GitHub, key: RunKey, branch: str) -> bool:
     # The second page, for the first holds the difference file by file, which nobody here reads.
     url = "/repos/{+repo}/compare/{branch}...{sha}?per_page=1&page=2"
     compared = await _found(github, url, repo=key.repository, branch=branch, sha=key.sha)
-    # `behind` is said of the commit: the branch has it and more.
+    # `behind` describes the commit: the branch contains it, and more.
     return compared is not None and compared.string("status") in ("identical", "behind")
 
 
