@@ -29,6 +29,7 @@ MOST = 20
 """Builds that are asked about for one command; the others count as their statuses say."""
 AT_ONCE = 5
 """Requests at one time."""
+# `tree` asks for these two fields: the whole of a build has its changes and artifacts, without a limit.
 BUILD = "{url}/api/json?tree=building,result"
 
 log = structlog.get_logger(__name__)

@@ -70,6 +70,7 @@ async def find_runs(context: Context, pull: PullRequest, asked_at: str) -> Found
             denied.append(result.permission)
         elif isinstance(result, UserError):
             troubles.append(str(result))
+        # Anything else is no matter of one CI: the job fails, and is tried again if that may help.
         elif isinstance(result, BaseException):
             raise result
         else:

@@ -166,6 +166,7 @@ class _Jenkins:
             raise RefusedToPerson(texts.JENKINS_NO_JOB.format(name=self.name))
         if status in (401, 403):
             raise UserError(texts.JENKINS_REFUSED.format(name=self.name, status=status))
+        # 201: the build is in the queue.
         if status not in (200, 201):
             raise UserError(texts.JENKINS_ODD_STATUS.format(name=self.name, status=status))
 

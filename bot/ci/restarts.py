@@ -64,6 +64,7 @@ def why_not_own(run: Payload, origin: PullOrigin) -> str:
     repository = run.integer("head_repository", "id") if run.has("head_repository", "id") else 0
     match event:
         case "pull_request":
+            # GitHub names no repository of a fork that was deleted; two that are 0 need not be the same one.
             if not repository or not origin.head_repository_id:
                 return NO_FORK
             own = (repository, branch) == (origin.head_repository_id, origin.head_branch)

@@ -282,6 +282,7 @@ def _comment_intent(payload: Payload, key: str) -> tuple[object, ...]:
 
 def _pull_request_intent(payload: Payload) -> tuple[object, ...]:
     pull = payload.at("pull_request")
+    # GitHub's times are whole seconds, so two changes within one differ by what changed.
     changed = {
         key: payload.raw[key]
         for key in ("changes", "label", "assignee", "requested_reviewer", "requested_team", "milestone")

@@ -40,6 +40,7 @@ class Metrics:
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
         timing = partial(Histogram, registry=registry, buckets=SECONDS)
 
+        # The client library adds `_total` to the name of each counter.
         self._webhooks = counter("nightjar_webhook_answers", "Answers to POST /webhook.", ["status"])
         self._deliveries = counter("nightjar_deliveries", "Deliveries by what became of them.", ["event", "outcome"])
         self._delivery_seconds = timing("nightjar_delivery_seconds", "Age of a delivery when it was looked at.")

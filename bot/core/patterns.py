@@ -73,6 +73,7 @@ class Pattern:
         self, source: str, *, ignore_case: bool = False, dot_is_any: bool = False, by_line: bool = False
     ) -> None:
         options = re2.Options()
+        # Else RE2 writes what is wrong with somebody's pattern to standard error; it is raised below.
         options.log_errors = False
         options.max_mem = MAX_MEMORY
         options.case_sensitive = not ignore_case

@@ -101,6 +101,7 @@ class PutCheckRun:
         if says_so and not there and not self.content.annotations:
             return same
         where = {"repo": context.repository.full_name, "id": str(found.integer("id"))}
+        # Asked for only where GitHub counts some, which saves a request for most check runs.
         known = await _annotations(context, where) if there else Counter[_AnnotationKey]()
         wanted = Counter(map(_annotation_key, self.content.annotations))
         if known - wanted:

@@ -159,6 +159,7 @@ class EnsureIssue:
             mine += await self._recorded(context, known)
         elif not mine:
             mine = self._mine(context, await context.github.getitem(NEWEST, url_vars=where))
+        # The oldest stays, so that every try chooses the same one.
         mine.sort(key=lambda issue: issue.integer("number"))
         for twin in mine[1:]:
             await self._change(context, twin.integer("number"), {"state": "closed", "state_reason": "not_planned"})

@@ -126,6 +126,7 @@ class EnsurePull:
         github, where = context.github, {"repo": context.repository.full_name}
         base = await github.getitem(COMMIT, url_vars={**where, "sha": self.base_sha})
         file = {"path": self.path, "mode": PLAIN_FILE, "type": "blob", "content": self.content}
+        # Without `base_tree` this would be the only file: https://docs.github.com/en/rest/git/trees#create-a-tree
         tree = {"base_tree": Payload(base, "commit").string("tree", "sha"), "tree": [file]}
         made = Payload(await github.post(TREES, url_vars=where, data=tree), "tree").string("sha")
         commit = {"message": self.message, "tree": made, "parents": [self.base_sha]}

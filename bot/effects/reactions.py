@@ -72,6 +72,7 @@ class React:
             else:
                 where = _where(context, self.id)
                 await context.github.post(_PATHS[self.comment_kind], url_vars=where, data={"content": self.content})
+        # Not only BadRequest: for a review the error is GraphQL's.
         except GitHubException as error:
             if is_not_found(error):
                 return Applied(texts.COMMENT_DELETED, changed=False)

@@ -65,6 +65,8 @@ class MoveBranch:
                 await context.github.post(REFS, url_vars={"repo": repository}, data=body)
             else:
                 where = {"repo": repository, "branch": self.branch}
+                # Without force GitHub answers 422 to what is no fast-forward:
+                # https://docs.github.com/en/rest/git/refs#update-a-reference
                 await context.github.patch(ONE_REF, url_vars=where, data={"sha": self.sha, "force": False})
         except Exception as error:
             if not (is_forbidden(error) or is_unprocessable(error)):

@@ -100,6 +100,7 @@ class ShowSection:
         after = Shown(self.sha, self.as_of, _digest(self.text))
         known = Shown("", 0.0, "") if before is None else before
         same = (known.digest, known.head) == (after.digest, "") and (known.sha == self.sha or not self.text)
+        # A twin that an earlier try left is in no record of ours; only GitHub's list shows it.
         if same and not context.writes.may_have_twins:
             return Applied(texts.SECTION_SAME.format(**written), changed=False)
         await change_sections(

@@ -161,12 +161,14 @@ class Attempt:
             is_user_error=isinstance(error, UserError),
         )
         await self._note(connector, note)
+        # An error too is an answer: what waits for the service need not wait out its pauses.
         if tries.away_since and not after.away_since:
             await release_waiting(connector)
         self._log(error, seconds)
         self.watch(outcome, time.monotonic() - began)
         if seconds is not None:
             return Again(seconds, self.retry_priority)
+        # A refusal is no failure: the job ends as succeeded, and its note says what was refused.
         return None if outcome == REFUSED else Failed()
 
     def _log(self, error: Exception, seconds: float | None) -> None:
@@ -181,6 +183,7 @@ class Attempt:
         elif self.kind_of(error) is not ErrorKind.OTHER:
             log.error(line, **more)
         else:
+            # Most likely a fault of ours, so the log needs the traceback.
             log.error(line, exc_info=error, **more)
 
 

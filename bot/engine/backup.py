@@ -137,6 +137,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _opened(source: Path) -> sqlite3.Connection:
+    # Read only, so that nothing is changed, nor made where nothing is: https://sqlite.org/uri.html
     connection = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
     try:
         # SQLite reads a file with the first query, not when it opens it.

@@ -180,6 +180,8 @@ async def _open_server(connector: PostgresConnector, name: str) -> None:
         # A first connection of its own: the pool would only say that it has waited in vain, and log each attempt.
         async with await psycopg.AsyncConnection.connect(connector.conninfo) as connection:
             encoding = connection.info.parameter_status("server_encoding")
+        # Payloads hold any character; other encodings refuse some:
+        # https://www.postgresql.org/docs/current/multibyte.html
         if encoding != "UTF8":
             raise DatabaseError(WRONG_ENCODING.format(name=name, encoding=encoding))
         await connector.open_async()
@@ -196,6 +198,7 @@ def _in_one_line(name: str, connector: PostgresConnector, error: Exception) -> s
     text = " ".join(str(error).split())
     password = conninfo_to_dict(connector.conninfo).get("password")
     if password:
+        # libpq's messages may quote the connection string.
         text = text.replace(str(password), "***")
     return NOT_OPENED.format(name=name, error=text)
 

@@ -136,6 +136,7 @@ class Guard:
         """Let in who waits, in order: none passes one who waits to be alone."""
         while self._waiting and not self._alone:
             alone, turn = self._waiting[0]
+            # One that is done was cancelled while it waited.
             if not turn.done():
                 if alone and self._inside:
                     return

@@ -70,6 +70,7 @@ class EngineJobManager(JobManager):
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> procrastinate_jobs.Job | None:
         """Take the next job that may run."""
         job = await super().fetch_job(queues, worker_id)
+        # Flat: the arguments may hold a whole payload, which `asdict` would copy.
         return None if job is None else QuietJob(**attr.asdict(job, recurse=False))
 
     async def finish_job(

@@ -220,6 +220,8 @@ def _upgrade(connection: sqlite3.Connection) -> None:
             connection.execute("UPDATE nightjar_schema SET version = ?", (len(VERSIONS),))
         connection.execute("COMMIT")
     except BaseException:
+        # A full disk, for one, makes SQLite roll back by itself:
+        # https://sqlite.org/lang_transaction.html#response_to_errors_within_a_transaction
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise

@@ -92,6 +92,8 @@ def defer_periodic_job(
     connection.execute("UPDATE procrastinate_periodic_defers SET job_id = ? WHERE id = ?", (job_id, new[0]["id"]))
     connection.execute(
         "DELETE FROM procrastinate_periodic_defers"
+        # As Procrastinate does it. A worker whose clock lags may insert such a tick again; the key of a timer's job
+        # makes that harmless (`bot.engine.timers`).
         " WHERE task_name = :task_name AND periodic_id = :periodic_id AND defer_timestamp < :tick",
         key,
     )
@@ -114,12 +116,14 @@ def finish_job(connection: sqlite3.Connection, *, job_id: int, status: str, dele
     else:
         change = (
             "UPDATE procrastinate_jobs SET status = :status, abort_requested = 0, worker_id = NULL,"
+            # To SQLite a comparison is 0 or 1: a job that only waited has had no attempt.
             " attempts = attempts + (status = 'doing')"
         )
     done = connection.execute(
         f"{change} WHERE id = :job_id AND status IN ('todo', 'doing')",
         {"job_id": job_id, "status": status},
     )
+    # The errors have the words of the PostgreSQL functions that these stand for.
     if done.rowcount != 1:
         raise ConnectorException(f'Job was not found or not in "doing" or "todo" status (job id: {job_id})')
     return []

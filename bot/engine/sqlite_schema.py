@@ -9,6 +9,7 @@ a number of seconds since 1970. Two things differ, here and in our PostgreSQL sc
 
 NOW = "((julianday('now') - 2440587.5) * 86400.0)"
 
+# AUTOINCREMENT, so that no id is given twice: jobs name each other by it (https://sqlite.org/autoinc.html).
 TABLES = f"""
 CREATE TABLE procrastinate_workers (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

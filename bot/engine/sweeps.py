@@ -54,5 +54,6 @@ def only_logged(message: str, **about: str) -> Generator[None]:
     """Log what keeps one repository's work from being done, so that the others have their turn."""
     try:
         yield
+    # Not an error of our database, which keeps all of them from being done: the whole run is tried again.
     except (TryAgain, UserError, GitHubException) as error:
         log.warning(message, **about, reason=str(error))

@@ -22,7 +22,7 @@ API: LiteralString = "api"
 """The scope of tokens that read `/api/v1` of a repository; the subject is its `owner/name`."""
 
 ID_BYTES, SECRET_BYTES = 6, 32
-PREFIX = "nightjar"
+PREFIX = "nightjar"  # by it `bot.core.redaction` finds tokens in a log
 _TOKEN = Pattern(rf"{PREFIX}_([0-9a-f]{{{2 * ID_BYTES}}})_[0-9a-f]{{{2 * SECRET_BYTES}}}")
 
 CREATE: LiteralString = """

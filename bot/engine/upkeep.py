@@ -89,6 +89,7 @@ CLOCK: LiteralString = "SELECT date_part('epoch', now()) AS seconds"
 
 # Start from the events that are old enough: the index `nightjar_ended` finds them without reading the others. A job
 # that ended, was tried again and ended again has an old event and a newer one.
+# An event `scheduled` has the moment for which the job was scheduled, which may be later than its end.
 _REMOVE_OLD: LiteralString = """
 DELETE FROM procrastinate_jobs WHERE id IN (
     SELECT ended.job_id FROM procrastinate_events AS ended JOIN procrastinate_jobs AS job ON job.id = ended.job_id

@@ -98,6 +98,7 @@ def _refusal(place: Channel, response: aiohttp.ClientResponse, body: bytes) -> E
     name, status, answer = NAMES[place], response.status, _read_answer(body)
     if status == 429:
         wait = seconds_in(response.headers.get("Retry-After"))
+        # Slack names the seconds in the header, Discord in both, with fractions in the body.
         return TryAgain(
             CHANNEL_BUSY.format(name=name), retry_in=_seconds(answer.get("retry_after")) if wait is None else wait
         )

@@ -70,6 +70,7 @@ def refusal_text(error: Exception) -> str | None:
             return FORBIDDEN[cause]
         if not is_generic(message):
             return quoted
+        # Only errors with an HTTP answer of their own have headers; GraphQL's have none.
         headers = getattr(error, "headers", None) or {}
         needed = {key.lower(): value for key, value in headers.items()}.get(PERMISSIONS_HEADER, "")
         return LACKS_PERMISSION.format(permission=permissions_text(needed) or UNNAMED_PERMISSION)

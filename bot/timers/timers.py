@@ -195,6 +195,7 @@ class RepositoryTimers:
         about, event = Repository(repository_id, repository, None), TimerEvent(name, moment, int(self._now()))
         await announce(self._accept, TIMER_EVENT, about, event)
         guid = TIMER_EVENT.guid(repository_id, event)
+        # After the announcement, so that the record never names a run that there is not.
         await self._records.put(_last(repository, name), TimerRun(guid, self._now()))
         return guid
 

@@ -47,6 +47,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 def connections_allowed(most: int) -> int:
     """Return how many connections may be open: `most`, or half of what this process may open, if that is less."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # The other half is for the database, GitHub and files.
     return most if soft == resource.RLIM_INFINITY else max(1, min(most, soft // 2))
 
 

@@ -100,6 +100,7 @@ class PublicPart:
 
     async def refresh(self) -> None:
         """Find out which repositories are public; none is, where the database cannot tell."""
+        # Empty until the new answer is here: what was public may be private by now.
         self._public = frozenset()
         answers = await asyncio.gather(*map(self._is_public, self._repositories), return_exceptions=True)
         pairs = zip(self._repositories, answers, strict=True)

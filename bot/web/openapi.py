@@ -116,6 +116,7 @@ def _operation(operation: Operation) -> dict[str, object]:
             for p in operation.parameters
         ]
     if operation.takes_token:
+        # The empty requirement makes the token optional: https://spec.openapis.org/oas/v3.1.1#operation-object
         described["security"] = [{}, {TOKEN: []}]
     if operation.request_body is not None:
         content = {"application/json": {"schema": operation.request_body}}

@@ -68,6 +68,7 @@ def _work(job: socket.socket, parent: int) -> NoReturn:
             _answer(job)
         except MemoryError:
             job.sendall(wire.ANSWER.pack(wire.OUT_OF_MEMORY, 0))
+    # Without cleaning up: buffers and exit handlers are copies of those of the process that waits.
     os._exit(0)
 
 

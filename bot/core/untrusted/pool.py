@@ -89,6 +89,7 @@ class Pool:
         if not self.waiting:
             self._progress = self.clock()
         await self._turns.take(owner)
+        # There is one: as many turns are given out as there are slots.
         slot = self._idle.pop()
         try:
             # Not before: each of those that wait would hold its arguments twice.

@@ -72,6 +72,7 @@ class Slot:
         with ours:
             ours.setblocking(False)
             with theirs:
+                # With descriptors goes at least one byte: https://man7.org/linux/man-pages/man7/unix.7.html
                 socket.send_fds(control, [b"j"], [theirs.fileno()])
             with suppress(ConnectionError):  # it was ended by a limit; how, its status tells
                 header = (limits.cpu, limits.wall, limits.memory, len(files), len(question))
