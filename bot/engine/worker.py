@@ -1,4 +1,4 @@
-"""Keep one worker running, whatever happens to it or to the database."""
+"""Keep one worker running, and start it again whenever it or the database fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bot.engine.upkeep import TOLERATED, clock, count_anew, let_old_go_first, re
 from bot.engine.writes import CHECK_AFTER
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""Seconds before a worker that ended is started again: doubled each time, until one has held out."""
+"""Seconds before a failed worker is started again. The pause doubles until a worker has run for `HELD_OUT` seconds."""
 
 HELD_OUT = 60.0
 
@@ -34,10 +34,10 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WorkerPace:
-    """How many jobs run at once, how often what is looked at, and how long one try of a job may take; seconds.
+    """The number of jobs that run at once, and the intervals and time limits of the engine in seconds.
 
-    A worker that is silent for `stalled` is taken for dead, and its jobs go to others; so a job must never keep the
-    event loop busy for nearly as long.
+    A worker without a heartbeat for `stalled` seconds counts as dead, and other workers take its jobs. So a job must
+    never block the event loop for nearly that long.
     """
 
     concurrency: int = 50
@@ -48,9 +48,9 @@ class WorkerPace:
     graceful: float = 20.0
     job: float = JOB_SECONDS
     first_wait: float = FIRST_WAIT
-    """Until the first retry of a job that failed for a transient reason: `bot.engine.retry`."""
+    """The wait before the first retry of a job that failed for a transient reason: `bot.engine.retry`."""
     check_after: float = CHECK_AFTER
-    """Between two checks for a write whose answer was lost: `bot.engine.writes`."""
+    """The wait between two checks for a write whose answer was lost: `bot.engine.writes`."""
 
 
 class Supervisor:
@@ -70,13 +70,13 @@ class Supervisor:
 
     @property
     def problem(self) -> str | None:
-        """Why no jobs are run, None while the worker is healthy."""
+        """The reason why no jobs run; None while the worker is healthy."""
         if self._problem:
             return self._problem
         return None if self._worker is not None and self._worker.worker_id is not None else NOT_RUNNING
 
     def stop(self) -> None:
-        """Fetch no more jobs; `run` returns once the running jobs have ended or, after a while, were cancelled."""
+        """Fetch no more jobs. `run` returns when the running jobs have ended, or were cancelled after `graceful` seconds."""
         self._stopping.set()
         self._restart()
 
@@ -102,12 +102,12 @@ class Supervisor:
                 self._worker = self._new_worker()
                 self._problem = ""
                 await self._worker.run()  # type: ignore[no-untyped-call]
-            except Exception as error:  # whatever ended it, work has to go on
+            except Exception as error:  # whatever stopped the worker, the next one starts
                 log.warning("the worker ended", error=_kind(error))
             finally:
                 self._worker = None
             if (task := asyncio.current_task()) is not None and task.cancelling():
-                # A worker that cannot sign off raises that instead of the cancellation.
+                # A worker that fails to unregister raises that error instead of the cancellation.
                 raise asyncio.CancelledError
             if self._stopping.is_set():
                 return
@@ -137,7 +137,7 @@ class Supervisor:
                 self._problem = NO_DATABASE
                 log.warning("the database does not answer", error=_kind(error))
             except Exception:
-                log.exception("looking for dead workers failed")
+                log.exception("the search for dead workers failed")
             else:
                 self._problem = ""
             await self._wait(self._pace.reap)
@@ -145,17 +145,17 @@ class Supervisor:
     async def _reap(self) -> None:
         worker = self._worker
         if worker is not None and worker.worker_id is not None:
-            # After a time without a turn (the machine slept), ours must not be taken for dead by ourselves.
+            # After a pause of the whole process (the machine slept), we must not declare our own worker dead.
             await self._manager.update_heartbeat(worker.worker_id)
         now = await clock(self._connector)
         if self._jumped_back(now) and (jobs := await count_anew(self._connector)):
-            log.warning("the clock was set back; what waited counts from now", jobs=len(jobs))
+            log.warning("the clock was set back; waiting jobs are scheduled again from now", jobs=len(jobs))
         await let_old_go_first(self._connector, now)
         for job in await requeue_stalled(self._connector, seconds=self._pace.stalled):
             log.warning("a job lost its worker", job=job.job_id, task=job.task, attempts=job.attempts)
 
     def _jumped_back(self, now: float) -> bool:
-        """Say whether the database's clock was set back since the last time; the first time, nobody knows."""
+        """Say whether the database's clock was set back since the last call; the first call returns True."""
         ahead, before = now - time.monotonic(), self._ahead
         self._ahead = ahead
         return before is None or ahead < before - TOLERATED
@@ -166,11 +166,11 @@ class Supervisor:
 
 
 def _not_reported_yet(record: logging.LogRecord) -> bool:
-    """Leave out Procrastinate's word on a failed job: `bot.engine.attempt` has said why, with the delivery's id."""
+    """Drop Procrastinate's record of a failed job: `bot.engine.attempt` has logged why, with the delivery's id."""
     return not (record.exc_info and isinstance(record.exc_info[1], Failed))
 
 
 def _kind(error: Exception) -> str:
-    # Not the text: a database may quote what was to be stored.
+    # Without the message, because a database may quote the values of the statement.
     cause = error.__cause__
     return f"{type(error).__name__}: {type(cause).__name__}" if cause else type(error).__name__

@@ -1,8 +1,8 @@
-"""`POST /webhook`: verify the signature, make the delivery durable, answer.
+"""`POST /webhook`: verify the signature, store the delivery, answer.
 
-The order is headers, size, signature, form, storage. A request whose headers are not those of a delivery is refused
-before its body is read; nothing in a body is looked at before its signature is verified; nothing is done about a
-delivery before it is stored. GitHub wants an answer within ten seconds
+The checks run in this order: headers, size, signature, JSON, storage. A request without the headers of a delivery is
+refused before its body is read, no body is parsed before its signature is verified, and no delivery is processed before
+it is stored. GitHub requires an answer within ten seconds
 (https://docs.github.com/en/webhooks/using-webhooks/best-practices-for-using-webhooks).
 """
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MAX_BODY = 25 * 1024 * 1024
 """GitHub sends no larger payload (https://docs.github.com/en/webhooks/webhook-events-and-payloads#payload-cap)."""
 LARGE_BODY = 1024 * 1024
-"""Bodies above this many bytes are hashed and parsed in a thread, so that other requests go on."""
+"""Bodies with more bytes are hashed and parsed in a thread, so that they do not block other requests."""
 RETRY_AFTER = {"Retry-After": "30"}
 
 SIGNATURE_HEADER = "X-Hub-Signature-256"
@@ -62,7 +62,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class OpenedDelivery(NamedTuple):
-    """What is stored of a body: its text, the lock of its job, and whether a person waits for what comes of it."""
+    """The stored parts of a body: its text, the lock of its job, and whether a person waits for the result."""
 
     text: str
     lock: str
@@ -70,14 +70,12 @@ class OpenedDelivery(NamedTuple):
 
 
 class Inbox(Protocol):
-    """Where deliveries become durable: the engine."""
+    """Stores deliveries; the engine implements it."""
 
     async def accept(self, guid: str, event: str, body: str, lock: str, *, urgent: bool) -> bool:
-        """Store a delivery and return True, or False if its GUID is known; durable when it returns.
+        """Store a delivery durably and return True; return False if its GUID is already known.
 
-        An `urgent` one goes before those that are not.
-
-        Raises `StorageError`, within the time that GitHub waits.
+        `urgent` deliveries are processed before others. Raises `StorageError` before GitHub's time limit.
         """
         ...
 
@@ -85,8 +83,8 @@ class Inbox(Protocol):
 def verify(body: bytes | bytearray, header: str | None, secrets: Sequence[bytes]) -> bool:
     """Say whether `header` (X-Hub-Signature-256) signs `body` with one of `secrets`.
 
-    Everything but a well-formed SHA-256 signature is refused, and an empty secret never fits. Each secret is tried,
-    and in constant time, so that the time taken tells nothing.
+    Only a well-formed SHA-256 signature is accepted, and an empty secret never matches. Every secret is compared, in
+    constant time, so that the duration reveals nothing.
     https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
     """
     match = _SIGNATURE.fullmatch(header or "")
@@ -101,23 +99,23 @@ def verify(body: bytes | bytearray, header: str | None, secrets: Sequence[bytes]
 
 
 def parse(body: bytes | bytearray) -> tuple[str, dict[str, object]]:
-    """Return a body as text and as the JSON object it holds; raise `ValueError` if it holds none."""
+    """Return a body as text and as a JSON object. Raises `ValueError` if it is not a JSON object."""
     text = body.decode()
     try:
         value = from_json(body, allow_inf_nan=False)
     except ValueError:
-        # Stricter than GitHub's own encoder: half a surrogate pair, for one, is an error there and legal in JSON.
+        # pydantic_core is stricter than GitHub's encoder: it rejects, for example, a lone surrogate, which JSON allows.
         try:
             value = json.loads(text)
         except RecursionError as error:
             raise ValueError("nested too deeply") from error
     if not isinstance(value, dict):
-        raise ValueError("not an object")  # noqa: TRY004 (all that is wrong with a body is one error)
+        raise ValueError("not an object")  # noqa: TRY004 (one error class for every malformed body)
     return text, value
 
 
 class Webhook:
-    """The route of GitHub's webhooks; raises `ValueError` where there is no secret to verify them with."""
+    """The route for GitHub's webhooks. Raises `ValueError` if there is no secret."""
 
     def __init__(
         self, inbox: Inbox, bodies: Bodies, secrets: Sequence[bytes], metrics: Metrics, mentions: Sequence[str]
@@ -137,7 +135,7 @@ class Webhook:
             response = web.Response(status=202, body=await self._take(request), content_type="application/json")
         except Problem as problem:
             self._metrics.webhook_answered(problem.status)
-            # Anybody can cause it; the metric counts them all.
+            # Anybody can cause refusals, so the log is rate-limited; the metric counts all of them.
             if (held_back := self._rarely.ready(problem.status)) is not None:
                 log.warning(
                     "webhook refused",
@@ -153,7 +151,7 @@ class Webhook:
 
     async def _take(self, request: web.Request) -> bytes:
         guid, event, signature = _headers(request)
-        # The body counts until it is stored: a database that hangs must not make deliveries pile up in memory.
+        # The body counts against the memory limit until it is stored, also while a database hangs.
         async with self._bodies.read(request) as body:
             opened = await _in_a_thread_if_large(body, lambda: self._open(event, body, signature))
             new = await self._store(guid, event, opened)
@@ -161,7 +159,7 @@ class Webhook:
         return _ACCEPTED if new else _SEEN
 
     def _open(self, event: str, body: bytearray, signature: str) -> OpenedDelivery:
-        """Read a body, once its signature is verified. Raises `Problem`."""
+        """Verify the signature of a body, then parse it. Raises `Problem`."""
         if not verify(body, signature, self._secrets):
             raise Problem(401, WRONG_SIGNATURE.format(header=SIGNATURE_HEADER))
         try:
@@ -182,7 +180,7 @@ class Webhook:
 
 
 def _headers(request: web.Request) -> tuple[str, str, str]:
-    """Return the GUID, the event and the signature of a request. Raises `Problem`: 401 for the signature, else 400."""
+    """Return the GUID, event and signature of a request. Raises `Problem`: 401 for a bad signature, 400 otherwise."""
     signature = request.headers.get(SIGNATURE_HEADER, "")
     if not _SIGNATURE.fullmatch(signature):
         detail = MALFORMED_SIGNATURE if signature else NO_SIGNATURE

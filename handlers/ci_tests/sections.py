@@ -1,6 +1,6 @@
-"""From what tells that CI has tested a commit to the section that says what came of it, and to the results themselves.
+"""Request and write the sections about CI's test results, and read those results.
 
-Two features go this way, each with keys, deliveries and a section of its own, so that neither can stand in the other's.
+Two features use this. Each has its own keys, deliveries and section, so neither can delay the other.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WORKFLOW_RUN, COMPLETED = "workflow_run", "completed"
 def ask_when_tested(
     router: Router, section: str, feature: str, tests_of: Callable[[RepositoryConfig], Tests | None]
 ) -> None:
-    """Have a section computed when CI has uploaded results, and when a workflow run that runs the tests has ended."""
+    """Request a section when CI has uploaded results and when a workflow run of the tests has ended."""
 
     def of_tests(delivery: Delivery, config: RepositoryConfig) -> bool:
         return is_of_tests(delivery, tests_of(config))
@@ -56,12 +56,12 @@ def ask_when_tested(
             return NOTHING
         ended = EndedRun.of(context.delivery.payload.at(WORKFLOW_RUN))
         if ended.conclusion not in FINISHED:
-            return Plan(why=f"the run ended as {ended.conclusion}: no test has")
+            return Plan(why=texts.WHY_NOT_FINISHED.format(conclusion=ended.conclusion))
         return await _ask(context, section, ended.run.sha, ended.as_json())
 
 
 def is_of_tests(delivery: Delivery, config: Tests | None) -> bool:
-    """Say whether a workflow run is of the workflow that runs the tests."""
+    """Say whether a workflow run belongs to the workflow that runs the tests."""
     named = config.workflow if config is not None else None
     return named is not None and delivery.payload.text(WORKFLOW_RUN, "name") == named
 
@@ -69,12 +69,12 @@ def is_of_tests(delivery: Delivery, config: Tests | None) -> bool:
 async def _ask(context: Context, section: str, sha: str, about: Mapping[str, Any]) -> Plan:
     numbers = await pulls_with_head(context.records, context.repository.id, sha)
     effects = tuple(RequestSection(section, number, sha, about) for number in numbers)
-    return Plan(effects, why=f"{sha} is the head of {len(numbers)} pull request(s)")
+    return Plan(effects, why=texts.WHY_REQUESTED.format(sha=sha, count=len(numbers)))
 
 
 @dataclass(frozen=True, slots=True)
 class HeadOutcomes:
-    """What is known of a pull request's head. `as_of` is of when, in seconds since 1970; `branch` the base branch."""
+    """The test results of a head. `branch` is the base branch; `as_of` is in seconds since 1970."""
 
     tested: TestedHead
     branch: str
@@ -84,7 +84,7 @@ class HeadOutcomes:
 async def find(context: Context, config: Tests, event: SectionEvent) -> HeadOutcomes | str:
     """Return the test results of a head and of its base, or the reason why there is nothing to report.
 
-    Raises `TryAgain`, and GitHub's refusals.
+    Raises `TryAgain`, and GitHub's errors.
     """
     began = _as_of(event)
     head = await confirmed_head(context.records, context.github, context.repository, event.number, event.sha)
@@ -112,21 +112,24 @@ async def show(
 ) -> Plan:
     """Return the section that `describe` writes about what was found, followed by `arguments`.
 
-    It works in a process of its own, as the code of a pull request decides how much there is to compare. Raises
-    `OverLimit` where it costs too much, and `TryAgain` while too many wait.
+    It runs in a separate process, because the code of a pull request decides how much there is to compare. Raises
+    `OverLimit` if the comparison costs too much, and `TryAgain` while too many others wait.
     """
     pool, owner = context.part(POOL), Owner(context.repository.full_name.lower(), event.sha)
     text = await pool.run(owner, pool.limits.tests, describe, found.tested, *arguments)
-    return Plan((SubmitSection(section, event.number, event.sha, text, found.as_of),), why=f"results of {event.sha}")
+    return Plan(
+        (SubmitSection(section, event.number, event.sha, text, found.as_of),),
+        why=texts.WHY_COMPARED.format(sha=event.sha),
+    )
 
 
 def trouble(context: Context, section: str, text: str, message: str, why: str) -> Plan:
-    """Say in a section that we have no figures: `text` with the commit as `sha` and `message` as `why`."""
+    """Return a section that says why there are no figures: `text`, with the commit as `sha` and `message` as `why`."""
     event = SECTION_EVENT.read(context.delivery.payload)
     shown = text.format(sha=short(event.sha), why=message)
     return Plan((SubmitSection(section, event.number, event.sha, shown, _as_of(event)),), why=why)
 
 
 def _as_of(event: SectionEvent) -> float:
-    """Return of when a section tells: a run that has ended does not change, and what was uploaded is read now."""
+    """Return the time of the results: when the workflow run ended, or now for uploaded results, which are read now."""
     return seconds_since_1970(event.about["updated_at"]) if "updated_at" in event.about else time.time()

@@ -70,3 +70,8 @@ BOMB = "{name} inflates to more than {ratio} times its size; no report does that
 BROKEN = "{name} cannot be inflated"
 ENCRYPTED = "{name} is encrypted"
 OTHER_METHOD = "{name} is not compressed by deflate"
+
+# Reasons in the audit log
+WHY_NOT_FINISHED = "the run ended as {conclusion}, so its tests did not finish"
+WHY_REQUESTED = "{sha} is the head of {count} pull request(s)"
+WHY_COMPARED = "compared the results of {sha}"

@@ -23,7 +23,7 @@ from bot.github.required import State
 from bot.plan.handler import Router
 from handlers.merge import texts
 from handlers.merge.conclusion import decide_after_command
-from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, LeaveQueue, MergePull, merge_target
+from handlers.merge.effects import COMPUTING_SECONDS, LeaveQueue, MergePull, merge_target
 from handlers.merge.pending import PendingMerge, pending_merge
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
 from handlers.merge.readiness import BlockerKind, RestartCommand, listed_blockers, merge_blockers, undecided
@@ -140,10 +140,10 @@ async def _refresh(asked: CommandRequest) -> tuple[MergeState, list[MergeBlocker
     repository = context.repository.full_name
     merge_state = await merge_state_of(context.github, repository, asked.pull.number, ours, config.required)
     if merge_state.pull.head_sha != sha:
-        raise TryAgain(UNDECIDED)  # somebody has just pushed: the webhook is on its way
+        raise TryAgain(texts.WHY_UNDECIDED)  # somebody has just pushed: the webhook is on its way
     found = merge_blockers(merge_state, config, await _restart_command(asked, merge_state), update_command(context))
     if undecided(merge_state, found):
-        raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
+        raise TryAgain(texts.WHY_UNDECIDED, retry_in=COMPUTING_SECONDS)
     return merge_state, found
 
 

@@ -1,4 +1,4 @@
-"""The merge itself, by GitHub or by way of its merge queue, and the way back out of the queue."""
+"""Merge a pull request directly or through the merge queue, and remove it from the queue."""
 
 from __future__ import annotations
 
@@ -34,17 +34,7 @@ if TYPE_CHECKING:
 
 SQUASH, REBASE = "squash", "rebase"
 COMPUTING_SECONDS = 2.0
-"""Until GitHub is asked again whether there are conflicts: it finds out when it is asked first."""
-
-CALLED_OFF = "the merge was called off before it came to this"
-CHANGED = "the pull request got another base or head meanwhile, or GitHub's answers do not agree yet"
-UNDECIDED = "GitHub has not found out yet whether there are conflicts"
-MERGED = "merged {sha} into {base} as {commit}"
-MERGED_ALREADY = "{sha} is merged already"
-STILL_WAITS = "GitHub does not merge {sha} yet, so it is waited for"
-QUEUED = "put {sha} into the merge queue of {base}"
-QUEUED_ALREADY = "{sha} is in the merge queue of {base} already"
-TAKEN_OUT, NOT_IN_QUEUE = "taken out of the merge queue", "it is not in the merge queue any more"
+"""Seconds before the next request for the merge state: the first request makes GitHub compute conflicts."""
 
 
 class MergeEnd(StrEnum):
@@ -85,22 +75,22 @@ class MergePull:
         return merge_target(self.number)
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Look at everything again, then merge, naming the head to GitHub: it refuses any other.
+        """Check everything again, then merge exactly the head that was asked for.
 
-        A merge cannot be taken back, and this may be applied long after it was decided, or twice: also whether who
-        asked may still merge is looked up again. A merge that happened is found and left at that. Raises
-        `RefusedToPerson` with what is in the way, and `TryAgain` while GitHub finds out.
+        A merge cannot be undone, and this may run long after the decision, or twice. So it also checks again whether
+        the person may still merge, and does nothing if the merge has already happened. Raises `RefusedToPerson` with
+        the blockers, and `TryAgain` while GitHub computes conflicts.
         """
         config = context.config.merge
         if config is None:
             raise RefusedToPerson(texts.MERGING_OFF)
         if self.waited and not await self._is_stored(context):
-            return Applied(CALLED_OFF, changed=False, value=MergeResult(MergeEnd.CALLED_OFF))
+            return Applied(texts.WHY_CANCELLED, changed=False, value=MergeResult(MergeEnd.CALLED_OFF))
         repository = context.repository.full_name
         merge_state = await _read_merge_state(context, self.number)
         # An earlier try, or a worker that was frozen, may have merged it already.
         if merge_state.merged and merge_state.pull.head_sha == self.pending.sha:
-            return self._over(MERGED_ALREADY, merge_state, changed=False)
+            return self._over(texts.WHY_MERGED_ALREADY, merge_state, changed=False)
         self._check(merge_state, config)
         if await role_of(context.github, repository, self.pending.by) not in MAY_WRITE:
             raise RefusedToPerson(texts.NO_ACCESS.format(by=code(self.pending.by.login)))
@@ -109,10 +99,10 @@ class MergePull:
         commits = await commits_of(context.github, repository, self.number) if squashed else []
         facts = await merge_facts_of(context.github, repository, self.number)
         if facts.is_queued:
-            return self._queued(QUEUED_ALREADY, merge_state, changed=False)
-        # A merge names the head to GitHub and not the base, which may have been changed during the requests before.
+            return self._queued(texts.WHY_QUEUED_ALREADY, merge_state, changed=False)
+        # GitHub verifies the head of a merge but not its base, which may have changed since we read the merge state.
         if (facts.base, facts.head_sha) != (self.pending.base, self.pending.sha):
-            raise TryAgain(CHANGED, retry_in=COMPUTING_SECONDS)
+            raise TryAgain(texts.WHY_CHANGED, retry_in=COMPUTING_SECONDS)
         if facts.has_queue:
             return await self._enqueue(context, merge_state, facts)
         return await self._merge(context, merge_state, await self._words(merge_state, config, facts, commits))
@@ -131,12 +121,12 @@ class MergePull:
         if found:
             raise RefusedToPerson(texts.NOW_BLOCKED.format(why=listed_blockers(found)))
         if undecided(merge_state, found):
-            raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
+            raise TryAgain(texts.WHY_UNDECIDED, retry_in=COMPUTING_SECONDS)
 
     async def _words(
         self, merge_state: MergeState, config: Merge, facts: MergeFacts, commits: Sequence[AuthoredCommit]
     ) -> dict[str, str]:
-        """Return what is sent along: a rebase makes no commit of its own, and a merge commit keeps those of others."""
+        """Return the merge method and the message; a rebase has no message because it creates no commit of its own."""
         if config.method == REBASE:
             return {"merge_method": REBASE}
         pull = merge_state.pull
@@ -161,20 +151,20 @@ class MergePull:
             now = await _read_merge_state(context, self.number)
             # Somebody pressed GitHub's button at the same moment.
             if now.merged and now.pull.head_sha == self.pending.sha:
-                return self._over(MERGED_ALREADY, now, changed=False)
+                return self._over(texts.WHY_MERGED_ALREADY, now, changed=False)
             if self.waited and (now.blocked or now.behind):
                 return self._still_waits(message_of(error))
             if now.pull.is_open and now.mergeable is None:
-                # The base moved at this very moment, and GitHub finds out anew.
-                raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS) from error
+                # The base has just moved, and GitHub computes conflicts again.
+                raise TryAgain(texts.WHY_UNDECIDED, retry_in=COMPUTING_SECONDS) from error
             raise RefusedToPerson(
                 texts.REFUSED.format(sha=code(self.pending.sha[:7]), message=code(message_of(error)))
             ) from error
-        return self._over(MERGED, merge_state, commit=commit[:7])
+        return self._over(texts.WHY_MERGED, merge_state, commit=commit[:7])
 
     def _still_waits(self, message: str) -> Applied:
-        """Leave the merge pending: classic protection may want more approvals, and names that to admins only."""
-        said = STILL_WAITS.format(sha=self.pending.sha[:7])
+        """Leave the merge pending: classic protection may require more approvals, and only admins can read it."""
+        said = texts.WHY_REFUSED_YET.format(sha=self.pending.sha[:7])
         return Applied(said, changed=False, value=MergeResult(MergeEnd.WAITS, message))
 
     async def _enqueue(self, context: EffectContext, merge_state: MergeState, facts: MergeFacts) -> Applied:
@@ -186,11 +176,11 @@ class MergePull:
                 raise
             # GitHub refuses a second entry, and somebody may have added this one since we looked.
             if (await merge_facts_of(context.github, context.repository.full_name, self.number)).is_queued:
-                return self._queued(QUEUED_ALREADY, merge_state, changed=False)
+                return self._queued(texts.WHY_QUEUED_ALREADY, merge_state, changed=False)
             raise RefusedToPerson(
                 texts.QUEUE_REFUSED.format(sha=code(self.pending.sha[:7]), message=code(message_of(error)))
             ) from error
-        return self._queued(QUEUED, merge_state)
+        return self._queued(texts.WHY_QUEUED, merge_state)
 
     def _over(self, text: str, merge_state: MergeState, *, changed: bool = True, commit: str = "") -> Applied:
         said = text.format(sha=self.pending.sha[:7], base=merge_state.pull.base_ref, commit=commit)
@@ -203,7 +193,7 @@ class MergePull:
 
 @dataclass(frozen=True, slots=True)
 class LeaveQueue:
-    """Take a pull request out of the merge queue, where we put it."""
+    """Remove a pull request that we added to the merge queue."""
 
     permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, PULL_REQUESTS})
 
@@ -215,12 +205,12 @@ class LeaveQueue:
         return f"merge-queue:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Look whether it is there, and take it out."""
+        """Remove it from the queue if it is there."""
         facts = await merge_facts_of(context.github, context.repository.full_name, self.number)
         if not facts.is_queued:
-            return Applied(NOT_IN_QUEUE, changed=False)
+            return Applied(texts.WHY_NOT_IN_QUEUE, changed=False)
         await dequeue(context.github, facts.node_id)
-        return Applied(TAKEN_OUT)
+        return Applied(texts.WHY_REMOVED_FROM_QUEUE)
 
 
 async def _read_merge_state(context: EffectContext, number: int) -> MergeState:

@@ -94,3 +94,23 @@ UPDATE_FORK = (
     "Ask the author to merge {base} into it."
 )
 UPDATE_REFUSED = "GitHub didn't update the branch: {message}."
+
+# Reasons in the audit log
+WHY_NO_PENDING_MERGE = "no merge is pending for this commit"
+WHY_REFRESH = "requested a refresh of {numbers}"
+WHY_SWEPT = "{count} merge(s) are pending"
+WHY_STILL_WAITING = "the merge is still blocked by {count} reason(s)"
+WHY_UPDATED = "the base was merged into the head, and the merge is still pending"
+WHY_TRIED = "the bot tried to merge #{number}"
+WHY_READY, WHY_NOT_READY = "it is ready to be merged", "it is not ready to be merged"
+WHY_CLOSED, WHY_HEAD_MOVED, WHY_LEFT_QUEUE = "it is closed", "the head moved", "it left the merge queue"
+WHY_CANCELLED = "the pending merge was cancelled before this ran"
+WHY_CHANGED = "the base or the head changed meanwhile, or GitHub's answers do not agree yet"
+WHY_UNDECIDED = "GitHub is still computing whether there are conflicts"
+WHY_MERGED, WHY_MERGED_ALREADY = "merged {sha} into {base} as {commit}", "{sha} is already merged"
+WHY_REFUSED_YET = "GitHub does not merge {sha} yet, so the merge stays pending"
+WHY_QUEUED, WHY_QUEUED_ALREADY = (
+    "added {sha} to the merge queue of {base}",
+    "{sha} is already in the merge queue of {base}",
+)
+WHY_REMOVED_FROM_QUEUE, WHY_NOT_IN_QUEUE = "removed from the merge queue", "it is no longer in the merge queue"

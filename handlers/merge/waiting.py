@@ -32,7 +32,7 @@ from bot.timers.timers import TIMER_EVENT
 from handlers.merge import texts
 from handlers.merge.commands import KEY, update_command
 from handlers.merge.conclusion import decide_after_wait, end_pending_merge
-from handlers.merge.effects import COMPUTING_SECONDS, UNDECIDED, MergePull
+from handlers.merge.effects import COMPUTING_SECONDS, MergePull
 from handlers.merge.pending import REFRESH_EVENT, PendingMerge, pending_merge, waiting, watching
 from handlers.merge.pending_effects import RequestRefresh, StorePendingMerge
 from handlers.merge.readiness import BlockerKind, listed_blockers, merge_blockers, undecided
@@ -54,13 +54,6 @@ TIMER = "merges"
 # https://docs.github.com/webhooks/webhook-events-and-payloads?actionType=dequeued#pull_request
 MERGED_BY_QUEUE = frozenset({"MERGE", "ALREADY_MERGED"})
 """Reasons that need no comment: another event reports that the pull request is closed."""
-
-NOBODY_WAITS = "no merge waits for that commit"
-A_REFRESH, SWEPT = "a refresh of {numbers}", "{count} merge(s) wait"
-STILL_WAITING = "the merge waits for {count} thing(s)"
-UPDATED = "the base was merged into the head, and the merge still waits"
-ENDED = "the merge of #{number} was tried"
-READY, NOT_READY = "it is ready to be merged", "it is not ready to be merged"
 
 router = Router()
 
@@ -128,11 +121,11 @@ async def take_trigger(context: Context) -> Plan:
     watched = await watching(context.records, context.repository.id, sha)
     wanted = [number for number in watched if await _is_wanted(context, number, sha)]
     if not wanted:
-        return Plan(why=NOBODY_WAITS)
+        return Plan(why=texts.WHY_NO_PENDING_MERGE)
     reported_at = context.delivery.received_at
     return Plan(
         tuple(RequestRefresh(number, reported_at=reported_at) for number in wanted),
-        why=A_REFRESH.format(numbers=wanted),
+        why=texts.WHY_REFRESH.format(numbers=wanted),
     )
 
 
@@ -153,7 +146,7 @@ async def sweep(context: Context) -> Plan:
     GitHub's API may lag behind the webhook that reports a change.
     """
     numbers = await waiting(context.records, context.repository.id)
-    return Plan(tuple(RequestRefresh(number) for number in numbers), why=SWEPT.format(count=len(numbers)))
+    return Plan(tuple(RequestRefresh(number) for number in numbers), why=texts.WHY_SWEPT.format(count=len(numbers)))
 
 
 # Events of the pull request itself, in order with all others of it
@@ -182,7 +175,7 @@ def may_matter(delivery: Delivery, config: RepositoryConfig) -> bool:
 async def merge_conclusion(context: Context, number: int, outcomes: EffectOutcomes) -> Plan:
     """Decide what follows from the outcome of a merge that had waited."""
     merged = outcomes.of(MergePull)
-    return Plan(decide_after_wait(merged) if merged is not None else (), why=ENDED.format(number=number))
+    return Plan(decide_after_wait(merged) if merged is not None else (), why=texts.WHY_TRIED.format(number=number))
 
 
 CONCLUDE = ConcludeStage(int, merge_conclusion)
@@ -213,14 +206,14 @@ async def follow(context: Context) -> Plan:
     labelled = label is not None and label.casefold() in _labels(payload)
     if action == "closed":
         forget = (StorePendingMerge(number, said_at=pending.asked_at),) if pending else ()
-        return Plan((*forget, *_label(context, number, on=False, labelled=labelled)), why="it is closed")
+        return Plan((*forget, *_label(context, number, on=False, labelled=labelled)), why=texts.WHY_CLOSED)
     if action == "dequeued":
         return _left_queue(payload, number, pending)
     if action == "synchronize":
         return await _pushed(context, number, pending, labelled=labelled)
     # With a label or a pending merge, a draft has something to lose and needs the refresh.
     if pending is None and not labelled and _cannot_be_ready(payload):
-        return Plan(why=NOT_READY)
+        return Plan(why=texts.WHY_NOT_READY)
     return await _refresh(context, number, pending)
 
 
@@ -230,14 +223,17 @@ async def _pushed(context: Context, number: int, pending: PendingMerge | None, *
     head = await head_of(context.records, context.repository.id, number)
     if pending is None or head is None or head.sha == pending.sha:
         # No merge waits, or this is a late event of a push before the commit that is to be merged.
-        return Plan(effects, why=NOBODY_WAITS)
+        return Plan(effects, why=texts.WHY_NO_PENDING_MERGE)
     if await _is_our_update(context, pending, head.sha):
         # It contains the commit that is to be merged and the base, and no other changes.
         carried = replace(pending, sha=head.sha, refused=False)
-        return Plan((*effects, StorePendingMerge(number, carried), RequestRefresh(number, watch=head.sha)), why=UPDATED)
+        return Plan(
+            (*effects, StorePendingMerge(number, carried), RequestRefresh(number, watch=head.sha)),
+            why=texts.WHY_UPDATED,
+        )
     return Plan(
         (*effects, *end_pending_merge(number, pending, texts.PUSHED.format(new=code(head.sha[:7])))),
-        why="the head moved",
+        why=texts.WHY_HEAD_MOVED,
     )
 
 
@@ -259,7 +255,7 @@ def _left_queue(payload: Payload, number: int, pending: PendingMerge | None) -> 
     by = code(person_or_ghost(payload, "sender").login)
     why = texts.WHY_IT_LEFT.get(reason, texts.REASON_UNKNOWN).format(by=by)
     reply = texts.LEFT_QUEUE.format(base=code(pending.base), why=why, reason=code(reason or "UNKNOWN_REMOVAL_REASON"))
-    return Plan(end_pending_merge(number, pending, reply), why="it left the merge queue")
+    return Plan(end_pending_merge(number, pending, reply), why=texts.WHY_LEFT_QUEUE)
 
 
 async def _refresh(context: Context, number: int, pending: PendingMerge | None) -> Plan:
@@ -269,22 +265,24 @@ async def _refresh(context: Context, number: int, pending: PendingMerge | None) 
     merge_state = await merge_state_of(context.github, context.repository.full_name, number, ours, config.required)
     found = merge_blockers(merge_state, config, update=update_command(context))
     if undecided(merge_state, found):
-        raise TryAgain(UNDECIDED, retry_in=COMPUTING_SECONDS)
+        raise TryAgain(texts.WHY_UNDECIDED, retry_in=COMPUTING_SECONDS)
     effects: list[Effect] = []
     if config.label is not None:
         labelled = config.label.casefold() in (name.casefold() for name in merge_state.labels)
         effects += _label(context, number, on=not found, labelled=labelled)
         effects += await _watch(context, merge_state, found)
     if pending is None or pending.queued:
-        return Plan(tuple(effects), why=NOT_READY if found else READY)
+        return Plan(tuple(effects), why=texts.WHY_NOT_READY if found else texts.WHY_READY)
     decision = decide_pending_merge(pending, merge_state, found)
     match decision.verdict:
         case PendingMergeVerdict.MERGE:
-            return Plan((*effects, MergePull(number, pending, waited=True)), why=READY, conclusion_basis=number)
+            return Plan(
+                (*effects, MergePull(number, pending, waited=True)), why=texts.WHY_READY, conclusion_basis=number
+            )
         case PendingMergeVerdict.END:
-            return Plan((*effects, *end_pending_merge(number, pending, decision.why)), why=NOT_READY)
+            return Plan((*effects, *end_pending_merge(number, pending, decision.why)), why=texts.WHY_NOT_READY)
         case PendingMergeVerdict.FORGET:
-            return Plan((*effects, StorePendingMerge(number, said_at=pending.asked_at)), why="it is closed")
+            return Plan((*effects, StorePendingMerge(number, said_at=pending.asked_at)), why=texts.WHY_CLOSED)
     if not pending.refused and (behind := [reason for reason in found if reason.kind is BlockerKind.BEHIND]):
         reply = Reply(
             number,
@@ -292,7 +290,7 @@ async def _refresh(context: Context, number: int, pending: PendingMerge | None) 
             since=pending.asked_at,
         )
         effects += [reply, StorePendingMerge(number, replace(pending, refused=True))]
-    return Plan(tuple(effects), why=STILL_WAITING.format(count=len(found)))
+    return Plan(tuple(effects), why=texts.WHY_STILL_WAITING.format(count=len(found)))
 
 
 def _label(context: Context, number: int, *, on: bool, labelled: bool) -> tuple[EnsureLabel, ...]:

@@ -154,7 +154,7 @@ async def test_the_end_of_one_merge_that_waited_forgets_none_that_was_asked_for_
 async def test_a_merge_that_is_waited_for_is_made_only_as_long_as_it_is(world: World) -> None:
     pull = ready(world)
     merge = MergePull(pull.number, pending(pull), waited=True)
-    assert await applied(world, merge) == "the merge was called off before it came to this"
+    assert await applied(world, merge) == "the pending merge was cancelled before this ran"
     await applied(world, StorePendingMerge(pull.number, pending(pull)))
     assert (await applied(world, merge)).startswith("merged ")
 
@@ -225,9 +225,9 @@ def test_what_is_in_the_queue_is_known_to_be_there_also_after_it_was_called_off(
 async def test_what_has_left_the_queue_already_is_left_alone(world: World) -> None:
     world.repository.classic_queues.add("main")
     pull = ready(world)
-    assert await applied(world, LeaveQueue(pull.number)) == "it is not in the merge queue any more"
+    assert await applied(world, LeaveQueue(pull.number)) == "it is no longer in the merge queue"
     pull.enqueue("hubot")
-    assert await applied(world, LeaveQueue(pull.number)) == "taken out of the merge queue"
+    assert await applied(world, LeaveQueue(pull.number)) == "removed from the merge queue"
     assert pull.queued is None
 
 
