@@ -15,7 +15,7 @@ from bot.results.model import Detail, SeenTest, Status
 from bot.results.report.check_run import results_report
 from bot.results.store.failures import Failure, SuiteFailures
 from handlers import lint
-from handlers.ci_tests.outcomes import BaseSuite, SuiteOutcomes, TestedHead
+from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
 from handlers.ci_tests.runtimes_text import describe_runtimes
 from handlers.ci_tests.skips import Required
 from handlers.ci_tests.skips_text import describe_skips
@@ -87,8 +87,8 @@ SHAPES: Mapping[str, Callable[[int], str]] = {
 }
 
 
-def beside(here: SuiteOutcomes, base: SuiteOutcomes) -> TestedHead:
-    return TestedHead(SHA, 0.0, {"ops": here}, {"ops": BaseSuite(BASE.sha, BASE.url, base)})
+def beside(here: SuiteOutcomes, base: SuiteOutcomes) -> HeadAndBase:
+    return HeadAndBase(SHA, 0.0, {"ops": here}, {"ops": BaseSuite(BASE.sha, BASE.url, base)})
 
 
 def suite(names: list[str], status: Status) -> SuiteOutcomes:

@@ -76,7 +76,7 @@ class Supervisor:
         return None if self._worker is not None and self._worker.worker_id is not None else NOT_RUNNING
 
     def stop(self) -> None:
-        """Fetch no more jobs. `run` returns when the running jobs have ended, or were cancelled after `graceful` seconds."""
+        """Fetch no more jobs. `run` returns when the running jobs have ended, and cancels late ones after a while."""
         self._stopping.set()
         self._restart()
 

@@ -40,7 +40,7 @@ class BaseSuite:
 
 
 @dataclass(frozen=True, slots=True)
-class TestedHead:
+class HeadAndBase:
     """The suites of a pull request's head, each with its base where there is one.
 
     `at` is when CI had tested it, in seconds since 1970. `over`: no further suite is expected; `vanished` are then

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bot.results.compare.renames import MAX_STEPS, search_renames
 from handlers.ci_tests import texts, words
-from handlers.ci_tests.outcomes import BaseSuite, SuiteOutcomes, TestedHead
+from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
 
 SMALLEST_CHANGE = 30.0
 """Seconds; a smaller difference of a suite's total is not reported, whatever its percentage."""
@@ -45,7 +45,7 @@ class NewTest:
     """Renamed tests were not searched for in its suite, as so many names changed."""
 
 
-def describe_runtimes(tested: TestedHead, percent: int, least: float, *, most_steps: int = MAX_STEPS) -> str:
+def describe_runtimes(tested: HeadAndBase, percent: int, least: float, *, most_steps: int = MAX_STEPS) -> str:
     """Return the section's text, empty if there is nothing to report.
 
     `percent`: a suite's total must differ by more. `least`: a new test must take so many seconds.
@@ -74,7 +74,7 @@ def describe_runtimes(tested: TestedHead, percent: int, least: float, *, most_st
     return "\n\n".join(parts)
 
 
-def changed(tested: TestedHead, percent: int) -> list[RuntimeChange]:
+def changed(tested: HeadAndBase, percent: int) -> list[RuntimeChange]:
     """Return the suites whose total differs by more than so much, the most changed first.
 
     Only what is complete can be compared.
@@ -89,7 +89,7 @@ def changed(tested: TestedHead, percent: int) -> list[RuntimeChange]:
     return sorted(found, key=lambda one: (-abs(one.now - one.before), one.suite))
 
 
-def slow_new_tests(tested: TestedHead, least: float, *, most_steps: int = MAX_STEPS) -> list[NewTest]:
+def slow_new_tests(tested: HeadAndBase, least: float, *, most_steps: int = MAX_STEPS) -> list[NewTest]:
     """Return the tests that the base does not have and that take so many seconds at least, the slowest first.
 
     One that was renamed, or was skipped with its whole file, is not new.
@@ -107,12 +107,12 @@ def slow_new_tests(tested: TestedHead, least: float, *, most_steps: int = MAX_ST
     return sorted(found, key=lambda one: (-one.seconds, one.suite, one.test))
 
 
-def _pairs(tested: TestedHead) -> list[tuple[str, SuiteOutcomes, BaseSuite]]:
+def _pairs(tested: HeadAndBase) -> list[tuple[str, SuiteOutcomes, BaseSuite]]:
     both: Mapping[str, BaseSuite] = tested.bases
     return [(name, here, both[name]) for name, here in sorted(tested.suites.items()) if name in both]
 
 
-def _change_line(tested: TestedHead, one: RuntimeChange) -> str:
+def _change_line(tested: HeadAndBase, one: RuntimeChange) -> str:
     base = tested.bases[one.suite]
     return texts.RUNTIME_CHANGED.format(
         suite=words.suite_name(one.suite),

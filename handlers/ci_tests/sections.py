@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bot.config import RepositoryConfig
     from bot.config.ci_tests import Tests
     from bot.core.events import Delivery
-    from handlers.ci_tests.outcomes import TestedHead
+    from handlers.ci_tests.outcomes import HeadAndBase
 
 WORKFLOW_RUN, COMPLETED = "workflow_run", "completed"
 
@@ -76,7 +76,7 @@ async def _ask(context: Context, section: str, sha: str, about: Mapping[str, Any
 class HeadOutcomes:
     """The test results of a head. `branch` is the base branch; `as_of` is in seconds since 1970."""
 
-    tested: TestedHead
+    tested: HeadAndBase
     branch: str
     as_of: float
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from bot.core.errors import UserError
 from bot.results.compare.renames import MAX_STEPS, search_renames
 from handlers.ci_tests import texts
-from handlers.ci_tests.outcomes import SuiteOutcomes, TestedHead
+from handlers.ci_tests.outcomes import HeadAndBase, SuiteOutcomes
 
 WRONG_SHAPE = 'it has to be one object of lists of test IDs, as in {"operators": ["tests/test_add.py::test_add"]}'
 
@@ -81,7 +81,7 @@ class NotRun:
     there: bool = False
 
 
-def not_run(required: Mapping[str, Iterable[str]], tested: TestedHead) -> list[NotRun]:
+def not_run(required: Mapping[str, Iterable[str]], tested: HeadAndBase) -> list[NotRun]:
     """Return the required tests that did not run, as far as nothing more is expected of them.
 
     An ID without parameters, or of a class or a file, stands for all tests that it begins, of which one has to run.

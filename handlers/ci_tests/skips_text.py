@@ -6,14 +6,14 @@ from bot.effects.section_state import moment, short
 from bot.github.markdown import code
 from bot.results.compare.renames import MAX_STEPS
 from handlers.ci_tests import texts, words
-from handlers.ci_tests.outcomes import TestedHead
+from handlers.ci_tests.outcomes import HeadAndBase
 from handlers.ci_tests.skips import NotRun, Required, Skips, not_run, skips
 
 MOST_SUITES = 20
 
 
 def describe_skips(
-    tested: TestedHead, required: Required, path: str, branch: str, *, most_steps: int = MAX_STEPS
+    tested: HeadAndBase, required: Required, path: str, branch: str, *, most_steps: int = MAX_STEPS
 ) -> str:
     """Return the section's text; `path` is the file of required tests, on the base branch.
 
@@ -48,14 +48,14 @@ def describe_skips(
     )
 
 
-def _all_same(tested: TestedHead, found: dict[str, Skips]) -> bool:
+def _all_same(tested: HeadAndBase, found: dict[str, Skips]) -> bool:
     """Tell whether there is one base of all suites, all of which are complete, and nothing differs from it."""
     whole = all(suite.complete for suite in tested.suites.values())
     one_base = len({base.sha for name, base in tested.bases.items() if name in tested.suites}) == 1
     return whole and one_base and found.keys() == tested.suites.keys() and not any(found.values())
 
 
-def _suites(tested: TestedHead, found: dict[str, Skips], most_steps: int) -> list[str]:
+def _suites(tested: HeadAndBase, found: dict[str, Skips], most_steps: int) -> list[str]:
     """Return the lines of each suite, those with differences first."""
     lines = [texts.SUITE_MISSING.format(suite=words.suite_name(suite)) for suite in tested.vanished]
     names = sorted(tested.suites, key=lambda name: (not found.get(name), name))
@@ -65,7 +65,7 @@ def _suites(tested: TestedHead, found: dict[str, Skips], most_steps: int) -> lis
     return [*lines[:MOST_SUITES], texts.MORE_SUITES.format(count=len(lines) - MOST_SUITES)]
 
 
-def _suite(tested: TestedHead, name: str, found: Skips | None, most_steps: int) -> list[str]:
+def _suite(tested: HeadAndBase, name: str, found: Skips | None, most_steps: int) -> list[str]:
     shown = words.suite_name(name)
     note = [] if tested.suites[name].complete else [texts.INCOMPLETE.format(suite=shown)]
     if found is not None and found.unsearched and found.removed:

@@ -9,7 +9,7 @@ from bot.results.report.baseline import nearest_ancestors
 from bot.results.report.findings import Baseline
 from bot.results.service import RESULTS
 from bot.results.state import SuiteState
-from handlers.ci_tests.outcomes import BaseSuite, SuiteOutcomes, TestedHead
+from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bot.plan.handler import Context
 
 
-async def stored(context: Context, about: TargetKey, sha: str, *, over: bool) -> TestedHead | None:
+async def stored(context: Context, about: TargetKey, sha: str, *, over: bool) -> HeadAndBase | None:
     """Return what is known of a commit on a target; None where that is nothing.
 
     Each suite is compared with the nearest ancestor on a branch that labs test which has complete results of it.
@@ -32,7 +32,7 @@ async def stored(context: Context, about: TargetKey, sha: str, *, over: bool) ->
     ancestors = {suite: nearest for suite, (nearest,) in found.items()}
     suites = {name: await _suite(context, about, sha, suite) for name, suite in state.suites.items()}
     runs = [run for suite in state.suites.values() for run in suite.runs]
-    return TestedHead(
+    return HeadAndBase(
         sha=sha,
         at=max(run.received_at for run in runs),
         suites=suites,

@@ -10,7 +10,7 @@ from bot.github.markdown import code
 from bot.results.report.tables import middle_cut
 from bot.results.report.texts import MORE
 from handlers.ci_tests import texts
-from handlers.ci_tests.outcomes import BaseSuite, TestedHead
+from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase
 
 MOST_ROWS = 50
 MOST_CHARACTERS = 4_000
@@ -21,7 +21,7 @@ SHOWN_TEST, SHOWN_SUITE = 240, 80
 """Characters of a name."""
 
 
-def heading(title: str, tested: TestedHead) -> str:
+def heading(title: str, tested: HeadAndBase) -> str:
     """Say what follows, of which commit, and when that was tested."""
     return texts.HEADED.format(title=title, sha=short(tested.sha), at=moment(tested.at))
 

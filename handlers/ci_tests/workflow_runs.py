@@ -15,7 +15,7 @@ from bot.github.markdown import code, truncate
 from bot.github.pages import PER_PAGE
 from handlers.ci_tests import texts
 from handlers.ci_tests.artifacts import ARTIFACTS_READER, RunAttempt
-from handlers.ci_tests.outcomes import BaseSuite, TestedHead
+from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -71,17 +71,17 @@ class EndedRun:
         }
 
 
-async def read_run(context: Context, ended: EndedRun, patterns: Sequence[str], branch: str, at: float) -> TestedHead:
+async def read_run(context: Context, ended: EndedRun, patterns: Sequence[str], branch: str, at: float) -> HeadAndBase:
     """Return what a run tested, each suite beside the base's; `branch` is the base branch of its pull request."""
     artifacts, repository = context.part(ARTIFACTS_READER), context.repository.full_name
     here = await artifacts.of_run(context.github, repository, ended.run, patterns)
     if not here.suites:
         said = texts.NO_ARTIFACTS.format(workflow=_code(ended.name), patterns=", ".join(map(_code, patterns)))
-        return TestedHead(ended.run.sha, at, {}, troubles=here.troubles or (said,))
+        return HeadAndBase(ended.run.sha, at, {}, troubles=here.troubles or (said,))
     merge_base, found = await _base(context, ended, branch)
     if found is None:
         named = {"workflow": _code(ended.name), "branch": _code(branch), "sha": code(merge_base[:7])}
-        return TestedHead(
+        return HeadAndBase(
             ended.run.sha, at, here.suites, troubles=(*here.troubles, texts.NO_BASE.format(**named, most=PER_PAGE))
         )
     there = await artifacts.of_run(context.github, repository, found, patterns)
@@ -89,7 +89,7 @@ async def read_run(context: Context, ended: EndedRun, patterns: Sequence[str], b
     if not there.suites:
         run = texts.THE_RUN.format(workflow=_code(ended.name), url=found.url)
         missing = (texts.BASE_EMPTY.format(run=run, sha=code(found.sha[:7])),)
-    return TestedHead(
+    return HeadAndBase(
         sha=ended.run.sha,
         at=at,
         suites=here.suites,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bot.results.model import SeenTest, Status
-from handlers.ci_tests.outcomes import BaseSuite, SuiteOutcomes, TestedHead
+from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
 
 HEAD, BASE, OLDER = "a" * 40, "b" * 40, "c" * 40
 AT = 1_795_152_000.0  # 2026-11-20 05:20 UTC
@@ -46,9 +46,9 @@ def outcomes(
     vanished: tuple[str, ...] = (),
     troubles: tuple[str, ...] = (),
     over: bool = True,
-) -> TestedHead:
+) -> HeadAndBase:
     """Return what CI tested at HEAD."""
-    return TestedHead(HEAD, AT, suites, bases or {}, vanished, troubles, over)
+    return HeadAndBase(HEAD, AT, suites, bases or {}, vanished, troubles, over)
 
 
 def link(sha: str = BASE) -> str:

@@ -8,7 +8,7 @@ from bot.config.ci_tests import Runtime
 from bot.config.types import seconds
 from bot.github.sticky import SIZE_LIMIT
 from bot.results.model import SeenTest, Status
-from handlers.ci_tests.outcomes import SuiteOutcomes, TestedHead
+from handlers.ci_tests.outcomes import HeadAndBase, SuiteOutcomes
 from handlers.ci_tests.runtimes_text import NewTest, RuntimeChange, changed, describe_runtimes, slow_new_tests
 from handlers.ci_tests.texts import RUNTIMES_UNSEARCHED
 from tests.gfm import Page, rendered
@@ -18,7 +18,7 @@ CONFIG = Runtime(lab="ci", target="linux")
 HEADING = f"**Runtime of tests** at {OF_HEAD} ({WHEN}):"
 
 
-def ops(here: SuiteOutcomes, there: SuiteOutcomes) -> TestedHead:
+def ops(here: SuiteOutcomes, there: SuiteOutcomes) -> HeadAndBase:
     return outcomes({"ops": here}, {"ops": base(there)})
 
 
@@ -91,7 +91,7 @@ def test_tests_that_were_renamed_together_are_not_new() -> None:
     assert slow_new_tests(ops(here, before), 10.0) == []
 
 
-TEXTS: dict[str, tuple[TestedHead, str]] = {
+TEXTS: dict[str, tuple[HeadAndBase, str]] = {
     "nothing worth a word": (ops(suite(add="passed 100"), suite(add="passed 100")), ""),
     "nothing to compare with": (outcomes({"ops": suite(add="passed 9000")}, troubles=("There is no base.",)), ""),
     "nothing could be read": (

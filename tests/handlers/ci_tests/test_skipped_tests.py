@@ -13,7 +13,7 @@ from bot.core.payload import Payload
 from bot.github.sticky import SIZE_LIMIT
 from bot.results.model import SeenTest, Status
 from handlers.ci_tests import runtime, skipped_tests
-from handlers.ci_tests.outcomes import BaseSuite, SuiteOutcomes, TestedHead
+from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
 from handlers.ci_tests.skips import Required
 from handlers.ci_tests.skips_text import MOST_SUITES, describe_skips
 from tests.gfm import Page, rendered
@@ -24,15 +24,15 @@ NOTHING = Required()
 HEADING = f"**Skipped tests** at {OF_HEAD} ({WHEN}):"
 
 
-def said(found: TestedHead, required: Required = NOTHING) -> str:
+def said(found: HeadAndBase, required: Required = NOTHING) -> str:
     return describe_skips(found, required, PATH, "main")
 
 
-def ops(here: SuiteOutcomes, there: SuiteOutcomes | None = None) -> TestedHead:
+def ops(here: SuiteOutcomes, there: SuiteOutcomes | None = None) -> HeadAndBase:
     return outcomes({"ops": here}, {"ops": base(there)} if there else {})
 
 
-TEXTS: dict[str, tuple[TestedHead, Required, str]] = {
+TEXTS: dict[str, tuple[HeadAndBase, Required, str]] = {
     "nothing differs": (
         ops(suite(add="failed", mul="skipped"), suite(add="passed", mul="skipped")),
         NOTHING,

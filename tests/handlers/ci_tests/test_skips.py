@@ -8,7 +8,7 @@ import pytest
 
 from bot.core.errors import UserError
 from bot.results.model import SeenTest, Status
-from handlers.ci_tests.outcomes import BaseSuite, SuiteOutcomes, TestedHead
+from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
 from handlers.ci_tests.skips import NotRun, Required, Skips, not_run, read_required, skips
 from handlers.ci_tests.skips_text import describe_skips
 
@@ -97,8 +97,8 @@ def test_tests_that_were_renamed_together_are_not_removed() -> None:
     assert skips(here, before) == Skips()
 
 
-def outcomes(*, over: bool = True, **suites: SuiteOutcomes) -> TestedHead:
-    return TestedHead("a" * 40, 0.0, suites, {"other": BaseSuite("b" * 40, "", suite())}, over=over)
+def outcomes(*, over: bool = True, **suites: SuiteOutcomes) -> HeadAndBase:
+    return HeadAndBase("a" * 40, 0.0, suites, {"other": BaseSuite("b" * 40, "", suite())}, over=over)
 
 
 REQUIRED: dict[str, tuple[list[str], SuiteOutcomes, list[NotRun]]] = {
@@ -177,6 +177,6 @@ def test_a_search_for_renamed_tests_that_gives_up_is_reported() -> None:
     base, here = map(SuiteOutcomes, tests)
     assert skips(here, base) == Skips()
     assert skips(here, base, most_steps=10) == Skips(removed=12, unsearched=True)
-    tested = TestedHead("a" * 40, 0.0, {"ops": here}, {"ops": BaseSuite("b" * 40, "", base)})
+    tested = HeadAndBase("a" * 40, 0.0, {"ops": here}, {"ops": BaseSuite("b" * 40, "", base)})
     text = describe_skips(tested, Required(), "", "main", most_steps=10)
     assert "`ops`: the search for renamed tests was skipped because " in text

@@ -57,7 +57,7 @@ async def test_a_worker_that_was_frozen_finds_the_merge_that_another_has_made(wo
     merge = MergePull(pull.number, pending(pull))
     first, second = await applied(world, merge), await applied(world, merge)
     assert first == f"merged {pull.head_sha[:7]} into main as {str(pull.merge_commit_sha)[:7]}"
-    assert second == f"{pull.head_sha[:7]} is merged already"
+    assert second == f"{pull.head_sha[:7]} is already merged"
     assert len(on_main(world)) == 2
 
 
@@ -68,7 +68,7 @@ async def test_who_merges_by_hand_at_the_same_moment_has_merged(world: World) ->
     await held.reached.wait()
     pull.merge("octocat", "squash")
     held.resume()
-    assert await merging == f"{pull.head_sha[:7]} is merged already"
+    assert await merging == f"{pull.head_sha[:7]} is already merged"
     assert len(on_main(world)) == 2
 
 
