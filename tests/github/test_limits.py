@@ -17,6 +17,7 @@ from bot.engine.budget import WritePace
 from bot.github.errors import Answer
 from bot.github.limits import (
     ANONYMOUS_SPENT,
+    EXHAUSTED,
     FIRST_BACKOFF,
     LIMITED,
     LONGEST_BACKOFF,
@@ -252,9 +253,12 @@ def test_an_anonymous_question_of_several_points_takes_them_all_of_its_share() -
 
 
 def test_of_reasons_that_end_together_the_first_is_given() -> None:
-    ledger = Ledger(Allowance(write_burst=1, write_spacing=60))
-    ledger.strike(0.0, sent_at=0.0, retry_after=60.0)
+    ledger = Ledger(Allowance())
+    ledger.book(0.0, Demand(points=900))
+    assert ledger.earliest(0.0, READ) == (60, PACED)
     ledger.learn(spare(0, ends=60.0), now=0.0)
+    assert ledger.earliest(0.0, READ) == (60, EXHAUSTED)
+    ledger.strike(0.0, sent_at=0.0, retry_after=60.0)
     assert ledger.earliest(0.0, READ) == (60, LIMITED)
 
 
