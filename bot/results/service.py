@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
     from bot.results.compare.ancestors import Candidate, Relation
     from bot.results.compare.context import FailureContext
+    from bot.results.compare.flaky import Flakiness
     from bot.results.ingest.files import FileLists
     from bot.results.store.contexts import AskedFailures
     from bot.results.store.store import ResultsStore
@@ -86,6 +87,12 @@ class ResultsService:
         if not asked:
             return {}
         return await asyncio.to_thread(self.store.timelines.contexts, about, sha, asked, aliases)
+
+    async def flakiness(
+        self, about: TargetKey, suite: str, sha: str, now: Mapping[str, SeenTest], aliases: Aliases = NO_ALIASES
+    ) -> Mapping[str, Flakiness]:
+        """Return how flaky tests of a suite are, up to a commit at which they ended like `now`."""
+        return await asyncio.to_thread(self.store.failures.flakiness, about, suite, sha, now, aliases)
 
     async def durations(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, float]:
         """Return how many seconds each test of a suite took at a commit, as far as its runs reported it."""

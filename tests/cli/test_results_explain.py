@@ -111,3 +111,16 @@ def test_without_a_database_a_line_says_so(tmp_path: Path, monkeypatch: pytest.M
     found = explain()
     assert found.exit_code == 1
     assert "none.db" in found.stderr
+
+
+def test_how_flaky_a_test_is_is_said_with_what_shows_it(store: ResultsStore) -> None:
+    for number, letter in enumerate("fPPF", 11):
+        flaky = frozenset({"test_flaky"} if letter == "f" else ())
+        upload = Upload(
+            number, {"test_flaky": "failed" if letter == "F" else "passed", "test_ok": "passed"}, flaky=flaky
+        )
+        store.put(upload.run, upload.columns)
+    shown = explain(test="test_flaky", commit=14)
+    assert "Flakiness  too few runs for a rate; proved, runs with both outcomes on one commit: 1\n" in shown.output
+    (found,) = json.loads(explain("--json", test="test_flaky", commit=14).output)
+    assert found["flakiness"] == {"runs": 3, "failed": 0, "proved": 1, "suspected": 0, "row": 1, "needed": 3}

@@ -26,6 +26,7 @@ from bot.core.aliases import NO_ALIASES, Aliases
 from bot.core.terminal import printable, table
 from bot.core.utc import iso_utc
 from bot.engine.database import Database
+from bot.results.compare.flaky import LEAST_RUNS, Flakiness
 from bot.results.explain import texts
 from bot.results.explain.explainer import Explanation, explain_test
 from bot.results.explain.lookup import find_commit, find_target
@@ -111,6 +112,7 @@ def explanation_json(one: Explanation) -> dict[str, Any]:
         "since": one.since or None,
         "last_passed": one.good or None,
         "renamed_from": one.renamed_from or None,
+        "flakiness": asdict(one.flakiness) | {"needed": one.flakiness.needed},
         "runs": [asdict(run) | {"committed_at": iso_utc(run.committed_at)} for run in one.runs],
         "messages": [
             asdict(message)
@@ -150,11 +152,20 @@ def _facts(one: Explanation) -> Iterator[tuple[str, str]]:
     if one.since:
         words = texts.SINCE_LINE if one.good else texts.SINCE_NEVER
         yield texts.SINCE, words.format(since=_short(one.since), good=_short(one.good))
+    if one.flakiness.proved or one.flakiness.suspected:
+        yield texts.FLAKINESS, _flakiness(one.flakiness)
     if one.renamed_from:
         yield texts.RENAMED, texts.RENAMED_LINE.format(name=one.renamed_from)
     messages = [line for message in one.messages for line in _message(message)] or [texts.NO_MESSAGES]
     for place, line in enumerate(messages):
         yield "" if place else texts.MESSAGES, line
+
+
+def _flakiness(flakiness: Flakiness) -> str:
+    few = flakiness.runs < LEAST_RUNS
+    rate = texts.FLAKY_FEW if few else texts.FLAKY_RATE.format(failed=flakiness.failed, runs=flakiness.runs)
+    words = texts.FLAKY_PROVED if flakiness.proved else texts.FLAKY_SUSPECTED
+    return f"{rate}; {words.format(proved=flakiness.proved, suspected=flakiness.suspected)}"
 
 
 def _baseline(one: Explanation) -> str:

@@ -78,6 +78,8 @@ class Comparison:
     newly_skipped: tuple[str, ...] = ()
     flaky: tuple[str, ...] = ()
     newly_flaky: tuple[str, ...] = ()
+    known_flaky: tuple[str, ...] = ()
+    """Failures that the baseline does not have, but that the known flakiness of the tests explains."""
     renamed: tuple[tuple[str, str], ...] = ()
     unsearched: bool = False
     """Renamed tests were not searched for, as so many names changed: they count among `removed` and `new`."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import islice
 
 from bot.results.compare.diff import Comparison
-from bot.results.compare.lasting import LastingFailure, lasting_failure
+from bot.results.compare.flaky import WINDOW, Flakiness, flakiness_of
+from bot.results.compare.lasting import LastingFailure, Segment, lasting_failure
 from bot.results.explain import texts
 from bot.results.model import BAD, SeenTest, Status
 from bot.results.store.timelines import LeftOut, TimelineRun
@@ -19,6 +21,7 @@ class ResultClass(StrEnum):
     REGRESSION = "regression"
     NEVER_PASSED = "never passed"
     NEW_FAILURE = "new failure"
+    KNOWN_FLAKY = "known flaky"
     STILL_FAILING = "still failing"
     UNJUDGED = "failing, nothing to compare with"
     FLAKY = "flaky"
@@ -37,6 +40,7 @@ RULES = {
     ResultClass.REGRESSION: texts.RULE_REGRESSION,
     ResultClass.NEVER_PASSED: texts.RULE_NEVER_PASSED,
     ResultClass.NEW_FAILURE: texts.RULE_NEW_FAILURE,
+    ResultClass.KNOWN_FLAKY: texts.RULE_KNOWN_FLAKY,
     ResultClass.STILL_FAILING: texts.RULE_STILL_FAILING,
     ResultClass.UNJUDGED: texts.RULE_UNJUDGED,
     ResultClass.FLAKY: texts.RULE_FLAKY,
@@ -51,7 +55,16 @@ RULES = {
 }
 
 
-def class_of(test: str, seen: SeenTest | None, comparison: Comparison, lasting: LastingFailure | None) -> ResultClass:
+NOT_FLAKY = Flakiness()
+
+
+def class_of(
+    test: str,
+    seen: SeenTest | None,
+    comparison: Comparison,
+    lasting: LastingFailure | None,
+    flakiness: Flakiness = NOT_FLAKY,
+) -> ResultClass:
     """Return the class of a test by how it ended, by the comparison with the baseline, and by its whole history."""
     if comparison.infra:
         return ResultClass.UNUSABLE
@@ -60,7 +73,8 @@ def class_of(test: str, seen: SeenTest | None, comparison: Comparison, lasting: 
     if seen.flaky:
         return ResultClass.FLAKY
     if seen.status in BAD:
-        return _failing(test, comparison, lasting)
+        known = flakiness.explains and comparison.has_baseline
+        return ResultClass.KNOWN_FLAKY if known else _failing(test, comparison, lasting)
     return _not_failing(test, seen, comparison)
 
 
@@ -98,5 +112,15 @@ def lasting_at(timeline: Sequence[TimelineRun]) -> tuple[LastingFailure | None, 
     counted = [run for run in reversed(timeline) if run.left_out is LeftOut.NOTHING]
     if not counted or counted[-1] != timeline[0]:
         return None, counted  # this run is not one of them
-    history = [(number, SeenTest(run.status, run.flaky) if run.status else None) for number, run in enumerate(counted)]
-    return lasting_failure(history, len(counted)), counted
+    return lasting_failure(_history(counted), len(counted)), counted
+
+
+def flakiness_at(timeline: Sequence[TimelineRun]) -> Flakiness:
+    """Return how flaky a test is at the first run of its timeline, whatever that is, which has the newest run first."""
+    earlier = (run for run in timeline[1:] if run.left_out is LeftOut.NOTHING)
+    newest = [*timeline[:1], *islice(earlier, WINDOW)]
+    return flakiness_of(_history(newest[::-1]), len(newest))
+
+
+def _history(runs: Sequence[TimelineRun]) -> list[Segment]:
+    return [(number, SeenTest(run.status, run.flaky) if run.status else None) for number, run in enumerate(runs)]

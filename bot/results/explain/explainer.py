@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.ancestors import AncestorSearch
-from bot.results.explain.classes import RULES, ResultClass, class_of, lasting_at
+from bot.results.compare.flaky import Flakiness
+from bot.results.explain.classes import NOT_FLAKY, RULES, ResultClass, class_of, flakiness_at, lasting_at
 from bot.results.explain.lookup import unknown_test
 from bot.results.model import SeenTest, TargetKey
 from bot.results.report.compared import compared_with
@@ -21,7 +22,7 @@ class Explanation:
     """Why a test of a suite has its class at a commit.
 
     `since` and `good` are the commits where a lasting failure began and where the test passed last; empty if there is
-    none. `runs` has the newest first, and `messages` the oldest.
+    none. `flakiness` is that of the test up to the commit. `runs` has the newest first, and `messages` the oldest.
     """
 
     about: TargetKey
@@ -36,6 +37,7 @@ class Explanation:
     renamed_from: str
     runs: tuple[TimelineRun, ...]
     messages: tuple[FailureMessage, ...]
+    flakiness: Flakiness = NOT_FLAKY
 
 
 def explain_test(
@@ -62,7 +64,8 @@ def _explain(store: ResultsStore, state: TargetState, suite: SuiteState, test: s
     if timeline:
         timeline[0] = _with_result(timeline[0], seen)
     lasting, counted = lasting_at(timeline) if state.mainline else (None, [])
-    of_class = class_of(test, seen, compared.comparison, lasting)
+    flakiness = flakiness_at(timeline)
+    of_class = class_of(test, seen, compared.comparison, lasting, flakiness)
     called = {test, *(run.name for run in timeline)}
     return Explanation(
         about,
@@ -70,13 +73,14 @@ def _explain(store: ResultsStore, state: TargetState, suite: SuiteState, test: s
         suite.suite,
         test,
         of_class,
-        RULES[of_class].format(why=compared.comparison.infra),
+        RULES[of_class].format(why=compared.comparison.infra, needed=flakiness.needed),
         compared.baseline,
         counted[lasting.since].sha if lasting else "",
         counted[lasting.good].sha if lasting and lasting.good is not None else "",
         next((before for before, now in compared.comparison.renamed if now == test), ""),
         tuple(timeline),
         tuple(store.timelines.messages(about, suite.suite, called)),
+        flakiness,
     )
 
 

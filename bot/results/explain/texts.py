@@ -16,6 +16,10 @@ RULE_NEW_FAILURE = (
     "It fails here and does not fail in the baseline. A failure is reported once two runs in a row of the nightly "
     "branch have seen it."
 )
+RULE_KNOWN_FLAKY = (
+    "It fails here. Not long ago it passed and failed on one commit, so it is known to be flaky. By its rate, {needed} "
+    "failed runs in a row of the nightly branch are more than flakiness, and are reported."
+)
 RULE_STILL_FAILING = (
     "It fails here and in the baseline. This is no complete run of the nightly branch, so it confirms no failure."
 )
@@ -38,11 +42,16 @@ NO_MESSAGES = "no message was sent about it"
 
 # Output
 HEADING = "{suite} on {lab}/{target} at {sha} ({repository})"
+FLAKINESS = "Flakiness"
 CLASS, RULE, BASELINE, SINCE, RENAMED, MESSAGES = "Class", "Rule", "Baseline", "Since", "Renamed", "Messages"
 NO_BASELINE = "none: no ancestor with complete results is known"
 BASELINE_LINE = "{sha} of {at}: {outcome}"
 SINCE_LINE = "{since}; it passed last at {good}"
 SINCE_NEVER = "{since}; it never passed before"
+FLAKY_RATE = "failed in {failed} of {runs} runs"
+FLAKY_FEW = "too few runs for a rate"
+FLAKY_PROVED = "proved, runs with both outcomes on one commit: {proved}"
+FLAKY_SUSPECTED = "suspected, single failed runs: {suspected}"
 RENAMED_LINE = "from {name}"
 RUNS_HEADER = ("RUN", "COMMITTED", "RESULT", "NOTE")
 ABSENT, FLAKY_RESULT, LEFT_OUT = "absent", "{status}, flaky", "does not count"

@@ -16,7 +16,7 @@ from bot.results.compare import texts
 from bot.results.compare.ancestors import AncestorSearch, Relation
 from bot.results.compare.diff import CONFIRMED_RUNS, Comparison, Counts
 from bot.results.model import SeenTest, TargetKey
-from bot.results.report.compared import compared_with, with_confirmed
+from bot.results.report.compared import compared_with, with_confirmed, with_flaky
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState, TargetState
 
@@ -41,9 +41,22 @@ async def compared_suites(
     wanted = CONFIRMED_RUNS if state.mainline else 1
     ancestors = await nearest_ancestors(results, github, repository, about, sha, state.suites, wanted=wanted)
     return {
-        suite: await _compared(results, state, found, ancestors.get(suite, []), aliases)
+        suite: await _without_flaky(
+            results, state, await _compared(results, state, found, ancestors.get(suite, []), aliases), suite, aliases
+        )
         for suite, found in state.suites.items()
     }
+
+
+async def _without_flaky(
+    results: ResultsService, state: TargetState, comparison_: ComparedSuite, suite: str, aliases: Aliases
+) -> ComparedSuite:
+    """Find out which failures are explained by the flakiness of their tests; only news is looked at."""
+    tests = {*comparison_.comparison.new_failures, *comparison_.confirmed}
+    if not tests:
+        return comparison_
+    now = {test: state.suites[suite].seen[test] for test in tests}
+    return with_flaky(comparison_, await results.flakiness(state.about, suite, state.sha, now, aliases))
 
 
 async def _compared(

@@ -39,6 +39,7 @@ def _summary(findings: Findings, why: str) -> Iterator[Block]:
     yield Block("the answer to a button", findings.notice)
     yield Block("a warning", _mass(findings))
     yield Block("new failures", tables.new_failures(findings))
+    yield Block("known flaky tests", tables.known_flaky(findings))
     yield Block("failing tests", tables.unjudged(findings))
     yield Block("how to reproduce", reproduce(findings))
     yield Block("why", why)

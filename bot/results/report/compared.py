@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.diff import compare
+from bot.results.compare.flaky import Flakiness
 from bot.results.compare.lasting import newly_confirmed
 from bot.results.model import SeenTest
 from bot.results.report.findings import Baseline, ComparedSuite
@@ -21,6 +22,22 @@ def compared_with(
     if not suite.complete:
         comparison = replace(comparison, removed=())
     return ComparedSuite(comparison, baseline)
+
+
+def with_flaky(comparison_: ComparedSuite, flakiness: Mapping[str, Flakiness]) -> ComparedSuite:
+    """Take the failures that the flakiness of their tests explains out of the new and the confirmed ones."""
+    explained = {test: one for test, one in flakiness.items() if one.explains}
+    if not explained:
+        return comparison_
+    comparison = comparison_.comparison
+    known = tuple(test for test in comparison.new_failures if test in explained)
+    new_failures = tuple(test for test in comparison.new_failures if test not in explained)
+    return replace(
+        comparison_,
+        comparison=replace(comparison, new_failures=new_failures, known_flaky=known),
+        confirmed=comparison_.confirmed - explained.keys(),
+        flakiness=explained,
+    )
 
 
 def with_confirmed(

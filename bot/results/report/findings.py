@@ -10,6 +10,7 @@ from typing import Annotated
 from bot.engine.records import SORTED
 from bot.results.compare.context import FailureContext
 from bot.results.compare.diff import Comparison, untested
+from bot.results.compare.flaky import Flakiness
 from bot.results.model import Detail, SeenTest, Status, Trouble
 from bot.results.state import SuiteState, TargetState
 
@@ -42,13 +43,15 @@ class ComparedSuite:
     """What changed in one suite, and since when; no baseline: it is the first run, or none was found.
 
     `confirmed` are those of its still failing tests that began to fail at the baseline; `good` is the nearest ancestor
-    of that with results, where they did not fail.
+    of that with results, where they did not fail. `flakiness` tells of tests how flaky they are, where that explains
+    that they fail.
     """
 
     comparison: Comparison
     baseline: Baseline | None = None
     confirmed: frozenset[str] = frozenset()
     good: Baseline | None = None
+    flakiness: Mapping[str, Flakiness] = field(default_factory=dict[str, Flakiness])
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,15 @@ class Findings:
     def ignored_failures(self) -> int:
         """How many new failures are ignored."""
         return len(self.all_new_failures) - len(self.new_failures)
+
+    @cached_property
+    def known_flaky(self) -> tuple[tuple[NewFailure, Flakiness], ...]:
+        """The failures that the known flakiness of their tests explains."""
+        return tuple(
+            (_failure(suite, test), comparison_.flakiness[test])
+            for suite, comparison_ in self.reported
+            for test in comparison_.comparison.known_flaky
+        )
 
     @cached_property
     def unjudged(self) -> int:

@@ -77,6 +77,7 @@ def _changes(findings: Findings) -> str:
     if confirmed := sum(len(comparison_.confirmed) for _, comparison_ in findings.reported):
         changes.append(texts.TITLE_CONFIRMED.format(failures=counted(confirmed, "failure")))
     kinds = {
+        "known flaky": len(findings.known_flaky),
         "fixed": sum(len(c.fixed) for c in compared),
         "newly skipped": sum(len(c.newly_skipped) for c in compared),
         "newly flaky": sum(len(c.newly_flaky) for c in compared),
@@ -85,7 +86,7 @@ def _changes(findings: Findings) -> str:
         "did not run": sum(len(c.precluded) for c in compared),
     }
     changes += [f"{number:,} {kind}" for kind, number in kinds.items() if number]
-    added = sum(len(set(c.new) - set(c.new_failures)) for c in compared)
+    added = sum(len(set(c.new) - {*c.new_failures, *c.known_flaky}) for c in compared)
     changes += [counted(added, "new test")] if added else []
     still = sum(len(c.still_failing) for c in compared)
     return ", ".join([*(changes or [texts.TITLE_SAME]), *([f"{still:,} still failing"] if still else [])])
@@ -128,6 +129,8 @@ def conclusion(findings: Findings) -> tuple[str, str]:
         failures = counted(findings.ignored_failures, "new failure was", "new failures were")
         login, pull = code(findings.ignored.by), pull_request(findings)
         why = texts.ALL_IGNORED.format(failures=failures, pull=pull, login=login)
+    elif findings.known_flaky:
+        why = texts.ONLY_FLAKY.format(failures=counted(len(findings.known_flaky), "failure"))
     else:
         still = any(comparison.still_failing for comparison in compared)
         why = texts.NO_NEW_FAILURES if still else texts.NO_FAILURES

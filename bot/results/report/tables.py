@@ -114,6 +114,17 @@ def listed_failures(findings: Findings) -> dict[str, list[str]]:
     return found
 
 
+def known_flaky(findings: Findings) -> str:
+    """Return the failures that the known flakiness of their tests explains, with how often they fail."""
+    every = findings.known_flaky
+    rows = (
+        _row(findings, one.suite, one.test, texts.how_flaky(flakiness), _code(one.message, SHOWN_MESSAGE))
+        for one, flakiness in every[:MOST_ROWS]
+    )
+    listed = _titled(findings, texts.KNOWN_FLAKY, ("flakiness", "message"), rows, len(every))
+    return f"{listed}\n\n{texts.KNOWN_FLAKY_MEANS}" if listed else ""
+
+
 def unjudged(findings: Findings) -> str:
     """Return the failing tests of suites that there is nothing to compare with."""
     return _tests(findings, texts.FAILING, _unjudged(findings), message=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from bot.results.compare.flaky import LEAST_RUNS, Flakiness
 from bot.results.compare.rename_rules import RenameKind
 from bot.results.model import Trouble
 
@@ -55,6 +56,7 @@ UNTESTED = "all {tests} skipped"
 NOTHING_CAME = "no usable results"
 NO_NEW_FAILURES = "no new failures"
 NO_FAILURES = "no test fails"
+ONLY_FLAKY = "no new failures, but {failures} of known flaky tests"
 ALL_IGNORED = "{failures} ignored for {pull} by {login}; no other new failures"
 
 # What is missing or unusable
@@ -90,6 +92,11 @@ CONTACTS = "Questions about this lab: {contacts} (not notified)."
 
 # Headings
 NEW_FAILURES = "New failures"
+KNOWN_FLAKY = "Known flaky, failed"
+KNOWN_FLAKY_MEANS = (
+    "Each of these tests passed and failed on one commit not long ago, so these failures are not counted as new. If a "
+    "test fails more often in a row than its flakiness explains, the failure is reported."
+)
 FAILING = "Failing, with no earlier run to compare with"
 IGNORED_FAILURES = "Ignored"
 STILL_FAILING = "Still failing"
@@ -118,6 +125,8 @@ NOT_USABLE = "unusable"
 WAITS, CANNOT_BE_USED = ", waiting for its files", ", unusable"
 CLAIMS = "What the lab reports about its runs (not verified):"
 CONFIRMED = "by this run"
+FLAKY_RATE = "failed in {failed:,} of {runs:,} runs"
+FLAKY_BOTH = "failed and passed on one commit in {runs}"
 CONFIRM = "A failure is confirmed when two runs in a row see it."
 RENAMED = "{count:,} tests were renamed and keep their history: {rules}. For example, {before} is now {now}."
 RENAMED_BY = {
@@ -145,6 +154,14 @@ ANNOTATION_TITLE = "New failure on {lab}/{target}"
 UNKNOWN_LINE = "the report does not name a line of this file"
 RECHECK_LABEL, RECHECK_DESCRIPTION = "Re-check", "Compute this check once more"
 IGNORE_LABEL, IGNORE_DESCRIPTION = "Ignore for this PR", "Count these new failures as known"
+
+
+def how_flaky(flakiness: Flakiness) -> str:
+    """Say how often a test fails, where there are enough runs for that, and what proves that it is flaky."""
+    proved = FLAKY_BOTH.format(runs=counted(flakiness.proved, "run"))
+    if flakiness.runs < LEAST_RUNS:
+        return proved
+    return f"{FLAKY_RATE.format(failed=flakiness.failed, runs=flakiness.runs)}, {proved}"
 
 
 def counted(number: int, one: str, many: str = "") -> str:

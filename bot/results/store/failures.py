@@ -12,6 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.diff import GOOD
+from bot.results.compare.flaky import flakiness_of
 from bot.results.compare.lasting import Segment, lasting_failure
 from bot.results.model import BAD, TargetKey
 from bot.results.store import ancestry, names, runs, schema
@@ -51,7 +52,8 @@ class NewestRun:
 class SuiteFailures:
     """What the newest run of a suite comes to: failures that last and that people do not know; and those they know.
 
-    `still` fail there, or were skipped; `recovered` passed; `absent` are not in it.
+    `still` fail there, or were skipped; `recovered` passed; `absent` are not in it. A failure that the flakiness of a
+    test explains has not begun.
     """
 
     suite: str
@@ -285,10 +287,14 @@ def histories(
     chain: Sequence[Position],
     now: bytes,
     ordinals: Sequence[int],
+    points: Collection[int] | None = None,
 ) -> Iterator[tuple[int, list[Segment]]]:
-    """Yield tests with their segments over the commits of a chain, under all names that they had."""
+    """Yield tests with their segments over the commits of a chain, under all names that they had.
+
+    `now` is how tests ended at the last of them; `points` are those of the chain, where all are wanted and no more.
+    """
     spans = {ordinal: list(names_then.spans(ordinal)) for ordinal in ordinals}
-    changes = changes_of(connection, series, {name for those in spans.values() for name, _, _ in those})
+    changes = changes_of(connection, series, {name for those in spans.values() for name, _, _ in those}, points)
     for ordinal, those in spans.items():
         rows = sorted(row for name, since, until in those for row in changes.get(name, ()) if since <= row[0] < until)
         first = rows[0][1] if rows else at(now, ordinal)
@@ -311,6 +317,6 @@ def _failures(
 ) -> Iterator[Failure]:
     for ordinal, history in histories:
         found = lasting_failure(history, len(chain))
-        if found is not None:
+        if found is not None and not flakiness_of(history, len(chain)).explains:
             good = "" if found.good is None else chain[found.good][1]
             yield Failure(suite, name_of[ordinal], chain[found.since][1], good)

@@ -88,15 +88,18 @@ def _renames_of(connection: sa.Connection, statement: sa.Select[Any], wanted: Co
                 yield row
 
 
-def changes_of(connection: sa.Connection, series: int, ordinals: Collection[int]) -> ChangesOf:
-    """Return the changes of some tests of a series."""
-    table, points = schema.changes, schema.points
+def changes_of(
+    connection: sa.Connection, series: int, ordinals: Collection[int], points: Collection[int] | None = None
+) -> ChangesOf:
+    """Return the changes of some tests of a series; where `points` are given, which are few, those at them alone."""
+    table, places = schema.changes, schema.points
     found: ChangesOf = {}
     wanted = sorted(ordinals)
+    there = sa.true() if points is None else table.c.point_id.in_(points)
     for start in range(0, len(wanted), schema.AT_ONCE):
         some = table.c.ordinal.in_(wanted[start : start + schema.AT_ONCE])
-        statement = sa.select(table, points.c.committed_at, points.c.sha).join(points)
-        for row in connection.execute(statement.where(table.c.series_id == series, some)):
+        statement = sa.select(table, places.c.committed_at, places.c.sha).join(places)
+        for row in connection.execute(statement.where(table.c.series_id == series, some, there)):
             found.setdefault(row.ordinal, []).append(((row.committed_at, row.sha), row.before, row.after))
     return found
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.model import TargetKey
-from bot.results.store import failures
+from bot.results.compare.flaky import Flakiness
+from bot.results.model import SeenTest, TargetKey
+from bot.results.store import failures, flakiness
 from bot.results.store.database import ResultsDatabase
 from bot.results.store.failures import Failure, NewestRun, SuiteFailures
 from bot.results.store.names import SuiteNames
@@ -52,6 +53,13 @@ class FailureReports:
                 failures.of_suite(connection, self._known, about, one, before.get(one.suite, ""), aliases)
                 for one in failures.newest_runs(connection, about)
             ]
+
+    def flakiness(
+        self, about: TargetKey, suite: str, sha: str, now: Mapping[str, SeenTest], aliases: Aliases = NO_ALIASES
+    ) -> dict[str, Flakiness]:
+        """Return how flaky tests of a suite are, up to a commit at which they ended like `now`."""
+        with self._database.reading() as connection:
+            return flakiness.of_tests(connection, self._known, about, suite, sha, now, aliases)
 
     def report(
         self,

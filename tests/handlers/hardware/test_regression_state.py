@@ -113,13 +113,17 @@ def news_of_runs(store: ResultsStore, story: Story, order: Collection[int] = ())
         pytest.param({"a": "PF!F"}, ["", "", "", "+a"], id="infra confirms nothing, and interrupts nothing"),
         pytest.param({"a": "PFF F"}, ["", "", "+a", "", ""], id="a suite that is missing says nothing"),
         pytest.param({"a": "PFF  "}, ["", "", "+a", "", "?a"], id="a suite that was given up is removed"),
+        pytest.param({"a": "PfPFFPF"}, [""] * 7, id="two failures of a known flaky test are no news"),
+        pytest.param({"a": "PfPFFFF"}, ["", "", "", "", "", "+a", ""], id="three failures of a known flaky test are"),
+        pytest.param({"a": "PPPPfPPPPPPPPPPPPPPPPPPPPPPPPPPPFF"}, [""] * 33 + ["+a"], id="two, where it rarely fails"),
+        pytest.param({"a": "PFPFPFPFPFF"}, [""] * 10 + ["+a"], id="a suspicion explains nothing"),
         pytest.param({"a": "PSFFFF"}, ["", "", "", "+a", "", ""], id="a skip before it"),
         pytest.param({"a": "P-FFFF"}, ["", "", "", "+a", "", ""], id="an absence before it"),
         pytest.param({"a": "PFSFFFF"}, ["", "", "", "", "+a", "", ""], id="a skip in it"),
         pytest.param({"a": "FFFP"}, ["", "*a", "", "✓a"], id="what never passed is a class of its own, reported once"),
         pytest.param({"a": "--FFF"}, ["", "", "", "*a", ""], id="a test that is born failing"),
         pytest.param({"a": "FFPFF"}, ["", "*a", "✓a", "", "+a"], id="what passed once is a regression"),
-        pytest.param({"a": "PfFF"}, ["", "", "", "+a"], id="a flaky failure is none"),
+        pytest.param({"a": "PfFFF"}, ["", "", "", "", "+a"], id="a flaky failure is none"),
     ],
 )
 def test_a_lasting_failure_is_reported_once_and_its_end_once(

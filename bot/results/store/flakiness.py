@@ -1,0 +1,63 @@
+"""How flaky some tests of a suite are at a commit, by the runs of the nightly branch before it: few, found by index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+
+from bot.core.aliases import Aliases
+from bot.results.compare.flaky import WINDOW, Flakiness, flakiness_of
+from bot.results.model import SeenTest, TargetKey
+from bot.results.store import names, runs, schema
+from bot.results.store.failures import histories
+from bot.results.store.names import SuiteNames
+from bot.results.store.renamed import series_names
+
+
+def of_tests(
+    connection: sa.Connection,
+    known: SuiteNames,
+    about: TargetKey,
+    suite: str,
+    sha: str,
+    now: Mapping[str, SeenTest],
+    aliases: Aliases,
+) -> dict[str, Flakiness]:
+    """Return how flaky tests of a suite are, up to a commit at which they ended like `now`."""
+    target, found = runs.target_id(connection, about), names.find(connection, about.repository, suite)
+    if not now or target is None or found is None:
+        return {}
+    points = schema.points
+    series = sa.select(schema.series.c.id).filter_by(target_id=target, suite_id=found.id)
+    here = connection.execute(
+        sa.select(points.c.series_id, points.c.committed_at).where(points.c.series_id.in_(series), points.c.sha == sha)
+    ).first()
+    if here is None:
+        return {}
+    position = sa.tuple_(sa.literal(here.committed_at, sa.Double), sa.literal(sha, sa.Text))
+    until = (
+        sa.select(points.c.id, points.c.committed_at, points.c.sha)
+        .where(points.c.series_id == here.series_id, points.c.linked)
+        .where(sa.tuple_(points.c.committed_at, points.c.sha) <= position)
+        .order_by(points.c.committed_at.desc(), points.c.sha.desc())
+        .limit(WINDOW)
+    )
+    window = connection.execute(until).all()[::-1]
+    if not window:
+        return {test: flakiness_of([(0, seen)], 1) for test, seen in now.items()}
+    chain = [(row.committed_at, row.sha) for row in window]
+    column = runs.statuses(connection, [runs.stored(runs.reported(connection, target, chain[-1][1], suite))])[0]
+    name_of = known.every(connection, found)
+    places = known.places(connection, found)
+    ordinals = sorted(places[test] for test in now if test in places)
+    renames = series_names(connection, here.series_id, name_of, aliases, ordinals)
+    ids = [row.id for row in window]
+    pasts = histories(connection, here.series_id, renames, chain, column, ordinals, ids)
+    if chain[-1][1] == sha:
+        return {name_of[ordinal]: flakiness_of(history, len(chain)) for ordinal, history in pasts}
+    # The commit is no member of the series, as the head of a pull request: it comes after those that are.
+    return {
+        name_of[ordinal]: flakiness_of([*history, (len(chain), now[name_of[ordinal]])], len(chain) + 1)
+        for ordinal, history in pasts
+    }

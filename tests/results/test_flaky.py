@@ -1,0 +1,154 @@
+"""How flaky a test is: histories as letters, one for each run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.core.aliases import Aliases
+from bot.results.compare.flaky import ALPHA, LEAST_RUNS, MOST_NEEDED, WINDOW, Flakiness, flakiness_of
+from bot.results.compare.lasting import lasting_failure
+from bot.results.model import SeenTest, Status
+from bot.results.store.store import ResultsStore
+from tests.results.test_lasting import ENDED, segments
+from tests.results.uploads import ABOUT, SUITE, Upload, sha
+
+PASSED, FAILED = SeenTest(Status.PASSED), SeenTest(Status.FAILED)
+HISTORIES = st.text("PFSfp-", max_size=WINDOW + 20)
+
+
+def flaky(history: str) -> Flakiness:
+    return flakiness_of(segments(history), len(history))
+
+
+def put_story(store: ResultsStore, story: Mapping[str, str], *, pull_request: int | None = None) -> None:
+    """Store a run of each letter in which any test is present."""
+    for number, letters in enumerate(zip(*story.values(), strict=True), 1):
+        seen = {test: ENDED[letter] for test, letter in zip(story, letters, strict=True)}
+        tests = {test: one.status.value for test, one in seen.items() if one}
+        flaky_tests = frozenset(test for test, one in seen.items() if one and one.flaky)
+        if tests:
+            mainline = pull_request is None
+            upload = Upload(number, tests, mainline=mainline, pull_request=pull_request, flaky=flaky_tests)
+            store.put(upload.run, upload.columns)
+
+
+@pytest.mark.parametrize(
+    ("history", "runs", "failed", "proved", "suspected", "row"),
+    [
+        ("", 0, 0, 0, 0, 0),
+        ("PPP", 3, 0, 0, 0, 0),
+        ("PFP", 3, 1, 0, 1, 0),
+        ("PFSP", 3, 1, 0, 1, 0),
+        ("PFFP", 4, 2, 0, 0, 0),
+        ("PpPF", 3, 0, 1, 0, 1),
+        ("PfPFF", 3, 0, 1, 0, 2),
+        ("PFpSF-F", 3, 1, 1, 0, 2),
+        ("S--S", 0, 0, 0, 0, 0),
+        ("FFF", 0, 0, 0, 0, 3),
+    ],
+)
+def test_what_the_runs_of_a_test_say(
+    history: str, runs: int, failed: int, proved: int, suspected: int, row: int
+) -> None:
+    assert flaky(history) == Flakiness(runs, failed, proved, suspected, row)
+
+
+def test_what_is_older_than_the_window_counts_no_longer() -> None:
+    assert flaky("p" + "P" * (WINDOW - 2) + "F").explains
+    assert not flaky("p" + "P" * (WINDOW - 1) + "F").explains
+
+
+@pytest.mark.parametrize("history", ["PFPPFPPFPPFPPF", "PFPFPFPFPFPFPFPF"])
+def test_a_suspicion_explains_nothing(history: str) -> None:
+    assert flaky(history).suspected
+    assert not flaky(history).explains
+
+
+def test_there_is_no_rate_of_few_runs() -> None:
+    assert flaky("p" + "P" * (LEAST_RUNS - 2)).bound == 1
+    assert flaky("p" + "P" * (LEAST_RUNS - 1)).bound < 0.25
+
+
+@pytest.mark.parametrize(
+    ("history", "needed"),
+    [
+        ("P" * 30, 2),
+        ("pPP", 3),
+        ("P" * 10 + "p" + "P" * 27, 2),
+        ("P" * 10 + "pPF" + "P" * 25, 3),
+        ("p" * 38, 2),
+        ("pFP" * 10, 3),
+    ],
+)
+def test_how_many_failed_runs_in_a_row_are_more_than_flakiness(history: str, needed: int) -> None:
+    assert flaky(history).needed == needed
+    assert flaky(history + "F" * (needed - 1)).explains == ("p" in history)
+    assert not flaky(history + "F" * needed).explains
+
+
+@given(HISTORIES)
+def test_three_failed_runs_in_a_row_are_never_explained(history: str) -> None:
+    assert not flaky(history + "F" * MOST_NEEDED).explains
+    assert lasting_failure(segments(history + "F" * MOST_NEEDED), len(history) + MOST_NEEDED) is not None
+
+
+@given(HISTORIES)
+def test_without_proof_nothing_is_explained(history: str) -> None:
+    assert not flaky(history.replace("p", "P").replace("f", "F")).explains
+
+
+@given(HISTORIES)
+def test_the_newest_failures_do_not_count_among_the_runs_that_explain_them(history: str) -> None:
+    window = history[-WINDOW:]
+    ran = [letter for letter in window if letter in "PFfp"]
+    found = flaky(history)
+    assert found.runs + found.row == len(ran)
+    assert found.failed + found.row == ran.count("F")
+    assert found.proved == ran.count("f") + ran.count("p")
+
+
+@given(st.integers(LEAST_RUNS, WINDOW), st.data())
+def test_the_bound_is_above_the_rate_that_was_seen_and_grows_with_it(runs: int, data: st.DataObject) -> None:
+    failed = data.draw(st.integers(0, runs - 1))
+    few, more = (Flakiness(runs, count, 1).bound for count in (failed, failed + 1))
+    assert failed / runs < few < more <= 1
+    assert Flakiness(runs, failed, 1).needed == MOST_NEEDED or few**2 < ALPHA
+
+
+def test_the_store_knows_how_flaky_tests_are_at_a_commit_of_the_nightly_branch(store: ResultsStore) -> None:
+    put_story(store, {"a": "PfPPF", "b": "PPFPF", "c": "PPPPP"})
+    found = store.failures.flakiness(ABOUT, SUITE, sha(5), store.seen(ABOUT, SUITE, sha(5)))
+    assert found == {"a": flaky("PfPPF"), "b": flaky("PPFPF"), "c": flaky("PPPPP")}
+    assert store.failures.flakiness(ABOUT, SUITE, sha(4), {"a": PASSED}) == {"a": flaky("PfPP")}
+
+
+def test_what_a_pull_requests_head_says_comes_after_the_nightly_branch(store: ResultsStore) -> None:
+    put_story(store, {"a": "PfPP"})
+    put_story(store, {"a": "----F"}, pull_request=42)
+    assert store.failures.flakiness(ABOUT, SUITE, sha(5), {"a": FAILED}) == {"a": flaky("PfPPF")}
+
+
+def test_nobody_knows_how_flaky_an_unknown_test_is(store: ResultsStore) -> None:
+    assert store.failures.flakiness(ABOUT, SUITE, sha(1), {"a": FAILED}) == {}
+    put_story(store, {"a": "P"})
+    assert store.failures.flakiness(ABOUT, SUITE, sha(1), {"b": FAILED}) == {}
+    assert store.failures.flakiness(ABOUT, SUITE, sha(2), {"a": FAILED}) == {}
+
+
+def test_a_renamed_test_is_as_flaky_as_it_was_under_its_other_name(store: ResultsStore) -> None:
+    put_story(store, {"a": "PfPP--", "b": "----PF", **{f"ok_{number}": "PPPPPP" for number in range(9)}})
+    aliases = Aliases([("a", "b")])
+    found = store.failures.flakiness(ABOUT, SUITE, sha(6), {"b": FAILED}, aliases)
+    assert found == {"b": flaky("PfPPPF")}
+
+
+@pytest.mark.parametrize("story", ["PfFP" * 30, "P" * 100 + "f" + "PF" * 5])
+def test_the_store_looks_at_the_window_alone(store: ResultsStore, story: str) -> None:
+    put_story(store, {"a": story})
+    last = len(story)
+    now = store.seen(ABOUT, SUITE, sha(last))
+    assert store.failures.flakiness(ABOUT, SUITE, sha(last), now) == {"a": flaky(story)}

@@ -1,0 +1,39 @@
+"""What a check run says of failures of tests that are known to be flaky."""
+
+from __future__ import annotations
+
+from bot.results.compare.flaky import Flakiness
+from bot.results.model import Detail
+from bot.results.report.check_run import results_report
+from bot.results.report.compared import with_flaky
+from tests.results.reported import a_suite, compared, findings
+
+TILE, MATMUL = "tests/test_tile.py::test_tile", "tests/test_matmul.py::test_matmul"
+BOTH = {TILE: Detail(message="assert 1 == 2"), MATMUL: Detail(message="wrong")}
+
+
+def test_a_failure_that_flakiness_explains_is_no_new_one_but_is_listed_with_its_rate() -> None:
+    flakiness = {TILE: Flakiness(38, 2, 1, row=1), MATMUL: Flakiness(38, 2, 0, row=1)}
+    content = results_report(findings((a_suite(BOTH), with_flaky(compared(*BOTH), flakiness))))
+    assert content.title.startswith("1 new failure, 1 known flaky · ")
+    assert "### New failures: 1" in content.summary
+    assert (
+        "### Known flaky, failed: 1\n\n| test | flakiness | message |\n| --- | --- | --- |\n"
+        f"| `{TILE}` | failed in 2 of 38 runs, failed and passed on one commit in 1 run | `assert 1 == 2` |"
+    ) in content.summary
+
+
+def test_known_flaky_failures_alone_are_a_success_that_names_them() -> None:
+    flakiness = dict.fromkeys(BOTH, Flakiness(5, 0, 2, row=1))
+    content = results_report(findings((a_suite(BOTH), with_flaky(compared(*BOTH), flakiness))))
+    assert content.conclusion == "success"
+    assert content.title.startswith("2 known flaky · ")
+    assert "**Success**: no new failures, but 2 failures of known flaky tests." in content.summary
+    assert "| failed and passed on one commit in 2 runs |" in content.summary
+
+
+def test_a_failure_that_flakiness_explains_is_not_confirmed() -> None:
+    suite = compared(still_failing=tuple(sorted(BOTH)), confirmed=BOTH)
+    known = with_flaky(suite, {TILE: Flakiness(38, 2, 1, row=2)})
+    assert known.confirmed == {MATMUL}
+    assert known.comparison.still_failing == tuple(sorted(BOTH))
