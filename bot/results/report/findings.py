@@ -43,8 +43,7 @@ class ComparedSuite:
     """What changed in one suite, and since when; no baseline: it is the first run, or none was found.
 
     `confirmed` are those of its still failing tests that began to fail at the baseline; `good` is the nearest ancestor
-    of that with results, where they did not fail. `flakiness` tells of tests how flaky they are, where that explains
-    that they fail.
+    of that with results, where they did not fail. `flakiness` has the tests whose failure it explains.
     """
 
     comparison: Comparison
