@@ -1,4 +1,4 @@
-"""What became of runs, page by page: for labs, who want to know why a run was refused."""
+"""What became of runs, page by page, and which tests fail: for labs and for their own pages."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from sqlalchemy.exc import OperationalError
 
 from bot.core.errors import TryAgain
-from bot.results.model import RunKey
+from bot.results.model import RunKey, TargetKey
 from bot.results.state import Run, RunState
 from handlers.hardware import texts
 
 if TYPE_CHECKING:
     from bot.config import Config
+    from bot.results.store.contexts import FailingTest
     from bot.results.store.store import ResultsStore
 
 
@@ -66,3 +67,30 @@ class RunListing:
             raise TryAgain(texts.DATABASE_AWAY) from error
         except LookupError as error:
             raise ValueError(asked.before) from error
+
+
+class FailureListing:
+    """Lists the tests that fail on targets of repositories that have labs."""
+
+    def __init__(self, config: Config, store: ResultsStore) -> None:
+        self._aliases = {
+            name.lower(): (name, repository.aliases)
+            for name, repository in config.repositories.items()
+            if repository.results is not None
+        }
+        self._store = store
+
+    async def __call__(self, about: TargetKey, limit: int) -> tuple[list[FailingTest], int]:
+        """Return at most `limit` tests that fail in the newest nightly runs of a target, and how many fail in all.
+
+        Raises LookupError where app.yaml has no results for the repository, `TryAgain` while the database is away.
+        """
+        known = self._aliases.get(about.repository.lower())
+        if known is None:
+            raise LookupError(about.repository)
+        repository, aliases = known
+        named = replace(about, repository=repository)
+        try:
+            return await asyncio.to_thread(self._store.timelines.failing, named, limit, aliases)
+        except OperationalError as error:
+            raise TryAgain(texts.DATABASE_AWAY) from error

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from aiohttp import web
@@ -22,11 +23,11 @@ from handlers.hardware.listing import RunQuery
 LIMIT, MOST = 50, 200
 RETRY_SECONDS = 10
 
-_NAME = r"[A-Za-z0-9._-]{1,100}"
-_SEGMENT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+NAME = r"[A-Za-z0-9._-]{1,100}"
+SEGMENT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _SHA = r"[0-9a-f]{40}"
-_BEFORE = rf"({_SEGMENT})/({TARGET_NAME})/({_SHA})/({_SEGMENT})"
-_IS_NAME, _IS_SEGMENT, _IS_TARGET, _IS_SHA, _IS_BEFORE = map(Pattern, (_NAME, _SEGMENT, TARGET_NAME, _SHA, _BEFORE))
+_BEFORE = rf"({SEGMENT})/({TARGET_NAME})/({_SHA})/({SEGMENT})"
+IS_NAME, IS_SEGMENT, IS_TARGET, _IS_SHA, _IS_BEFORE = map(Pattern, (NAME, SEGMENT, TARGET_NAME, _SHA, _BEFORE))
 _IS_LIMIT = Pattern("[1-9][0-9]{0,2}")
 _STATES = [state.value for state in RunState]
 
@@ -34,12 +35,12 @@ ListRuns = Callable[[RunQuery], Awaitable[Sequence[Run]]]
 """Raises LookupError for a repository without results, ValueError for an unknown `before`, `TryAgain`."""
 
 PARAMETERS = (
-    Parameter("owner", "Who owns the repository.", {"type": "string", "pattern": f"^{_NAME}$"}),
-    Parameter("repo", "The repository's name.", {"type": "string", "pattern": f"^{_NAME}$"}),
+    Parameter("owner", "Who owns the repository.", {"type": "string", "pattern": f"^{NAME}$"}),
+    Parameter("repo", "The repository's name.", {"type": "string", "pattern": f"^{NAME}$"}),
     *(
         Parameter(name, words, {"type": "string", "pattern": f"^{pattern}$"}, "query", required=False)
         for name, words, pattern in (
-            ("lab", "Only runs of this lab.", _SEGMENT),
+            ("lab", "Only runs of this lab.", SEGMENT),
             ("target", "Only runs of this target.", TARGET_NAME),
             ("sha", "Only runs of this commit.", _SHA),
             ("before", "The `next` of an earlier page: only runs that are older.", _BEFORE),
@@ -113,10 +114,11 @@ def operation(list_runs: ListRuns) -> Operation:
     )
 
 
-async def _answer(request: web.Request, list_runs: ListRuns) -> web.Response:
-    asked, limit = _asked(request)
+@contextmanager
+def problems() -> Iterator[None]:
+    """Answer what goes wrong while results are read with a problem document."""
     try:
-        runs = await list_runs(asked)
+        yield
     except TryAgain as error:
         seconds = str(max(1, math.ceil(error.retry_in or RETRY_SECONDS)))
         raise Problem(503, texts.UNAVAILABLE, headers={"Retry-After": seconds}) from error
@@ -126,6 +128,12 @@ async def _answer(request: web.Request, list_runs: ListRuns) -> web.Response:
         raise Problem(404, texts.NO_RESULTS) from None
     except ValueError:
         raise Problem(400, texts.BAD_BEFORE) from None
+
+
+async def _answer(request: web.Request, list_runs: ListRuns) -> web.Response:
+    asked, limit = _asked(request)
+    with problems():
+        runs = await list_runs(asked)
     page = RunPage(
         runs=[_listed(run) for run in runs[:limit]],
         next=_place(runs[limit - 1].key) if len(runs) > limit else None,
@@ -137,17 +145,17 @@ async def _answer(request: web.Request, list_runs: ListRuns) -> web.Response:
 def _asked(request: web.Request) -> tuple[RunQuery, int]:
     """Return what is asked for, one run more than a page holds, and how many it holds. Raises `Problem`."""
     path, query = request.match_info, request.query
-    if not all(_IS_NAME.fullmatch(name) for name in (path["owner"], path["repo"])):
+    if not all(IS_NAME.fullmatch(name) for name in (path["owner"], path["repo"])):
         raise Problem(400, texts.BAD_REPOSITORY)
     for name in query:
         if name not in _QUERY or len(query.getall(name)) > 1:
             raise Problem(400, texts.UNKNOWN_PARAMETER.format(name=name[:40], known=f"{', '.join(_QUERY)}, each once"))
     repository = f"{path['owner']}/{path['repo']}"
-    limit = _limit(query.get("limit"))
+    limit = read_limit(query.get("limit"))
     state = query.get("state")
     if state is not None and state not in _STATES:
         raise Problem(400, texts.BAD_STATE.format(states=", ".join(_STATES)))
-    for name, pattern in (("lab", _IS_SEGMENT), ("target", _IS_TARGET), ("sha", _IS_SHA)):
+    for name, pattern in (("lab", IS_SEGMENT), ("target", IS_TARGET), ("sha", _IS_SHA)):
         if name in query and not pattern.fullmatch(query[name]):
             raise Problem(400, texts.BAD_SHA if name == "sha" else texts.BAD_NAME.format(name=name))
     asked = RunQuery(
@@ -162,7 +170,8 @@ def _asked(request: web.Request) -> tuple[RunQuery, int]:
     return asked, limit
 
 
-def _limit(text: str | None) -> int:
+def read_limit(text: str | None) -> int:
+    """Return how many rows are asked for. Raises `Problem`."""
     if text is None:
         return LIMIT
     if not _IS_LIMIT.fullmatch(text) or int(text) > MOST:

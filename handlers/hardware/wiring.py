@@ -12,7 +12,8 @@ from bot.core.parts import PartKey
 from bot.feature import RecurringWork, Services
 from bot.results.service import RESULTS
 from bot.web.openapi import Operation
-from handlers.hardware.listing import RunListing
+from handlers.hardware.failures_route import failures_operation
+from handlers.hardware.listing import FailureListing, RunListing
 from handlers.hardware.route import operation
 from handlers.hardware.service import INGEST, IngestService
 from handlers.hardware.watch import TICK, WATCH, Watch
@@ -43,8 +44,12 @@ async def provide(services: Services) -> None:
 
 
 def routes(services: Services) -> Sequence[Operation]:
-    """Return the route that lists runs."""
-    return [operation(RunListing(services.config, services.part(RESULTS).store))]
+    """Return the routes that list runs and failing tests."""
+    store = services.part(RESULTS).store
+    return [
+        operation(RunListing(services.config, store)),
+        failures_operation(FailureListing(services.config, store)),
+    ]
 
 
 def timers(services: Services) -> Sequence[RecurringWork]:

@@ -306,3 +306,30 @@ async def test_each_failure_says_since_when_it_fails_how_often_it_did_before_and
     assert f"{mul} {before}; {also} |" in str(place.check(fourth).summary)
     row = f"| by this run | `AssertionError: 3 != 4` | since `{fourth[:10]}`; {before}; {also} |"
     assert row in str(place.check(fifth).text)
+    path = f"{place.town.url}/api/v1/repos/octocat/compiler/results/failures"
+    async with aiohttp.ClientSession() as session:
+        async with session.get(f"{path}?lab={LAB}&target={TARGET}") as answer:
+            assert await answer.json() == {
+                "failures": [
+                    {
+                        "suite": "operators",
+                        "test": f"{TEST_FILE}::test_mul",
+                        "sha": fifth,
+                        "since": fourth,
+                        "last_passed_at": third,
+                        "failed_before": 1,
+                        "runs_before": 3,
+                        "also_on": [f"{LAB}/adreno"],
+                    }
+                ],
+                "total": 1,
+            }
+        for query, detail in {
+            "?lab=example-lab": "target must be a name as in the bucket's keys.",
+            f"?lab={LAB}&target={TARGET}&limit=0": "limit must be a whole number from 1 to 200.",
+            f"?lab={LAB}&target={TARGET}&suite=a": "Unknown parameter suite. Available: lab, target, limit, each once.",
+        }.items():
+            async with session.get(path + query) as answer:
+                assert (answer.status, (await answer.json())["detail"]) == (400, detail)
+        async with session.get(f"{path.replace('compiler', 'unknown')}?lab={LAB}&target={TARGET}") as answer:
+            assert answer.status in (401, 404)

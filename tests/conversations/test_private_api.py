@@ -14,7 +14,15 @@ from sandbox import PullRequest
 from tests.conversations.town import CONFIG, Town, town
 from tests.running import Finished, run
 
-ROUTES = ("pulls/1/decision", f"commits/{'d' * 40}/decision", "results/runs", "timers", "nightly", "last-good")
+ROUTES = (
+    "pulls/1/decision",
+    f"commits/{'d' * 40}/decision",
+    "results/runs",
+    "results/failures?lab=example-lab&target=adreno",
+    "timers",
+    "nightly",
+    "last-good",
+)
 NO_TOKEN = (
     "There is no public repository of this name here. For a private one send its token: Authorization: Bearer "
     "TOKEN. The operator of the bot creates one with `nightjar token create OWNER/NAME`."

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import COUNTED_RUNS, FailureContext, failure_context
-from bot.results.model import SeenTest, Status
+from bot.results.model import SeenTest, Status, TargetKey
 from bot.results.store import contexts
 from bot.results.store.contexts import AskedFailures
 from bot.results.store.store import ResultsStore
-from tests.results.uploads import ABOUT, SUITE, Upload, sha
+from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
 from tests.tables import with_tables
 
 TEST, OTHERS = "test_a", {f"test_ok_{number}": "passed" for number in range(5)}
@@ -211,3 +211,17 @@ def test_no_statement_reads_a_whole_table(tmp_path: Path) -> None:
             sa.event.remove(sa.Engine, "before_cursor_execute", explain)
     assert len(plans) > STATEMENTS
     assert [plan for plan in plans if plan.startswith("SCAN") and "ROW" not in plan] == []
+
+
+def test_the_failing_tests_of_the_newest_runs_are_listed_up_to_a_limit(store: ResultsStore) -> None:
+    stored(store, "PFF", "test_b", "test_a")
+    stored(store, "PF", suite="relax", run_id="2")
+    found, total = store.timelines.failing(ABOUT, 2)
+    assert [(one.suite, one.test, one.sha) for one in found] == [
+        (SUITE, "test_a", sha(3)),
+        (SUITE, "test_b", sha(3)),
+    ]
+    assert total == 3
+    assert found[0].context == FailureContext(since=sha(2), good=sha(1), runs=1)
+    assert len(store.timelines.failing(ABOUT, 9)[0]) == 3
+    assert store.timelines.failing(TargetKey(REPOSITORY, "other-lab", "adreno"), 9) == ([], 0)

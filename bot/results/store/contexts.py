@@ -15,7 +15,8 @@ from bot.results.compare.context import FailureContext, failure_context
 from bot.results.model import TargetKey
 from bot.results.store import names, runs, schema
 from bot.results.store.columns import at
-from bot.results.store.failures import FAILS, histories
+from bot.results.store.failures import FAILS, histories, newest_runs
+from bot.results.store.history import baselines
 from bot.results.store.names import SuiteNames, SuiteRow
 from bot.results.store.renamed import series_names
 from bot.results.store.trace import Position
@@ -34,6 +35,16 @@ class AskedFailures:
 
     baseline: str
     tests: Collection[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FailingTest:
+    """A test that fails in the newest nightly run of its suite, the commit `sha`."""
+
+    suite: str
+    test: str
+    sha: str
+    context: FailureContext
 
 
 Place = tuple[int, str]
@@ -82,6 +93,26 @@ def of_suite(
         )
         for ordinal, test in ordinals.items()
     }
+
+
+def failing_now(
+    connection: sa.Connection, known: SuiteNames, about: TargetKey, limit: int, aliases: Aliases
+) -> tuple[list[FailingTest], int]:
+    """Return tests that fail in the newest nightly runs of a target, at most `limit`, and how many fail in all."""
+    target, newest = runs.target_id(connection, about), newest_runs(connection, about)
+    found = list[FailingTest]()
+    for run in sorted(newest, key=lambda one: one.suite):
+        suite, room = names.find(connection, about.repository, run.suite), limit - len(found)
+        if target is None or suite is None or not run.failing or room <= 0:
+            continue
+        (column,) = _columns(connection, run.suite, [(target, run.sha)])
+        name_of = known.every(connection, suite)
+        tests = sorted(name_of[ordinal] for ordinal, byte in enumerate(column) if byte in FAILS)[:room]
+        before = baselines(connection, about, run.suite, run.sha, 1)
+        asked = AskedFailures(before[0].sha if before else "", tests)
+        contexts = of_suite(connection, known, about, run.suite, run.sha, asked, aliases)
+        found += [FailingTest(run.suite, test, run.sha, contexts[test]) for test in tests]
+    return found, sum(run.failing for run in newest)
 
 
 def _positions(connection: sa.Connection, series: int, shas: Collection[str]) -> dict[str, Position]:

@@ -14,7 +14,7 @@ from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import FailureContext
 from bot.results.model import Status, TargetKey
 from bot.results.store import contexts, names, runs, schema, trace
-from bot.results.store.contexts import AskedFailures
+from bot.results.store.contexts import AskedFailures, FailingTest
 from bot.results.store.names import SuiteNames
 from bot.results.store.trace import Segment
 
@@ -132,6 +132,11 @@ class Timelines:
                     connection, self._known, about, suite, sha, of_suite, aliases
                 ).items()
             }
+
+    def failing(self, about: TargetKey, limit: int, aliases: Aliases = NO_ALIASES) -> tuple[list[FailingTest], int]:
+        """Return tests that fail in the newest nightly runs of a target, at most `limit`, and how many fail in all."""
+        with self._reading() as connection:
+            return contexts.failing_now(connection, self._known, about, limit, aliases)
 
     def messages(self, about: TargetKey, suite: str, called: Collection[str]) -> list[FailureMessage]:
         """Return the messages about a test, the oldest first; `called` are all names that it had."""

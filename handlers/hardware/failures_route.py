@@ -1,0 +1,111 @@
+"""`GET /api/v1/repos/{owner}/{repo}/results/failures`: which tests fail on a target, since when, and where else."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.config.results import TARGET_NAME
+from bot.results.model import TargetKey
+from bot.results.store.contexts import FailingTest
+from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
+from bot.web.problems import Problem
+from handlers.hardware import texts
+from handlers.hardware.route import IS_NAME, IS_SEGMENT, IS_TARGET, LIMIT, MOST, NAME, SEGMENT, problems, read_limit
+
+ListFailures = Callable[[TargetKey, int], Awaitable[tuple[list[FailingTest], int]]]
+"""Raises LookupError for a repository without results, `TryAgain`."""
+
+PARAMETERS = (
+    Parameter("owner", "Who owns the repository.", {"type": "string", "pattern": f"^{NAME}$"}),
+    Parameter("repo", "The repository's name.", {"type": "string", "pattern": f"^{NAME}$"}),
+    Parameter("lab", "The lab.", {"type": "string", "pattern": f"^{SEGMENT}$"}, "query"),
+    Parameter("target", "The target.", {"type": "string", "pattern": f"^{TARGET_NAME}$"}, "query"),
+    Parameter(
+        "limit",
+        "How many tests, at most.",
+        {"type": "integer", "minimum": 1, "maximum": MOST, "default": LIMIT},
+        "query",
+        required=False,
+    ),
+)
+_QUERY = [parameter.name for parameter in PARAMETERS if parameter.place == "query"]
+
+
+class ListedFailure(BaseModel):
+    """A test that fails in the newest nightly run of its suite."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    suite: str
+    test: str
+    sha: str = Field(description="The commit of that run.")
+    since: str = Field(description="The first nightly commit with the failure since the test last passed.")
+    last_passed_at: str | None = Field(description="The last nightly commit at which the test passed, null for none.")
+    failed_before: int = Field(description="In how many of `runs_before` runs the test failed or was flaky.")
+    runs_before: int = Field(description="How many of the 40 nightly runs before `since` ran the test.")
+    also_on: list[str] = Field(description="Other targets with the failure in their newest run, as LAB/TARGET.")
+
+
+class FailureList(BaseModel):
+    """Failing tests, by suite and name."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    failures: list[ListedFailure]
+    total: int = Field(description="How many tests fail, listed or not.")
+
+
+def failures_operation(list_failures: ListFailures) -> Operation:
+    """Return the route."""
+
+    async def answer(request: web.Request) -> web.Response:
+        about, limit = _asked_failures(request)
+        with problems():
+            found, total = await list_failures(about, limit)
+        body = FailureList(failures=[_listed_failure(one) for one in found], total=total).model_dump_json().encode()
+        return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})
+
+    return Operation(
+        method="GET",
+        path="/api/v1/repos/{owner}/{repo}/results/failures",
+        summary="Which tests fail in the newest nightly runs of a target",
+        handler=answer,
+        parameters=PARAMETERS,
+        answers={
+            200: ResponseSchema("The failing tests", FailureList),
+            400: problem("A parameter is missing, unknown, or not as it must be"),
+            404: problem("No results are taken for such a repository"),
+            503: problem("The results could not be read; Retry-After says when to ask again"),
+        },
+    )
+
+
+def _asked_failures(request: web.Request) -> tuple[TargetKey, int]:
+    """Return the target that is asked about, and how many tests at most. Raises `Problem`."""
+    path, query = request.match_info, request.query
+    if not all(IS_NAME.fullmatch(name) for name in (path["owner"], path["repo"])):
+        raise Problem(400, texts.BAD_REPOSITORY)
+    for name in query:
+        if name not in _QUERY or len(query.getall(name)) > 1:
+            raise Problem(400, texts.UNKNOWN_PARAMETER.format(name=name[:40], known=f"{', '.join(_QUERY)}, each once"))
+    for name, pattern in (("lab", IS_SEGMENT), ("target", IS_TARGET)):
+        if not pattern.fullmatch(query.get(name, "")):
+            raise Problem(400, texts.BAD_NAME.format(name=name))
+    return TargetKey(f"{path['owner']}/{path['repo']}", query["lab"], query["target"]), read_limit(query.get("limit"))
+
+
+def _listed_failure(one: FailingTest) -> ListedFailure:
+    context = one.context
+    return ListedFailure(
+        suite=one.suite,
+        test=one.test,
+        sha=one.sha,
+        since=context.since or one.sha,
+        last_passed_at=context.good or None,
+        failed_before=context.failed,
+        runs_before=context.runs,
+        also_on=list(context.also_on),
+    )
