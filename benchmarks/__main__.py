@@ -6,7 +6,18 @@ import sys
 
 import click
 
-from benchmarks import backlog, first_write, memory, pull_request, requests, results_parse, results_store, webhooks
+from benchmarks import (
+    backlog,
+    first_write,
+    memory,
+    pull_request,
+    requests,
+    results_corpus,
+    results_parse,
+    results_run,
+    results_store,
+    webhooks,
+)
 
 ALL = (
     webhooks.main,
@@ -17,6 +28,8 @@ ALL = (
     memory.main,
     results_parse.main,
     results_store.main,
+    results_corpus.main,
+    results_run.main,
 )
 
 

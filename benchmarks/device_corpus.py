@@ -1,0 +1,109 @@
+"""Nightly runs of a device lab of the shape of a real one: JUnit files of many boards, over many versions.
+
+The real one had 38 boards, 86 versions and 1,144 runs with 4,890 tests each, whose runner changed its rule for names
+four times. A tenth of the runs fails as a whole, most failures last for one run, and a third of the tests is skipped.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from xml.sax.saxutils import escape, quoteattr
+
+BOARDS, VERSIONS, RUNS_OF_BOARD = 38, 86, 30
+SEED = 20_261_123
+JITTER = 0.05
+FAILING, LASTING, MASS = 0.003, 0.3, 0.1
+HEAD = """<?xml version="1.0" encoding="utf-8"?>
+<testsuites>
+  <testsuite name="{name}" timestamp="2026-11-23T05:10:00" >
+"""
+LOG = "\n".join(
+    f"[00:00:0{line % 10}.{line:03}] *** Booting the kernel, build v{line}.{line % 7}\nE: register {line} is {line:08x}"
+    for line in range(12)
+)
+TOPICS, SUITES, FUNCTIONS = 64, 4, 37
+REASONS = ("runtime filter", "ztest skip", "not supported by the board")
+
+Parts = tuple[str, str, str]
+"""The topic, suite and function of a test."""
+RULES: tuple[Callable[[Parts], str], ...] = (
+    lambda p: f"{p[0]}.{p[0]}.{p[1]}.test_{p[2]}",
+    lambda p: f"{p[0]}.{p[1]}.test_{p[2]}",
+    lambda p: f"{p[0]}.{p[1]}.{p[2]}",
+    lambda p: f"{p[1]}.{p[2]}",
+    lambda p: f"{p[0]}.{p[1]}.test_{p[2]}_case",
+)
+"""What the runner calls a test, one rule after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRun:
+    """A run of a board: the number of its version, and its report."""
+
+    board: int
+    version: int
+    tests: int
+    report: bytes
+
+
+def every_test() -> list[Parts]:
+    """Return all tests there are."""
+    return [
+        (f"kernel.topic_{topic}", f"topic_{topic}_suite_{suite}", f"{('poll', 'queue', 'timer')[number % 3]}_{number}")
+        for topic in range(TOPICS)
+        for suite in range(SUITES)
+        for number in range(FUNCTIONS)
+    ]
+
+
+def runs(boards: int = BOARDS) -> Iterator[BoardRun]:
+    """Yield the runs of so many boards in the order of their versions."""
+    labs = [_Board(number) for number in range(boards)]
+    for version in range(VERSIONS):
+        for board in labs:
+            if version in board.versions:
+                yield board.run(version)
+
+
+class _Board:
+    """One board, and how its tests end: `ends` holds the letter of each."""
+
+    def __init__(self, number: int) -> None:
+        self._chance = chance = random.Random(SEED + number)
+        self._number = number
+        every = every_test()
+        self.versions = set(chance.sample(range(VERSIONS), RUNS_OF_BOARD))
+        start = chance.randrange(len(every) // 2)
+        # A board has the half of all tests that its hardware can run.
+        self._tests = sorted((*every[start : start + len(every) // 2], *chance.sample(every[:start] or every, 150)))
+        self._tests = sorted(set(self._tests))
+        self._skipped = [chance.random() < 1 / 3 for _ in self._tests]
+        self._seconds = [chance.lognormvariate(-3, 1.3) for _ in self._tests]
+        self._failing: set[int] = set()
+
+    def run(self, version: int) -> BoardRun:
+        """Return the board's run of a version."""
+        chance, rule = self._chance, RULES[version * len(RULES) // VERSIONS]
+        share = chance.uniform(0.02, 0.2) if chance.random() < MASS else FAILING
+        self._failing = {one for one in self._failing if chance.random() < LASTING}
+        failing = self._failing | set(chance.sample(range(len(self._tests)), int(share * len(self._tests))))
+        self._failing = failing if share == FAILING else self._failing
+        lines = [HEAD.format(name=f"board-{self._number}")]
+        for place, parts in enumerate(self._tests):
+            seconds = self._seconds[place] * chance.gauss(1, JITTER)
+            begin = f"    <testcase name={quoteattr(rule(parts))} classname={quoteattr(parts[0])}"
+            if self._skipped[place]:
+                reason = quoteattr(REASONS[place % len(REASONS)])
+                lines.append(f'{begin}>\n      <skipped type="skipped" message={reason}/>\n    </testcase>\n')
+            elif place in failing:
+                text = escape(f"{LOG}\nAssertion failed at main.c:{place}: value of {parts[2]} is {version % 5}")
+                lines.append(
+                    f'{begin} time="{seconds:.2f}">\n      <failure type="failure" message="Failed">{text}</failure>\n'
+                    "    </testcase>\n"
+                )
+            else:
+                lines.append(f'{begin} time="{seconds:.2f}"/>\n')
+        lines.append("  </testsuite>\n</testsuites>\n")
+        return BoardRun(self._number, version, len(self._tests), "".join(lines).encode())

@@ -1,0 +1,112 @@
+"""A device lab's nightly runs, parsed and stored beside raw expat, and what a run costs once all of them are there.
+
+All figures are processor time of this process, in which everything runs: what the bot gives to other processes, too.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from xml.parsers import expat
+
+from benchmarks.device_corpus import BOARDS, BoardRun, runs
+from benchmarks.report import Options, Row, command
+from bot.results.ingest.parse import parse_run
+from bot.results.model import RunKey, TargetKey
+from bot.results.state import Admission, Claims, Run, RunState
+from bot.results.store.store import ResultsStore
+
+TITLE = "A device lab's 1,144 nightly runs, parsed and stored"
+REPOSITORY, LAB, SUITE = "octocat/compiler", "example-lab", "devices"
+DAY = 86_400.0
+NAMES = [("twister.xml", "junit")]
+FILES = frozenset(f"tests/kernel/topic_{number}/src/main.c" for number in range(64))
+
+
+async def measure(options: Options) -> list[Row]:
+    """Take in every run."""
+    folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
+    try:
+        return Corpus(folder).measure(3 if options.quick else BOARDS)
+    finally:
+        shutil.rmtree(folder)
+
+
+class Corpus:
+    """A store in a folder, and what was measured while runs came into it: seconds of the processor."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "nightjar.db"
+        self.store = ResultsStore(f"sqlite:///{self._path}")
+        self.store.open()
+        self.expat = self.parse = self.put = 0.0
+        self.tests = 0
+        self.puts: list[float] = []
+
+    def measure(self, boards: int) -> list[Row]:
+        """Return what all runs of so many boards took."""
+        for one in runs(boards):
+            self.take(one)
+        self.store.close()
+        size = self._path.stat().st_size
+        return [
+            {"what": "tests in all runs", "measured": self.tests},
+            {"what": "expat, callbacks that count: CPU s", "measured": round(self.expat, 2)},
+            {"what": "parsed and folded: CPU s", "measured": round(self.parse, 2)},
+            {"what": "stored: CPU s", "measured": round(self.put, 2)},
+            {"what": "parsed and stored, of expat's CPU", "measured": round((self.parse + self.put) / self.expat, 2)},
+            {"what": "stored, of expat's CPU", "measured": round(self.put / self.expat, 2)},
+            {"what": "the median put, CPU ms", "measured": round(1000 * sorted(self.puts)[len(self.puts) // 2], 1)},
+            {"what": "the longest put, CPU ms", "measured": round(1000 * max(self.puts), 1)},
+            {"what": "bytes for each result", "measured": round(size / self.tests, 2)},
+        ]
+
+    def take(self, one: BoardRun) -> None:
+        """Read a run with expat alone, then as the bot does, and store it."""
+        self.expat += _timed(lambda: _count(one.report))
+        began = time.process_time()
+        parsed = parse_run([io.BytesIO(one.report)], NAMES, FILES)
+        parse = time.process_time() - began
+        put = _timed(lambda: self.store.put(run_of(one), parsed.columns))
+        self.parse += parse
+        self.put += put
+        self.puts.append(put)
+        self.tests += len(parsed.columns)
+
+
+def run_of(one: BoardRun) -> Run:
+    """Return what the bot knows of a run besides its tests."""
+    moment = DAY * one.version
+    about = TargetKey(REPOSITORY, LAB, f"board-{one.board}")
+    key = RunKey(REPOSITORY, LAB, about.target, f"{one.version + 1:040x}", "1")
+    return Run(key, "etag", RunState.STORED, "", moment, 0, Claims(SUITE), Admission(moment, mainline=True))
+
+
+def _timed(work: Callable[[], object]) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def _count(report: bytes) -> None:
+    parser = expat.ParserCreate()
+    seen = 0
+
+    def start(_: str, __: dict[str, str]) -> None:
+        nonlocal seen
+        seen += 1
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _: None
+    parser.CharacterDataHandler = lambda _: None
+    parser.Parse(report, True)
+
+
+main = command(measure, TITLE, usual_rounds=1)
+
+if __name__ == "__main__":
+    main()
