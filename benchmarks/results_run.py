@@ -161,13 +161,13 @@ async def _open_checks(store: ResultsStore, count: int) -> list[Row]:
         for upload in uploads:
             part = upload.in_shards(shards)[0]
             store.put(part.run, part.columns)
-        rows.append(_row(f"{count:,} new checks, {what}", [_due(store) for _ in range(TIMES)]))
+        rows.append(_row(f"{count:,} new checks, {what}", [_ask_pending(store) for _ in range(TIMES)]))
         for pending in store.scheduled_checks(PENDING, LATER / 10, 0.0, LATER):
             store.announced(pending)
-    return [*rows, _row(f"{count:,} checks that are announced and wait", [_due(store) for _ in range(TIMES)])]
+    return [*rows, _row(f"{count:,} checks that are announced and wait", [_ask_pending(store) for _ in range(TIMES)])]
 
 
-def _due(store: ResultsStore) -> float:
+def _ask_pending(store: ResultsStore) -> float:
     began = time.process_time()
     store.scheduled_checks(PENDING, LATER / 10, 0.0, LATER)
     return time.process_time() - began
