@@ -142,14 +142,14 @@ async def test_the_databases_own_clock_is_used_unless_another_is_given(database:
 
 CROWD = """
 import asyncio, sys
-from bot.engine.budget import Budget, Pace
+from bot.engine.budget import WriteBudget, WritePace
 from bot.engine.database import Database
 
 async def main() -> None:
     database = Database(sys.argv[1])
     await database.open()
-    budget = Budget(database.connector)
-    waits = await asyncio.gather(*(budget.book("42", Pace(80, 450, 10_000, 0.0), 0.0) for _ in range(40)))
+    budget = WriteBudget(database.connector)
+    waits = await asyncio.gather(*(budget.book("42", WritePace(80, 450, 10_000, 0.0), 0.0) for _ in range(40)))
     print(sum(1 for wait in waits if wait == 0.0))
     await database.close()
 
