@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bot.results.compare.context import FailureContext
 from bot.results.compare.flaky import Flakiness
 from bot.results.model import Detail
 from bot.results.report.check_run import results_report
 from bot.results.report.compared import with_flaky
+from bot.results.report.tables import listed_failures
 from tests.results.reported import a_suite, compared, findings
 
 TILE, MATMUL = "tests/test_tile.py::test_tile", "tests/test_matmul.py::test_matmul"
@@ -37,3 +39,13 @@ def test_a_failure_that_flakiness_explains_is_not_confirmed() -> None:
     known = with_flaky(suite, {TILE: Flakiness(38, 2, 1, row=2)})
     assert known.confirmed == {MATMUL}
     assert known.comparison.still_failing == tuple(sorted(BOTH))
+
+
+def test_a_known_flaky_failure_says_where_else_it_fails_and_its_rate_once() -> None:
+    flakiness = {TILE: Flakiness(38, 2, 1, row=1)}
+    contexts = {("operators", TILE): FailureContext(good="a" * 40, failed=3, runs=40, also_on=("example-lab/adreno",))}
+    known = findings((a_suite(BOTH), with_flaky(compared(TILE), flakiness)), contexts=contexts)
+    assert listed_failures(known) == {"operators": [TILE]}
+    rate = "failed in 2 of 38 runs, failed and passed on one commit in 1 run"
+    history = "last passed at `aaaaaaaaaa`; also fails on `example-lab/adreno`"
+    assert f"| `{TILE}` | {rate} | `assert 1 == 2` | {history} |" in results_report(known).summary

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields, replace
 from itertools import islice
 
 from bot.core.docs import table
 from bot.github.markdown import code
+from bot.results.compare.context import FailureContext
 from bot.results.compare.diff import Counts
 from bot.results.compare.rename_rules import RenameKind, RenameRule, rules_of
 from bot.results.compare.renames import MAX_STEPS
@@ -88,7 +89,7 @@ def _ignored(findings: Findings) -> list[NewFailure]:
 
 def _failures(findings: Findings, name: str, failures: Sequence[NewFailure]) -> str:
     shown = failures[:MOST_ROWS]
-    column, histories = _histories(findings, [(failure.suite, failure.test) for failure in shown])
+    column, histories = _histories(findings.contexts, [(failure.suite, failure.test) for failure in shown])
     rows = (
         _row(findings, f.suite, f.test, happened(f), _code(f.message, SHOWN_MESSAGE), *history)
         for f, history in zip(shown, histories, strict=True)
@@ -96,9 +97,11 @@ def _failures(findings: Findings, name: str, failures: Sequence[NewFailure]) -> 
     return _titled(findings, name, ("what happened", "message", *column), rows, len(failures))
 
 
-def _histories(findings: Findings, tests: Sequence[tuple[str, str]]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+def _histories(
+    contexts: Mapping[tuple[str, str], FailureContext], tests: Sequence[tuple[str, str]]
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """Return the name of the column about earlier runs, and its cell for each test; none if nothing is known."""
-    cells = [context_of(findings.contexts.get(key)) for key in tests]
+    cells = [context_of(contexts.get(key)) for key in tests]
     return ((texts.HISTORY,), [(cell,) for cell in cells]) if any(cells) else ((), [()] * len(cells))
 
 
@@ -106,6 +109,7 @@ def listed_failures(findings: Findings) -> dict[str, list[str]]:
     """Return the failing tests that the tables list, by suite."""
     listed = [(failure.suite, failure.test) for failure in findings.new_failures[:MOST_ROWS]]
     listed += [(failure.suite, failure.test) for failure in _ignored(findings)[:MOST_ROWS]]
+    listed += [(failure.suite, failure.test) for failure, _ in findings.known_flaky[:MOST_ROWS]]
     listed += [(suite.suite, test) for suite, test in _unjudged(findings)[:MOST_ROWS]]
     listed += [(suite.suite, test) for _, suite, test in _still_failing(findings)[:MOST_ROWS]]
     found: dict[str, list[str]] = {}
@@ -117,11 +121,15 @@ def listed_failures(findings: Findings) -> dict[str, list[str]]:
 def known_flaky(findings: Findings) -> str:
     """Return the failures that the known flakiness of their tests explains, with how often they fail."""
     every = findings.known_flaky
+    shown = every[:MOST_ROWS]
+    # How often the test failed is in the column before.
+    contexts = {key: replace(context, failed=0) for key, context in findings.contexts.items()}
+    column, histories = _histories(contexts, [(one.suite, one.test) for one, _ in shown])
     rows = (
-        _row(findings, one.suite, one.test, texts.how_flaky(flakiness), _code(one.message, SHOWN_MESSAGE))
-        for one, flakiness in every[:MOST_ROWS]
+        _row(findings, one.suite, one.test, texts.how_flaky(flakiness), _code(one.message, SHOWN_MESSAGE), *history)
+        for (one, flakiness), history in zip(shown, histories, strict=True)
     )
-    listed = _titled(findings, texts.KNOWN_FLAKY, ("flakiness", "message"), rows, len(every))
+    listed = _titled(findings, texts.KNOWN_FLAKY, ("flakiness", "message", *column), rows, len(every))
     return f"{listed}\n\n{texts.KNOWN_FLAKY_MEANS}" if listed else ""
 
 
@@ -147,7 +155,7 @@ def changed(findings: Findings, name: str, attribute: str, *, message: bool = Fa
 
 def _tests(findings: Findings, name: str, tests: Sequence[tuple[SuiteState, str]], *, message: bool) -> str:
     shown = tests[:MOST_ROWS]
-    column, histories = _histories(findings, [(suite.suite, test) for suite, test in shown])
+    column, histories = _histories(findings.contexts, [(suite.suite, test) for suite, test in shown])
     rows = (
         _row(findings, suite.suite, test, *([_said(suite, test)] if message else []), *history)
         for (suite, test), history in zip(shown, histories, strict=True)
@@ -166,7 +174,7 @@ def still_failing(findings: Findings) -> str:
     if not any(comparison_.confirmed for comparison_, _, _ in tests):
         return _tests(findings, texts.STILL_FAILING, [(suite, test) for _, suite, test in tests], message=True)
     shown = tests[:MOST_ROWS]
-    column, histories = _histories(findings, [(suite.suite, test) for _, suite, test in shown])
+    column, histories = _histories(findings.contexts, [(suite.suite, test) for _, suite, test in shown])
     rows = (
         _row(findings, suite.suite, test, _confirmed(comparison_, test), _said(suite, test), *history)
         for (comparison_, suite, test), history in zip(shown, histories, strict=True)
