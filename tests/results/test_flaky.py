@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,3 +154,29 @@ def test_the_store_looks_at_the_window_alone(store: ResultsStore, story: str) ->
     last = len(story)
     now = store.seen(ABOUT, SUITE, sha(last))
     assert store.failures.flakiness(ABOUT, SUITE, sha(last), now) == {"a": flaky(story)}
+
+
+def test_however_many_tests_fail_it_takes_the_same_few_statements(store: ResultsStore) -> None:
+    tests = {f"test_{number}": "PFPfPF" for number in range(300)}
+    put_story(store, tests)
+    one, every = (
+        statements_of(partial(store.failures.flakiness, ABOUT, SUITE, sha(6), dict.fromkeys(some, FAILED)))
+        for some in (["test_0"], tests)
+    )
+    assert len(one) == len(every) < 12
+
+
+def statements_of(read: Callable[[], object]) -> list[str]:
+    """Return the statements that a read needs, once what is remembered between reads is there."""
+    executed = list[str]()
+
+    def note(connection: object, cursor: object, statement: str, *rest: object) -> None:
+        executed.append(statement)
+
+    read()
+    sa.event.listen(sa.Engine, "before_cursor_execute", note)
+    try:
+        read()
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", note)
+    return executed
