@@ -21,6 +21,7 @@ from bot.config.last_good import LastGood
 from bot.config.lint import Lint
 from bot.config.merge import Merge
 from bot.config.nightly import Nightly
+from bot.config.quarantine import QuarantinedTests, check_targets
 from bot.config.renames import TestRenames
 from bot.config.results import Results
 from bot.config.stale_reviews import StaleReviews
@@ -252,6 +253,7 @@ class RepositoryConfig(Keys):
         ),
         examples=[[{"from": "kernel.poll.*", "to": "poll.*"}, {"from": "net.tcp.test_open", "to": "net.tcp.open"}]],
     )
+    quarantine: QuarantinedTests = ()
     api: Annotated[Api, Section(switch=False)] = Field(
         default=Api(),
         description="Access to `/api/v1` for this repository.",
@@ -284,6 +286,14 @@ class RepositoryConfig(Keys):
             if lab is None or tests.target not in lab.targets:
                 raise PydanticCustomError(LACKING, UNKNOWN_LAB, {"lab": tests.lab, "target": tests.target})
         return tests
+
+    @field_validator("quarantine")
+    @classmethod
+    def _targets_exist(cls, quarantine: QuarantinedTests, info: ValidationInfo) -> QuarantinedTests:
+        """Raise an error of type LACKING for tests of no lab; if labs are invalid, that is the only error."""
+        if "results" in info.data:
+            check_targets(quarantine, info.data["results"])
+        return quarantine
 
     @field_validator("last_good", "docker_update")
     @classmethod

@@ -91,6 +91,8 @@ RENAMED_TO_ITSELF = "from and to must differ"
 RENAMED_TWICE = "must have each from once; {name} has two, remove one of them"
 RENAMED_IN_LOOP = "must not lead back to where a name began; {names} do, remove one of them"
 BRANCH_IN_USE = "branch must differ from the one of {other}, which moves it too"
+NOT_A_DAY = "must be a day of the calendar, as in 2027-01-31"
+UNKNOWN_TARGET = "names {target}, which is no lab with its target below results.labs"
 NEEDS_RESULTS = "needs the key results, which says where labs upload; add it, or remove this key"
 
 # -- the environment --

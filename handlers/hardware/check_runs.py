@@ -20,6 +20,7 @@ from bot.github.markdown import code
 from bot.github.permissions import ROLES, Permissions
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.results.compare.quarantine import quarantine_at
 from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.model import TargetKey
 from bot.results.report import sentences
@@ -201,6 +202,8 @@ async def _findings(
     files = None
     if any(compared_suite.comparison.new_failures for compared_suite in compared.values()):
         files = await context.part(RESULTS).files(context.github, context.repository.full_name, asked.sha)
+    now = time.time()
+    quarantine, ended = quarantine_at(context.config.quarantine, asked.about, now)
     findings = Findings(
         state=state,
         compared=compared,
@@ -208,7 +211,9 @@ async def _findings(
         contacts=lab.contacts,
         reproduce=lab.reproduce or "",
         ignored=ignored,
-        over=asked.over or is_over(state, seconds(results.deadline), time.time()),
+        over=asked.over or is_over(state, seconds(results.deadline), now),
+        quarantine=quarantine,
+        ended=ended,
     )
     # In a thread, as thousands of failures are sorted.
     listed = await asyncio.to_thread(listed_failures, findings)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bot.results.compare.diff import absent
+from bot.results.compare.quarantine import Quarantine
 from bot.results.model import TargetKey
 from bot.results.report.compared import exit_status
 from bot.results.state import SuiteState
@@ -60,7 +61,8 @@ class JudgedTarget:
     """A target with the newest of its runs, the commit `sha`, and what its texts need.
 
     `page` is that of the repository, empty where it is not known. `late` is an older commit whose results have just
-    arrived, and when it was committed in seconds since 1970.
+    arrived, and when it was committed in seconds since 1970. `quarantined` is how many failures began to last that are
+    not reported as long as their tests are quarantined.
     """
 
     about: TargetKey
@@ -69,6 +71,7 @@ class JudgedTarget:
     page: str = ""
     contacts: tuple[str, ...] = ()
     late: tuple[str, float] | None = None
+    quarantined: int = 0
 
 
 def judge(
@@ -95,6 +98,18 @@ def judge(
             removed += [one for one in suite.absent if one.test in missing]
             still += [one for one in suite.absent if one.test not in back and one.test not in missing]
     return RegressionChanges(tuple(began), tuple(recovered), tuple(removed)), (*still, *began)
+
+
+def without_quarantined(
+    changes: RegressionChanges, failing: Sequence[Failure], quarantine: Quarantine
+) -> tuple[RegressionChanges, tuple[Failure, ...], int]:
+    """Return both without failures of quarantined tests that began to last, and how many those are.
+
+    They are not stored as reported either: what still fails when the quarantine ends is news then.
+    """
+    held = {one for one in changes.began if quarantine.of(one.test)}
+    began = tuple(one for one in changes.began if one not in held)
+    return replace(changes, began=began), tuple(one for one in failing if one not in held), len(held)
 
 
 def grouped(failures: Iterable[Failure]) -> tuple[Regression, ...]:

@@ -134,6 +134,9 @@ def _notes(target: JudgedTarget, changes: RegressionChanges, failing: Sequence[F
             yield texts.LATE.format(sha=sha[:SHORT], date=f"{datetime.fromtimestamp(committed_at, UTC):%Y-%m-%d}")
     if before := len(failing) - len(changes.began):
         yield texts.STILL.format(tests=counted(before, "test fails", "tests fail"))
+    if target.quarantined:
+        tests = counted(target.quarantined, "quarantined test fails", "quarantined tests fail")
+        yield texts.QUARANTINED.format(tests=tests)
     if target.contacts:
         yield CONTACTS.format(contacts=", ".join(target.contacts[:MOST_CONTACTS]))
 

@@ -21,9 +21,11 @@ from bot.news.effects import IssueState, message_effects
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.results.compare.diff import CONFIRMED_RUNS
+from bot.results.compare.quarantine import quarantine_at
 from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.model import TargetKey
 from bot.results.report.baseline import nearest_ancestors
+from bot.results.report.texts import counted
 from bot.results.service import RESULTS
 from bot.results.store.contexts import AskedFailures
 from handlers.hardware import texts
@@ -36,6 +38,7 @@ from handlers.hardware.regression_state import (
     RegressionChanges,
     judge,
     packed,
+    without_quarantined,
 )
 from handlers.hardware.regression_text import issue_body, issue_title, regression_news
 
@@ -101,6 +104,9 @@ async def report_regressions(context: Context) -> Plan:
     changes, failing = await asyncio.to_thread(
         judged_now, service.store, about, event.sha, before, context.config.aliases
     )
+    quarantine, _ = quarantine_at(context.config.quarantine, about, context.delivery.received_at)
+    changes, failing, quarantined = without_quarantined(changes, failing, quarantine)
+    target = replace(target, quarantined=quarantined)
     contexts = await asyncio.to_thread(
         contexts_of, service.store, about, runs, before, changes.began, context.config.aliases
     )
@@ -180,7 +186,9 @@ def decide_regressions(
     issue, title, body = _issue_of(target.about), issue_title(target), issue_body(target, failing)
     if not changes:
         remaining = EnsureIssue(issue, title, body, news_key=known.news, as_of=target.committed_at)
-        return Plan((*_remembered(key, known, target), *([remaining] if behind else [])), why=texts.NO_NEWS)
+        tests = counted(target.quarantined, "quarantined test fails", "quarantined tests fail")
+        why = texts.ONLY_QUARANTINED.format(tests=tests) if target.quarantined else texts.NO_NEWS
+        return Plan((*_remembered(key, known, target), *([remaining] if behind else [])), why=why)
     news = regression_news(target, changes, failing, contexts)
     failures = packed({"": changes.began, RECOVERED: changes.recovered, REMOVED: changes.removed})
     # Of one nightly run there may be several messages, as late runs confirm more.

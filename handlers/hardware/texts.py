@@ -41,6 +41,7 @@ LATE = (
     "still has these failures."
 )
 STILL = "{tests} still, as reported before."
+QUARANTINED = "{tests} too; check runs list them."
 
 # The issue of a target
 ISSUE_TITLE = "Regressions on {where}"
@@ -65,6 +66,7 @@ NIGHTLY_TOO_OLD = "the newest nightly commit of this target is older than 30 day
 NEWER_PENDING = "results of a newer nightly commit are still arriving; this one is reported with it"
 NOTHING_FAILS = "nothing fails, and nothing failed before"
 NO_NEWS = "nothing new to report"
+ONLY_QUARANTINED = "{tests} for two runs in a row; nothing else is new"
 
 # The API
 NO_RESULTS = "This bot accepts no results of hardware labs for this repository."

@@ -14,7 +14,7 @@ ROLES = "one of author, triage, write, maintain, admin"
 FEATURES = (
     "slow_tests, rerun, cc_reviewers, help, results, nightly, last_good, main_failures, regressions, merge, docs, "
     "skipped_tests, runtime, skip_ci, rebuild_docker, stale_reviews, teams, docker_update, lint, welcome, renames, "
-    "api, repository_file"
+    "quarantine, api, repository_file"
 )
 LABEL = "the name of a label, up to 50 characters in one line, as in ready-for-merge"
 SWITCH = "it must be true, false or a mapping of keys"

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated
 
+from bot.config.quarantine import QuarantinedTest
 from bot.engine.records import SORTED
 from bot.results.compare.context import FailureContext
 from bot.results.compare.diff import Comparison, untested
 from bot.results.compare.flaky import Flakiness
+from bot.results.compare.quarantine import NO_QUARANTINE, Quarantine
 from bot.results.model import Detail, SeenTest, Status, Trouble
 from bot.results.state import SuiteState, TargetState
 
@@ -94,7 +96,8 @@ class Findings:
 
     `over`: what has not come is waited for no longer. `files` are the paths of the repository at the commit, None where
     they are not known. `contacts` and `reproduce` are what app.yaml says of the lab. `notice` (Markdown) answers who
-    pressed a button. `contexts` are those of failures that are listed, by suite and test.
+    pressed a button. `contexts` are those of failures that are listed, by suite and test. `quarantine` holds on this
+    target now, `ended` held until an earlier day.
     """
 
     state: TargetState
@@ -106,6 +109,8 @@ class Findings:
     over: bool = False
     notice: str = ""
     contexts: Mapping[tuple[str, str], FailureContext] = field(default_factory=dict)
+    quarantine: Quarantine = NO_QUARANTINE
+    ended: Quarantine = NO_QUARANTINE
 
     @cached_property
     def suites(self) -> tuple[tuple[SuiteState, ComparedSuite], ...]:
@@ -145,14 +150,41 @@ class Findings:
 
     @cached_property
     def new_failures(self) -> tuple[NewFailure, ...]:
-        """The new failures that nobody chose to ignore."""
+        """The new failures that nobody chose to ignore, of tests that are not quarantined."""
         ignored = self.ignored.tests if self.ignored else frozenset()
-        return tuple(failure for failure in self.all_new_failures if (failure.suite, failure.test) not in ignored)
+        return tuple(one for one in self._unquarantined if (one.suite, one.test) not in ignored)
 
     @property
     def ignored_failures(self) -> int:
         """How many new failures are ignored."""
-        return len(self.all_new_failures) - len(self.new_failures)
+        return len(self._unquarantined) - len(self.new_failures)
+
+    @cached_property
+    def _unquarantined(self) -> tuple[NewFailure, ...]:
+        return tuple(failure for failure in self.all_new_failures if not self.quarantine.of(failure.test))
+
+    @property
+    def newly_quarantined(self) -> int:
+        """How many new failures are those of quarantined tests."""
+        return len(self.all_new_failures) - len(self._unquarantined)
+
+    @cached_property
+    def quarantined(self) -> tuple[tuple[NewFailure, QuarantinedTest], ...]:
+        """The quarantined tests that fail, new or not, each with what app.yaml says of it."""
+        return self._failing_in(self.quarantine)
+
+    @cached_property
+    def released(self) -> tuple[tuple[NewFailure, QuarantinedTest], ...]:
+        """The tests that fail whose quarantine has ended."""
+        return tuple((one, item) for one, item in self._failing_in(self.ended) if not self.quarantine.of(one.test))
+
+    def _failing_in(self, quarantine: Quarantine) -> tuple[tuple[NewFailure, QuarantinedTest], ...]:
+        return tuple(
+            (_failure(suite, test), item)
+            for suite, comparison_ in self.reported
+            for test in comparison_.comparison.failing
+            if (item := quarantine.of(test))
+        )
 
     @cached_property
     def known_flaky(self) -> tuple[tuple[NewFailure, Flakiness], ...]:

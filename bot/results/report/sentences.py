@@ -74,6 +74,8 @@ def _changes(findings: Findings) -> str:
     if ignored and findings.ignored:
         failures = counted(ignored, "new failure")
         changes.append(texts.TITLE_IGNORED.format(failures=failures, login=plain(findings.ignored.by)))
+    if findings.quarantined:
+        changes.append(texts.TITLE_QUARANTINED.format(failures=counted(len(findings.quarantined), "failure")))
     if confirmed := sum(len(comparison_.confirmed) for _, comparison_ in findings.reported):
         changes.append(texts.TITLE_CONFIRMED.format(failures=counted(confirmed, "failure")))
     kinds = {
@@ -140,6 +142,9 @@ def conclusion(findings: Findings) -> tuple[str, str]:
 def _reasons(findings: Findings) -> Iterator[str]:
     if findings.new_failures:
         yield counted(len(findings.new_failures), "new failure")
+    if findings.newly_quarantined:
+        failures = counted(findings.newly_quarantined, "new failure")
+        yield texts.NEWLY_QUARANTINED.format(failures=failures)
     if findings.unjudged:
         yield texts.UNJUDGED.format(tests=counted(findings.unjudged, "test fails", "tests fail"))
     if findings.untested:

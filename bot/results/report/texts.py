@@ -40,6 +40,7 @@ TITLE_NOTHING = "No usable results"
 TITLE_UNTESTED = "Nothing was tested: {skipped:,} skipped"
 TITLE_SAME = "Nothing changed"
 TITLE_IGNORED = "{failures} ignored by {login}"
+TITLE_QUARANTINED = "{failures} quarantined"
 TITLE_CONFIRMED = "{failures} confirmed"
 TITLE_MISSING = "{suite} is missing"
 TITLE_MISSING_SUITES = "{suite} and {more} are missing"
@@ -58,6 +59,8 @@ NO_NEW_FAILURES = "no new failures"
 NO_FAILURES = "no test fails"
 ONLY_FLAKY = "no new failures, but {failures} of known flaky tests"
 ALL_IGNORED = "{failures} ignored for {pull} by {login}; no other new failures"
+
+NEWLY_QUARANTINED = "{failures} of quarantined tests"
 
 # What is missing or unusable
 UNUSABLE_WHY = "No usable results from {suite}: {why}"
@@ -99,6 +102,9 @@ KNOWN_FLAKY_MEANS = (
 )
 FAILING = "Failing, with no earlier run to compare with"
 IGNORED_FAILURES = "Ignored"
+QUARANTINED = "Quarantined"
+QUARANTINE_ENDED = "No longer quarantined"
+QUARANTINE_ENDED_MEANS = "Their last day in app.yaml has passed, so these failures count again."
 STILL_FAILING = "Still failing"
 FIXED = "Fixed"
 NEWLY_SKIPPED = "Newly skipped"

@@ -12,6 +12,7 @@ import pytest
 
 from bot.config import parse_config
 from bot.config.alarms import Place
+from bot.config.quarantine import EXAMPLE
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.effects.issues import EnsureIssue
@@ -213,3 +214,26 @@ def test_two_messages_about_one_nightly_run_have_two_keys() -> None:
         assert isinstance(message, PostMessage)
         keys.add(message.key)
     assert len(keys) == 2
+
+
+async def test_a_quarantined_test_is_reported_when_its_quarantine_has_ended_and_it_still_fails(labs: Labs) -> None:
+    sha = await confirmed(labs)
+    keys = {
+        "results": {"bucket": "device-results", "labs": {ABOUT.lab: {"targets": [ABOUT.target]}}},
+        "regressions": {"to": ["issue"]},
+        "quarantine": [{**EXAMPLE, "test": TILE, "until": "2026-11-20"}],
+    }
+    config = parse_config(json.dumps({"repositories": {FULL_NAME: keys}}).encode(), "app.yaml")
+    labs.world.pipeline = replace(labs.world.pipeline, config=config)
+    plan = await planned(labs, sha)
+    assert plan.why == "1 quarantined test fails for two runs in a row; nothing else is new"
+    assert [effect.effect["kind"] for effect in plan.effects] == ["StoreRecord"]
+    plan = await planned(labs, sha, later=86_400.0)
+    assert plan.why == f"1 test began to fail on example-lab/hexagon-v73 at nightly commit {sha[:7]}"
+    assert [effect.effect["kind"] for effect in plan.effects] == ["StoreReports", "StoreRecord", "EnsureIssue"]
+
+
+def test_a_message_counts_the_quarantined_tests_that_fail_too() -> None:
+    target = replace(TARGET, quarantined=2)
+    plan = decide_regressions(target, RegressionChanges(BROKEN), BROKEN, KNOWN, ["issue"], KEY)
+    assert "2 quarantined tests fail too; check runs list them." in str(plan.effects)

@@ -1,0 +1,108 @@
+"""The items of `quarantine`: tests whose failures maintainers know of, until a day that they name."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from bot.config.keys import Keys
+from bot.config.renames import TestPattern
+from bot.config.results import Results
+from bot.config.texts import NEEDS_RESULTS, NOT_A_DAY, UNKNOWN_TARGET
+from bot.config.types import LACKING, Says, WebAddress
+
+MAX_QUARANTINED = 1_000
+"""Items of the list."""
+EXAMPLE = {
+    "test": "tests/python/contrib/test_hexagon.py::test_matmul",
+    "owner": "octocat",
+    "reason": "Times out on boards with old firmware",
+    "issue": "https://github.com/octocat/compiler/issues/12",
+    "until": "2027-01-31",
+}
+
+
+def _checked_day(written: str) -> str:
+    """Return a day; raise ValueError for one that no calendar has."""
+    try:
+        date.fromisoformat(written)
+    except ValueError:
+        raise ValueError(NOT_A_DAY) from None
+    return written
+
+
+Day = Annotated[
+    str,
+    StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$"),
+    AfterValidator(_checked_day),
+    WithJsonSchema({"type": "string", "format": "date"}),
+    Says("a day, as in 2027-01-31"),
+]
+TargetOfLab = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}/[A-Za-z0-9][A-Za-z0-9._@:-]{0,63}$"),
+    Says("a lab and its target, as in example-lab/hexagon-v73"),
+]
+Owner = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9-]{0,98}[A-Za-z0-9])?(?:/[A-Za-z0-9._-]{1,100})?$"),
+    Says("a person or a team on GitHub, without an @, as in octocat or octo-org/compiler-team"),
+]
+Sentence = Annotated[
+    str,
+    StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,298}[^\s\x00-\x1f\x7f])?$"),
+    Says("a text of up to 300 characters in one line"),
+]
+
+
+class QuarantinedTest(Keys):
+    """One test, or all whose IDs begin alike, whose failures are known: by whom, why, and how long."""
+
+    test: TestPattern = Field(
+        description="The test, or the beginning of such IDs with a star.",
+        examples=[EXAMPLE["test"]],
+    )
+    targets: tuple[TargetOfLab, ...] = Field(
+        default=(),
+        description="The targets on which it is quarantined. Default: all of them.",
+        examples=[["example-lab/hexagon-v73"]],
+    )
+    owner: Owner = Field(
+        description="Who looks after it. Check runs show the name without mentioning it.", examples=[EXAMPLE["owner"]]
+    )
+    reason: Sentence = Field(
+        description="Why it is quarantined, for everybody who sees the failure.",
+        examples=[EXAMPLE["reason"]],
+    )
+    issue: WebAddress = Field(description="Where the failure is tracked.", examples=[EXAMPLE["issue"]])
+    until: Day = Field(
+        description="The last day of the quarantine (UTC). From the next day on, its failures count again.",
+        examples=[EXAMPLE["until"]],
+    )
+
+
+QuarantinedTests = Annotated[
+    tuple[QuarantinedTest, ...],
+    Field(
+        max_length=MAX_QUARANTINED,
+        description=(
+            "Tests of hardware labs whose failures are known: they count neither as new failures nor as regressions, "
+            "and every report lists them with owner, reason and last day. A new one still makes its check run neutral."
+        ),
+        examples=[[EXAMPLE]],
+    ),
+]
+
+
+def check_targets(quarantine: QuarantinedTests, results: Results | None) -> None:
+    """Raise an error of type LACKING where a test is quarantined on a target that no lab has."""
+    if quarantine and results is None:
+        raise PydanticCustomError(LACKING, NEEDS_RESULTS)
+    labs = results.labs if results else {}
+    known = {f"{name}/{target}" for name, lab in labs.items() for target in lab.targets}
+    for target in (target for item in quarantine for target in item.targets):
+        if target not in known:
+            raise PydanticCustomError(LACKING, UNKNOWN_TARGET, {"target": target})

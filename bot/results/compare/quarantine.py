@@ -1,0 +1,50 @@
+"""Which failing tests are quarantined on a target on a day: as maintainers list them in app.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bot.config.quarantine import QuarantinedTest
+from bot.core.aliases import STAR
+from bot.results.model import TargetKey
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """The items that hold for one target, by exact name and by prefix; an exact name goes before a prefix."""
+
+    exact: dict[str, QuarantinedTest]
+    prefixes: tuple[tuple[str, QuarantinedTest], ...]
+
+    def of(self, test: str) -> QuarantinedTest | None:
+        """Return the item that names a test; None where there is none."""
+        if found := self.exact.get(test):
+            return found
+        return next((item for prefix, item in self.prefixes if test.startswith(prefix)), None)
+
+
+NO_QUARANTINE = Quarantine({}, ())
+
+
+def quarantine_at(items: Iterable[QuarantinedTest], about: TargetKey, moment: float) -> tuple[Quarantine, Quarantine]:
+    """Return what is quarantined on a target at a moment in seconds since 1970, and what was until an earlier day."""
+    today = f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d}"
+    here = [item for item in items if not item.targets or f"{about.lab}/{about.target}" in item.targets]
+    return (
+        _collected(item for item in here if item.until >= today),
+        _collected(item for item in here if item.until < today),
+    )
+
+
+def _collected(items: Iterable[QuarantinedTest]) -> Quarantine:
+    exact, prefixes = dict[str, QuarantinedTest](), list[tuple[str, QuarantinedTest]]()
+    for item in items:
+        if item.test.endswith(STAR):
+            prefixes.append((item.test.removesuffix(STAR), item))
+        else:
+            exact.setdefault(item.test, item)
+    # The longest prefix names a test most closely.
+    prefixes.sort(key=lambda pair: -len(pair[0]))
+    return Quarantine(exact, tuple(prefixes))
