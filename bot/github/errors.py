@@ -157,7 +157,12 @@ def message_of(error: BaseException) -> str:
 
 
 def is_not_found(error: BaseException) -> bool:
-    """Say whether the object does not exist, was removed (410), or is hidden from us: GitHub's answers are the same."""
+    """Say whether the object does not exist, was removed (410), or is hidden from us: GitHub's answers are the same.
+
+    False for `Vanished`: a 404 that we do not believe yet is no answer.
+    """
+    if isinstance(error, Unavailable):
+        return False
     return status_of(error) in (404, 410) or "NOT_FOUND" in _graphql_types(error)
 
 

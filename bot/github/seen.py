@@ -15,6 +15,8 @@ REMEMBERED = 20_000
 # What people remove all the time, and whose absence is an answer that we ask for.
 _COMES_AND_GOES = Pattern(
     r"/git/refs?/|/branches/|/contents/|/collaborators/|/labels/|/comments/\d+$|/reactions/\d+$|/rules/|/compare/"
+    # The list of a branch's commits: the address names the branch in its query, which is not part of the path.
+    r"|/repos/[^/]+/[^/]+/commits$"
 )
 
 

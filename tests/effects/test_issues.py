@@ -12,6 +12,7 @@ from gidgethub import BadRequest
 
 from bot.effects.issues import ISSUE as OPEN_ISSUE
 from bot.effects.issues import NEWS_MARKER, NEWS_STATE, EnsureIssue
+from bot.github.errors import Vanished
 from sandbox.model.issues import Issue
 from tests.handlers.driver import World, a_world
 
@@ -89,6 +90,17 @@ async def test_there_an_issue_whose_number_was_not_noted_is_found_among_the_newe
     await world.records.remove(OPEN_ISSUE.of(world.repository.id, "alarm:main"))
     await applied_text(world, broken("gpu, cpu", 2))
     assert [seen(one)[0] for one in issues(world)] == ["These fail: gpu, cpu."]
+
+
+async def test_an_issue_that_github_loses_sight_of_is_not_opened_twice(world: World) -> None:
+    world.github.finds_apps_as_creators = False
+    for number in (1, 2):
+        await world.apply_alone(broken(f"gpu {number}", number))
+    world.github.faults.add("GET", ISSUE, status=404, message="Not Found")
+    with pytest.raises(Vanished):
+        await world.apply_alone(broken("cpu", 3))
+    await world.apply_alone(broken("cpu", 3))
+    assert [seen(one)[1:] for one in issues(world)] == [(["gpu 2 fails", "cpu fails"], "open")]
 
 
 async def test_a_recorded_issue_that_was_deleted_is_missed_by_nobody(world: World) -> None:

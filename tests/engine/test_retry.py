@@ -34,7 +34,7 @@ from bot.engine.retry import (
     next_try,
 )
 from bot.engine.writes import CheckAgain
-from bot.github.errors import PARTIAL_PATIENCE, AppRefused, NotInstalled, Unavailable, UnclearAnswer, kind_of
+from bot.github.errors import PARTIAL_PATIENCE, AppRefused, NotInstalled, Unavailable, UnclearAnswer, Vanished, kind_of
 
 NOW = 1_800_000_000.0
 
@@ -207,6 +207,7 @@ def unanswered(cause: Exception) -> ConnectorException:
     [
         (Unavailable("GET /repos/{+repo}: no answer in time"), OUTAGE_PATIENCE),
         (UnclearAnswer("POST /repos/{+repo}/issues: GitHub answered 502"), OUTAGE_PATIENCE),
+        (Vanished("GET /repos/{+repo}/issues/{number}"), OUTAGE_PATIENCE),
         (AppRefused("GitHub answered 401"), OUTAGE_PATIENCE),
         (partial(), PARTIAL_PATIENCE),
         (unanswered(sqlite3.OperationalError("database or disk is full")), OUTAGE_PATIENCE),

@@ -13,10 +13,13 @@ from bot.github.errors import (
     Answer,
     RateLimited,
     Unavailable,
+    UnclearAnswer,
+    Vanished,
     error_of,
     is_conflict,
     is_forbidden,
     is_not_found,
+    is_refusal,
     is_unprocessable,
     message_of,
     status_of,
@@ -84,9 +87,11 @@ def test_predicates_tell_the_refusals_apart() -> None:
     assert is_not_found(error(410, {"message": "This was deleted"}))
     assert is_not_found(GraphQLException("x", {"errors": [{"type": "NOT_FOUND"}]}))
     assert is_unprocessable(GraphQLException("x", {"errors": [{"type": "UNPROCESSABLE"}]}))
-    limited = RateLimited("x", retry_in=60)
-    for predicate in (is_forbidden, is_not_found, is_conflict, is_unprocessable):
+    limited, vanished = RateLimited("x", retry_in=60), Vanished("GET /x")
+    for predicate in (is_forbidden, is_not_found, is_conflict, is_unprocessable, is_refusal):
         assert not predicate(limited)
+        assert not predicate(vanished)
+        assert not predicate(UnclearAnswer.of(vanished))
         assert not predicate(KeyError("sha"))
 
 

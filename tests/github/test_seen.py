@@ -55,6 +55,7 @@ def test_what_was_never_seen_or_was_removed_by_us_or_belongs_to_others_is_not_do
         "/repos/octocat/compiler/collaborators/hubot/permission",
         "/repos/octocat/compiler/issues/comments/5",
         "/repos/octocat/compiler/issues/1/labels/ready",
+        "/repos/octocat/compiler/commits",
     ],
 )
 def test_a_404_for_what_people_often_remove_is_believed_at_once(path: str) -> None:

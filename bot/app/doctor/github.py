@@ -109,7 +109,7 @@ async def _installed(app: GitHubApp, repository: str) -> InstallationState:
         found = Payload(await app.as_app().getitem(INSTALLATION, {"owner": owner, "repo": name}), "installation")
     except (BadRequest, Vanished) as error:
         # Other code asks again after a 404 of what existed a moment ago; here GitHub's answer is the finding.
-        if not is_not_found(error):
+        if not (isinstance(error, Vanished) or is_not_found(error)):
             raise
         return InstallationState(repository, suspended=owner.lower() in await _suspended(app))
     permissions = found.at("permissions")
