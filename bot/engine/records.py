@@ -35,15 +35,19 @@ VALUES (%(key)s, %(value)s, %(version)s, %(at)s, %(expires_at)s)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, at = excluded.at,
     expires_at = excluded.expires_at
 """
-EXCHANGE: LiteralString = f"{PUT} WHERE nightjar_records.value = CAST(%(was)s AS text) RETURNING key"
+INSERT: LiteralString = """
+INSERT INTO nightjar_records (key, value, version, at, expires_at)
+VALUES (%(key)s, %(value)s, %(version)s, %(at)s, %(expires_at)s) ON CONFLICT (key) DO NOTHING RETURNING key
+"""
+EXCHANGE: LiteralString = """
+UPDATE nightjar_records SET value = %(value)s, version = %(version)s, at = %(at)s, expires_at = %(expires_at)s
+WHERE key = %(key)s AND value = CAST(%(was)s AS text) RETURNING key
+"""
 REMOVE: LiteralString = "DELETE FROM nightjar_records WHERE key = %(key)s"
 # The column compares bytes (COLLATE "C"), as SQLite does, so that the primary key's index answers a range.
 UNDER: LiteralString = """
 SELECT key, value AS stored, version FROM nightjar_records WHERE key >= %(first)s AND key < %(end)s ORDER BY key
 """
-NOTHING = ""
-"""What no record's text is, for JSON has at least two characters."""
-
 NEWER = "the record {key} has version {found} of {prefix}, this release knows {known}: install the newer release again"
 UNREADABLE = "the record {key} is not a {prefix}: {why}"
 TWO_KINDS = "two kinds of records have the prefix {prefix}"
@@ -175,7 +179,7 @@ class Records:
     async def change(self, key: Key[T], change: Callable[[T | None], T | None]) -> bool:
         """Replace a value by what `change` returns for it; None: leave it as it is.
 
-        Say whether the value is as `change` wants it: false where another process has written it in between.
+        Say whether the value is as `change` wants it: false where another process has written or removed it in between.
         """
         rows = await self._connector.execute_query_all_async(GET, key=key.name)
         known = _load(key.record, key.name, rows[0]) if rows else None
@@ -183,8 +187,14 @@ class Records:
         if new is None or new == known:
             return True
         values = _values(key.name, StoredValue.of(key, new))
-        was = rows[0]["stored"] if rows else NOTHING
-        return bool(await self._connector.execute_query_all_async(EXCHANGE, was=was, **values))
+        if not rows:
+            return bool(await self._connector.execute_query_all_async(INSERT, **values))
+        return bool(await self._connector.execute_query_all_async(EXCHANGE, was=rows[0]["stored"], **values))
+
+    async def update(self, key: Key[T], change: Callable[[T | None], T | None]) -> None:
+        """Replace a value like `change`, and again from the new value whenever another process was faster."""
+        while not await self.change(key, change):
+            pass
 
     async def under(self, record: Record[T], *ids: int | str) -> dict[str, T]:
         """Return all records of a kind whose keys begin with these parts, by the rest of their keys."""

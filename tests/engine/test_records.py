@@ -10,7 +10,7 @@ from typing import LiteralString
 import pytest
 
 from bot.engine.database import Database
-from bot.engine.records import BAD_PREFIX, NewerRecord, Record, Records, StoredValue, UnreadableRecord
+from bot.engine.records import BAD_PREFIX, Key, NewerRecord, Record, Records, StoredValue, UnreadableRecord
 from bot.engine.upkeep import BATCH, remove_old_records
 
 DAY = 86400.0
@@ -60,25 +60,62 @@ async def test_a_plan_stores_a_value_as_put_does(database: Database) -> None:
     assert await records.stored("note:1") == {"text": "planned", "numbers": []}
 
 
+def elsewhere(database_url: str, *keys: Key[Note], value: Note | None) -> None:
+    """Store a value under each key in another process's place, over a connection of its own; None removes it."""
+
+    async def write() -> None:
+        other = Database(database_url)
+        await other.open()
+        for key in keys:
+            await (Records(other.connector).put(key, value) if value else Records(other.connector).remove(key))
+        await other.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, write()).result()
+
+
 async def test_what_changed_since_it_was_read_is_not_replaced(database: Database, database_url: str) -> None:
     records, key = Records(database.connector), NOTE.of(1, 7)
     assert await records.change(key, lambda known: Note("first") if known is None else None)
     assert await records.change(key, lambda known: Note("second") if known is None else None)
     assert await records.get(key) == Note("first")
 
-    async def write_elsewhere() -> None:
-        other = Database(database_url)
-        await other.open()
-        await Records(other.connector).put(key, Note("elsewhere"))
-        await other.close()
-
     def change(known: Note | None) -> Note:
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(asyncio.run, write_elsewhere()).result()
+        elsewhere(database_url, key, value=Note("elsewhere"))
         return Note("third")
 
     assert not await records.change(key, change)
     assert await records.get(key) == Note("elsewhere")
+    await records.remove(key)
+    assert not await records.change(key, change)
+    assert await records.get(key) == Note("elsewhere")
+
+
+async def test_what_was_removed_since_it_was_read_stays_removed(database: Database, database_url: str) -> None:
+    records, key = Records(database.connector), NOTE.of(1, 7)
+    await records.put(key, Note("first"))
+
+    def change(known: Note | None) -> Note:
+        elsewhere(database_url, key, value=None)
+        return Note("second")
+
+    assert not await records.change(key, change)
+    assert await records.get(key) is None
+
+
+async def test_an_update_begins_anew_from_what_another_process_has_written(
+    database: Database, database_url: str
+) -> None:
+    records, key = Records(database.connector), NOTE.of(1, 7)
+    meanwhile: list[Note | None] = [Note("removed next"), None, Note("", (1,))]
+
+    def add(known: Note | None) -> Note:
+        if meanwhile:
+            elsewhere(database_url, key, value=meanwhile.pop(0))
+        return Note("", (*(known.numbers if known else ()), 2))
+
+    await records.update(key, add)
+    assert await records.get(key) == Note("", (1, 2))
 
 
 async def test_records_are_found_by_how_their_keys_begin(database: Database) -> None:
