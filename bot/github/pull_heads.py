@@ -151,10 +151,13 @@ async def head_of(records: Records, repository_id: int, number: int) -> PullHead
 
 async def _note_pull(records: Records, repository_id: int, sha: str, number: int) -> None:
     """Keep which pull request a commit is the head of: a status or a workflow run names the commit alone."""
-    key = PULLS_OF_COMMIT.of(repository_id, sha)
-    numbers = (await records.get(key) or PullNumbers()).numbers
-    if number not in numbers:
-        await records.put(key, PullNumbers((*numbers, number)[-MOST_PULLS:]))
+
+    def with_number(known: PullNumbers | None) -> PullNumbers | None:
+        numbers = known.numbers if known is not None else ()
+        return PullNumbers((*numbers, number)[-MOST_PULLS:]) if number not in numbers else None
+
+    # Pull requests with the same head have different locks, so their deliveries are noted at the same time.
+    await records.update(PULLS_OF_COMMIT.of(repository_id, sha), with_number)
 
 
 async def pulls_with_head(records: Records, repository_id: int, sha: str) -> list[int]:

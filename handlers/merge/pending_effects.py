@@ -19,7 +19,6 @@ from handlers.merge.pending import (
     next_refresh,
     pending_merge,
     request_after,
-    watching,
 )
 
 WAITS, NONE_LEFT = "the merge of {sha} waits", "no merge waits"
@@ -78,15 +77,17 @@ class RequestRefresh:
     async def apply(self, context: EffectContext) -> Applied:
         """Announce the next refresh that has not begun, unless another request has announced it already."""
         if self.watch:
-            numbers = await watching(context.records, context.repository.id, self.watch)
-            if self.number not in numbers:
-                watched = WatchedCommit((*numbers, self.number))
-                await context.records.put(MERGE_WATCH.of(context.repository.id, self.watch), watched)
+            # Pull requests with the same head have different locks, so their jobs run at the same time.
+            await context.records.update(MERGE_WATCH.of(context.repository.id, self.watch), self._watched)
         # The number after the watch: an event between the two then requests the same refresh or a later one.
         refresh = await next_refresh(context.records, context.repository, self.number)
         not_before = self.reported_at + SETTLE_SECONDS if self.reported_at is not None else None
         new = await announce(context.announce, REFRESH_EVENT, context.repository, refresh, not_before=not_before)
         return Applied((ASKED if new else ASKED_ALREADY).format(number=self.number), changed=new)
+
+    def _watched(self, known: WatchedCommit | None) -> WatchedCommit | None:
+        numbers = known.numbers if known is not None else ()
+        return WatchedCommit((*numbers, self.number)) if self.number not in numbers else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -223,3 +224,9 @@ async def test_a_head_is_confirmed_by_our_record_or_else_by_github(world: World)
     await world.happen()
     assert await confirmed(pull.number, first) == (None, 1)
     assert await confirmed(pull.number, pull.head_sha) == (pull.head_sha, 0)
+
+
+async def test_pull_requests_of_one_head_that_are_opened_at_the_same_moment_are_all_found(records: Records) -> None:
+    numbers = list(range(1, 9))
+    await asyncio.gather(*(note_head(records, head_after(A, 1, number=number)) for number in numbers))
+    assert sorted(await pulls_with_head(records, 7, A)) == numbers

@@ -15,8 +15,8 @@ from bot.core.events import Person
 from bot.effects.labels import EnsureLabel
 from bot.plan.effect import Effect
 from handlers.merge.effects import LeaveQueue, MergePull
-from handlers.merge.pending import MergeRequest, PendingMerge, pending_merge, request_after, waiting
-from handlers.merge.pending_effects import EndPendingMerge, StorePendingMerge
+from handlers.merge.pending import MergeRequest, PendingMerge, pending_merge, request_after, waiting, watching
+from handlers.merge.pending_effects import EndPendingMerge, RequestRefresh, StorePendingMerge
 from sandbox import PullRequest
 from tests.handlers.driver import World, a_world
 
@@ -254,3 +254,9 @@ async def test_a_label_that_somebody_takes_off_at_the_same_moment_is_off(world: 
     held.resume()
     assert await applying == "removed the label ready"
     assert pull.labels == []
+
+
+async def test_pull_requests_that_begin_to_watch_one_commit_at_the_same_moment_all_do(world: World) -> None:
+    sha, numbers = "a" * 40, list(range(1, 9))
+    await asyncio.gather(*(world.apply_alone(RequestRefresh(number, sha)) for number in numbers))
+    assert sorted(await watching(world.records, world.repository.id, sha)) == numbers
