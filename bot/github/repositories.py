@@ -118,8 +118,9 @@ class Repositories:
         if now == self._seen.get(repository_id):
             return
         if now != before:
-            await self._records.put(KNOWN_REPOSITORY.of(repository_id), now)
+            # First this one: after a crash between the two, `now` still differs from `before`, and both are repeated.
             await note_id(self._records, given, repository_id)
+            await self._records.put(KNOWN_REPOSITORY.of(repository_id), now)
             _report(before, now)
         self._seen[repository_id] = now
 

@@ -1,0 +1,37 @@
+"""What is remembered about a repository, also across a crash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from procrastinate.exceptions import ConnectorException
+
+from bot.config import parse_config
+from bot.engine.database import Database
+from bot.engine.records import Records
+from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
+from bot.github.repositories import KNOWN_REPOSITORY, KnownRepository, Repositories
+
+NAME = "octocat/compiler"
+CONFIG = parse_config(f"repositories: {{{NAME}: {{}}}}".encode(), "app.yaml")
+
+
+@pytest.mark.parametrize("record", [REPOSITORY_ID.of(NAME).name, KNOWN_REPOSITORY.of(7).name])
+async def test_a_repository_is_remembered_whole_although_the_first_attempt_ended_between_two_writes(
+    tmp_path: Path, record: str
+) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'nightjar.db'}")
+    await database.open()
+    records = Records(database.connector)
+    await database.connector.execute_query_async(
+        "CREATE TRIGGER fault BEFORE INSERT ON nightjar_records"
+        f" WHEN NEW.key = '{record}' BEGIN SELECT RAISE(ABORT, 'fault'); END"
+    )
+    with pytest.raises(ConnectorException):
+        await Repositories(CONFIG, records).see(7, NAME)
+    await database.connector.execute_query_async("DROP TRIGGER fault")
+    await Repositories(CONFIG, records).see(7, NAME)
+    assert await records.get(KNOWN_REPOSITORY.of(7)) == KnownRepository(7, NAME, NAME, "")
+    assert await records.get(REPOSITORY_ID.of(NAME)) == RepositoryId(7)
+    await database.close()
