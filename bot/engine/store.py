@@ -120,8 +120,13 @@ class Store:
         return await self.defer(jobs)
 
     async def restart_conclusion(self, job_id: int, conclusion_basis: object = None) -> None:
-        """Let a conclude job that begins anew plan effects of its own, by what is given or by what it has."""
-        args = await self.arguments(job_id) or {}
+        """Let a conclude job that begins anew plan effects of its own, by what is given or by what it has.
+
+        Does nothing if the job was removed meanwhile.
+        """
+        args = await self.arguments(job_id)
+        if args is None:
+            return
         more = {"conclusion_basis": conclusion_basis} if conclusion_basis is not None else {}
         args = {**args, **more, "conclusion": args["conclusion"] + 1}
         await self.connector.execute_query_async(SET_ARGS, id=job_id, args=args)
