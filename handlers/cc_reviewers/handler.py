@@ -114,7 +114,7 @@ async def request_reviewers(context: Context) -> Plan:
     if asked.users or asked.teams or removed:
         effect: Effect = RequestReviewers(event.pull.number, asked.users, asked.teams, named)
         return Plan((effect,), why=texts.NAMED.format(number=event.pull.number), conclusion_basis=event.pull.number)
-    if before.message != reviewers_refused_text(before.refused):
+    if before.message != reviewers_refused_text(before.refused, before.hidden):
         return Plan(why=texts.RECOVERED, conclusion_basis=event.pull.number)
     return Plan(why=texts.ALL_ASKED)
 

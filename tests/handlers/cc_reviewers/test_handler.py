@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from bot.core.events import Delivery
+from bot.core.payload import Payload
 from bot.github.mentions import Ccs
-from handlers.cc_reviewers.handler import MOST, KnownReviewers, decide_reviewers
+from handlers.cc_reviewers.effects import REVIEWERS, ReviewRequests, reviewers_refused_text
+from handlers.cc_reviewers.handler import MOST, NAME, KnownReviewers, decide_reviewers
+from tests.handlers.driver import a_world
 
 NOBODY = KnownReviewers(author="hubot", asked_before=(), reviewed=())
 
@@ -42,3 +48,16 @@ def test_no_more_are_asked_than_github_takes_and_people_come_before_teams() -> N
     users = tuple(f"person-{number}" for number in range(MOST - 1))
     decided = decide_reviewers(Ccs(users=users, teams=("example-lab/gpu", "example-lab/cpu")), NOBODY)
     assert decided == Ccs(users=users, teams=("example-lab/gpu",))
+
+
+async def test_a_push_plans_nothing_where_the_comment_already_names_a_hidden_team(tmp_path: Path) -> None:
+    team = ("example-lab/gpu",)
+    async with a_world(tmp_path) as world:
+        pull = world.open("cc @example-lab/gpu")
+        shown = ReviewRequests(frozenset(team), team, reviewers_refused_text(team, team), hidden=team)
+        await world.records.put(REVIEWERS.of(world.repository.id, pull.number), shown)
+        world.github.webhooks.held.clear()
+        pull.push({"a.py": "1"})
+        (sent,) = [one for one in world.github.webhooks.held if one.event == "pull_request"]
+        plan = await world.pipeline.plan(Delivery(sent.guid, sent.event, Payload(sent.body), 0.0), NAME, "intent")
+    assert (plan.effects, plan.conclusion_basis) == ((), None)
