@@ -68,9 +68,13 @@ class StoreTeamList:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Write the record. Idempotent."""
-        key = TEAM_LIST.of(context.repository.id)
-        known = await context.records.get(key)
-        if known is not None and known.read_at > self.read_at:
-            return Applied(LIST_OUTDATED, changed=False)
-        await context.records.put(key, TeamList(self.issue, self.read_at, self.topics))
-        return Applied(LIST_STORED.format(issue=self.issue))
+        ours, newer = TeamList(self.issue, self.read_at, self.topics), False
+
+        def newest(known: TeamList | None) -> TeamList | None:
+            nonlocal newer
+            newer = known is not None and known.read_at > self.read_at
+            return None if newer else ours
+
+        # Pull requests have different locks, so two of their jobs may store what they have read at the same time.
+        await context.records.update(TEAM_LIST.of(context.repository.id), newest)
+        return Applied(LIST_OUTDATED, changed=False) if newer else Applied(LIST_STORED.format(issue=self.issue))
