@@ -106,12 +106,17 @@ def parse(body: bytes | bytearray) -> tuple[str, dict[str, object]]:
     except ValueError:
         # pydantic_core is stricter than GitHub's encoder: it rejects, for example, a lone surrogate, which JSON allows.
         try:
-            value = json.loads(text)
+            value = json.loads(text, parse_constant=_refuse_constant)
         except RecursionError as error:
             raise ValueError("nested too deeply") from error
     if not isinstance(value, dict):
         raise ValueError("not an object")  # noqa: TRY004 (one error class for every malformed body)
     return text, value
+
+
+def _refuse_constant(name: str) -> None:
+    """Raise `ValueError` for NaN and Infinity, which are not JSON: https://www.rfc-editor.org/rfc/rfc8259#section-6."""
+    raise ValueError(f"{name} is not JSON")
 
 
 class Webhook:

@@ -93,6 +93,9 @@ def test_legal_json_of_any_kind_is_read(body: bytes) -> None:
         b'\xef\xbb\xbf{"a":1}',
         '{"a":1}'.encode("utf-16"),
         b'{"a":' * 100_000,
+        b'{"a":NaN}',
+        b'{"a":"\\ud800","b":NaN}',
+        b'{"a":"\\ud800","b":-Infinity}',
     ],
 )
 def test_what_is_no_json_object_is_a_value_error(body: bytes) -> None:
