@@ -104,7 +104,7 @@ class Pipeline:
             return delivery.repository  # its plans will miss the id, and say so
 
     async def note(self, delivery: Delivery) -> None:
-        """Remember what the payload tells: of repositories, of a pull request's head, and which looks have begun."""
+        """Remember what the payload says: repositories, a pull request's head, and which refreshes have begun."""
         try:
             if delivery.event in INSTALLATION_EVENTS and delivery.payload.has("installation", "id"):
                 self.app.forget(delivery.payload.integer("installation", "id"))

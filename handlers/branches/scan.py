@@ -1,4 +1,4 @@
-"""ScanInProgress at a branch that follows another, and at the commits that it may move to."""
+"""A scan of a tracking branch, and of the commits that it may move to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks at a branch: asked for by whatever reports a change, a moment after the first of them, and made one by one."""
+"""Scans of a branch: any report of a change requests one, a moment after the first report; they run one by one."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ def plan(
 def issue_of(known: KnownFailures, branch: str) -> EnsureIssue:
     """Return what brings the issue up to date, where the last news has not come to it: GitHub was away for too long.
 
-    Looks are made one by one, each when all that the last one came to has ended: nobody else is about to write it.
+    Scans run one by one, each after all effects of the last one have ended: nothing else is about to write the issue.
     """
     return EnsureIssue(_issue_of(branch), *issue_text(known, branch), news_key=known.news, as_of=known.reported_at)
 
