@@ -58,7 +58,8 @@ class RerunWorkflow:
             return already
         for how in ("rerun-failed-jobs", "rerun") if self.failed_only else ("rerun",):
             if await _asked(context, f"{RUN}/{how}", where):
-                return Applied(f"{self.name}: {'its failed jobs run' if how != 'rerun' else 'runs'} again")
+                restarted = texts.RUN_RESTARTED if how == "rerun" else texts.JOBS_RESTARTED
+                return Applied(restarted.format(name=self.name))
             run = await _read_run(context, where, self.name)
             if already := _already(run, self.attempt, self.name):
                 return already
@@ -91,7 +92,7 @@ class RerunJob:
             return already
         await self._check_job(context, repository)
         if await _asked(context, f"{JOB}/rerun", {"repo": repository, "job_id": str(self.job_id)}):
-            return Applied(f"{self.name} runs again")
+            return Applied(texts.RUN_RESTARTED.format(name=self.name))
         run = await _read_run(context, where, self.name)
         if already := _already(run, self.attempt, self.name):
             return already
@@ -140,12 +141,12 @@ class ApproveRun:
         if reason:
             raise RefusedToPerson(texts.CANNOT_APPROVE.format(name=code(self.name), reason=reason))
         if run.text("conclusion") != ACTION_REQUIRED:
-            return Applied(f"{self.name} waits for no approval", changed=False)
+            return Applied(texts.NOT_AWAITING.format(name=self.name), changed=False)
         if not await _asked(context, f"{RUN}/approve", where):
             run = await _read_run(context, where, self.name)
             if run.text("conclusion") == ACTION_REQUIRED:
                 raise UserError(texts.APPROVAL_REFUSED.format(name=code(self.name), url=run.text("html_url")))
-        return Applied(f"{self.name} is approved")
+        return Applied(texts.APPROVED.format(name=self.name))
 
 
 Rerun = RerunWorkflow | RerunJob
@@ -202,9 +203,9 @@ async def _read_run(context: EffectContext, where: Mapping[str, str], name: str)
 def _already(run: Payload, attempt: int, name: str) -> Applied | None:
     """Say that there is nothing to do where a later attempt exists or the run is on its way."""
     if run.has("run_attempt") and run.integer("run_attempt") > attempt:
-        return Applied(f"{name} was run again already: attempt {run.integer('run_attempt')}", changed=False)
+        return Applied(texts.RESTARTED_ALREADY.format(name=name, attempt=run.integer("run_attempt")), changed=False)
     if run.text("status") != "completed":
-        return Applied(f"{name} is running already", changed=False)
+        return Applied(texts.RUNNING_ALREADY.format(name=name), changed=False)
     return None
 
 

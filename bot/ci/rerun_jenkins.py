@@ -96,12 +96,12 @@ class StartJenkinsBuild:
             raise RefusedToPerson(texts.JENKINS_DISABLED.format(name=code(self.name)))
         async with context.writes.once(f"POST {url}", context.github.now):
             await jenkins.start(url)
-        return Applied(f"{self.name}: Jenkins builds it again")
+        return Applied(texts.JENKINS_STARTED.format(name=self.name))
 
     def already(self, job: Payload) -> str:
         """Say why the job need not be started, by the state that Jenkins reports; empty if it must be started."""
         if job.flag("inQueue"):
-            return f"{self.name} waits in Jenkins' queue already"
+            return texts.JENKINS_IN_QUEUE.format(name=self.name)
         if not job.has("lastBuild"):
             return ""
         last = job.at("lastBuild")
@@ -109,9 +109,9 @@ class StartJenkinsBuild:
         is_newer = last.integer("timestamp") >= asked
         # An older build without a status on this head is of another head: a build of this one would have posted it.
         if last.flag("building") and (self.build or is_newer):
-            return f"{self.name} is being built already: build {last.integer('number')}"
+            return texts.JENKINS_BUILDING.format(name=self.name, build=last.integer("number"))
         if last.integer("number") > self.build and is_newer:
-            return f"{self.name} was built again already: build {last.integer('number')}"
+            return texts.JENKINS_BUILT.format(name=self.name, build=last.integer("number"))
         return ""
 
 

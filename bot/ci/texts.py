@@ -62,6 +62,16 @@ JENKINS_NOT_JSON = (
     "in Jenkins' own settings."
 )
 
+# Outcomes in the audit log
+RUN_RESTARTED, JOBS_RESTARTED = "restarted {name}", "restarted the failed jobs of {name}"
+RESTARTED_ALREADY = "{name} was already restarted: attempt {attempt}"
+RUNNING_ALREADY = "{name} is already running"
+APPROVED, NOT_AWAITING = "approved {name}", "{name} does not wait for approval"
+JENKINS_STARTED = "started {name} in Jenkins"
+JENKINS_IN_QUEUE = "{name} is already in Jenkins' queue"
+JENKINS_BUILDING = "Jenkins is already building {name}: build {build}"
+JENKINS_BUILT = "Jenkins already built {name} again: build {build}"
+
 
 def cannot_see(permissions: Sequence[str]) -> str:
     """Return the one text for all lists that GitHub doesn't show, by the permissions that they need."""

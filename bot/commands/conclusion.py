@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.commands import texts
 from bot.core.events import PULL_REQUEST_BODY, REVIEW, UserComment
 from bot.effects.comments import REPLY_LIMIT, Reply
 from bot.effects.reactions import CONFUSED, DONE, React, RemoveReaction
 from bot.plan.effect import Effect
 from bot.plan.outcome import EffectOutcome, EffectOutcomes
 
-DONE_TEXT = "done."
-ABOUT = "About [{what}]({url}):"
-WHAT = {PULL_REQUEST_BODY: "the description", REVIEW: "your review"}
-COMMENT = "your comment"
-CUT = "\n\n*(The rest of this answer was longer than a comment can hold.)*"
+WHAT = {PULL_REQUEST_BODY: texts.DESCRIPTION, REVIEW: texts.REVIEW}
 
 CommandConclusion = Callable[[Sequence[EffectOutcome]], tuple[Effect, ...]]
 """Decides what follows from how the effects of one command ended."""
@@ -75,7 +72,7 @@ def decide_conclusion(
     effects = [effect for item in results.items for effect in _conclusion_of(item, outcomes, conclusions)]
     lines, done = verdict(results.items, outcomes)
     if lines:
-        text = answer_text(results.url, lines, WHAT.get(results.comment_kind, COMMENT))
+        text = answer_text(results.url, lines, WHAT.get(results.comment_kind, texts.COMMENT))
         effects.append(Reply(number=results.number, text=text, since=results.written_at))
     kind, about, node_id = results.comment_kind, results.id, results.node_id
     effects.append(React(kind, about, node_id, DONE if done else CONFUSED))
@@ -115,14 +112,14 @@ def _joined(say: str, problems: Sequence[str]) -> str:
 
 
 def _line(item: Item, said: str, done: bool) -> str:
-    indented = (said or DONE_TEXT).replace("\n", "\n  ")
+    indented = (said or texts.DONE_TEXT).replace("\n", "\n  ")
     return f"- {'' if done else '😕 '}{item.shown}: {indented}"
 
 
-def answer_text(url: str, lines: Sequence[str], what: str = COMMENT) -> str:
+def answer_text(url: str, lines: Sequence[str], what: str = texts.COMMENT) -> str:
     """Write the answer, with a link to the comment that it answers, cut to GitHub's limit for a comment."""
-    text = "\n".join([ABOUT.format(what=what, url=url), "", *lines])
+    text = "\n".join([texts.ABOUT.format(what=what, url=url), "", *lines])
     if len(text) <= REPLY_LIMIT:
         return text
     # Cut at the end of a line: half a code span would no longer prevent the mentions in it from notifying people.
-    return text[: text.rfind("\n", 0, REPLY_LIMIT - len(CUT))] + CUT
+    return text[: text.rfind("\n", 0, REPLY_LIMIT - len(texts.CUT))] + texts.CUT

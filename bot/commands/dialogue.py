@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 NAME = "commands"
 WRITERS = frozenset({"write", "maintain", "admin"})
-HEAD_NOT_VISIBLE = "GitHub's API does not show the head of the latest webhook yet"
 # Without `deleted`: TVM's workflow listened to it as well, so that deleting an old `merge` ran it once more.
 COMMAND_EVENTS = frozenset(
     {
@@ -136,13 +135,13 @@ class Dialogue:
         pull = PullRequest.of(Payload(await context.github.getitem("/repos/{+repo}/pulls/{number}", url_vars=url_vars)))
         head = await head_of(context.records, context.repository.id, comment.number)
         if head is not None and head.sha != pull.head_sha and head.updated_at > pull.updated_at:
-            raise TryAgain(HEAD_NOT_VISIBLE)
+            raise TryAgain(texts.HEAD_NOT_VISIBLE)
         may, role = await self._may(context, comment.sender, pull)
         if not any(may.values()):
             # Do not correct the typos of somebody who may not run anything.
             asked = [item for item in asked if isinstance(item, Command)]
         if not asked:
-            return Plan(why="nothing that could be run, from somebody who may run nothing")
+            return Plan(why=texts.WHY_ONLY_TYPOS)
         question = _question(context, comment, asked, may, pull, writer=role in WRITERS)
         rank = Rank.WRITER if question.writer else Rank.STRANGER if question.refused else Rank.EVENT
         response = await self._response(context, comment, question)
@@ -179,15 +178,15 @@ class Dialogue:
             return NOTHING
         if not any(isinstance(item, Command) for item in asked):
             # The person may not be allowed to run anything; then the bot does not correct typos.
-            return Plan(why="no command among the lines that could not be worked out")
+            return Plan(why=texts.WHY_NO_COMMAND)
         items = tuple(Item(answers.shown(command), message, done=False) for command in asked)
         effects = decide_conclusion(CommandResults.of(comment, items), EffectOutcomes(), {})
-        return Plan(effects, why="the commands could not be worked out")
+        return Plan(effects, why=texts.WHY_NOT_PLANNED)
 
     async def conclude(self, context: Context, results: CommandResults, outcomes: EffectOutcomes) -> Plan:
         """End a comment's commands: let each command conclude, answer, and react."""
-        failed = len(outcomes.failures)
-        why = f"{failed} of {len(outcomes.ended)} effects failed" if failed else "all effects were applied"
+        failed, count = len(outcomes.failures), len(outcomes.ended)
+        why = texts.WHY_SOME_FAILED.format(failed=failed, count=count) if failed else texts.WHY_ALL_APPLIED
         return Plan(decide_conclusion(results, outcomes, self._conclusions), why=why)
 
     async def _asked(self, context: Context, comment: UserComment) -> Sequence[Command | BadCommand] | None:
@@ -279,16 +278,15 @@ def _brief_plan(
     """Plan the response to a comment whose commands are not run: a reaction, one answer, or nothing."""
     count = _count(comment, question, response)
     if response is CommandResponse.NOTHING:
-        return Plan(why="nothing more in this hour")
+        return Plan(why=texts.WHY_SILENT)
     if response is CommandResponse.REACT:
-        why = "an earlier answer on this pull request explained who may run commands"
-        return Plan((count, React.to(comment, CONFUSED)), why=why, rank=rank)
+        return Plan((count, React.to(comment, CONFUSED)), why=texts.WHY_ONLY_REACTION, rank=rank)
     limits = context.app_config.commands
     person = response is CommandResponse.PERSON_OVER
     text, limit = (texts.PERSON_OVER, limits.per_person) if person else (texts.PULL_OVER, limits.per_pull_request)
     item = Item(answers.shown(asked[0]), text.format(limit=limit), done=False)
     conclusion = decide_conclusion(CommandResults.of(comment, [item]), EffectOutcomes(), {})
-    return Plan((count, *conclusion), why="over the limit of an hour", rank=rank)
+    return Plan((count, *conclusion), why=texts.WHY_OVER_LIMIT, rank=rank)
 
 
 def _plan_of(comment: UserComment, answered: Sequence[tuple[Command | BadCommand, CommandAnswer]]) -> Plan:
@@ -308,7 +306,7 @@ def _plan_of(comment: UserComment, answered: Sequence[tuple[Command | BadCommand
     ]
     # Two commands may be about one thing, as `run slow tests` and `skip slow tests`: the later has the last word.
     once = {effect.target: effect for effect in effects}
-    why = f"{len(items)} command(s) by {comment.sender.login}"
+    why = texts.WHY_COMMANDS.format(count=len(items), by=comment.sender.login)
     return Plan(tuple(once.values()), why=why, conclusion_basis=CommandResults.of(comment, items))
 
 

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from bot.commands import texts
 from bot.commands.budget import CommandOutcome, CommandTally, CountedComment
 from bot.core.errors import TryAgain
 from bot.engine.records import Record
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
-
-COUNTED, CHANGED = "{commands} command(s) counted", "somebody else counted at the same moment"
-
 
 COMMANDS_BY = Record(
     "commands-by", 1, CommandTally, "the commands of a person in a repository, of the last hour", days=7
@@ -59,8 +57,8 @@ class CountCommands:
             add = partial(_with_one, context.intent, one, notified)
             # Counted by intent: after a crash between the two records, a retry counts neither of them twice.
             if not await context.records.change(key, add):
-                raise TryAgain(CHANGED)
-        return Applied(COUNTED.format(commands=self.commands))
+                raise TryAgain(texts.COUNT_CHANGED)
+        return Applied(texts.COUNTED.format(commands=self.commands))
 
 
 def _with_one(intent: str, one: CountedComment, notified: int | None, known: CommandTally | None) -> CommandTally:

@@ -36,8 +36,26 @@ PULL_OVER = (
     "someone with write access."
 )
 
+ABOUT = "About [{what}]({url}):"
+"""The first line of an answer; `what` is one of the three below."""
+DESCRIPTION, REVIEW, COMMENT = "the description", "your review", "your comment"
+DONE_TEXT = "done."
+CUT = "\n\n*(The rest of this answer is too long for a comment.)*"
+
 HELP_INTRODUCTION = "Put each command on its own line, in a comment, a review or the description of a pull request."
 ALL_MENTIONS = "You can use any of these names: {names}."
 EXAMPLE = "Example: {example}."
 HELP_HEADER = ("command", "what it does", "who can use it", "synonyms")
 HELP_SUMMARY = "List the commands that are on in this repository, and who can use each."
+
+# Reasons and outcomes in the audit log
+HEAD_NOT_VISIBLE = "GitHub's API does not show the head of the latest webhook yet"
+WHY_COMMANDS = "{count} command(s) by {by}"
+WHY_ONLY_TYPOS = "the comment has no valid command, and its author may not run any"
+WHY_NO_COMMAND = "planning failed, and the comment has no valid command"
+WHY_NOT_PLANNED = "planning the commands failed"
+WHY_ALL_APPLIED, WHY_SOME_FAILED = "all effects were applied", "{failed} of {count} effects failed"
+WHY_OVER_LIMIT = "over the limit of commands an hour"
+WHY_SILENT = "the bot already answered this in the last hour"
+WHY_ONLY_REACTION = "an earlier answer on this pull request explained who may run commands"
+COUNTED, COUNT_CHANGED = "counted {commands} command(s)", "another job counted commands at the same moment"

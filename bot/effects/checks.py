@@ -147,7 +147,7 @@ class PutCheckRun:
         return self._applied(), made.integer("id")
 
     def _applied(self) -> Applied:
-        return Applied(f"{self.name} on {self.sha[:7]}: {self.content.title}")
+        return Applied(texts.CHECK_WRITTEN.format(name=self.name, sha=self.sha[:7], title=self.content.title))
 
     def _says_so(self, found: Payload) -> bool:
         content, output = self.content, found.at("output")

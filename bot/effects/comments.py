@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from bot.core.errors import TryAgain
 from bot.core.payload import Payload
+from bot.effects import texts
 from bot.engine.records import Record
 from bot.github import sticky
 from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions
@@ -17,8 +18,6 @@ from bot.plan.effect import Applied, EffectContext
 
 REPLY_LIMIT = sticky.SIZE_LIMIT - 100
 """Characters of an answer; the rest is for its marker."""
-
-ANSWERED = "answered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +97,14 @@ class Reply:
         if not mine:
             where = {"repo": context.repository.full_name, "number": str(self.number)}
             await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": body})
-            return Applied(ANSWERED)
+            return Applied(texts.ANSWERED)
         for twin in mine[1:]:
             await delete_comment(context, twin.id)
         if mine[0].body == body:
-            return Applied("answered already", changed=len(mine) > 1)
+            return Applied(texts.ANSWER_SAME, changed=len(mine) > 1)
         # A replay ended differently from what the answer says.
         await _edit(context, mine[0].id, body)
-        return Applied("answer corrected")
+        return Applied(texts.ANSWER_CORRECTED)
 
 
 async def write_section(
@@ -116,8 +115,8 @@ async def write_section(
         context, number, lambda present: sticky.with_section(present, section, text, first=first)
     )
     if not changed:
-        return Applied(f"section {section} said so already", changed=False)
-    return Applied(f"section {section} {'written' if text else 'taken away'}")
+        return Applied(texts.SECTION_SAME.format(section=section), changed=False)
+    return Applied((texts.SECTION_WRITTEN if text else texts.SECTION_REMOVED).format(section=section))
 
 
 async def marked_comments(
@@ -197,7 +196,7 @@ async def _edit(context: EffectContext, comment_id: int, body: str) -> None:
         await context.github.patch(ONE_COMMENT, url_vars=where, data={"body": body})
     except Exception as error:
         if is_not_found(error):
-            raise TryAgain("the comment was deleted while it was read") from error
+            raise TryAgain(texts.COMMENT_DELETED_MEANWHILE) from error
         raise
 
 

@@ -77,7 +77,7 @@ class React:
             if is_not_found(error):
                 return Applied(texts.COMMENT_DELETED, changed=False)
             raise
-        return Applied(f"reacted with {self.content}")
+        return Applied(texts.REACTED.format(content=self.content))
 
 
 @dataclass(frozen=True, slots=True)

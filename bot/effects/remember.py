@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Self, TypeVar
 
+from bot.effects import texts
 from bot.engine.records import Key, StoredValue
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
-
-STORED, REMOVED = "stored {key}", "removed {key}"
 
 T = TypeVar("T")
 
@@ -37,6 +36,6 @@ class StoreRecord:
         """Write the record; writing the same twice is the same as once."""
         if self.stored is None:
             await context.records.remove_name(self.key)
-            return Applied(REMOVED.format(key=self.key))
+            return Applied(texts.RECORD_REMOVED.format(key=self.key))
         await context.records.write(self.key, self.stored)
-        return Applied(STORED.format(key=self.key))
+        return Applied(texts.RECORD_STORED.format(key=self.key))

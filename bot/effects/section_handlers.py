@@ -7,6 +7,7 @@ in place without saying so.
 from __future__ import annotations
 
 from bot.core.events import PullRequestEvent
+from bot.effects import texts
 from bot.effects.section_state import SECTION, SECTION_TEXT
 from bot.effects.sections import MarkOutOfDate, ShowSection
 from bot.plan.handler import Context, Plan, Router
@@ -23,7 +24,7 @@ def section_router(sections: tuple[str, ...]) -> Router:
         """Write a section's text that was handed over."""
         event = SECTION_TEXT.read(context.delivery.payload)
         effect = ShowSection(event.section, event.number, event.sha, event.text, event.as_of)
-        return Plan((effect,), why=f"{event.section} of {event.sha} is known")
+        return Plan((effect,), why=texts.SECTION_COMPUTED.format(section=event.section, sha=event.sha))
 
     # Always on: a section may outlive the key in app.yaml that it comes from.
     @router.on("pull_request", "synchronize", name=NAME)
@@ -33,7 +34,7 @@ def section_router(sections: tuple[str, ...]) -> Router:
         keys = [SECTION.of(context.repository.id, pull.number, section) for section in sections]
         known = [await context.records.get(key) for key in keys]
         if not any(shown is not None and shown.head != shown.mark(pull.head_sha) for shown in known):
-            return Plan(why="no section of the sticky comment shows another commit")
-        return Plan((MarkOutOfDate(pull.number, sections),), why=f"the head of #{pull.number} has moved")
+            return Plan(why=texts.NO_SECTION_TO_MARK)
+        return Plan((MarkOutOfDate(pull.number, sections),), why=texts.HEAD_HAS_MOVED.format(number=pull.number))
 
     return router

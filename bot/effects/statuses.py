@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bot.core.payload import Payload
+from bot.effects import texts
 from bot.github.access import STATUSES, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 
@@ -38,7 +39,7 @@ class SetStatus:
     async def apply(self, context: EffectContext) -> Applied:
         """Compare it with the record, if it came out of one, then with the newest status; write it if that differs."""
         if self.record and await context.records.stored(self.record) != self.recorded:
-            return Applied(f"{self.record} was changed since, so {self.context_name} was left alone", changed=False)
+            return Applied(texts.STATUS_OUTDATED.format(record=self.record, name=self.context_name), changed=False)
         return await ensure_status(context, self.sha, self.context_name, self.state, self.description, self.target_url)
 
 
@@ -54,11 +55,11 @@ async def ensure_status(
         status = Payload(item)
         if status.string("context") == name:
             if (status.string("state"), status.text("description"), status.text("target_url")) == wanted:
-                return Applied(f"{name} said so already", changed=False)
+                return Applied(texts.STATUS_SAME.format(name=name), changed=False)
             # The combined status has only the newest of each context.
             break
     body = {"state": state, "context": name, "description": wanted[1]}
     if target_url:
         body["target_url"] = target_url
     await context.github.post("/repos/{+repo}/statuses/{sha}", url_vars=where, data=body)
-    return Applied(f"{name} on {sha[:7]}: {description}")
+    return Applied(texts.STATUS_SET.format(name=name, sha=sha[:7], description=description))

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 CHECK_NEWER = "{name} already shows something newer"
+CHECK_WRITTEN = "{name} on {sha}: {title}"
 CHECK_SAME = "{name} is up to date"
 CHECK_SUPERSEDED = {"title": "Superseded", "summary": "Another run of this check on this commit has the result."}
+
+STATUS_SET = "{name} on {sha}: {description}"
+STATUS_SAME = "{name} is up to date"
+STATUS_OUTDATED = "the record {record} has changed, so the bot left {name} alone"
+
+ANSWERED = "answered"
+ANSWER_SAME = "the answer is up to date"
+ANSWER_CORRECTED = "corrected the answer"
+COMMENT_DELETED_MEANWHILE = "somebody deleted the comment while the bot changed it"
 
 NO_OPEN_ISSUE = "there is no open issue to close"
 ISSUE_OPENED = "opened an issue"
@@ -41,6 +51,9 @@ BRANCH_TAKEN = (
     "in app.yaml"
 )
 
+RECORD_STORED, RECORD_REMOVED = "stored {key}", "removed {key}"
+
+REACTED = "reacted with {content}"
 REACTION_REMOVED = "removed the reaction {content}"
 NO_REACTION = "there was no reaction {content} of ours"
 COMMENT_DELETED = "the comment was deleted, so there is nothing to react to"
@@ -62,6 +75,7 @@ OUT_OF_DATE = "> **Out of date:** "
 OF_ANOTHER_COMMIT = "this is of {sha}; the head is {head} now."
 SECTION_REQUESTED = "requested section {section} of {sha}"
 SECTION_SUBMITTED = "submitted section {section} of {sha}"
+SECTION_COMPUTED = "section {section} of {sha} is ready to be shown"
 SECTION_MOVED = "section {section}: {sha} is no longer the head of #{number}"
 SECTION_NEWER = "section {section} already shows something newer"
 SECTION_SAME = "section {section} is up to date"
@@ -69,3 +83,4 @@ SECTION_WRITTEN = "wrote section {section}"
 SECTION_REMOVED = "removed section {section}"
 SECTIONS_MARKED = "marked as out of date or current again: {sections}"
 NO_SECTION_TO_MARK = "no section had to be marked"
+HEAD_HAS_MOVED = "the head of #{number} moved"

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from bot.commands.conclusion import COMMENT, WHAT, answer_text
+from bot.commands.conclusion import WHAT, answer_text
+from bot.commands.texts import COMMENT
 from bot.core.events import ISSUE_COMMENT, PULL_REQUEST_BODY, person_or_ghost
 from bot.core.payload import Payload
 from bot.core.run_in_thread import run_in_thread

@@ -64,9 +64,9 @@ async def test_applied_twice_it_builds_once(world: World) -> None:
     job = failed_job(world)
     effect = again(world, job)
     await world.apply_alone(effect)
-    assert (await world.apply_alone(effect)).text == "gpu/PR-12 is being built already: build 2"
+    assert (await world.apply_alone(effect)).text == "Jenkins is already building gpu/PR-12: build 2"
     job.builds[-1].finish("FAILURE")
-    assert (await world.apply_alone(effect)).text == "gpu/PR-12 was built again already: build 2"
+    assert (await world.apply_alone(effect)).text == "Jenkins already built gpu/PR-12 again: build 2"
     assert len(job.builds) == 2
 
 
@@ -76,7 +76,7 @@ async def test_what_waits_in_the_queue_is_not_asked_for_again(world: World) -> N
     effect = again(world, job)
     await world.apply_alone(effect)
     applied = await world.apply_alone(effect)
-    assert (applied.changed, applied.text) == (False, "gpu/PR-12 waits in Jenkins' queue already")
+    assert (applied.changed, applied.text) == (False, "gpu/PR-12 is already in Jenkins' queue")
     job.begin()
     assert len(job.builds) == 2
 
@@ -140,7 +140,7 @@ async def test_a_missed_push_is_built_whatever_an_older_head_has(world: World, r
         job.builds[-1].finish(result)
     effect = first_time(world)
     assert (await world.apply_alone(effect)).changed
-    assert (await world.apply_alone(effect)).text == "gpu is being built already: build 3"
+    assert (await world.apply_alone(effect)).text == "Jenkins is already building gpu: build 3"
     assert len(job.builds) == 3
 
 

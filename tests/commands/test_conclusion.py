@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bot.commands.conclusion import CUT, Item, answer_text, verdict
+from bot.commands.conclusion import Item, answer_text, verdict
+from bot.commands.texts import CUT
 from bot.effects.comments import REPLY_LIMIT
 from bot.effects.remember import StoreRecord
 from bot.engine.processor import EffectState

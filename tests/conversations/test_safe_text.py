@@ -80,7 +80,7 @@ async def test_the_longest_comment_of_commands_is_answered_within_what_github_ta
     assert "eyes" in pull.reactions(comment)
     (answer,) = here.answers(pull)
     assert len(answer) <= 65_536
-    assert answer.endswith("*(The rest of this answer was longer than a comment can hold.)*")
+    assert answer.endswith("*(The rest of this answer is too long for a comment.)*")
     check_harmless(answer)
 
 
