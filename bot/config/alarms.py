@@ -35,8 +35,8 @@ class MainFailures(Keys):
     contexts: Shared[tuple[Pattern, ...]] = Field(
         default=("*",),
         min_length=1,
-        description="Status contexts and check run names to watch. A workflow that fails before its first job, as with an "
-        "invalid workflow file, has neither, so it is not reported.",
+        description="Status contexts and check run names to watch. A workflow that fails before its first job, as with "
+        "an invalid workflow file, has neither, so it is not reported.",
         examples=[["*/branch"]],
     )
     to: tuple[Place, ...] = Field(default=("issue",), min_length=1, description=TO, examples=[["issue", "discord"]])
