@@ -32,6 +32,7 @@ SUCCESS = "success"
 BUILT = "**Docs:** [built for commit {sha}]({url}), {at}."
 TROUBLE = "**Docs:** built for commit {sha}, but I can't link them: {why}"
 NO_BUILD = "the target URL contains no /PR-NUMBER/BUILD/, such as …/PR-12/3/…"
+NOT_LINKED, LINKED = "linking the docs failed", "the docs of {sha} are built"
 NO_HEAD = "{sha} is not the head of #{number}"
 
 _PLACEHOLDER = Pattern(r"\{(\w+)\}")
@@ -73,7 +74,7 @@ async def report_failure(context: Context, message: str) -> Plan:
     at, numbers = status.text("updated_at"), await _numbers(context)
     text = TROUBLE.format(sha=short(status.string("sha")), why=message)
     effects = [SubmitSection(NAME, n, status.string("sha"), text, seconds_since_1970(at)) for n in numbers]
-    return Plan(tuple(effects), why="the docs could not be linked")
+    return Plan(tuple(effects), why=NOT_LINKED)
 
 
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
@@ -99,7 +100,7 @@ async def show(context: Context) -> Plan:
         text = BUILT.format(sha=short(sha), url=url, at=moment(at))
         # What a status says is as old as the status, in whichever order they come.
         effects.append(SubmitSection(NAME, number, sha, text, seconds_since_1970(at)))
-    return Plan(tuple(effects), why=f"docs of {sha} are built")
+    return Plan(tuple(effects), why=LINKED.format(sha=sha))
 
 
 def _is_of_docs(config: DocsLink, status: Payload) -> bool:

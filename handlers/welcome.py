@@ -30,9 +30,9 @@ query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) { authorAssociation } }
 }
 """
-NOT_FIRST = "its author has contributed before"
 
 GREETING = "\N{WAVING HAND SIGN} {text}"
+FIRST, NOT_FIRST = "this is the first contribution of its author", "its author has contributed before"
 COMMANDS = "Comment {help} to see what I can do for you."
 
 router = Router()
@@ -64,7 +64,7 @@ async def welcome(context: Context) -> Plan:
         return Plan(why=NOT_FIRST)
     with_help = config.help is not None
     text = greeting(config.welcome.text, context.app_config.mentions[0], help_url(context), with_help=with_help)
-    return Plan((UpsertSection(number, NAME, text, first=True),), why="it is the first one of who opened it")
+    return Plan((UpsertSection(number, NAME, text, first=True),), why=FIRST)
 
 
 async def _is_first(context: Context, number: int) -> bool:

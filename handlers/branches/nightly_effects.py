@@ -12,12 +12,11 @@ from bot.github.access import NO_PERMISSIONS, STATUSES, WritePermissions
 from bot.plan.effect import Applied, EffectContext
 from bot.results.service import RESULTS
 from handlers.branches.record import NIGHTLY, TRACKING_STEP
-from handlers.branches.texts import NO_LABS
+from handlers.branches.texts import FILE_SAME, FILE_WRITTEN, NO_LABS
 
 FILE = "nightly.json"
 FOR_LABS = ("branch", "sha", "previous_sha", "moved_at", "commits")
 """Fields of the record that labs read. The file changes only when the branch moves, so that labs can watch it."""
-PUBLISHED, SAYS_SO = f"{FILE} says now where the branch is", f"{FILE} says so already"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +68,4 @@ class PublishNightly:
         name = context.repository.full_name
         document = {"repository": name, **self.known}
         written = await context.part(RESULTS).publish(name, context.config.results, FILE, document)
-        return Applied(PUBLISHED if written else SAYS_SO, changed=written)
+        return Applied((FILE_WRITTEN if written else FILE_SAME).format(file=FILE), changed=written)

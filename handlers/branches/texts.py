@@ -22,6 +22,7 @@ MOVE_FAILED = "the move of {branch} failed; the next run of the timer retries"
 CANNOT_MOVE = "{branch} cannot be moved"
 BRANCH_AT = "{branch} is at {sha}"
 NO_BRANCH = "there is no branch {branch}"
+FILE_WRITTEN, FILE_SAME = "updated {file} in the bucket", "{file} is up to date"
 NO_LABS = "app.yaml no longer has results for this repository"
 STATUS_DESCRIPTION = "the branch {branch} moved here on {day}; labs test this commit"
 

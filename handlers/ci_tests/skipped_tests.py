@@ -31,7 +31,7 @@ reports.ask_when_tested(router, NAME, KEY, lambda config: config.skipped_tests)
 
 async def report_failure(context: Context, message: str) -> Plan:
     """Show in the section that nothing could be found out, and why."""
-    return reports.trouble(context, NAME, texts.SKIPS_FAILED, message, why="what is skipped could not be found out")
+    return reports.trouble(context, NAME, texts.SKIPS_FAILED, message, why=texts.WHY_SKIPS_FAILED)
 
 
 @router.on(SECTION_EVENT.name, NAME, name=NAME, feature=KEY, on_failure=report_failure)

@@ -17,8 +17,6 @@ from handlers.hardware import texts
 from handlers.hardware.regression_state import unpacked
 from handlers.hardware.service import INGEST
 
-ASKED = "{name} on {sha} is computed again"
-
 
 @dataclass(frozen=True, slots=True)
 class IngestRun:
@@ -62,7 +60,7 @@ class RequestCheckRun:
         """Announce it, once for each plan."""
         about, repository = TargetKey(context.repository.full_name, self.lab, self.on), context.repository
         new = await context.part(INGEST).ask_for_check(about, self.sha, repository.id, context.intent)
-        return Applied(ASKED.format(name=about.check_name, sha=self.sha[:7]), changed=new)
+        return Applied(texts.CHECK_REQUESTED.format(name=about.check_name, sha=self.sha[:7]), changed=new)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,8 @@ NEVER = "; never passed"
 TEST, MORE_TESTS, MORE = "  - {test}", "  - and {count:,} more", "- and {count:,} more"
 
 # What the audit log says
+CHECK_REQUESTED = "requested a new {name} on {sha}"
+WHY_ARRIVED = "{key} arrived in the bucket"
 REPORTS_STORED = "stored the reported failures of {where} at {sha}"
 
 # Why there is no news

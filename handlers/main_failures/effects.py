@@ -9,9 +9,7 @@ from bot.engine.internal import InternalEvent, announce
 from bot.engine.records import Record
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
-
-ASKED = "requested a scan of {branch}"
-ASKED_ALREADY = "a scan of {branch} is pending already"
+from handlers.main_failures.texts import SCAN_PENDING, SCAN_REQUESTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ class RequestScan:
         number = context.repository.id
         key = NEXT_SCAN.of(number, self.branch)
         if self.wait and is_scan_pending(await context.records.get(key), self.at, self.wait):
-            return Applied(ASKED_ALREADY.format(branch=self.branch), changed=False)
+            return Applied(SCAN_PENDING.format(branch=self.branch), changed=False)
         scan_at = self.at + self.wait
         scan, not_before = ScanEvent(self.branch, int(scan_at), self.asked), scan_at if self.wait else None
         # The event before its note: after a crash in between, a retry announces the same GUID, which is handled once.
@@ -74,7 +72,7 @@ class RequestScan:
         new = await announce(context.announce, SCAN_EVENT, context.repository, scan, not_before=not_before)
         if self.wait:
             await context.records.put(key, NextScan(scan_at))
-        return Applied(ASKED.format(branch=self.branch), changed=new)
+        return Applied(SCAN_REQUESTED.format(branch=self.branch), changed=new)
 
 
 def is_scan_pending(record: NextScan | None, at: float, wait: float) -> bool:

@@ -26,7 +26,15 @@ from bot.plan.handler import Context, Plan, Router
 from bot.timers.timers import TIMER_EVENT, moment_of
 from handlers.main_failures.decide import BranchScan, FailureChanges, KnownFailures, decide_alarms, has_failed
 from handlers.main_failures.effects import NEXT_SCAN, SCAN_EVENT, RequestScan, is_scan_pending
-from handlers.main_failures.texts import NO_NEWS, failure_news, issue_text
+from handlers.main_failures.texts import (
+    NO_BRANCH,
+    NO_NEWS,
+    NOT_WATCHED,
+    NOTHING_TO_SCAN,
+    TO_SCAN,
+    failure_news,
+    issue_text,
+)
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -45,11 +53,6 @@ MOST_BRANCHES = 10
 
 https://docs.github.com/webhooks/webhook-events-and-payloads#status
 """
-
-NO_BRANCH = "there is no branch {branch}; name those that are to be watched in app.yaml, below main_failures.branches"
-NOT_WATCHED = "{branch} is not watched any more"
-NOTHING_TO_ASK = "this changes no known failure, or a pending scan will see it"
-ASKED = "to be scanned: {branches}"
 
 router = Router()
 
@@ -161,7 +164,7 @@ async def sweep(context: Context) -> Plan:
 
 def _asking(asked: list[RequestScan]) -> Plan:
     branches = ", ".join(effect.branch for effect in asked)
-    return Plan(tuple(asked), why=ASKED.format(branches=branches) if asked else NOTHING_TO_ASK)
+    return Plan(tuple(asked), why=TO_SCAN.format(branches=branches) if asked else NOTHING_TO_SCAN)
 
 
 @router.on(SCAN_EVENT.name, name=f"{NAME}-scan", feature=KEY)

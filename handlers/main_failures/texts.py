@@ -40,6 +40,11 @@ LONGEST_NAME = 150
 UNITS = ((86400, "1 day", "{count} days"), (3600, "1 hour", "{count} hours"), (60, "1 minute", "{count} minutes"))
 ONE_COMMIT, COMMITS = "1 commit", "{count} commits"
 
+NO_BRANCH = "there is no branch {branch}; list the branches to watch in app.yaml under main_failures.branches"
+NOT_WATCHED = "{branch} is no longer watched"
+TO_SCAN, NOTHING_TO_SCAN = "to scan: {branches}", "this changes no known failure, or a pending scan covers it"
+SCAN_REQUESTED, SCAN_PENDING = "requested a scan of {branch}", "a scan of {branch} is already pending"
+
 
 def failure_news(change: FailureChanges, branch: str) -> News:
     """Return what is reported of a change: what broke first, then what is recovered."""

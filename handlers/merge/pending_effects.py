@@ -9,6 +9,7 @@ from bot.core.errors import TryAgain
 from bot.engine.internal import announce
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
+from handlers.merge import texts
 from handlers.merge.pending import (
     MERGE_REQUEST,
     MERGE_WATCH,
@@ -21,9 +22,6 @@ from handlers.merge.pending import (
     request_after,
 )
 
-WAITS, NONE_LEFT = "the merge of {sha} waits", "no merge waits"
-LATER, WRITTEN = "a later request replaced this one", "another job changed the record at the same moment"
-ASKED, ASKED_ALREADY = "requested a refresh of #{number}", "a refresh of #{number} is already pending"
 SETTLE_SECONDS = 0.5
 """How long a refresh waits for more triggers: a check run, its workflow and a status often end at the same moment."""
 
@@ -51,8 +49,8 @@ class StorePendingMerge:
         """Store it, unless a later request is stored. Raises `TryAgain` if another job changes the record meanwhile."""
         moment = self.pending.asked_at if self.pending else self.said_at
         if not await _store(context, self.number, self.pending, moment):
-            return Applied(LATER, changed=False)
-        return Applied(WAITS.format(sha=self.pending.sha[:7]) if self.pending else NONE_LEFT)
+            return Applied(texts.PENDING_REPLACED, changed=False)
+        return Applied(texts.IS_PENDING.format(sha=self.pending.sha[:7]) if self.pending else texts.NONE_PENDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,8 @@ class RequestRefresh:
         refresh = await next_refresh(context.records, context.repository, self.number)
         not_before = self.reported_at + SETTLE_SECONDS if self.reported_at is not None else None
         new = await announce(context.announce, REFRESH_EVENT, context.repository, refresh, not_before=not_before)
-        return Applied((ASKED if new else ASKED_ALREADY).format(number=self.number), changed=new)
+        said = texts.REFRESH_REQUESTED if new else texts.REFRESH_PENDING
+        return Applied(said.format(number=self.number), changed=new)
 
     def _watched(self, known: WatchedCommit | None) -> WatchedCommit | None:
         numbers = known.numbers if known is not None else ()
@@ -108,9 +107,9 @@ class EndPendingMerge:
         """Check which merge is stored, then end it."""
         stored = await pending_merge(context.records, context.repository.id, self.number)
         if stored is not None and not stored.is_same(self.pending):
-            return Applied(WAITS.format(sha=stored.sha[:7]), changed=False)
+            return Applied(texts.IS_PENDING.format(sha=stored.sha[:7]), changed=False)
         await _store(context, self.number, None, self.pending.asked_at)
-        return Applied(NONE_LEFT)
+        return Applied(texts.NONE_PENDING)
 
 
 async def _store(context: EffectContext, number: int, pending: PendingMerge | None, moment: str) -> bool:
@@ -123,5 +122,5 @@ async def _store(context: EffectContext, number: int, pending: PendingMerge | No
         return after
 
     if not await context.records.change(MERGE_REQUEST.of(context.repository.id, number), change):
-        raise TryAgain(WRITTEN, retry_in=SETTLE_SECONDS)
+        raise TryAgain(texts.PENDING_CHANGED, retry_in=SETTLE_SECONDS)
     return newest

@@ -24,8 +24,6 @@ PULL = "/repos/{+repo}/pulls/{number}"
 UPDATE = "/repos/{+repo}/pulls/{number}/update-branch"
 """https://docs.github.com/rest/pulls/pulls#update-a-pull-request-branch"""
 
-ASKED = "GitHub merges {base} into {sha}"
-DONE, UP_TO_DATE = "{sha} was updated already", "{sha} has the newest commits of {base} already"
 _NO_PUSH = "permission to update head repository"
 """What GitHub says with a 403 where the head's repository is closed to us."""
 
@@ -59,7 +57,7 @@ class UpdateBranch:
         # `ahead` describes the head: it has every commit of the base.
         # https://docs.github.com/rest/commits/commits#compare-two-commits
         if (await compared(github, repository, self.base, self.sha)).status in (AHEAD, IDENTICAL):
-            return Applied(UP_TO_DATE.format(**names), changed=False)
+            return Applied(texts.HAS_BASE.format(**names), changed=False)
         where = {"repo": repository, "number": str(self.number)}
         try:
             await github.put(UPDATE, url_vars=where, data={"expected_head_sha": self.sha})
@@ -77,7 +75,7 @@ class UpdateBranch:
             if refused is None:
                 raise
             raise refused from error
-        return Applied(ASKED.format(**names))
+        return Applied(texts.UPDATE_STARTED.format(**names))
 
     async def _pull(self, github: GitHub, repository: str) -> tuple[Payload, PullRequest]:
         answer = Payload(await github.getitem(PULL, url_vars={"repo": repository, "number": str(self.number)}))
@@ -85,7 +83,7 @@ class UpdateBranch:
 
     async def _after_a_move(self, github: GitHub, repository: str, new: str) -> Applied:
         if await is_update_of(github, repository, new, self.sha):
-            return Applied(DONE.format(**self._names), changed=False)
+            return Applied(texts.UPDATED_ALREADY.format(**self._names), changed=False)
         raise RefusedToPerson(texts.UPDATE_HEAD_MOVED.format(old=code(self.sha[:7]), new=code(new[:7])))
 
     def _refusal(self, error: Exception, pull: Payload) -> RefusedToPerson | None:

@@ -22,7 +22,7 @@ from handlers.repository_file.effects import StoreRepositoryFile
 from handlers.repository_file.report import NAME as CHECK
 from handlers.repository_file.report import CheckedFile, config_report
 from handlers.repository_file.sweep import FILE_FOUND
-from handlers.repository_file.texts import ERRORS, NOT_TOUCHED, NOT_VISIBLE_YET, SAME_AS_DEFAULT
+from handlers.repository_file.texts import ERRORS, NO_ERRORS, NO_FILE, NOT_TOUCHED, NOT_VISIBLE_YET, SAME_AS_DEFAULT
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -37,7 +37,6 @@ MOST_NAMES = 3_000
 """Names of files that a push lists of one commit, at most
 (https://docs.github.com/en/webhooks/webhook-events-and-payloads#push)."""
 
-HAS_NONE, REMOVED = "the file has no faults", "there is no file"
 
 router = Router()
 
@@ -66,7 +65,7 @@ async def take_over(context: Context) -> Plan:
         faults=len(faults),
     )
     if not faults:
-        return Plan((store,), why=HAS_NONE if found else REMOVED)
+        return Plan((store,), why=NO_ERRORS if found else NO_FILE)
     about = CheckedFile(faults, context.config, context.config, stored_file.good.commit, branch)
     check = PutCheckRun(CHECK, sha, store.sha, config_report(about), as_of)
     return Plan((store, check), why=ERRORS.format(count=len(faults)))

@@ -12,14 +12,12 @@ from bot.effects.comments import delete_comment
 from bot.engine.records import Record
 from bot.github.access import ISSUES, WritePermissions
 from bot.plan.effect import Applied, EffectContext
-from handlers.stale_reviews.texts import NO_REVIEW_PENDING, RECENT_ACTIVITY
+from handlers.stale_reviews.texts import ALREADY_REMINDED, NO_REVIEW_PENDING, RECENT_ACTIVITY, REMINDED_PEOPLE
 
 PULL = "/repos/{+repo}/pulls/{number}"
 COMMENTS = "/repos/{+repo}/issues/{number}/comments"
 COMMENTS_SINCE = COMMENTS + "{?since}"
 MARKER = "<!-- nightjar:stale-review -->"
-
-REMINDED, ALREADY = "reminded people of #{number}", "people were reminded of #{number} already"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ class Remind:
         key = REMINDED_AT.of(context.repository.id, self.number)
         known = (await context.records.get(key) or Reminded()).at
         if known > self.since and not context.writes.may_have_twins:
-            return self._left(ALREADY)
+            return self._left(ALREADY_REMINDED)
         where = {"repo": context.repository.full_name, "number": str(self.number)}
         pull = PullRequest.of(Payload(await context.github.getitem(PULL, url_vars=where)))
         # The list was read for the plan, and a retry may come hours later.
@@ -68,12 +66,12 @@ class Remind:
             # A try that died after its request may have posted one already; of two the older stays.
             for twin in sorted(comment.integer("id") for comment in mine)[1:]:
                 await delete_comment(context, twin)
-            return self._left(ALREADY)
+            return self._left(ALREADY_REMINDED)
         if any(comment.text("user", "type") == "User" for comment in written):
             return self._left(RECENT_ACTIVITY)
         made = await context.github.post(COMMENTS, url_vars=where, data={"body": f"{MARKER}\n{self.text}"})
         await context.records.put(key, Reminded(Payload(made, "comment").string("created_at")))
-        return Applied(REMINDED.format(number=self.number))
+        return Applied(REMINDED_PEOPLE.format(number=self.number))
 
     async def _written(self, context: EffectContext) -> AsyncIterator[Payload]:
         where = {"repo": context.repository.full_name, "number": str(self.number), "since": self.since}

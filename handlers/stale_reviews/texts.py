@@ -4,6 +4,8 @@ REMINDER = "There has been no activity for {waited}. {names}: please review this
 TO_AUTHOR = (
     " {author}: if you are still working on it, please [convert it to a draft]({drafts}); drafts get no reminders."
 )
+REMINDED_PEOPLE = "reminded the reviewers of #{number}"
+ALREADY_REMINDED = "the reviewers of #{number} were already reminded"
 NO_REVIEW_PENDING = "no review of #{number} is pending"
 RECENT_ACTIVITY = "#{number} has had activity since"
 NONE_STALE = "none of {count} open pull requests needs a reminder"

@@ -16,7 +16,7 @@ from tests.handlers.driver import FULL_NAME, World, a_world
 
 AT, WAIT = 1_772_859_600.0, 180.0
 FIRST = RequestScan("release/1.0", "first", AT, WAIT)
-SOON = ("a scan of release/1.0 is pending already", False)
+SOON = ("a scan of release/1.0 is already pending", False)
 
 
 @dataclass

@@ -229,7 +229,7 @@ async def test_a_branch_that_is_not_watched_any_more_has_its_issue_closed_and_is
         assert (refused.hits, issue.state) == (1, "open")
         assert await sweep_and_scan(world, "second") == ["main", "release"]
         assert issue.state == "closed"
-        assert issue.comments[-1].body.endswith("`release` is not watched any more")
+        assert issue.comments[-1].body.endswith("`release` is no longer watched")
         assert await world.records.get(FAILURES.of(number, "release")) is None
         assert await sweep_and_scan(world, "third") == ["main"]
         assert await world.records.get(WATCHED_BRANCHES.of(number)) == WatchedBranches(("main",))

@@ -145,7 +145,7 @@ async def test_the_end_of_one_merge_that_waited_forgets_none_that_was_asked_for_
     first, second = pending(pull), pending(pull, asked_at="2026-11-20T06:00:00Z")
     end = EndPendingMerge(pull.number, first)
     await applied(world, StorePendingMerge(pull.number, first))
-    assert await applied(world, end) == "no merge waits"
+    assert await applied(world, end) == "no merge is pending"
     await applied(world, StorePendingMerge(pull.number, second))
     await applied(world, end)
     assert await pending_merge(world.records, world.repository.id, pull.number) == second
@@ -183,12 +183,12 @@ async def test_a_worker_that_was_frozen_brings_back_no_merge_that_was_called_off
         StorePendingMerge(pull.number, pending(pull)),
         StorePendingMerge(pull.number, said_at="2026-11-20T05:00:01Z"),
     )
-    assert await applied(world, store) == f"the merge of {pull.head_sha[:7]} waits"
-    assert await applied(world, cancel) == "no merge waits"
+    assert await applied(world, store) == f"the merge of {pull.head_sha[:7]} is pending"
+    assert await applied(world, cancel) == "no merge is pending"
     assert await applied(world, store) == "a later request replaced this one"
     assert await waiting(world.records, world.repository.id) == []
     again = StorePendingMerge(pull.number, pending(pull, asked_at="2026-11-20T05:00:02Z"))
-    assert await applied(world, again) == f"the merge of {pull.head_sha[:7]} waits"
+    assert await applied(world, again) == f"the merge of {pull.head_sha[:7]} is pending"
     assert await applied(world, cancel) == "a later request replaced this one"
     assert await waiting(world.records, world.repository.id) == [pull.number]
 

@@ -66,10 +66,10 @@ async def test_an_update_that_brings_workflow_files_names_the_permission_that_it
 async def test_workflow_files_of_the_pull_request_alone_are_in_the_way_of_no_update(world: World) -> None:
     pull = world.open(files=WORKFLOW)
     world.repository.push("main", {"README.md": "# New"}, by="octocat")
-    assert (await updated(world, pull)).startswith("GitHub merges main into ")
+    assert (await updated(world, pull)).startswith("asked GitHub to merge main into ")
 
 
 async def test_with_that_permission_workflow_files_come_with_the_update(tmp_path: Path) -> None:
     permissions = {**DEFAULT_PERMISSIONS, "workflows": "write"}
     async with a_world(tmp_path, features={"merge": True}, permissions=permissions) as world:
-        assert (await updated(world, behind(world, WORKFLOW))).startswith("GitHub merges main into ")
+        assert (await updated(world, behind(world, WORKFLOW))).startswith("asked GitHub to merge main into ")

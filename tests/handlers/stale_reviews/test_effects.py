@@ -54,7 +54,7 @@ def said(pull: PullRequest) -> list[str]:
 async def test_people_are_reminded_by_a_comment_of_its_own(world: World) -> None:
     pull = waiting(world)
     effect = reminder(world, pull)
-    assert await applied_text(world, effect) == f"reminded people of #{pull.number}"
+    assert await applied_text(world, effect) == f"reminded the reviewers of #{pull.number}"
     assert said(pull) == [f"{MARKER}\n@hubot: please review it."]
     (comment,) = pull.comments_by(BOT)
     assert await world.records.get(REMINDED_AT.of(world.repository.id, pull.number)) == Reminded(
@@ -66,7 +66,7 @@ async def test_a_period_has_one_reminder(world: World) -> None:
     pull = waiting(world)
     for _ in range(3):
         text = await applied_text(world, reminder(world, pull))
-    assert text == f"people were reminded of #{pull.number} already"
+    assert text == f"the reviewers of #{pull.number} were already reminded"
     assert len(said(pull)) == 1
 
 
@@ -75,7 +75,7 @@ async def test_the_next_period_has_the_next(world: World) -> None:
     with days_ago(world.github, 7.5):
         comment = pull.comment(BOT, f"{MARKER}\n@hubot: please review it.")
     await world.records.put(REMINDED_AT.of(world.repository.id, pull.number), Reminded(iso(comment.created_at)))
-    assert await applied_text(world, reminder(world, pull)) == f"reminded people of #{pull.number}"
+    assert await applied_text(world, reminder(world, pull)) == f"reminded the reviewers of #{pull.number}"
     assert len(said(pull)) == 2
 
 
@@ -90,10 +90,10 @@ async def test_a_crash_after_the_comment_makes_no_second_one(world: World, lost:
     else:
         await applied_text(world, effect)
         await world.records.remove(REMINDED_AT.of(world.repository.id, pull.number))
-    assert await applied_text(world, effect) == f"people were reminded of #{pull.number} already"
+    assert await applied_text(world, effect) == f"the reviewers of #{pull.number} were already reminded"
     assert len(said(pull)) == 1
     before = len(world.github.requests.records)
-    assert await applied_text(world, effect) == f"people were reminded of #{pull.number} already"
+    assert await applied_text(world, effect) == f"the reviewers of #{pull.number} were already reminded"
     assert len(world.github.requests.records) == before, "what is known is not asked for"
 
 
@@ -118,7 +118,7 @@ async def test_what_bots_and_people_with_our_words_write_is_no_reminder(world: W
     pull.edit_comment(old, f"{MARKER}\nstill old, though it was edited now")
     pull.comment("dependabot[bot]", MARKER)
     pull.comment(BOT, f"Look: {MARKER}")
-    assert await applied_text(world, reminder(world, pull)) == f"reminded people of #{pull.number}"
+    assert await applied_text(world, reminder(world, pull)) == f"reminded the reviewers of #{pull.number}"
 
 
 async def test_a_reminder_takes_three_requests(world: World) -> None:
