@@ -33,7 +33,7 @@ from bot.news.message import NewsItem as NewsItem
 from bot.plan.effect import Effect
 from handlers.branches.nightly_effects import MarkNightly, PublishNightly
 from handlers.cc_reviewers.effects import ReportReviewers, RequestReviewers
-from handlers.hardware.effects import IngestRun, RequestCheckRun
+from handlers.hardware.effects import IngestRun, RequestCheckRun, StoreReports
 from handlers.main_failures.effects import RequestScan
 from handlers.merge.effects import LeaveQueue, MergePull
 from handlers.merge.pending import PendingMerge
@@ -53,6 +53,7 @@ PENDING_MERGE = PendingMerge(
 ORIGIN = PullOrigin(12, 1, "main", 1, "fast")
 EFFECTS: list[Effect] = [
     RequestCheckRun("example-lab", "gpu", "a" * 40),
+    StoreReports("example-lab", "gpu", "a" * 40, "text"),
     RequestScan("main", "guid", 1_772_859_600.0, 180.0),
     RequestSection("runtime", 1, "a" * 40, {"over": True, "id": 7}),
     RemoveReaction("issue_comment", 7, "IC_7", "confused"),
