@@ -96,11 +96,19 @@ def test_check_tells_every_file_that_would_be_refused_and_ends_with_1(folder: Pa
     assert [line.split(": ")[0] for line in lines if ": refused: " in line] == [
         "core\\x1b[2J.bin",
         "cut.xml",
-        "missing.xml",
     ]
-    assert "missing.xml: refused: cannot be read: no such file or directory" in lines
+    assert "missing.xml: cannot be read: no such file or directory" in lines
     assert "ops.xml: junit: 1 passed" in lines
     assert lines[-1] == "The bot would refuse this. Fix it before you upload."
+
+
+@pytest.mark.parametrize("path", ["missing.xml", "missing/manifest.json"])
+def test_check_does_not_say_that_the_bot_refuses_what_does_not_exist(folder: Path, path: str) -> None:
+    finished = nightjar("check", path, "ops.xml")
+    assert finished.exit_code == 1
+    assert "refuse" not in finished.stdout
+    last = finished.stdout.splitlines()[-1]
+    assert last == "Some files cannot be read here. Correct the paths or permissions, and check again."
 
 
 def test_check_counts_all_files_together_and_gives_an_advice_once(folder: Path) -> None:

@@ -320,7 +320,14 @@ def test_what_a_lab_says_of_its_runs_is_shown_as_what_it_says() -> None:
     )
     text = results_report(findings((a_suite(runs=[run]), compared()))).text
     assert "What the lab reports about its runs (not verified):" in text
-    assert "| `2026-11-20T05:10:00Z` |  | `device=Pixel 9` | `https://logs.example.org/7` |" in text
+    assert "| attempt | shard | from | environment | log |" in text
+    assert "| `2026-11-20T05:10:00Z` | `device=Pixel 9` | `https://logs.example.org/7` |" in text
+
+
+def test_the_table_of_runs_shows_a_column_that_one_run_fills() -> None:
+    suite = a_suite(runs=[a_run("run-1"), a_run("run-2", log_url="https://logs.example.org/7")])
+    text = results_report(findings((suite, compared()))).text
+    assert "| run | suite | attempt | shard | log |" in text
 
 
 def test_contacts_are_shown_and_not_mentioned() -> None:

@@ -71,7 +71,8 @@ def check(paths: tuple[Path, ...], format_name: str | None, as_json: bool) -> No
     else:
         for report in reports:
             click.echo("\n".join(report_lines(report)))
-        click.echo(texts.GOOD if good else texts.BAD)
+        refused = any(report.refused for report in reports)
+        click.echo(texts.GOOD if good else texts.BAD if refused else texts.UNREADABLE)
     raise SystemExit(0 if good else 1)
 
 
@@ -81,7 +82,8 @@ def report_lines(report: RunReport) -> Iterator[str]:
         yield printable(_file_line(file))
     if len(report.files) > 1 and report.good:
         yield texts.TOGETHER.format(counts=counts_text(report.counts))
-    yield from (printable(texts.REFUSED_RUN.format(problem=problem)) for problem in report.problems)
+    text = texts.UNREADABLE_RUN if report.unreadable else texts.REFUSED_RUN
+    yield from (printable(text.format(problem=problem)) for problem in report.problems)
     advice: dict[str, list[str]] = {}
     for file in report.files:
         for warning in file.warnings:
@@ -101,7 +103,8 @@ def counts_text(counts: Counts) -> str:
 def _file_line(file: FileReport) -> str:
     if file.problem:
         problem = file.problem.removeprefix(f"{file.name}: ").removeprefix(f"{file.name} ")
-        return texts.REFUSED_FILE.format(name=file.name, problem=problem)
+        text = texts.UNREADABLE_FILE if file.unreadable else texts.REFUSED_FILE
+        return text.format(name=file.name, problem=problem)
     troubles = ((file.collection_errors, "collection error", "s"), (file.crashes, "crash", "es"))
     among = ", ".join(f"{count:,} {word}{more if count > 1 else ''}" for count, word, more in troubles if count)
     errored = texts.ERRORED.format(troubles=among) if among else ""

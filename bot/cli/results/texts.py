@@ -5,8 +5,10 @@ from __future__ import annotations
 # check
 GOOD = "OK to upload"
 BAD = "The bot would refuse this. Fix it before you upload."
+UNREADABLE = "Some files cannot be read here. Correct the paths or permissions, and check again."
 REFUSED_FILE = "{name}: refused: {problem}"
 REFUSED_RUN = "refused: {problem}"
+UNREADABLE_FILE, UNREADABLE_RUN = "{name}: {problem}", "{problem}"
 TOGETHER = "all files: {counts}"
 ADVICE = "advice: {advice}"
 ADVICE_FOR = "advice: {names}: {advice}"

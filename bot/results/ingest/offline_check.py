@@ -37,7 +37,10 @@ NONE = Counts()
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """One file: `cases` counts attempts, `counts` tests; `problem` is why the bot would refuse it, or empty."""
+    """One file: `cases` counts attempts, `counts` tests; `problem` is why the bot would refuse it, or empty.
+
+    `unreadable`: the problem is that this machine could not read the file, so nobody knows what the bot would do.
+    """
 
     name: str
     format: str = ""
@@ -47,6 +50,7 @@ class FileReport:
     crashes: int = 0
     problem: str = ""
     warnings: tuple[str, ...] = ()
+    unreadable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,14 @@ class RunReport:
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     manifest: Manifest | None = None
+    unreadable: bool = False
+
+    @property
+    def refused(self) -> bool:
+        """Whether the bot would refuse it because of something that could be read."""
+        return bool(self.problems and not self.unreadable) or any(
+            file.problem and not file.unreadable for file in self.files
+        )
 
     @property
     def good(self) -> bool:
@@ -87,9 +99,10 @@ def check_run(path: Path) -> RunReport:
         with (folder / MANIFEST).open("rb") as file:
             raw = file.read(MAX_MANIFEST_BYTES + 1)
     except FileNotFoundError:
-        return RunReport((), problems=(texts.NO_RUN.format(path=folder),))
+        return RunReport((), problems=(texts.NO_RUN.format(path=folder),), unreadable=True)
     except OSError as error:
-        return RunReport((), problems=(texts.PATH_UNREADABLE.format(path=folder / MANIFEST, reason=_reason(error)),))
+        problem = texts.PATH_UNREADABLE.format(path=folder / MANIFEST, reason=_reason(error))
+        return RunReport((), problems=(problem,), unreadable=True)
     key = key_of(folder)
     warnings = () if key is not None else (texts.NOT_LAID_OUT,)
     try:
@@ -132,7 +145,7 @@ def _check_entry(folder: Path, entry: FileEntry) -> Checked:
     except FileNotFoundError:
         return _refused(entry.name, FILE_MISSING.format(name=entry.name))
     except OSError as error:
-        return _refused(entry.name, texts.PATH_UNREADABLE.format(path=path, reason=_reason(error)))
+        return _unreadable(path, entry.name, error)
     return _check(path, entry.name, entry.format)
 
 
@@ -158,7 +171,7 @@ def _check(path: Path, name: str, format: str | None) -> Checked:
         said = str(refused)
         return _refused(name, said if name in said else f"{name}: {said}", guessed)
     except OSError as error:
-        return _refused(name, texts.PATH_UNREADABLE.format(path=path, reason=_reason(error)), guessed)
+        return _unreadable(path, name, error)
     troubles = _troubles(columns)
     report = FileReport(
         name,
@@ -174,6 +187,11 @@ def _check(path: Path, name: str, format: str | None) -> Checked:
 
 def _refused(name: str, problem: str, format: str = "") -> Checked:
     return FileReport(name, format, problem=problem), None
+
+
+def _unreadable(path: Path, name: str, error: OSError) -> Checked:
+    problem = texts.PATH_UNREADABLE.format(path=path, reason=_reason(error))
+    return FileReport(name, problem=problem, unreadable=True), None
 
 
 def _together(checked: Sequence[Checked], *, exit_status: int | None) -> RunReport:

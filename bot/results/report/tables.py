@@ -27,6 +27,9 @@ MOST_RULES = 3
 PASSED, STILL = "passed", "still failing"
 COUNTED = (*(field.name for field in fields(Counts)), STILL)
 
+RUN_HEADER = ("run", "suite", "attempt", "shard", "from", "to", "environment", "log")
+"""The columns of the table of runs."""
+
 _Rows = Iterable[Sequence[str]]
 
 
@@ -242,11 +245,14 @@ def _renamed_part(rule: RenameRule) -> str:
 
 
 def runs(findings: Findings) -> str:
-    """Return the runs that the check is made of, with what their lab claims."""
-    comparison_ = [run for suite, _ in findings.suites for run in suite.runs]
-    header = ("run", "suite", "attempt", "shard", "from", "to", "environment", "log")
-    rows: _Rows = (_run_row(run) for run in comparison_[:MOST_ROWS])
-    return f"{texts.CLAIMS}\n\n{table(header, _with_more(header, rows, len(comparison_)))}" if comparison_ else ""
+    """Return the runs that the check is made of, with what their lab claims; empty columns are left out."""
+    every = [run for suite, _ in findings.suites for run in suite.runs]
+    cells = [_run_row(run) for run in every[:MOST_ROWS]]
+    filled = [column for column in zip(RUN_HEADER, *cells, strict=True) if any(column[1:])]
+    if not filled:
+        return ""
+    header, *rows = zip(*filled, strict=True)
+    return f"{texts.CLAIMS}\n\n{table(header, _with_more(header, rows, len(every)))}"
 
 
 def _run_row(run: Run) -> Sequence[str]:
