@@ -185,7 +185,7 @@ async def test_a_branch_that_is_not_there_is_named(url: str) -> None:
     async with alarm_town(url, "release") as place:
         await place.sweep()
         assert await place.town.failures() == [
-            "there is no branch release; name those that are to be watched in app.yaml, below main_failures.branches"
+            "there is no branch release; list the branches to watch in app.yaml under main_failures.branches"
         ]
         assert await place.news() == []
 

@@ -15,8 +15,8 @@ from tests.robustness.place import place
 
 NOT_KILLED = {"UpsertSection"}
 """`welcome` plans it, for a first contribution. The same write is part of other effects, which kills hit."""
-IN_CHANNELS = {"EnsureIssue", "PostNews", "PostMessage"}
-"""Effects that tell news: tests/robustness/test_channel_crashes.py has channels, and kills the bot around them."""
+IN_CHANNELS = {"StoreReports", "EnsureIssue", "PostNews", "PostMessage"}
+"""Effects of news: tests/robustness/test_channel_crashes.py has channels, and kills the bot around them."""
 
 IN_ALARMS = {"RequestScan"}
 """Effects of alarms on main: tests/robustness/test_alarm_crashes.py kills the bot around them."""
