@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from yarl import URL
@@ -86,12 +87,13 @@ def route(
     return register
 
 
-def multi_segment(template: str) -> set[str]:
+@cache
+def multi_segment(template: str) -> frozenset[str]:
     """Return the names of a path that may hold slashes, such as branch names."""
     item = document()["paths"].get(template, {})
     declared = [p for operation in item.values() for p in operation.get("parameters", [])]
     found = {"ref", "path", "branch"} & set(re.findall(r"\{(\w+)\}", template))
-    return found | {p["name"] for p in declared if p.get("in") == "path" and p.get("x-multi-segment")}
+    return frozenset(found | {p["name"] for p in declared if p.get("in") == "path" and p.get("x-multi-segment")})
 
 
 @dataclass

@@ -34,7 +34,7 @@ from bot.core.memory import return_freed_memory
 from bot.core.metrics import Metrics
 from bot.core.run_in_thread import give_way_sooner
 from bot.core.threads import ThreadProbe, bound_threads
-from bot.core.untrusted.pool import POOL
+from bot.core.untrusted.pool import POOL, Pool
 from bot.engine.budget import WriteBudget
 from bot.engine.service import Engine, WorkerPace
 from bot.engine.tokens import API, TokenStore
@@ -92,11 +92,12 @@ async def open_bot(
     allowance: Allowance | None = None,
     now: Callable[[], float] = time.time,
     pace: WorkerPace | None = None,
+    pool: Pool | None = None,
 ) -> AsyncIterator[Bot]:
     """Build the parts of a process and close them in the end.
 
     `allowance` is for a GitHub that has other limits than github.com, `now` what timers and results go by, `pace` for
-    tests that cannot wait.
+    tests that cannot wait, `pool` for those that share one, which stays open.
     Raises DatabaseError, `SettingsError` for `AWS_*` variables that results cannot be read with and webhooks that
     app.yaml asks for, or `StartError` for a key that the GitHub client cannot use.
     """
@@ -126,7 +127,7 @@ async def open_bot(
         async def reading(repository: str) -> GitHub:
             return await github.reader(repository)
 
-        async with open_services(config, settings, engine, session, reading, now) as services:
+        async with open_services(config, settings, engine, session, reading, now, pool) as services:
             repositories = Repositories(config, engine.records)
             engine.use(
                 Pipeline(
@@ -173,13 +174,14 @@ async def running(
     now: Callable[[], float] = time.time,
     pace: WorkerPace | None = None,
     metrics: Address | None = None,
+    pool: Pool | None = None,
 ) -> AsyncIterator[Running]:
     """Work, and serve webhooks where an address is given, while the block runs; `metrics` is where /metrics is then.
 
     In the order of a stop: no new requests, those in flight answered, no new jobs, those in progress ended or left to
     be done again, everything closed. Raises DatabaseError and `StartError`.
     """
-    async with open_bot(config, settings, allowance, now, pace) as bot:
+    async with open_bot(config, settings, allowance, now, pace, pool) as bot:
         await bot.engine.recover()
         doors = await _open_doors(bot, address, metrics)
         worker = asyncio.create_task(bot.engine.run(), name="engine")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, nullcontext
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -37,16 +37,17 @@ async def open_services(
     session: aiohttp.ClientSession,
     github_for: Callable[[str], Awaitable[GitHub]],
     now: Callable[[], float] = time.time,
+    pool: Pool | None = None,
 ) -> AsyncIterator[Services]:
     """Open what features share, with the store of results in the engine's database.
 
-    `github_for` gives a client for `owner/name` that refuses to write, `now` seconds since 1970. Raises DatabaseError,
-    and what a feature raises that cannot begin.
+    `github_for` gives a client for `owner/name` that refuses to write, `now` seconds since 1970. A `pool` that is given
+    stays open in the end. Raises DatabaseError, and what a feature raises that cannot begin.
     """
     store = ResultsStore(settings.database_url.get_secret_value(), now=now)
     await asyncio.to_thread(store.open)
-    aws, pool = Aws(), Pool(preload=[module for feature in ALL_FEATURES for module in feature.preload])
-    try:
+    processes = nullcontext(pool) if pool is not None else closing(new_pool())
+    with closing(store), closing(Aws()) as aws, processes as pool:
         parts = PartMap()
         parts[SETTINGS], parts[HTTP], parts[READER] = settings, session, Reader(session)
         parts[JENKINS] = JenkinsBuilds.of(session, settings)
@@ -56,7 +57,8 @@ async def open_services(
         for feature in ALL_FEATURES:
             await feature.provide(services)
         yield services
-    finally:
-        pool.close()
-        aws.close()
-        store.close()
+
+
+def new_pool() -> Pool:
+    """Return the processes for work over text from outside, which hold what features run there."""
+    return Pool(preload=[module for feature in ALL_FEATURES for module in feature.preload])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from aiohttp import web
 from markdown_it import MarkdownIt
 
@@ -47,9 +49,14 @@ HEADERS = {
 
 def operation(markdown: str) -> Operation:
     """Return the route that shows a Markdown text, rendered once, with any HTML in it escaped."""
-    page = PAGE.format(body=MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown))
+    page = _page(markdown)
 
     async def show(_: web.Request) -> web.Response:
         return web.Response(text=page, content_type="text/html", headers=HEADERS)
 
     return Operation("GET", PATH, "The commands, as a page", show, {200: ResponseSchema("It", media_type="text/html")})
+
+
+@lru_cache(maxsize=8)
+def _page(markdown: str) -> str:
+    return PAGE.format(body=MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown))

@@ -19,6 +19,7 @@ from bot.github.limits import Allowance
 from sandbox import App, GitHubSandbox, PullRequest, Repository
 from sandbox.jenkins import JenkinsJob, JenkinsSandbox
 from sandbox.users import Role
+from tests.processes import lent_pool
 from tests.tables import with_tables
 from tests.waiting import until
 
@@ -115,7 +116,7 @@ async def town(
     the bot starts.
     """
     github = GitHubSandbox()
-    async with github.serve() as api_url:
+    async with github.serve() as api_url, lent_pool() as pool:
         app = github.create_app("nightjar", webhook_secret=SECRET, permissions=permissions, events=EVENTS)
         repo = github.create_repository(REPOSITORY, people=PEOPLE, teams=teams, files=files)
         app.install(repo)
@@ -131,7 +132,7 @@ async def town(
         )
         address = Address("127.0.0.1", 0)
         async with running(
-            parse_config(config.encode(), "app.yaml"), settings, address, allowance, now, pace
+            parse_config(config.encode(), "app.yaml"), settings, address, allowance, now, pace, pool=pool
         ) as at_work:
             url = f"http://127.0.0.1:{at_work.port}"
             app.webhook_url = f"{url}/webhook"
@@ -176,5 +177,6 @@ async def works(database_url: str) -> AsyncIterator[Works]:
 @asynccontextmanager
 async def replica_of(town: Town, config: str, now: Callable[[], float]) -> AsyncIterator[Bot]:
     """Run another bot beside a town's own, on the same database."""
-    async with running(parse_config(config.encode(), "app.yaml"), town.bot.settings, None, UNHURRIED, now) as other:
+    parsed, settings = parse_config(config.encode(), "app.yaml"), town.bot.settings
+    async with lent_pool() as pool, running(parsed, settings, None, UNHURRIED, now, pool=pool) as other:
         yield other.bot

@@ -39,6 +39,8 @@ from sandbox.model.pulls import PullRequest
 from sandbox.model.repository import Repository as SandboxRepository
 from sandbox.webhooks import Delivery as SentDelivery
 from tests.github.virtual import JumpingTime
+from tests.processes import lent_pool
+from tests.tables import with_tables
 
 FULL_NAME = "octocat/compiler"
 
@@ -189,7 +191,12 @@ async def a_world(
 ) -> AsyncIterator[World]:
     """Start a world; `features` are the repository's keys in app.yaml beside the Jenkins server."""
     github, jenkins = GitHubSandbox(), jenkins or JenkinsSandbox()
-    async with github.serve() as url, jenkins.serve() as jenkins_url, aiohttp.ClientSession() as session:
+    async with (
+        github.serve() as url,
+        jenkins.serve() as jenkins_url,
+        aiohttp.ClientSession() as session,
+        lent_pool() as pool,
+    ):
         github.webhooks.hold()
         repository = github.create_repository(FULL_NAME, people={"hubot": "triage"})
         app = github.create_app(
@@ -205,7 +212,7 @@ async def a_world(
             "GITHUB_APP_ID": str(app.id),
             "GITHUB_PRIVATE_KEY": app.private_key,
             "GITHUB_WEBHOOK_SECRET": "sesame-sesame-01",
-            "DATABASE_URL": database,
+            "DATABASE_URL": with_tables(database),
             **({"JENKINS_USER": jenkins.user, "JENKINS_TOKEN": jenkins.token} if credentials else {}),
         }
         settings = Settings.from_environment(environment)
@@ -218,7 +225,10 @@ async def a_world(
         async def reading(name: str) -> GitHub:
             return await bot.reader(name)
 
-        async with Engine(database) as engine, open_services(config, settings, engine, session, reading) as services:
+        async with (
+            Engine(database) as engine,
+            open_services(config, settings, engine, session, reading, pool=pool) as services,
+        ):
             known = Repositories(config, engine.records)
             pipeline = Pipeline(
                 config=config,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from bot.config.quarantine import QuarantinedTest
 from bot.core.aliases import STAR
 from bot.results.model import TargetKey
+
+if TYPE_CHECKING:
+    from bot.config.quarantine import QuarantinedTest
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ def quarantine_at(items: Iterable[QuarantinedTest], about: TargetKey, moment: fl
 
 
 def _collected(items: Iterable[QuarantinedTest]) -> Quarantine:
-    exact, prefixes = dict[str, QuarantinedTest](), list[tuple[str, QuarantinedTest]]()
+    exact: dict[str, QuarantinedTest] = {}
+    prefixes: list[tuple[str, QuarantinedTest]] = []
     for item in items:
         if item.test.endswith(STAR):
             prefixes.append((item.test.removesuffix(STAR), item))

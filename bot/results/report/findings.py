@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from bot.config.quarantine import QuarantinedTest
 from bot.engine.records import SORTED
 from bot.results.compare.context import FailureContext
 from bot.results.compare.diff import Comparison, untested
@@ -15,6 +14,9 @@ from bot.results.compare.flaky import Flakiness
 from bot.results.compare.quarantine import NO_QUARANTINE, Quarantine
 from bot.results.model import Detail, SeenTest, Status, Trouble
 from bot.results.state import SuiteState, TargetState
+
+if TYPE_CHECKING:
+    from bot.config.quarantine import QuarantinedTest
 
 RANK = {
     Trouble.CRASH: 0,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from bot.config.quarantine import QuarantinedTest
 from bot.core.docs import table
 from bot.github.markdown import code, escape
 from bot.results.report import texts
 from bot.results.report.findings import Findings, NewFailure
 from bot.results.report.sentences import happened
 from bot.results.report.tables import MOST_ROWS, SHOWN_ID, middle_cut
+
+if TYPE_CHECKING:
+    from bot.config.quarantine import QuarantinedTest
 
 COLUMNS = ("test", "suite", "what happened", "owner", "reason", "until")
 
