@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from io import BytesIO
 
 import pytest
-import zstandard
 
 from bot.core.refused import Refused, TooMuch
 from bot.results.formats import junit
@@ -15,6 +14,7 @@ from bot.results.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_T
 from bot.results.model import Case, Status, Trouble
 from bot.results.store.collect import IN_ID, Columns, Reason, collect, merge, read_names, split
 from bot.results.store.columns import duration, is_flaky, status_of
+from bot.results.store.text_packs import unpacked
 from tests.results.uploads import resolve
 
 PASSED, FAILED, ERRORED = Status.PASSED, Status.FAILED, Status.ERRORED
@@ -129,7 +129,8 @@ def test_no_file_at_all_is_no_test_at_all() -> None:
 
 
 def text_of(columns: Columns, test_id: str) -> str:
-    return zstandard.ZstdDecompressor().decompress(columns.bodies[why(columns, test_id).text - 1]).decode()
+    texts = [text for pack in columns.packs for text in unpacked(pack.blob)]
+    return texts[why(columns, test_id).text - 1].decode()
 
 
 def test_a_failure_keeps_where_it_is_and_what_it_said() -> None:

@@ -12,8 +12,9 @@ from itertools import accumulate, chain, islice, pairwise
 import zstandard
 
 from bot.results.model import Trouble
-from bot.results.store.collect import LEVEL, PIECE, Columns, NamesWriter, Reason, read_names
+from bot.results.store.collect import PIECE, Columns, NamesWriter, Reason, read_names
 from bot.results.store.columns import STATUS_BYTES
+from bot.results.store.text_packs import LEVEL
 
 _HEAD = struct.Struct("<II")
 _TROUBLES = {trouble.value: trouble for trouble in Trouble}

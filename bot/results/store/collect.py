@@ -17,6 +17,7 @@ from bot.core.refused import Refused, TooMuch
 from bot.results.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from bot.results.model import BAD, Case, Status, Trouble
 from bot.results.store.columns import BOUNDS, CODES, FLAKY, STATUS_BITS, STATUS_BYTES
+from bot.results.store.text_packs import LEVEL, TextPack, TextPacker
 
 LEFT_OUT = "\n… {count:,} characters left out …\n"
 CUT_MESSAGE = "…"
@@ -24,8 +25,6 @@ SAME_NAME = "two tests have names that differ in a line break alone; give each a
 TOO_MANY = f"the files have more than {MAX_TESTS:,} tests together; upload the run in shards"
 IN_ID = "@"
 """Stands for the path with which the test's ID begins."""
-LEVEL = 3
-"""Of compression: more takes longer and saves next to nothing, measured on real failures' texts."""
 
 PIECE = 4096
 """Cases whose names are held as text at once."""
@@ -65,7 +64,7 @@ class Columns:
     a key of the process's own, so that two of as many tests are taken for one in one of 400 million such runs. `tests`
     holds, in the order of the names, what `split` takes apart: the status byte and the number of the duration.
     `reasons` says of those that did not simply pass which of `whys` it is. `texts` numbers failures' texts by their
-    SHA-256, from 1 on; `bodies` are these texts, compressed.
+    SHA-256, from 1 on: their places in `packs`, which may have texts besides that are there twice.
     """
 
     names: list[bytes] = field(default_factory=list)
@@ -73,7 +72,7 @@ class Columns:
     reasons: dict[int, int] = field(default_factory=dict)
     whys: dict[Reason, int] = field(default_factory=dict)
     texts: dict[bytes, int] = field(default_factory=dict)
-    bodies: list[bytes] = field(default_factory=list)
+    packs: list[TextPack] = field(default_factory=list)
 
     def __len__(self) -> int:
         """Return how many tests there are."""
@@ -83,11 +82,11 @@ class Columns:
         """Return it without hashes, which mean nothing in another process: tests by their place instead."""
         place = {key: number for number, key in enumerate(self.tests)}
         reasons = {place[key]: why for key, why in self.reasons.items()}
-        return self.names, array("H", self.tests.values()).tobytes(), reasons, self.whys, self.texts, self.bodies
+        return self.names, array("H", self.tests.values()).tobytes(), reasons, self.whys, self.texts, self.packs
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Read it back, with the hashes of this process."""
-        self.names, tests, reasons, self.whys, self.texts, self.bodies = state
+        self.names, tests, reasons, self.whys, self.texts, self.packs = state
         keys = [hash(name) for name in read_names(self.names)]
         self.tests = {key: _PACKED[packed] for key, packed in zip(keys, memoryview(tests).cast("H"), strict=True)}
         if len(self.tests) < len(keys):
@@ -109,20 +108,19 @@ def collect(cases: Iterable[Case], resolve: Resolve) -> Columns:
     some were skipped, the others count. What the reader of the cases raises, this raises.
     """
     columns = Columns()
-    compressor = zstandard.ZstdCompressor(level=LEVEL)
+    texts = TextPacker()
     names = NamesWriter()
     every = iter(cases)
     while True:
-        new, count = _fold(columns, compressor, islice(every, PIECE), resolve)
+        new, count = _fold(columns, texts, islice(every, PIECE), resolve)
         names.write(new)
         if count < PIECE:
             columns.names.append(names.finish())
+            columns.packs = texts.finish()
             return columns
 
 
-def _fold(
-    columns: Columns, compressor: zstandard.ZstdCompressor, cases: Iterable[Case], resolve: Resolve
-) -> tuple[list[str], int]:
+def _fold(columns: Columns, texts: TextPacker, cases: Iterable[Case], resolve: Resolve) -> tuple[list[str], int]:
     """Fold some cases; return the new names among them, and how many cases there were."""
     tests, packed_of, code_of, bounds = columns.tests, _PACKED, CODES, BOUNDS
     passed, count = CODES[Status.PASSED], 0
@@ -147,7 +145,7 @@ def _fold(
             if code not in _BAD and message in known and not (text or measures or trouble):
                 columns.reasons[key] = known[message]
             else:
-                _explain(columns, compressor, key, test_id, path, case)
+                _explain(columns, texts, key, test_id, path, case)
                 if code not in _BAD and not (text or measures or trouble) and message:
                     known[message] = columns.reasons[key]
     return names, count
@@ -194,14 +192,14 @@ def merge(files: Iterable[Columns]) -> Columns:
     if into is None:
         return Columns()
     for columns in every:
-        for digest, body in zip(columns.texts, columns.bodies, strict=True):
-            if digest not in into.texts:
-                into.bodies.append(body)
-                into.texts[digest] = len(into.bodies)
+        before = sum(pack.size for pack in into.packs)
+        into.packs += columns.packs
+        for digest, place in columns.texts.items():
+            into.texts.setdefault(digest, before + place)
         names = NamesWriter()
         names.write([name for name in read_names(columns.names) if hash(name) not in into.tests])
         into.names.append(names.finish())
-        texts = [0, *(into.texts[digest] for digest in columns.texts)]
+        texts = {place: into.texts[digest] for digest, place in columns.texts.items()} | {0: 0}
         whys = [why._replace(text=texts[why.text]) for why in columns.whys]
         for key, now in columns.tests.items():
             packed, counts = _worse(into.tests[key], now) if key in into.tests else (now, True)
@@ -236,9 +234,7 @@ def _joined(before: int, now: int, *, later: bool) -> tuple[int, bool]:
     return status | (before | now) & FLAKY | duration * STATUS_BYTES, later
 
 
-def _explain(
-    columns: Columns, compressor: zstandard.ZstdCompressor, key: int, test_id: str, path: str, case: Case
-) -> None:
+def _explain(columns: Columns, texts: TextPacker, key: int, test_id: str, path: str, case: Case) -> None:
     text, message = case.text, case.message
     if case.status not in BAD:
         path, line = "", None
@@ -254,9 +250,8 @@ def _explain(
         digest = hashlib.sha256(cut).digest()
         number = columns.texts.get(digest, 0)
         if not number:
-            # A copy, for what is given lies at the beginning of a block as large as the text was.
-            columns.bodies.append(memoryview(compressor.compress(cut)).tobytes())
-            number = columns.texts[digest] = len(columns.bodies)
+            texts.add(cut)
+            number = columns.texts[digest] = len(columns.texts) + 1
     if len(message) > MAX_MESSAGE:
         message = message[: MAX_MESSAGE - 1] + CUT_MESSAGE
     if path and begins_with(test_id, path):

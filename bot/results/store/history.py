@@ -15,6 +15,7 @@ from bot.results.model import SeenTest, TargetKey
 from bot.results.store import names, runs, schema
 from bot.results.store.columns import SEEN, STATUS_BYTES, at, differences, is_flip
 from bot.results.store.names import SuiteNames
+from bot.results.store.rename_pairs import renames_of
 
 FLIPS = [(before, after) for before in range(STATUS_BYTES) for after in range(STATUS_BYTES) if is_flip(before, after)]
 
@@ -93,9 +94,12 @@ def flakiest(
     target = runs.target_id(connection, about)
     if found is None or target is None:
         return []
-    of = sa.select(schema.series.c.id).filter_by(suite_id=found.id, target_id=target).scalar_subquery()
-    counts = _flips(connection, of, since)
-    for old, new in _latest_names(connection, of, counts):
+    statement = sa.select(schema.series.c.id).filter_by(suite_id=found.id, target_id=target)
+    series = connection.execute(statement).scalar()
+    if series is None:
+        return []
+    counts = _flips(connection, series, since)
+    for old, new in _latest_names(connection, series, counts):
         counts[new] += counts.pop(old, 0)
     name_of = known.every(connection, found)
     _join_aliases(counts, name_of, aliases)
@@ -118,7 +122,7 @@ def _join_aliases(counts: Counter[int], name_of: Sequence[str], aliases: Aliases
             counts[newest] += counts.pop(ordinal)
 
 
-def _flips(connection: sa.Connection, series: sa.ScalarSelect[int], since: float) -> Counter[int]:
+def _flips(connection: sa.Connection, series: int, since: float) -> Counter[int]:
     changes, points = schema.changes, schema.points
     statement = sa.select(changes.c.ordinal, sa.func.count().label("flips")).where(
         changes.c.series_id == series, sa.tuple_(changes.c.before, changes.c.after).in_(FLIPS)
@@ -128,21 +132,12 @@ def _flips(connection: sa.Connection, series: sa.ScalarSelect[int], since: float
     return Counter({row.ordinal: row.flips for row in connection.execute(statement.group_by(changes.c.ordinal)).all()})
 
 
-def _latest_names(
-    connection: sa.Connection, series: sa.ScalarSelect[int], counts: Counter[int]
-) -> list[tuple[int, int]]:
+def _latest_names(connection: sa.Connection, series: int, counts: Counter[int]) -> list[tuple[int, int]]:
     """Return which tests with flips were renamed into which, in the order in which that happened."""
-    renames, points = schema.renames, schema.points
-    statement = (
-        sa.select(renames.c.old_ordinal, renames.c.ordinal)
-        .join(points)
-        .where(renames.c.series_id == series)
-        .order_by(points.c.committed_at, points.c.sha)
-    )
     concerned = set(counts)
-    pairs = []
-    for old, new in connection.execute(statement):
-        if old in concerned:
-            concerned.add(new)
-            pairs.append((old, new))
-    return pairs
+    found = []
+    for _, _, pairs in renames_of(connection, [series]):
+        renamed = [(old, new) for old in sorted(concerned) if (new := pairs.new_of(old)) is not None]
+        concerned.update(new for _, new in renamed)
+        found += renamed
+    return found

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import sqlalchemy as sa
 
 from bot.core.aliases import Aliases
 from bot.results.store import schema
 from bot.results.store.columns import ABSENT
+from bot.results.store.rename_pairs import PointRenames, renames_of
 from bot.results.store.trace import Position
 
 END: Position = (float("inf"), "")
@@ -59,12 +59,13 @@ def series_names(
 
     `name_of` are all names of the suite. Nothing is stored, so an alias that is no longer listed counts no longer.
     """
-    table, points, found = schema.renames, schema.points, SeriesNames()
-    asked = set(wanted)
-    statement = sa.select(table, points.c.committed_at, points.c.sha).join(points).where(table.c.series_id == series)
-    few = not aliases and len(asked) <= schema.AT_ONCE
-    for row in _renames_of(connection, statement, asked) if few else connection.execute(statement):
-        found.add((row.committed_at, row.sha), row.old_ordinal, row.ordinal)
+    found, asked, every = SeriesNames(), set(wanted), renames_of(connection, [series])
+    if aliases or len(asked) > schema.AT_ONCE:
+        for point in every:
+            for new, old in point.pairs:
+                found.add(point.position, old, new)
+    elif every:
+        _add_renames_of(every, asked, found)
     if aliases and (groups := _same_tests(name_of, aliases, found, asked)):
         changes = changes_of(connection, series, {ordinal for group in groups for ordinal in group})
         for group in groups:
@@ -73,19 +74,20 @@ def series_names(
     return found
 
 
-def _renames_of(connection: sa.Connection, statement: sa.Select[Any], wanted: Collection[int]) -> Iterator[sa.Row[Any]]:
-    """Yield the renames of some tests, before and after: a release may rename all others, which are not read."""
-    table, seen, asked = schema.renames, set[tuple[int, int]](), set[int]()
-    waiting = sorted(wanted)
+def _add_renames_of(every: Sequence[PointRenames], wanted: Iterable[int], found: SeriesNames) -> None:
+    """Add the renames of some tests, before and after: a release may rename all others."""
+    asked = set(wanted)
+    waiting = list(asked)
     while waiting:
-        some, waiting = waiting[: schema.AT_ONCE], waiting[schema.AT_ONCE :]
-        asked.update(some)
-        of_these = sa.or_(table.c.ordinal.in_(some), table.c.old_ordinal.in_(some))
-        for row in connection.execute(statement.where(of_these)).all():
-            if (row.point_id, row.ordinal) not in seen:
-                seen.add((row.point_id, row.ordinal))
-                waiting += {row.ordinal, row.old_ordinal} - asked - {*waiting}
-                yield row
+        ordinal = waiting.pop()
+        for _, position, pairs in every:
+            others = (found.old_of, pairs.old_of(ordinal)), (found.new_of, pairs.new_of(ordinal))
+            for side, other in others:
+                if other is not None:
+                    side[ordinal].append((position, other))
+                    if other not in asked:
+                        asked.add(other)
+                        waiting.append(other)
 
 
 def changes_of(

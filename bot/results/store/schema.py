@@ -107,10 +107,17 @@ columns = sa.Table(
 texts = sa.Table(
     "nightjar_texts",
     metadata,
-    _id(),
-    sa.Column("sha256", sa.LargeBinary, nullable=False),
-    sa.Column("text", sa.LargeBinary, nullable=False),
-    sa.UniqueConstraint("sha256", name="nightjar_texts_once"),
+    sa.Column("id", Id, primary_key=True, autoincrement=False),  # the number of the pack's first text
+    sa.Column("count", sa.Integer, nullable=False),
+    sa.Column("texts", sa.LargeBinary, nullable=False),  # `text_packs.py`
+)
+
+digests = sa.Table(
+    "nightjar_digests",
+    metadata,
+    sa.Column("digest", sa.LargeBinary, primary_key=True),  # the beginning of a text's SHA-256
+    sa.Column("number", sa.BigInteger, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 series = sa.Table(
@@ -154,12 +161,8 @@ renames = sa.Table(
     "nightjar_renames",
     metadata,
     sa.Column("series_id", Id, sa.ForeignKey("nightjar_series.id"), primary_key=True),
-    sa.Column("ordinal", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("point_id", Id, sa.ForeignKey("nightjar_points.id"), primary_key=True),
-    sa.Column("old_ordinal", sa.Integer, nullable=False),
-    sa.Index("nightjar_renames_point", "point_id"),
-    sa.Index("nightjar_renames_old", "series_id", "old_ordinal"),
-    sqlite_with_rowid=False,
+    sa.Column("pairs", sa.LargeBinary, nullable=False),  # `rename_pairs.py`
 )
 
 ancestry = sa.Table(

@@ -16,6 +16,7 @@ from bot.results.compare.searching import Renames
 from bot.results.store import runs, schema
 from bot.results.store.columns import ABSENT, at, differences, status_of
 from bot.results.store.names import SuiteNames, SuiteRow
+from bot.results.store.rename_pairs import pairs_blob
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,8 @@ def _unlink(connection: sa.Connection, series: Series, row: sa.RowMapping, find_
 
 
 def _forget(connection: sa.Connection, row: sa.RowMapping) -> None:
-    for table in (schema.changes, schema.renames):
-        connection.execute(table.delete().filter_by(point_id=row["id"]))
+    connection.execute(schema.changes.delete().filter_by(point_id=row["id"]))
+    connection.execute(schema.renames.delete().filter_by(series_id=row["series_id"], point_id=row["id"]))
 
 
 def _compare(
@@ -142,8 +143,7 @@ def _compare(
     if rows:
         connection.execute(schema.changes.insert(), rows)
     if renamed:
-        pairs = [key | {"ordinal": new, "old_ordinal": old} for new, old in renamed.items()]
-        connection.execute(schema.renames.insert(), pairs)
+        connection.execute(schema.renames.insert().values(key | {"pairs": pairs_blob(renamed)}))
 
 
 def _renamed(

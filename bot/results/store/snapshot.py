@@ -12,6 +12,7 @@ from bot.results.state import RunState
 from bot.results.store import blobs, names, runs, schema
 from bot.results.store.columns import duration
 from bot.results.store.combine import Details, Fetch, verdicts
+from bot.results.store.rename_pairs import renames_of
 
 
 def of(connection: sa.Connection, repository: str, fetch: Fetch) -> dict[str, object]:
@@ -70,15 +71,18 @@ def _series(connection: sa.Connection, suite: int, name_of: list[str]) -> dict[s
         .order_by(points.c.committed_at, points.c.sha)
     )
     found: dict[str, Any] = {}
-    for row in connection.execute(statement).all():
+    rows = connection.execute(statement).all()
+    every = renames_of(connection, {row.series_id for row in rows})
+    renames = {(point.series_id, point.position): point.pairs for point in every}
+    for row in rows:
         known = {
             key: getattr(row, key)
             for key in ("sha", "committed_at", "pull_request", "mainline", "complete", "infra", "linked")
         }
         changes = connection.execute(sa.select(schema.changes).filter_by(point_id=row.id))
         known["changes"] = sorted([name_of[one.ordinal], one.before, one.after] for one in changes)
-        renames = connection.execute(sa.select(schema.renames).filter_by(point_id=row.id))
-        known["renames"] = sorted([name_of[one.old_ordinal], name_of[one.ordinal]] for one in renames)
+        pairs = renames.get((row.series_id, (row.committed_at, row.sha)), ())
+        known["renames"] = sorted([name_of[old], name_of[new]] for new, old in pairs)
         found.setdefault(f"{row.lab}/{row.target}", []).append(known)
     return found
 

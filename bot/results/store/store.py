@@ -22,8 +22,8 @@ from bot.results.state import Admission, PendingCheck, Run, RunState, SuiteState
 from bot.results.store import (
     affected,
     ancestry,
-    blobs,
     durations,
+    failure_texts,
     history,
     names,
     run_lists,
@@ -38,6 +38,7 @@ from bot.results.store import combine as merge
 from bot.results.store import pending_checks as checks
 from bot.results.store.collect import Columns, Reason
 from bot.results.store.database import ResultsDatabase
+from bot.results.store.failure_texts import TextReader
 from bot.results.store.history import Change, Flaky
 from bot.results.store.names import SuiteRow
 from bot.results.store.reported import FailureReports
@@ -187,6 +188,7 @@ class ResultsStore:
             suite = names.find(connection, run.key.repository, suite_name) or SuiteRow(0, 0)
             # What takes long is done before the writing begins, for then everybody else waits.
             laid_out = writing.lay_out(connection, self._known, suite, columns)
+            texts = failure_texts.prepare(connection, columns)
 
         def write(connection: sa.Connection, search: Renames) -> bool:
             found = runs.find(connection, run.key)
@@ -200,7 +202,7 @@ class ResultsStore:
             target = runs.target_id(connection, run.key.about, make=True)
             assert target is not None
             number = runs.save(connection, target, run)
-            changed = writing.save(connection, number, ordered, columns)
+            changed = writing.save(connection, number, ordered, failure_texts.save(connection, texts, columns))
             before = found[1] if found else None
             self._follow(connection, target, search, before, run, news=changed or before != run)
             return True
@@ -291,7 +293,7 @@ class ResultsStore:
             suite_name,
             tuple(run for _, run in reported),
             seen,
-            merge.Details(reasons, self._text),
+            merge.Details(reasons, TextReader(self._database.reading).text),
             shards.total,
             shards.missing,
             shards.waiting,
@@ -323,11 +325,6 @@ class ResultsStore:
     ) -> tuple[dict[str, SeenTest], dict[str, Reason]]:
         columns = runs.columns(connection, [number for number, _ in stored])
         return merge.verdicts(self._known.every(connection, suite), columns)
-
-    def _text(self, number: int) -> str:
-        with self._database.reading() as connection:
-            found = connection.execute(sa.select(schema.texts.c.text).filter_by(id=number)).scalar_one()
-        return blobs.raw(found).decode("utf-8", "surrogatepass")
 
     def baselines(self, about: TargetKey, suite: str, sha: str, *, limit: int = NEWEST) -> list[Candidate]:
         """Return the commits that another may be compared with if they are ancestors of it, the newest first."""
@@ -396,4 +393,4 @@ class ResultsStore:
     def snapshot(self, repository: str) -> dict[str, object]:
         """Return everything known of a repository as JSON, the same whatever the order in which it came."""
         with self._database.reading() as connection:
-            return snapshot.of(connection, repository, self._text)
+            return snapshot.of(connection, repository, TextReader(self._database.reading).text)

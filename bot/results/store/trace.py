@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from bot.results.model import Status, TargetKey
 from bot.results.store import names, runs, schema
 from bot.results.store.columns import ABSENT, at, is_flaky, status_of
 from bot.results.store.names import SuiteNames, SuiteRow
+from bot.results.store.rename_pairs import PointRenames, renames_of
 
 Position = tuple[float, str]
 """Where a commit stands in its series."""
@@ -125,11 +126,12 @@ def _trace(connection: sa.Connection, lines: Mapping[int, _Line], place: int, ot
     """Go back through the names of a test, in all series at once."""
     # What is still to be asked: by series, under which name the test is looked for, and until when.
     open_ones = dict.fromkeys(lines, (place, _END))
+    every = renames_of(connection, lines)
     while open_ones:
         other_names = {ordinal: others.of(ordinal) for ordinal, _ in open_ones.values()}
         asked = other_names.keys() | {other for names in other_names.values() for other in names}
         changes = _changes(connection, open_ones, asked)
-        renames = _renames(connection, open_ones, asked)
+        renames = _renames(every, open_ones, asked)
         further = {}
         for number, (ordinal, until) in open_ones.items():
             line = lines[number]
@@ -186,17 +188,18 @@ def _changes(connection: sa.Connection, series: Collection[int], ordinals: Colle
     return found
 
 
-def _renames(connection: sa.Connection, series: Collection[int], ordinals: Collection[int]) -> dict[int, list[_Rename]]:
-    renames, points = schema.renames, schema.points
-    statement = sa.select(renames, points.c.committed_at, points.c.sha).join(points)
-    statement = statement.where(
-        renames.c.series_id.in_(series),
-        sa.or_(renames.c.ordinal.in_(ordinals), renames.c.old_ordinal.in_(ordinals)),
-    )
+def _renames(
+    every: Iterable[PointRenames], series: Collection[int], ordinals: Collection[int]
+) -> dict[int, list[_Rename]]:
     found: dict[int, list[_Rename]] = {}
-    for row in connection.execute(statement):
-        rename = _Rename((row.committed_at, row.sha), row.old_ordinal, row.ordinal)
-        found.setdefault(row.series_id, []).append(rename)
+    for number, position, pairs in every:
+        if number in series:
+            by_new = {(pairs.old_of(ordinal), ordinal) for ordinal in ordinals}
+            by_old = {(ordinal, pairs.new_of(ordinal)) for ordinal in ordinals}
+            renames = (
+                _Rename(position, old, new) for old, new in by_new | by_old if old is not None and new is not None
+            )
+            found.setdefault(number, []).extend(renames)
     return found
 
 

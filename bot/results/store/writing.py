@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -25,9 +25,11 @@ def lay_out(connection: sa.Connection, known: SuiteNames, suite: SuiteRow, colum
     return blobs.lay_out(columns, placed, suite.names)
 
 
-def save(connection: sa.Connection, run: int, laid_out: LaidOut, columns: Columns) -> bool:
-    """Write the results of a run, in the place of any that were there; return False if those were the same."""
-    number_of = [0, *save_texts(connection, columns)]
+def save(connection: sa.Connection, run: int, laid_out: LaidOut, number_of: Mapping[int, int]) -> bool:
+    """Write the results of a run, in the place of any that were there; return False if those were the same.
+
+    `number_of` are the numbers of failures' texts.
+    """
     reasons = laid_out.reasons
     whys = [why._replace(text=number_of[why.text]) if why.text else why for why in reasons.whys]
     values = {
@@ -43,22 +45,3 @@ def save(connection: sa.Connection, run: int, laid_out: LaidOut, columns: Column
     connection.execute(table.delete().filter_by(run_id=run))
     connection.execute(table.insert().values(values))
     return True
-
-
-def save_texts(connection: sa.Connection, columns: Columns) -> list[int]:
-    """Keep the failures' texts, each once, and return their numbers in the table."""
-    table = schema.texts
-    there: dict[bytes, int] = {}
-    digests = list(columns.texts)
-    for start in range(0, len(digests), schema.AT_ONCE):
-        wanted = table.c.sha256.in_(digests[start : start + schema.AT_ONCE])
-        there |= {row.sha256: row.id for row in connection.execute(sa.select(table.c.id, table.c.sha256).where(wanted))}
-    new = [
-        {"sha256": digest, "text": body}
-        for digest, body in zip(columns.texts, columns.bodies, strict=True)
-        if digest not in there
-    ]
-    if new:
-        inserted = connection.execute(table.insert().returning(table.c.id, table.c.sha256), new)
-        there |= {row.sha256: row.id for row in inserted}
-    return [there[digest] for digest in digests]

@@ -87,11 +87,17 @@ def _runs() -> None:
     )
     op.create_table(
         "nightjar_texts",
-        sa.Column("id", ID, nullable=False),
-        sa.Column("sha256", sa.LargeBinary(), nullable=False),
-        sa.Column("text", sa.LargeBinary(), nullable=False),
+        sa.Column("id", ID, autoincrement=False, nullable=False),
+        sa.Column("count", sa.Integer(), nullable=False),
+        sa.Column("texts", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
-        sa.UniqueConstraint("sha256", name="nightjar_texts_once"),
+    )
+    op.create_table(
+        "nightjar_digests",
+        sa.Column("digest", sa.LargeBinary(), nullable=False),
+        sa.Column("number", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("digest"),
+        sqlite_with_rowid=False,
     )
 
 
@@ -156,9 +162,8 @@ def _changes() -> None:
     op.create_table(
         "nightjar_renames",
         sa.Column("series_id", ID, nullable=False),
-        sa.Column("ordinal", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("point_id", ID, nullable=False),
-        sa.Column("old_ordinal", sa.Integer(), nullable=False),
+        sa.Column("pairs", sa.LargeBinary(), nullable=False),
         sa.ForeignKeyConstraint(
             ["point_id"],
             ["nightjar_points.id"],
@@ -167,11 +172,8 @@ def _changes() -> None:
             ["series_id"],
             ["nightjar_series.id"],
         ),
-        sa.PrimaryKeyConstraint("series_id", "ordinal", "point_id"),
-        sqlite_with_rowid=False,
+        sa.PrimaryKeyConstraint("series_id", "point_id"),
     )
-    op.create_index("nightjar_renames_point", "nightjar_renames", ["point_id"])
-    op.create_index("nightjar_renames_old", "nightjar_renames", ["series_id", "old_ordinal"])
 
 
 def _checks() -> None:

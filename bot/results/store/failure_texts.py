@@ -1,0 +1,113 @@
+"""Failures' texts in the database: each stored once, and those that are new together in packs.
+
+A text has a number. A pack has the numbers from its own one on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from bot.results.store import schema
+from bot.results.store.collect import Columns
+from bot.results.store.text_packs import TextPack, TextPacker, unpacked
+
+DIGEST_BYTES = 16
+"""Stored of a text's SHA-256: enough that nobody can make two texts that agree in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTexts:
+    """The texts of a run at a moment: the number of each by its place, and packs of new ones, numbered from `start`."""
+
+    start: int
+    numbers: dict[int, int]
+    digests: list[bytes]
+    packs: list[TextPack]
+
+
+def prepare(connection: sa.Connection, columns: Columns) -> NewTexts:
+    """Find out which texts of a run are new, and pack those: what takes long, and need not hold others up."""
+    if not columns.texts:
+        return NewTexts(0, {}, [], [])
+    digests = [digest[:DIGEST_BYTES] for digest in columns.texts]
+    known, start = _known(connection, digests), _next(connection)
+    places = dict(zip(columns.texts.values(), digests, strict=True))
+    new = [place for place, digest in places.items() if digest not in known]
+    numbers = {place: known[digest] for place, digest in places.items() if digest in known}
+    numbers |= zip(new, range(start, start + len(new)), strict=True)
+    packs = list(_with_new(columns.packs, set(new))) if new else []
+    return NewTexts(start, numbers, [places[place] for place in new], packs)
+
+
+def save(connection: sa.Connection, prepared: NewTexts, columns: Columns) -> dict[int, int]:
+    """Store the new texts of a run, and return the number of each by its place."""
+    if prepared.digests:
+        if _next(connection) != prepared.start:  # somebody else has added texts meanwhile
+            prepared = prepare(connection, columns)
+        _write(connection, prepared)
+    return prepared.numbers
+
+
+def _write(connection: sa.Connection, prepared: NewTexts) -> None:
+    rows, first = [], prepared.start
+    for pack in prepared.packs:
+        rows.append({"id": first, "count": pack.size, "texts": pack.blob})
+        first += pack.size
+    if rows:
+        connection.execute(schema.texts.insert(), rows)
+        numbered = enumerate(prepared.digests, prepared.start)
+        digests = [{"digest": digest, "number": number} for number, digest in numbered]
+        connection.execute(schema.digests.insert(), digests)
+
+
+def _known(connection: sa.Connection, digests: Sequence[bytes]) -> dict[bytes, int]:
+    table, found = schema.digests, dict[bytes, int]()
+    for start in range(0, len(digests), schema.AT_ONCE):
+        wanted = table.c.digest.in_(digests[start : start + schema.AT_ONCE])
+        found |= {row.digest: row.number for row in connection.execute(sa.select(table).where(wanted))}
+    return found
+
+
+def _next(connection: sa.Connection) -> int:
+    table = schema.texts
+    statement = sa.select(table.c.id + table.c.count).order_by(table.c.id.desc()).limit(1)
+    return connection.execute(statement).scalar() or 1
+
+
+def _with_new(packs: Sequence[TextPack], wanted: Collection[int]) -> Iterator[TextPack]:
+    """Yield packs of the wanted texts alone; texts are counted from 1 on."""
+    packer, first = TextPacker(), 1
+    for pack in packs:
+        numbers = range(first, first + pack.size)
+        first += pack.size
+        some = [number for number in numbers if number in wanted]
+        if len(some) == pack.size:
+            packer.add_pack(pack)
+        elif some:
+            texts = unpacked(pack.blob)
+            for number in some:
+                packer.add(texts[number - numbers.start])
+    yield from packer.finish()
+
+
+class TextReader:
+    """Reads texts by their numbers; those that are asked about one after the other are mostly of one pack."""
+
+    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]]) -> None:
+        self._reading = reading
+        self._last: tuple[int, list[bytes]] = (0, [])
+
+    def text(self, number: int) -> str:
+        """Return a text."""
+        first, texts = self._last
+        if not first <= number < first + len(texts):
+            table = schema.texts
+            statement = sa.select(table.c.id, table.c.texts).where(table.c.id <= number)
+            with self._reading() as connection:
+                row = connection.execute(statement.order_by(table.c.id.desc()).limit(1)).one()
+            first, texts = self._last = row.id, unpacked(row.texts)
+        return texts[number - first].decode("utf-8", "surrogatepass")

@@ -1,0 +1,81 @@
+"""Failures' texts are stored once each, in packs, and every test keeps its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import pytest
+import sqlalchemy as sa
+
+from bot.results.model import Case, Status
+from bot.results.store import failure_texts, schema
+from bot.results.store.collect import Columns, collect, merge
+from bot.results.store.database import ResultsDatabase
+from bot.results.store.failure_texts import TextReader
+from bot.results.store.text_packs import PACK_BYTES, unpacked
+from tests.results.uploads import resolve
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[ResultsDatabase]:
+    """Return a database with the tables of results, on each database in turn."""
+    opened = ResultsDatabase(database_url)
+    opened.open()
+    yield opened
+    opened.close()
+
+
+def failed(texts: Iterable[str]) -> Columns:
+    cases = (Case(f"{number}", Status.FAILED, nodeid=text[:9], text=text) for number, text in enumerate(texts))
+    return collect(cases, resolve)
+
+
+def saved(database: ResultsDatabase, *runs: Columns) -> None:
+    """Store the texts of runs that arrive at once, and check that each is read as its test had it."""
+    with database.reading() as connection:
+        prepared = [failure_texts.prepare(connection, columns) for columns in runs]
+    for columns, texts in zip(runs, prepared, strict=True):
+        with database.writing() as connection:
+            numbers = failure_texts.save(connection, texts, columns)
+        assert read(database, columns, numbers) == of(columns)
+
+
+def read(database: ResultsDatabase, columns: Columns, numbers: Mapping[int, int]) -> dict[int, str]:
+    reader, whys = TextReader(database.reading), list(columns.whys)
+    return {key: reader.text(numbers[whys[why].text]) for key, why in columns.reasons.items()}
+
+
+def of(columns: Columns) -> dict[int, str]:
+    texts, whys = [text for pack in columns.packs for text in unpacked(pack.blob)], list(columns.whys)
+    return {key: texts[whys[why].text - 1].decode() for key, why in columns.reasons.items()}
+
+
+def stored(database: ResultsDatabase) -> list[str]:
+    with database.reading() as connection:
+        blobs = connection.execute(sa.select(schema.texts.c.texts).order_by(schema.texts.c.id)).scalars()
+        return [text.decode() for blob in blobs for text in unpacked(blob)]
+
+
+def test_a_text_that_an_earlier_run_had_is_not_stored_again(database: ResultsDatabase) -> None:
+    for texts in ("ab", "bc", "abc", "c"):
+        saved(database, failed(texts))
+    assert stored(database) == ["a", "b", "c"]
+
+
+def test_a_text_that_two_files_of_a_run_have_is_stored_once(database: ResultsDatabase) -> None:
+    saved(database, merge([failed("ab"), failed("bc"), failed("da")]))
+    assert stored(database) == ["a", "b", "c", "d"]
+
+
+def test_runs_that_arrive_at_once_keep_their_own_texts(database: ResultsDatabase) -> None:
+    saved(database, failed("ab"), failed("xbc"), failed("c"))
+    assert stored(database) == ["a", "b", "x", "c"]
+
+
+def test_long_texts_fill_several_packs_of_which_one_is_read_for_a_test(database: ResultsDatabase) -> None:
+    long = [f"{number:9}" + f"{number} " * 3_000 for number in range(30)]
+    columns = failed(long)
+    assert len(columns.packs) > sum(map(len, long)) // (2 * PACK_BYTES)
+    saved(database, failed([long[3], long[29], "short"]))
+    saved(database, columns)
+    assert sorted(stored(database)) == sorted([*long, "short"])
