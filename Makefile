@@ -11,8 +11,9 @@ ARGS   ?=
 # Coverage is measured of what does no I/O: `[tool.coverage]` in pyproject.toml. Tracing makes tests almost twice as slow,
 # so those are not traced that show something else (the whole bot, a database, a server), or repeat the same lines often.
 TRACED_OF := $(patsubst %,tests/%.py,$(addprefix engine/test_,jobs portable retry text) \
-               $(addprefix github/test_,check_runs limits limits_told mentions pages sticky) \
-               $(addprefix results/test_,compare identity renames report report_annotations report_safe report_summary))
+               $(addprefix github/test_,check_runs limits limits_reported mentions pages sticky) \
+               $(addprefix results/test_,compare identity renames report report_annotations report_runs report_safe \
+                                          report_summary))
 UNTRACED  := $(addprefix tests/,app/doctor app/test_redelivery.py app/test_serve.py aws ci cli conversations \
                core/untrusted effects robustness sandbox signal timers web results/formats news/test_render.py \
                test_text_work.py) \

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from bot.github.check_runs import TEXT_LIMIT, size
@@ -13,7 +11,7 @@ from bot.results.model import Case, Detail, SeenTest, Status, Trouble
 from bot.results.report.check_run import results_report
 from bot.results.report.findings import Baseline, ComparedSuite, Findings, IgnoredFailures
 from bot.results.report.texts import ADVISORY
-from bot.results.state import RunState, SuiteState
+from bot.results.state import SuiteState
 from tests.results.reported import BASE, SHA, a_run, a_suite, compared, findings, many
 
 TILE, MATMUL = "tests/test_tile.py::test_tile[llvm]", "tests/test_matmul.py::test_matmul"
@@ -261,82 +259,6 @@ def test_a_test_is_never_taken_for_an_option() -> None:
     assert "pytest './--pdb -x'" in results_report(known).summary
 
 
-def test_what_is_missing_waiting_or_broken_is_named_with_since_when() -> None:
-    suite = a_suite(
-        shard_total=4,
-        missing_shards=(2, 3),
-        waiting=(a_run("run-2b", reason="te.xml is missing"),),
-        broken=(a_run("night-1", reason="te.xml has another hash"),),
-    )
-    summary = results_report(findings((suite, compared()))).summary
-    assert "- `operators`: shards 2, 3 of 4 are missing. The first run arrived on 2026-11-20" in summary
-    assert "run `run-2b` has been waiting for its files since 2026-11-20 05:26 UTC: te.xml is missing" in summary
-    assert "run `night-1`, which arrived on 2026-11-20 05:26 UTC, is unusable: te.xml has another hash" in summary
-    assert results_report(findings((suite, compared()))).title.startswith(
-        "Incomplete: 2 of 4 shards of operators, 2 more problems · "
-    )
-
-
-def test_the_report_says_when_the_deadline_has_passed() -> None:
-    over = findings((a_suite(shard_total=2, missing_shards=(2,)), compared()), over=True)
-    assert "shard 2 of 2 is missing." in results_report(over).summary
-    assert "The deadline has passed. Results that arrive later still count." in results_report(over).summary
-    assert "deadline" not in results_report(findings((a_suite(), compared()), over=True)).summary
-
-
-def test_a_suite_of_which_nothing_has_come_yet_is_no_broken_one() -> None:
-    waiting = a_suite(name="codegen", seen={}, waiting=(a_run("run-2c", "codegen"),))
-    content = results_report(findings((waiting, compared(infra="no test ran", counts=Counts()))))
-    assert content.title == "Incomplete: 1 run of codegen without all files"
-    assert "no test ran" not in content.summary
-    assert "| not arrived |" in content.summary
-
-
-def test_a_run_that_arrived_and_is_unusable_is_reported() -> None:
-    broken = a_suite(name="codegen", seen={}, broken=(a_run("run-2c", "codegen", reason="a.xml ends too early"),))
-    content = results_report(findings((broken, compared(infra="no test ran", counts=Counts()))))
-    assert content.title == "Incomplete: 1 unusable run of codegen"
-    assert "`run-2c`, which arrived on 2026-11-20 05:26 UTC, is unusable: a.xml ends too early" in content.summary
-    assert "| unusable |" in content.summary
-
-
-def test_a_broken_lab_is_reported_before_missing_suites() -> None:
-    known = findings((a_suite(), compared(infra=SAYS_NOTHING)), missing_suites=("arith", "relax"))
-    assert results_report(known).title == (
-        f"Lab setup problem, no usable results: {SAYS_NOTHING} · Incomplete: arith and 1 more suite are missing"
-    )
-
-
-def test_a_run_that_does_not_count_is_marked_among_the_others() -> None:
-    good, bad = a_run("run-2b"), replace(a_run("run-2a"), state=RunState.INCOMPLETE, reason="a.xml is a web page")
-    text = results_report(findings((a_suite(runs=[bad, good]), compared()))).text
-    assert "| `run-2a`, unusable |" in text
-    assert "| `run-2b` |" in text
-
-
-def test_what_a_lab_says_of_its_runs_is_shown_as_what_it_says() -> None:
-    run = a_run(
-        started_at="2026-11-20T05:10:00Z", environment={"device": "Pixel 9"}, log_url="https://logs.example.org/7"
-    )
-    text = results_report(findings((a_suite(runs=[run]), compared()))).text
-    assert "What the lab reports about its runs (not verified):" in text
-    assert "| attempt | shard | from | environment | log |" in text
-    assert "| `2026-11-20T05:10:00Z` | `device=Pixel 9` | `https://logs.example.org/7` |" in text
-
-
-def test_the_table_of_runs_shows_a_column_that_one_run_fills() -> None:
-    suite = a_suite(runs=[a_run("run-1"), a_run("run-2", log_url="https://logs.example.org/7")])
-    text = results_report(findings((suite, compared()))).text
-    assert "| run | suite | attempt | shard | log |" in text
-
-
-def test_contacts_are_shown_and_not_mentioned() -> None:
-    assert (
-        "Questions about this lab: `@example-lab-ci` (not notified)."
-        in results_report(both(contacts=("@example-lab-ci",))).summary
-    )
-
-
 @pytest.mark.parametrize(
     ("known", "buttons"),
     [
@@ -386,7 +308,7 @@ def test_the_largest_report_stays_within_what_github_takes_and_says_what_was_cut
     assert content.title.startswith("20,000 new failures, 384 fixed")
     assert max(size(content.summary), size(content.text)) <= TEXT_LIMIT
     assert "and 19,990 more" in content.summary
-    assert "*Left out, for GitHub takes no more text than this: how to reproduce.*" in content.summary
+    assert "*Left out, because GitHub limits the text of a check run: how to reproduce.*" in content.summary
     assert "Left out" in content.text
     assert len(content.annotations) <= 50
 
