@@ -1,8 +1,9 @@
-"""All texts that people see, by feature: the capital constants of the modules named `texts` or `text`."""
+"""All texts that people see, by feature: the capital constants of `texts.py`, and sentences of all other modules."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
@@ -15,26 +16,41 @@ HEADER = ("name", "text", "about")
 NAMES = frozenset({"texts.py", "text.py", "sentences.py"})
 NOT_SHOWN = frozenset({"bot/engine/text.py"})
 """Modules of such a name that hold no texts for people."""
+LEAST_WORDS = 4
+"""Of a sentence: what has fewer in a module with another name is a name, a mark or a part of a pattern."""
+CODE = re.compile(
+    r"\b(?:SELECT|INSERT|UPDATE|DELETE|CREATE (?:TABLE|INDEX)|ALTER|WHERE|TRIGGER|OR NOT)\b"
+    r"|\b(?:query|mutation)\(|<!|'none'|^id, "
+)
+"""SQL, GraphQL, HTML and a header."""
 
 
 def modules(root: Path = ROOT) -> list[Path]:
-    """Return the modules that hold texts: the features' first."""
+    """Return all modules of the bot: the features' first."""
     found = [path for folder in ("handlers", "bot") for path in sorted((root / folder).rglob("*.py"))]
-    paths = [path.relative_to(root) for path in found]
-    return [path for path in paths if _holds_texts(path) and path.as_posix() not in NOT_SHOWN]
+    return [path.relative_to(root) for path in found]
 
 
-def _holds_texts(path: Path) -> bool:
-    """Say whether a module holds texts for people; a feature of one file has them at its top."""
+def holds_texts(path: Path) -> bool:
+    """Say whether a module is one for texts; a feature of one file has them at its top."""
     alone = path.parts[0] == "handlers" and len(path.parts) == 2 and path.name != "__init__.py"
-    return alone or path.name in NAMES or path.stem.endswith(("_text", "_texts"))
+    named = path.name in NAMES or path.stem.endswith(("_text", "_texts"))
+    return (alone or named) and path.as_posix() not in NOT_SHOWN
+
+
+def is_sentence(text: str) -> bool:
+    """Say whether people read a text, as far as that can be seen: it has words, and is no code."""
+    words = [word for word in text.split() if any(letter.isalpha() for letter in word)]
+    return len(words) >= LEAST_WORDS and not CODE.search(text)
 
 
 def texts(root: Path = ROOT) -> str:
     """Return a section for each module with texts: those of one line in a table, longer ones below it."""
     parts = []
     for path in modules(root):
-        found = list(constants(root / path))
+        found = [
+            one for one in constants(root / path, calls=holds_texts(path)) if holds_texts(path) or is_sentence(one[1])
+        ]
         rows = [(f"`{name}`", _code(text), said) for name, text, said in found if "\n" not in text.strip("\n")]
         longer = [(name, text, said) for name, text, said in found if "\n" in text.strip("\n")]
         if found:
@@ -53,8 +69,11 @@ def _code(text: str) -> str:
     return f"{marks}{space}{text.strip()}{space}{marks}"
 
 
-def constants(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield name, text and description of each text of a module; of a tuple or a mapping, each of its texts."""
+def constants(path: Path, *, calls: bool = True) -> Iterator[tuple[str, str, str]]:
+    """Yield name, text and description of each text of a module; of a tuple or a mapping, each of its texts.
+
+    Arguments of calls are left out without `calls`: patterns, options and descriptions that other pages show.
+    """
     source = path.read_text(encoding="utf-8")
     body = ast.parse(source).body
     for place, node in enumerate(body):
@@ -64,7 +83,7 @@ def constants(path: Path) -> Iterator[tuple[str, str, str]]:
         said = _described(node, body[place + 1] if place + 1 < len(body) else None, source)
         for name, one in _pairs(names, value):
             if name.isupper() and not name.startswith("_"):
-                for label, text in _strings(name, one):
+                for label, text in _strings(name, one, calls=calls):
                     if " " in text or path.parent.name != "handlers":
                         yield label, text, said
 
@@ -85,7 +104,7 @@ def _pairs(names: list[str], value: ast.expr) -> list[tuple[str, ast.expr]]:
     return [(names[0], value)]
 
 
-def _strings(name: str, value: ast.expr) -> Iterator[tuple[str, str]]:
+def _strings(name: str, value: ast.expr, *, calls: bool) -> Iterator[tuple[str, str]]:
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         if value.value.strip():
             yield name, value.value
@@ -93,13 +112,13 @@ def _strings(name: str, value: ast.expr) -> Iterator[tuple[str, str]]:
         yield name, ast.unparse(value)
     elif isinstance(value, (ast.Tuple, ast.List, ast.Set)):
         for place, one in enumerate(value.elts):
-            yield from _strings(f"{name}[{place}]", one)
+            yield from _strings(f"{name}[{place}]", one, calls=calls)
     elif isinstance(value, ast.Dict):
         for key, one in zip(value.keys, value.values, strict=True):
-            yield from _strings(f"{name}[{ast.unparse(key) if key else '…'}]", one)
-    elif isinstance(value, ast.Call):
+            yield from _strings(f"{name}[{ast.unparse(key) if key else '…'}]", one, calls=calls)
+    elif isinstance(value, ast.Call) and calls:
         for one in [*value.args, *(keyword.value for keyword in value.keywords)]:
-            yield from _strings(name, one)
+            yield from _strings(name, one, calls=calls)
 
 
 def _described(node: ast.stmt, after: ast.stmt | None, source: str) -> str:

@@ -223,7 +223,7 @@ def test_a_store_that_shuts_an_upload_out_names_the_policy(aws_world: World) -> 
         aws_world.s3.delete_bucket_policy(Bucket=aws_world.name)
     said = str(refused.value)
     assert "s3:PutObject is denied, by the bucket's policy" in said
-    assert "The bucket policy for AWS shuts out every upload on Ceph" in said
+    assert "the bucket policy for AWS denies every upload" in said
     assert "credentials are" not in said
 
 

@@ -20,9 +20,9 @@ LARGEST = 4 * 1024 * 1024
 
 AWAY = "{host} did not answer ({problem})"
 BROKEN = "{host} answered {status} to GET {path}"
-BUSY = "{host} takes no more requests for a while"
-REFUSED = "{host} answered {status} to GET {path}; nobody but who runs it can tell why"
-MOVED = "{host} sends whoever asks for {path} elsewhere, which is not followed; name the right address"
+BUSY = "{host} refuses requests for a while"
+REFUSED = "{host} answered {status} to GET {path}; ask its administrator why"
+MOVED = "{host} redirects GET {path}, and the bot follows no redirects here; name the final address"
 NOT_JSON = "{host} did not answer with JSON to GET {path}; name the address of its API"
 TOO_LONG = "{host} answered GET {path} with more than {limit:,} bytes"
 

@@ -25,7 +25,7 @@ from bot.engine.processor import EffectState, EndedEffect
 
 ENDED = ("succeeded", "failed", "cancelled", "aborted")
 ENDED_BADLY = ("failed", "cancelled", "aborted")
-UNKNOWN_END = "it ended without a word"
+UNKNOWN_END = "it ended without a recorded reason"
 
 ARGS: LiteralString = "SELECT args FROM procrastinate_jobs WHERE id = %(id)s"
 

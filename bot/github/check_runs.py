@@ -22,7 +22,7 @@ ADVISORY = (SUCCESS, NEUTRAL)
 WARNING, FAULT = "warning", "failure"
 """The levels of annotations."""
 
-LEFT_OUT = "*Left out, for GitHub takes no more text than this: {names}.*"
+LEFT_OUT = "*Left out, because GitHub limits the text of a check run: {names}.*"
 _CLOSING = 1_000  # bytes that are reserved for LEFT_OUT
 
 

@@ -59,7 +59,7 @@ DOUBTS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 NOTHING_DECLARED = (
     "this client may not write: plans and pages only read, and an effect declares the permissions that it writes with"
 )
-NO_REDIRECTION = "the answer is no redirection to the file"
+NO_REDIRECTION = "the answer is not a redirect to the file"
 
 log = structlog.get_logger(__name__)
 

@@ -29,8 +29,8 @@ from bot.engine.processor import ErrorKind
 from bot.engine.writes import UnclearWrite
 from bot.github.forbidden import Cause, LockedForRest, cause_of
 
-MOVED = "what this writes to was renamed or moved: name it in app.yaml as it is called now"
-NOT_JSON = "the answer is not the JSON that it says it is"
+MOVED = "what this writes to was renamed or moved: use its new name in app.yaml"
+NOT_JSON = "the answer claims to be JSON and is not"
 ODD_ANSWER = "the answer is neither a JSON object nor a list"
 
 

@@ -11,8 +11,6 @@ from bot.results.compare.renames import MAX_STEPS, search_renames
 from handlers.ci_tests import texts
 from handlers.ci_tests.outcomes import HeadAndBase, SuiteOutcomes
 
-WRONG_SHAPE = 'it has to be one object of lists of test IDs, as in {"operators": ["tests/test_add.py::test_add"]}'
-
 
 @dataclass(frozen=True, slots=True)
 class Skips:
@@ -60,9 +58,9 @@ def read_required(raw: bytes) -> Mapping[str, tuple[str, ...]]:
     except (ValueError, RecursionError) as error:
         raise UserError(texts.NO_JSON.format(why=error)) from None
     if not isinstance(written, dict):
-        raise UserError(WRONG_SHAPE)
+        raise UserError(texts.WRONG_SHAPE)
     if not all(isinstance(tests, list) and all(isinstance(test, str) for test in tests) for tests in written.values()):
-        raise UserError(WRONG_SHAPE)
+        raise UserError(texts.WRONG_SHAPE)
     # TVM's list was empty in production, and nobody noticed that it required nothing (TVM #13368).
     if not any(written.values()):
         raise UserError(texts.NO_TEST)

@@ -31,6 +31,7 @@ SKIPS_FAILED = "**Skipped tests:** we could not compare the tests at {sha}: {why
 NO_FILE, NO_PLAIN_FILE, FILE_TOO_LARGE = "it does not exist", "it is not a file", "it has more than 1 MB"
 NO_TEST = "it lists no test"
 NO_JSON = "it is not JSON: {why}"
+WRONG_SHAPE = 'it must be one object of lists of test IDs, as in {"operators": ["tests/test_add.py::test_add"]}'
 
 # Runtimes
 RUNTIMES_TITLE = "Runtime of tests"

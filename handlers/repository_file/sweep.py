@@ -19,6 +19,7 @@ from bot.github.contents import found_at
 from bot.github.in_force import StoredFile, name_of, read_found, stored_file_of
 from bot.github.ranks import Rank, ranked
 from bot.github.refs import branch_head
+from handlers.repository_file import texts
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -31,7 +32,6 @@ HALF_HOURLY = "11,41 * * * *"
 PAUSE = 6 * 3600.0
 """Seconds between two reads of a file: a change whose webhook was lost takes effect within this time. The start of the
 bot needs no read: webhooks from its downtime are redelivered (`bot.app.redelivery`)."""
-NOT_SCANNED = "whether a repository's own settings have changed could not be seen"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -74,7 +74,7 @@ LAST_SCANS = Record("repository-files", 1, LastScans, "when the file of each rep
 
 
 class RepositoryFileSweep:
-    """Looks at the files of all repositories. `github_for` gives a client for `owner/name`, `now` seconds."""
+    """Reads the files of all repositories. `github_for` gives a client for `owner/name`, `now` seconds."""
 
     def __init__(
         self,
@@ -97,9 +97,9 @@ class RepositoryFileSweep:
         return [name for name, keys in self._config.repositories.items() if keys.repository_file]
 
     async def sweep(self) -> str:
-        """Look at each file that was not looked at for a while, or has faults.
+        """Read each file that was not read for a while, or has faults.
 
-        What fails for one repository is logged, keeps no other from being looked at, and is tried again the next time.
+        A failure in one repository is logged, does not stop the others, and is tried again the next time.
         """
         known = (await self._records.get(LAST_SCANS.of()) or LastScans()).at
         scanned = {name.lower(): known.get(name.lower(), 0.0) for name in self.repositories}
@@ -109,7 +109,7 @@ class RepositoryFileSweep:
             # What makes faults may be app.yaml, or this version: either may have changed with a start.
             if scanned[repository.lower()] > now - PAUSE and not stored_file.faults:
                 continue
-            with only_logged(NOT_SCANNED, repository=repository), ranked(Rank.SWEEP):
+            with only_logged(texts.NOT_SCANNED, repository=repository), ranked(Rank.SWEEP):
                 announced += await self._scan(repository, stored_file)
                 scanned[repository.lower()] = now
         if scanned != known:

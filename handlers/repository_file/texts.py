@@ -26,6 +26,10 @@ ERRORS = "the file has errors: {count}"
 NOT_TOUCHED = "the push does not change the file"
 SAME_AS_DEFAULT = "the file is the same as on the default branch"
 
+# -- the log --
+
+NOT_SCANNED = "could not check whether a repository's own settings have changed"
+
 # -- titles and words --
 
 ONE_ERROR = "1 error"

@@ -101,7 +101,7 @@ async def test_trouble_with_the_registry_is_an_error_and_writes_nothing(tmp_path
     hub.faults.add("GET", "*", status=429, headers={"Retry-After": "0"}, times=None)
     ended = await ci(tmp_path, hub, "ci_arm", "--output-dir", str(tmp_path / "names"))
     assert (ended.status, ended.out) == (1, "")
-    assert ended.err == f"127.0.0.1 takes no more requests for a while; gave up after {ATTEMPTS} attempts\n"
+    assert ended.err == f"127.0.0.1 refuses requests for a while; gave up after {ATTEMPTS} attempts\n"
     assert not (tmp_path / "names").exists()
 
 

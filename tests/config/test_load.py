@@ -100,7 +100,7 @@ def inside(line: str) -> str:
         ("rerun: {jenkins: [{url: ci.example.org}]}", f"3:29: {{}}.rerun.jenkins[0].url: {ADDRESS}"),
         (
             "rerun: {jenkins: [{url: 'http://ci.example.org'}]}",
-            "3:29: {}.rerun.jenkins[0].url: must start with https://, for a password is sent to it "
+            "3:29: {}.rerun.jenkins[0].url: must start with https://, because a password is sent to it "
             "(http:// only for this machine itself)",
         ),
         ("? [a]\n    : b", "3:7: {}: a key must be plain text"),

@@ -34,7 +34,7 @@ BOT = "nightjar[bot]"
 LAST_SCANS: LiteralString = (
     "SELECT id FROM procrastinate_jobs WHERE lock = 'timer:repository-files' AND status = 'succeeded'"
 )
-"""Whether all repositories' own settings were looked at."""
+"""Whether all repositories' own settings were read."""
 UNHURRIED = Allowance(
     writes_per_minute=10_000, writes_per_hour=100_000, rest_points_per_minute=1_000_000, write_spacing=0
 )

@@ -15,7 +15,7 @@ def test_blocks_stand_apart_and_empty_ones_leave_nothing() -> None:
 def test_what_finds_no_room_is_left_out_whole_and_named_once() -> None:
     long = Block("details", "é" * 40_000)
     text = joined_blocks([Block("why", "because"), long, long, Block("contacts", "somebody")])
-    assert text == ("because\n\nsomebody\n\n*Left out, for GitHub takes no more text than this: details.*")
+    assert text == ("because\n\nsomebody\n\n*Left out, because GitHub limits the text of a check run: details.*")
 
 
 @given(st.lists(st.builds(Block, st.sampled_from(["a", "b"]), st.text() | st.just("é" * 20_000)), max_size=8))

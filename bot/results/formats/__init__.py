@@ -17,6 +17,7 @@ from bot.results.formats import (
     nunit3,
     reportlog,
     tap,
+    texts,
     trx,
     xunit_net,
 )
@@ -57,9 +58,6 @@ KNOWN = ", ".join(FORMATS)
 HEAD_BYTES = 1 << 14
 """Looked at to guess a format."""
 
-UNKNOWN_FORMAT = f"{{name}}: there is no format {{format!r}}; known are {KNOWN}"
-UNKNOWN_CONTENT = f"The content is none of {KNOWN}. It begins {{head!r}}"
-TOO_MANY = f"{{name}} has more than {MAX_CASES:,} test cases. Split the run into shards"
 
 _XML = (b"<", "\ufeff<".encode("utf-16-le"), "\ufeff<".encode("utf-16-be"))
 _ROOTS = {
@@ -81,13 +79,13 @@ def read(stream: BinaryIO, name: str, format: str | None = None, repairs: Repair
     understood; TooMuch beyond a limit; nothing else that comes of the content.
     """
     if format is not None and format not in FORMATS:
-        raise Refused(UNKNOWN_FORMAT.format(name=name, format=format))
+        raise Refused(texts.UNKNOWN_FORMAT.format(name=name, format=format, known=KNOWN))
     opened = inflated(stream, name)
     try:
         reader = FORMATS[format or guess(opened.peek(HEAD_BYTES)[:HEAD_BYTES])]
         for count, case in enumerate(reader(opened, repairs or Repairs()), 1):
             if count > MAX_CASES:
-                raise TooMuch(TOO_MANY.format(name=name))
+                raise TooMuch(texts.TOO_MANY_CASES.format(name=name))
             yield case
     except Refused as refused:
         # What `inflated` refuses has the name already.
@@ -121,7 +119,7 @@ def guess(head: bytes) -> str:
         return format
     if begins_xml(head):
         return _ROOTS.get(root_of(head), "junit")
-    raise Refused(UNKNOWN_CONTENT.format(head=head[:40]))
+    raise Refused(texts.UNKNOWN_CONTENT.format(known=KNOWN, head=head[:40]))
 
 
 def _of_events(head: bytes) -> str:

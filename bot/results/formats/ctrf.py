@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 from bot.core.refused import Refused
-from bot.results.formats import values
+from bot.results.formats import texts, values
 from bot.results.formats.json_stream import ITEMS, SCALAR, JsonReader, Shape
 from bot.results.formats.pytest_phases import GOOD, split
 from bot.results.formats.repairs import UNNAMED, Repair, Repairs
@@ -18,8 +18,6 @@ from bot.results.formats.utf_8 import repaired
 from bot.results.model import Case, Status, Trouble
 
 WHAT = "ctrf"
-NO_TESTS = f"{WHAT}: there is no list `results.tests`"
-NO_STATUS = f"{WHAT}: {{name}} has the status {{status!r}}; known are passed, failed, skipped, pending and other"
 SHOWN = 80
 MILLISECOND = 0.001
 
@@ -78,7 +76,7 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
                 yield _case(values.mapping(test), repairs)
     json.end()
     if not has_tests:
-        raise Refused(NO_TESTS)
+        raise Refused(texts.CTRF_NO_TESTS.format(what=WHAT))
 
 
 def _case(test: Mapping[str, Any], repairs: Repairs) -> Case:
@@ -108,7 +106,7 @@ def _status(test: Mapping[str, Any], name: str) -> tuple[Status, Trouble]:
     word, raw = test.get("status"), test.get("rawStatus")
     status = STATUS.get(word) if isinstance(word, str) else None
     if status is None:
-        raise Refused(NO_STATUS.format(name=name[:SHOWN], status=str(word)[:SHOWN]))
+        raise Refused(texts.CTRF_STATUS.format(what=WHAT, name=name[:SHOWN], status=str(word)[:SHOWN]))
     return RAW.get(raw.lower() if isinstance(raw, str) else "", (status, Trouble.NONE))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 from bot.core.refused import Refused, TooMuch
-from bot.results.formats import values
+from bot.results.formats import texts, values
 from bot.results.formats.repairs import UNNAMED, Repair, Repairs
 from bot.results.formats.utf_8 import repaired
 from bot.results.limits import MAX_ROW_BYTES
@@ -25,15 +25,6 @@ REQUIRED = (TEST, RESULT)
 
 MAX_SUBTESTS = 1000
 """Rows of one test."""
-NO_HEADER = f"{WHAT}: the first line must name the columns, {' and '.join(REQUIRED)} among them"
-CUT_OFF = f"{WHAT}: the row of line {{line}}{{test}} is cut off: the process died, or it is part of a file"
-LONG_ROW = f"{WHAT}: the row of line {{line}} has more than {MAX_ROW_BYTES >> 20} MiB"
-LONG_FIELD = f"{WHAT}: a field in the row of line {{line}} has more than {csv.field_size_limit():,} characters"
-SURPLUS = f"{WHAT}: the row of line {{line}} has {{fields}} fields, and the first line names {{columns}} columns"
-NO_CSV = f"{WHAT}: line {{line}} is no CSV: {{error}}"
-NO_TEXT = f"{WHAT}: line {{line}} has bytes that are no UTF-8"
-MANY_SUBTESTS = f"{WHAT}: {{test}} has more than {MAX_SUBTESTS} rows"
-NO_RESULT = f"{WHAT}: the row of line {{line}} has the result {{result!r}}; known are Pass, Fail and Skip"
 
 STATUS = {
     "pass": Status.PASSED,
@@ -107,7 +98,7 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
         elif rows and not _counts_on(rows[-1], row):
             rows, failed_before = [], failed_before or worst(rows)[0] in BAD
         if len(rows) == MAX_SUBTESTS:
-            raise TooMuch(MANY_SUBTESTS.format(test=row[TEST]))
+            raise TooMuch(texts.CSV_MANY_SUBTESTS.format(what=WHAT, test=row[TEST], limit=MAX_SUBTESTS))
         rows.append(row)
     if rows:
         yield _case(rows, failed_before)
@@ -190,19 +181,19 @@ def _rows(stream: BinaryIO, repairs: Repairs) -> Iterator[dict[str, str]]:
     reader = csv.reader(lines, strict=True)
     header = _next_row(reader, lines)
     if header is None or not set(REQUIRED) <= set(header):
-        raise Refused(NO_HEADER)
+        raise Refused(texts.CSV_NO_HEADER.format(what=WHAT, columns=" and ".join(REQUIRED)))
     places = [(header.index(column), column) for column in ROW_COLUMNS if column in header]
     while (fields := _next_row(reader, lines)) is not None:
         if len(fields) < len(header):
-            raise Refused(CUT_OFF.format(line=lines.row, test=f" ({fields[0][:80]})"))
+            raise Refused(texts.CSV_CUT_OFF.format(what=WHAT, line=lines.row, test=f" ({fields[0][:80]})"))
         if len(fields) > len(header):
-            raise Refused(SURPLUS.format(line=lines.row, fields=len(fields), columns=len(header)))
+            raise Refused(texts.CSV_SURPLUS.format(what=WHAT, line=lines.row, fields=len(fields), columns=len(header)))
         row = {column: fields[place] for place, column in places}
         if not values.name(row[TEST]):
             row[TEST] = UNNAMED
             repairs.add(Repair.NAMELESS, lines.row)
         if status_of(row) is None:
-            raise Refused(NO_RESULT.format(line=lines.row, result=row[RESULT][:80]))
+            raise Refused(texts.CSV_RESULT.format(what=WHAT, line=lines.row, result=row[RESULT][:80]))
         yield row
 
 
@@ -217,10 +208,12 @@ def _next_row(reader: Iterator[list[str]], lines: _Lines) -> list[str] | None:
     except csv.Error as error:
         # The csv module has one exception for everything, and only its text tells them apart.
         if "unexpected end" in str(error):
-            raise Refused(CUT_OFF.format(line=lines.row, test="")) from None
+            raise Refused(texts.CSV_CUT_OFF.format(what=WHAT, line=lines.row, test="")) from None
         if "field limit" in str(error):
-            raise TooMuch(LONG_FIELD.format(line=lines.row)) from None
-        raise Refused(NO_CSV.format(line=lines.line, error=error)) from None
+            raise TooMuch(
+                texts.CSV_LONG_FIELD.format(what=WHAT, line=lines.row, limit=csv.field_size_limit())
+            ) from None
+        raise Refused(texts.CSV_INVALID.format(what=WHAT, line=lines.line, error=error)) from None
     return None
 
 
@@ -243,11 +236,11 @@ class _Lines:
         self.line += 1
         self._bytes += len(read)
         if self._bytes > MAX_ROW_BYTES:
-            raise TooMuch(LONG_ROW.format(line=self.row))
+            raise TooMuch(texts.CSV_LONG_ROW.format(what=WHAT, line=self.row))
         try:
             return read.decode("utf-8-sig" if self.line == 1 else "utf-8")
         except UnicodeDecodeError:
-            raise Refused(NO_TEXT.format(line=self.line)) from None
+            raise Refused(texts.CSV_NOT_UTF_8.format(what=WHAT, line=self.line)) from None
 
     def begin_row(self) -> None:
         """Count from here: the row before is complete."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bot.results.formats import texts
 from bot.results.limits import MAX_MESSAGE, MAX_SECONDS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 
-CUT = "\n[… {removed:,} characters are left out here …]\n"
-HEAD = MAX_TEXT_HEAD - len(CUT) - 10
+HEAD = MAX_TEXT_HEAD - len(texts.LEFT_OUT) - 10
 """Characters of the head beside the words in the middle, so that all together keep to the limit."""
 SQUEEZE_AT = 8 * (MAX_TEXT_HEAD + MAX_TEXT_TAIL)
 """Characters that may pile up before the middle of a text is thrown away."""
@@ -60,7 +60,7 @@ class Clip:
         if self._size > MAX_TEXT_HEAD + MAX_TEXT_TAIL or self._removed:
             self._squeeze()
             head, tail = self._pieces
-            return head + CUT.format(removed=self._removed) + tail
+            return head + texts.LEFT_OUT.format(removed=self._removed) + tail
         return "".join(self._pieces)
 
     def _squeeze(self) -> None:

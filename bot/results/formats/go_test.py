@@ -17,19 +17,13 @@ from typing import Any, BinaryIO
 
 from bot.core.patterns import Pattern
 from bot.core.refused import Refused
-from bot.results.formats import json_lines, values
+from bot.results.formats import json_lines, texts, values
 from bot.results.formats.json_stream import SCALAR, Shape
-from bot.results.formats.pytest_phases import UNFINISHED
 from bot.results.formats.unfinished import UnfinishedBudget, UnfinishedOutput
 from bot.results.limits import MAX_UNFINISHED_CHARACTERS
 from bot.results.model import BAD, Case, Status, Trouble
 
 WHAT = "go-test-json"
-NO_EVENT = f"{WHAT}: no line is an event of `go test -json`"
-NO_END = "The report ends before this package does: tests may be missing"
-FAILED = "The package failed, and none of its tests did"
-NOT_BUILT = "The package could not be built"
-SUBTEST_FAILED = "A subtest failed"
 ALL_TESTS = "(package)"
 """Stands for the name of a package where no event names it."""
 
@@ -73,12 +67,12 @@ def read(stream: BinaryIO, *, most_unfinished: int = MAX_UNFINISHED_CHARACTERS) 
             failed = _BUILD.match(line) if line.startswith("FAIL\t") else None
             if failed is not None:
                 found = True
-                yield _package_case(values.name(failed[1]), Trouble.COLLECTION, NOT_BUILT)
+                yield _package_case(values.name(failed[1]), Trouble.COLLECTION, texts.GO_NOT_BUILT)
         elif isinstance(action := line.get("Action"), str):
             found = True
             yield from report.event(action, line)
     if not found:
-        raise Refused(NO_EVENT)
+        raise Refused(texts.GO_NO_EVENT.format(what=WHAT))
     yield from report.rest()
 
 
@@ -175,7 +169,7 @@ class _Report:
             if action == "fail":
                 package.has_failed = True
                 if not running.message and hash(test) in package.failed_below:
-                    running.message = SUBTEST_FAILED
+                    running.message = texts.GO_SUBTEST_FAILED
                 # A name may have slashes of its own, so the test that holds this one ends at the first or at the last.
                 package.failed_below.update((hash(test.partition("/")[0]), hash(test.rpartition("/")[0])))
             yield _test_case(name, test, running, _ENDS[action], seconds)
@@ -193,9 +187,9 @@ class _Report:
             return
         built = self._builds.pop(build).finish() if build in self._builds else ""
         if build or " failed]\n" in output:
-            yield _package_case(name, Trouble.COLLECTION, NOT_BUILT, built or output)
+            yield _package_case(name, Trouble.COLLECTION, texts.GO_NOT_BUILT, built or output)
         else:
-            yield _package_case(name, Trouble.CRASH, FAILED, output)
+            yield _package_case(name, Trouble.CRASH, texts.GO_FAILED, output)
 
     def rest(self) -> Iterator[Case]:
         """Yield the tests that have not ended where the file ends, and packages that have not."""
@@ -203,7 +197,7 @@ class _Report:
             for test, running in package.tests.items():
                 yield _test_case(name, test, running, running.ended or Status.ERRORED, running.seconds)
             if not package.tests and name:
-                yield _package_case(name, Trouble.CRASH, NO_END, package.output.finish())
+                yield _package_case(name, Trouble.CRASH, texts.GO_NO_END, package.output.finish())
 
 
 def _test_case(package: str, test: str, running: _RunningTest, status: Status, seconds: float | None) -> Case:
@@ -217,7 +211,7 @@ def _test_case(package: str, test: str, running: _RunningTest, status: Status, s
             status, trouble = Status.FAILED, Trouble.TIMEOUT
         elif status is Status.ERRORED:
             trouble = Trouble.CRASH
-        message = running.message or (UNFINISHED if trouble is Trouble.CRASH else values.message(output))
+        message = running.message or (texts.UNFINISHED if trouble is Trouble.CRASH else values.message(output))
     is_placed = status in BAD and running.path
     return Case(
         name=test,

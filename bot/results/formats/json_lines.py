@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 from bot.core.refused import Refused, TooMuch
+from bot.results.formats import texts
 from bot.results.formats.json_stream import CHUNK, UTF8_BOM, EndsEarly, JsonReader, Shape
 from bot.results.formats.repairs import Repair, Repairs
 
@@ -31,10 +32,10 @@ def values(stream: BinaryIO, what: str, shape: Shape, repairs: Repairs) -> Itera
         # `readline` ends a line at its limit too.
         if len(begin) == SHORT_BYTES and not begin.endswith(b"\n"):
             has_json = True
-            yield number, _long(_Rest(begin, stream), f"{what}: line {number}", shape)
+            yield number, _long(_Rest(begin, stream), texts.LINE.format(what=what, line=number), shape)
         elif not begin.isspace() and begin:
             try:
-                value = _short(begin, f"{what}: line {number}")
+                value = _short(begin, texts.LINE.format(what=what, line=number))
             except EndsEarly:
                 if fault and not has_json:
                     raise fault from None
@@ -84,22 +85,22 @@ def object_of(line: bytes) -> dict[str, Any] | str:
     return value if isinstance(value, dict) else line.decode("utf-8", "replace")
 
 
-def _short(line: bytes, what: str) -> Any:
+def _short(line: bytes, where: str) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
         if not line.endswith(b"\n"):
-            raise EndsEarly(f"{what} is cut off") from None
-        raise Refused(f"{what} is no JSON: {_reason(error)}") from None
+            raise EndsEarly(texts.LINE_CUT_OFF.format(where=where)) from None
+        raise Refused(texts.LINE_NOT_JSON.format(where=where, reason=_reason(error))) from None
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg}, column {error.colno}"
+        return texts.LINE_SYNTAX.format(reason=error.msg, column=error.colno)
     if isinstance(error, UnicodeDecodeError):
-        return "bytes that are no UTF-8"
+        return texts.NOT_UTF_8
     # Python refuses integers of over 4,300 digits: https://docs.python.org/3/library/stdtypes.html#int-max-str-digits
-    return "a number that is too large" if isinstance(error, ValueError) else "objects and arrays go too deep"
+    return texts.LINE_LARGE_NUMBER if isinstance(error, ValueError) else texts.LINE_DEEP
 
 
 def _long(line: _Rest, what: str, shape: Shape) -> Any:

@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 from bot.core.refused import Refused
-from bot.results.formats import executorch, values
+from bot.results.formats import executorch, texts, values
 from bot.results.formats.json_stream import ITEMS, SCALAR, JsonReader, Shape
 from bot.results.formats.pytest_phases import (
     CRASHED,
-    INTERNAL,
     INTERNAL_ERROR,
     Phase,
     Verdict,
@@ -32,13 +31,6 @@ from bot.results.formats.utf_8 import repaired
 from bot.results.model import BAD, Case, Status, Trouble
 
 WHAT = "pytest-json-report"
-NO_TESTS = f"{WHAT}: there is no list `tests`. Was it made with --json-report-summary? The tests are needed"
-NO_OUTCOME = f"{WHAT}: {{nodeid}} has neither phases nor an outcome that is known, but {{outcome!r}}"
-SUBTEST_FAILED = "A subtest failed; pytest-json-report does not say why (pytest-reportlog does)"
-HIDDEN = (
-    "pytest failed, and none of these tests did: a subtest of one of the {count:,} tests with subtests failed, and "
-    "pytest-json-report does not say which (pytest-reportlog does)"
-)
 SHOWN = 200
 
 _PHASE: Shape = {"outcome": SCALAR, "duration": SCALAR, "longrepr": SCALAR, "crash": {"message": SCALAR}}
@@ -95,11 +87,16 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
             json.skip()
     json.end()
     if not has_tests:
-        raise Refused(NO_TESTS)
+        raise Refused(texts.REPORT_NO_TESTS.format(what=WHAT))
     if exitcode == INTERNAL_ERROR:
-        yield itself(Trouble.INTERNAL, INTERNAL)
+        yield itself(Trouble.INTERNAL, texts.PYTEST_INTERNAL)
     elif exitcode == TESTS_FAILED and with_subtests and not has_failed:
-        yield Case("subtests", Status.FAILED, nodeid="pytest::subtests", message=HIDDEN.format(count=with_subtests))
+        yield Case(
+            "subtests",
+            Status.FAILED,
+            nodeid="pytest::subtests",
+            message=texts.REPORT_HIDDEN.format(count=with_subtests),
+        )
 
 
 def _collected(collector: Any) -> Iterator[Case]:
@@ -128,13 +125,15 @@ def _verdict(nodeid: str, outcome: Any, phases: Mapping[str, Phase]) -> Verdict:
     stated = OUTCOMES.get(outcome) if isinstance(outcome, str) else None
     if not phases:
         if stated is None:
-            raise Refused(NO_OUTCOME.format(nodeid=nodeid[:SHOWN], outcome=str(outcome)[:SHOWN]))
+            raise Refused(
+                texts.REPORT_NO_OUTCOME.format(what=WHAT, nodeid=nodeid[:SHOWN], outcome=str(outcome)[:SHOWN])
+            )
         return stated
     verdict = verdict_of(phases)
     if verdict.status in BAD or stated is None:
         return verdict
     if stated.status is Status.FAILED and not verdict.phase.message:
-        return Verdict(Status.FAILED, phase=verdict.phase._replace(message=SUBTEST_FAILED))
+        return Verdict(Status.FAILED, phase=verdict.phase._replace(message=texts.REPORT_SUBTEST_FAILED))
     if stated.status in BAD or stated.status in (Status.XFAILED, Status.XPASSED):
         return verdict._replace(status=stated.status)
     return verdict

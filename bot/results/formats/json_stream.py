@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, TypeAlias
 import ijson  # type: ignore[import-untyped]
 
 from bot.core.refused import Refused, TooMuch
+from bot.results.formats import texts
 from bot.results.formats.fields import cut
 from bot.results.limits import MAX_JSON_DEPTH, MAX_RETAINED_CHARACTERS, MAX_STRING_BYTES
 
@@ -62,7 +63,7 @@ class JsonReader:
         """Give the names of an object's members; each one's value must be taken before the next name."""
         event, _ = self._next()
         if event != "start_map":
-            raise Refused(f"{self._what}: an object is expected {self.place()}, not {_WORDS.get(event, event)}")
+            raise Refused(self._unexpected(texts.JSON_NO_OBJECT, event))
         for event, value in self._events:
             if event == "end_map":
                 return
@@ -74,7 +75,7 @@ class JsonReader:
         if event == "null":
             return
         if event != "start_array":
-            raise Refused(f"{self._what}: an array is expected {self.place()}, not {_WORDS.get(event, event)}")
+            raise Refused(self._unexpected(texts.JSON_NO_ARRAY, event))
         for event, value in self._events:
             if event == "end_array":
                 return
@@ -95,16 +96,22 @@ class JsonReader:
     def end(self) -> None:
         """Read on to the end of the file, where nothing may be left."""
         for event, _ in self._events:
-            raise Refused(f"{self._what}: nothing is expected {self.place()}, but there is {_WORDS.get(event, event)}")
+            raise Refused(self._unexpected(texts.JSON_NOT_AT_END, event))
 
     def place(self) -> str:
         """Say how far it was read."""
-        return f"in the {CHUNK >> 10} KiB behind byte {self._byte}"
+        return texts.JSON_WHERE.format(size=CHUNK >> 10, byte=self._byte)
+
+    def _unexpected(self, text: str, event: str) -> str:
+        return self._here(text, found=texts.JSON_FOUND.get(event, event))
+
+    def _here(self, text: str, **said: object) -> str:
+        return text.format(what=self._what, where=self.place(), **said)
 
     def _next(self) -> tuple[str, Any]:
         if (event := next(self._events, None)) is not None:
             return event
-        raise EndsEarly(f"{self._what}: the file ends too early")
+        raise EndsEarly(texts.JSON_CUT_OFF.format(what=self._what))
 
     def _built(self, event: str, value: Any, shape: Shape) -> Any:
         self._retained += _VALUE_COST
@@ -112,7 +119,7 @@ class JsonReader:
             value = cut(value)
             self._retained += len(value)
         if self._retained > MAX_RETAINED_CHARACTERS:
-            raise TooMuch(f"{self._what}: one entry says more than {MAX_RETAINED_CHARACTERS} characters {self.place()}")
+            raise TooMuch(self._here(texts.JSON_LONG_ENTRY))
         if event == "start_map":
             return self._object(shape)
         if event == "start_array":
@@ -165,7 +172,7 @@ class JsonReader:
         for chunk in chain(chunks, (END,)):
             waiting += chunk
             if silent + len(waiting) > MAX_STRING_BYTES:
-                raise TooMuch(f"{self._what}: a text is longer than {MAX_STRING_BYTES >> 20} MiB {self.place()}")
+                raise TooMuch(self._here(texts.JSON_LONG_STRING))
             if not waiting or (chunk is not END and len(waiting) < min(silent, MAX_PIECE)):
                 continue
             error = _error_of(parser.send, waiting)
@@ -174,21 +181,19 @@ class JsonReader:
                 if event[0] in _OPENING:
                     depth += 1
                     if depth > MAX_JSON_DEPTH:
-                        raise TooMuch(
-                            f"{self._what}: objects and arrays go deeper than {MAX_JSON_DEPTH} {self.place()}"
-                        )
+                        raise TooMuch(self._here(texts.JSON_DEEP))
                 elif event[0] in _CLOSING:
                     depth -= 1
                 yield event
             del found[:]
             if error:
-                raise Refused(f"{self._what}: this is no JSON {self.place()}: {error}")
+                raise Refused(self._here(texts.JSON_INVALID, error=error))
             self._byte += len(waiting)
             waiting = b""
         error = _error_of(parser.close)
         yield from found
         if error:
-            raise EndsEarly(f"{self._what}: the file ends too early, after {self._byte} bytes")
+            raise EndsEarly(texts.JSON_CUT_OFF_AFTER.format(what=self._what, count=self._byte))
 
 
 def _error_of(parse: Callable[..., object], *given: bytes) -> str | None:
@@ -201,7 +206,7 @@ def _error_of(parse: Callable[..., object], *given: bytes) -> str | None:
             (stated.decode("utf-8", "replace") if isinstance(stated, bytes) else str(stated)).partition("\n")[0].strip()
         )
     except UnicodeDecodeError:
-        return "bytes that are no UTF-8"
+        return texts.NOT_UTF_8
     return None
 
 
@@ -227,19 +232,10 @@ def first_keys(head: bytes) -> Mapping[str, set[str]]:
     return keys
 
 
-_WORDS = {
-    "start_map": "an object",
-    "start_array": "an array",
-    "string": "a text",
-    "number": "a number",
-    "boolean": "true or false",
-}
-
-
 def _without_bom(chunks: Iterator[bytes], what: str) -> Iterator[bytes]:
     first = next(chunks, b"")
     if first.startswith(UTF16_BOMS):
-        raise Refused(f"{what}: the file is UTF-16. Write it as UTF-8, as JSON asks for")
+        raise Refused(texts.JSON_UTF_16.format(what=what))
     yield first.removeprefix(UTF8_BOM)
     yield from chunks
 
@@ -257,7 +253,7 @@ def _numbers_only(chunks: Iterator[bytes], what: str) -> Iterator[bytes]:
         end = len(chunk) - escapes if ends_within else len(chunk.rstrip(_OF_NUMBERS))
         held = chunk[end:]
         if len(held) > MAX_NUMBER_BYTES:
-            raise Refused(f"{what}: a number has more than {MAX_NUMBER_BYTES} digits")
+            raise Refused(texts.JSON_LONG_NUMBER.format(what=what, most=MAX_NUMBER_BYTES))
         yield _with_null(chunk[:end], within_string)
         within_string = ends_within
     yield _with_null(held, within_string)

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from bot.core.patterns import Pattern
 from bot.core.refused import Refused
-from bot.results.formats import values
+from bot.results.formats import texts, values
 from bot.results.formats.fields import Clip
 from bot.results.formats.tap_levels import UNNAMED, TapLevels
 from bot.results.formats.tap_lines import ResultLine, bail_out_reason, is_version, plan_line, result_line, subtest_name
@@ -20,7 +20,6 @@ from bot.results.formats.tap_text import text_lines
 from bot.results.model import BAD, Case
 
 WHAT = "ktap"
-NO_KTAP = f"{WHAT}: no line is a plan or a result of KTAP"
 
 _CONSOLE = Pattern(r"(?:<\d{1,3}>)?\[ *\d{1,9}\.\d{1,9}\](?: ?\[ *[TC]\d{1,9}\])? ?")
 """What printk writes before a line: level, time, and the thread or the processor."""
@@ -145,7 +144,7 @@ class _KtapReport:
     def rest(self) -> Iterator[Case]:
         """Yield what is left where the report ends."""
         if not self._has_ktap:
-            raise Refused(NO_KTAP)
+            raise Refused(texts.TAP_NO_KTAP.format(what=WHAT))
         yield from self._levels.rest()
 
 

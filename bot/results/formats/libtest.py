@@ -18,16 +18,13 @@ from typing import Any, BinaryIO, NamedTuple
 
 from bot.core.patterns import Pattern
 from bot.core.refused import Refused
-from bot.results.formats import json_lines, values
+from bot.results.formats import json_lines, texts, values
 from bot.results.formats.json_stream import SCALAR, Shape
-from bot.results.formats.pytest_phases import UNFINISHED
 from bot.results.formats.unfinished import ENTRY, UnfinishedBudget
 from bot.results.limits import MAX_UNFINISHED_CHARACTERS
 from bot.results.model import Case, Status, Trouble
 
 WHAT = "libtest-json"
-NO_EVENT = f"{WHAT}: no line is an event of libtest"
-TOO_FEW = "The report ends after {ended:,} of {expected:,} tests: the process died"
 INTERNAL = "libtest::internal"
 EXCEEDED = "time limit exceeded"
 DOCTEST = "(doctest)"
@@ -149,11 +146,11 @@ class _Report:
     def rest(self) -> Iterator[Case]:
         """Yield the tests that have not ended where the file ends, or else that some are missing."""
         if not self._has_events:
-            raise Refused(NO_EVENT)
+            raise Refused(texts.RUST_NO_EVENT.format(what=WHAT))
         lost = (*self._running.values(), *self._of_nextest.values())
         yield from map(_lost_case, lost)
         if not lost and self._ended < self._expected:
-            message = TOO_FEW.format(ended=self._ended, expected=self._expected)
+            message = texts.RUST_TOO_FEW.format(ended=self._ended, expected=self._expected)
             yield Case(INTERNAL, Status.ERRORED, nodeid=INTERNAL, trouble=Trouble.CRASH, message=message)
 
 
@@ -196,7 +193,7 @@ def _lost_case(identity: _Identity) -> Case:
         nodeid=identity.nodeid,
         line=identity.line,
         trouble=Trouble.CRASH,
-        message=UNFINISHED,
+        message=texts.UNFINISHED,
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from bot.core.refused import Refused
-from bot.results.formats import values
+from bot.results.formats import texts, values
 from bot.results.formats.dotnet import DotnetFailure
 from bot.results.formats.repairs import UNNAMED, Repair, Repairs
 from bot.results.formats.xml_walk import walk
@@ -19,12 +19,8 @@ from bot.results.limits import MAX_PARTS
 from bot.results.model import BAD, Case, Status, Trouble
 
 WHAT = "nunit3"
-NUNIT_2 = (
-    "{what}: <test-results> is the format of NUnit 2: write NUnit 3's, as in --result=TestResult.xml;format=nunit3"
-)
-ROOTS = {"test-run": "", "test-suite": "", "test-results": NUNIT_2}
+ROOTS = {"test-run": "", "test-suite": "", "test-results": texts.NUNIT_2}
 TEXTS = frozenset({"message", "stack-trace", "output"})
-NO_RESULT = f"{WHAT}: {{name}} has the result {{result!r}}; known are Passed, Failed, Skipped, Inconclusive and Warning"
 SHOWN = 80
 
 # `Assert.Warn` does not fail a test (https://docs.nunit.org/articles/nunit/writing-tests/Warnings.html), and a test
@@ -113,7 +109,7 @@ def _test_case(result: _NunitResult, repairs: Repairs) -> Case:
         repairs.add(Repair.NAMELESS_ENTRIES)
     status = STATUSES.get(get("result", ""))
     if status is None:
-        raise Refused(NO_RESULT.format(name=name[:SHOWN], result=get("result", "")[:SHOWN]))
+        raise Refused(texts.NUNIT_RESULT.format(what=WHAT, name=name[:SHOWN], result=get("result", "")[:SHOWN]))
     classname = _class(name, values.name(get("fullname")), values.name(get("classname")))
     return _case(result, name, f"{classname}::{name}" if classname else name, status)
 

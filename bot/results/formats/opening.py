@@ -11,6 +11,7 @@ from typing import BinaryIO, Protocol, cast
 import zstandard
 
 from bot.core.refused import Refused, TooMuch
+from bot.results.formats import texts
 from bot.results.formats.utf_8 import readable
 from bot.results.limits import MAX_INFLATED_BYTES, MAX_MEMBERS, MAX_RATIO, RATIO_FREE_BYTES
 
@@ -27,20 +28,12 @@ zstd four bytes into 128 KiB."""
 MAX_WINDOW = 8 << 20
 """Bytes a zstd decompressor may hold; what `zstd -19` needs, and RFC 8878 asks every decoder to take."""
 
-TAKEN = "Send it as it is, or compressed as .gz or .zst"
-_EMPTY = "{name} is empty: what should have written the report ended before it did. Run the tests again"
-_CUT_OFF = "{name} ends too early: its compressed data is cut off after {taken} bytes. Upload it again"
-_GARBAGE = "{name} has something behind the end of its compressed data, before byte {taken}. Compress it again"
-_BROKEN = "{name} cannot be inflated: {error}, before byte {taken}. Compress it again, by gzip, or zstd up to level 19"
-_BOMB = f"{{name}} inflates to more than {MAX_RATIO} times its size, which no report does"
-_TOO_LONG = f"{{name}} is longer than {MAX_INFLATED_BYTES >> 20} MiB once it is inflated. Split the run into shards"
-_TOO_MANY = f"{{name}} has more than {MAX_MEMBERS:,} compressed parts. Compress it in one piece"
 _ARCHIVES = (
-    (0, (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"), "a zip archive"),
-    (257, (b"ustar",), "a tar archive"),
-    (0, tuple(b"BZh%d" % level for level in range(1, 10)), "compressed with bzip2"),
-    (0, (b"\xfd7zXZ\x00",), "compressed with xz"),
-    (0, (b"7z\xbc\xaf\x27\x1c",), "a 7z archive"),
+    (0, (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"), texts.ZIP),
+    (257, (b"ustar",), texts.TAR),
+    (0, tuple(b"BZh%d" % level for level in range(1, 10)), texts.BZIP2),
+    (0, (b"\xfd7zXZ\x00",), texts.XZ),
+    (0, (b"7z\xbc\xaf\x27\x1c",), texts.SEVEN_ZIP),
 )
 
 
@@ -54,7 +47,7 @@ def inflated(stream: BinaryIO, name: str) -> io.BufferedReader:
     """
     head = _head(stream)
     if not head:
-        raise Refused(_EMPTY.format(name=name))
+        raise Refused(texts.FILE_EMPTY.format(name=name))
     _refuse_archive(head, name)
     chunks = chain([head], iter(lambda: stream.read(CHUNK), b""))
     made = _decompressor(head)
@@ -63,9 +56,9 @@ def inflated(stream: BinaryIO, name: str) -> io.BufferedReader:
     opened = readable(_inflated(chunks, *made, name))
     inner = opened.peek(HEAD_BYTES)
     if _decompressor(inner) is not None:
-        raise Refused(f"{name} is compressed twice. {TAKEN}, once")
+        raise Refused(texts.COMPRESSED_TWICE.format(name=name))
     if not inner:
-        raise Refused(f"{name} holds nothing once it is inflated")
+        raise Refused(texts.INFLATED_EMPTY.format(name=name))
     _refuse_archive(inner, name)
     return opened
 
@@ -110,25 +103,25 @@ def _inflated(chunks: Iterable[bytes], make: Callable[[], _Decompressor], step: 
                 if len(left) < len(ZSTD):
                     break
                 if _decompressor(left) != (make, step):
-                    raise Refused(_GARBAGE.format(name=name, taken=taken))
+                    raise Refused(texts.GARBAGE.format(name=name, taken=taken))
                 member, members = make(), members + 1
                 if members > MAX_MEMBERS:
-                    raise TooMuch(_TOO_MANY.format(name=name))
+                    raise TooMuch(texts.TOO_MANY_MEMBERS.format(name=name))
             try:
                 made = member.decompress(left)
             except (zlib.error, zstandard.ZstdError) as error:
-                raise Refused(_BROKEN.format(name=name, taken=taken, error=error)) from None
+                raise Refused(texts.NOT_INFLATED.format(name=name, taken=taken, error=error)) from None
             given += len(made)
             if given > RATIO_FREE_BYTES and given > MAX_RATIO * taken:
-                raise TooMuch(_BOMB.format(name=name))
+                raise TooMuch(texts.BOMB.format(name=name))
             if given > MAX_INFLATED_BYTES:
-                raise TooMuch(_TOO_LONG.format(name=name))
+                raise TooMuch(texts.TOO_LONG.format(name=name))
             yield made
             left = member.unused_data
     if left:
-        raise Refused(_GARBAGE.format(name=name, taken=taken))
+        raise Refused(texts.GARBAGE.format(name=name, taken=taken))
     if not member.eof:
-        raise Refused(_CUT_OFF.format(name=name, taken=taken))
+        raise Refused(texts.FILE_CUT_OFF.format(name=name, taken=taken))
 
 
 def _counted(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
@@ -136,7 +129,7 @@ def _counted(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
     for chunk in chunks:
         given += len(chunk)
         if given > MAX_INFLATED_BYTES:
-            raise TooMuch(_TOO_LONG.format(name=name))
+            raise TooMuch(texts.TOO_LONG.format(name=name))
         yield chunk
 
 
@@ -149,6 +142,6 @@ def _head(stream: BinaryIO) -> bytes:
 
 
 def _refuse_archive(head: bytes, name: str) -> None:
-    for at, magic, what in _ARCHIVES:
+    for at, magic, kind in _ARCHIVES:
         if head.startswith(magic, at):
-            raise Refused(f"{name} is {what}, or holds such, which is not taken. {TAKEN}")
+            raise Refused(texts.ARCHIVE.format(name=name, kind=kind))

@@ -10,15 +10,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from bot.core.refused import TooMuch
-from bot.results.formats import values
+from bot.results.formats import texts, values
 from bot.results.formats.fields import cut, one_line
 from bot.results.formats.repairs import UNNAMED
 from bot.results.formats.xml import LOGS, Part
 from bot.results.limits import MAX_MESSAGE, MAX_RAW_NAME, MAX_SECONDS
 from bot.results.model import Case, Status, Trouble
 
-MORE = " (and {count} more)"
-LONG_NAME = "a test's name and class have {count:,} characters, and {limit:,} are taken (pytest: ids=); it is {head!r}…"
 SHOWN = 80
 
 
@@ -63,7 +61,7 @@ def build(
     name = attributes.get("name") or UNNAMED
     if len(name) + len(classname) > MAX_RAW_NAME:
         long = f"{classname}.{name}"
-        raise TooMuch(LONG_NAME.format(count=len(long) - 1, limit=MAX_RAW_NAME, head=long[:SHOWN]))
+        raise TooMuch(texts.LONG_NAME_AND_CLASS.format(count=len(long) - 1, limit=MAX_RAW_NAME, head=long[:SHOWN]))
     status, flaky, trouble, message, text, failure_path, failure_line = outcome
     if failure_path or failure_line is not None:
         failure_path, line = "" if failure_path == path else failure_path, failure_line
@@ -133,11 +131,11 @@ def bad(status: Status, parts: Sequence[Part], others: Sequence[Part] = ()) -> C
     """
     message = stated(parts[0])
     if len(parts) > 1:
-        more = MORE.format(count=len(parts) - 1)
+        more = texts.MORE_OUTCOMES.format(count=len(parts) - 1)
         message = message[: MAX_MESSAGE - len(more)] + more
-    texts = [part.text.strip("\n") for part in parts if part.text.strip()] or [log.text for log in of(others, *LOGS)]
+    written = [part.text.strip("\n") for part in parts if part.text.strip()] or [log.text for log in of(others, *LOGS)]
     if parts[0].tag not in STATUSES:  # there is white space around the <stackTrace> of an attempt
-        texts = [text.strip() for text in texts]
-    text = cut("\n\n".join(texts))
+        written = [text.strip() for text in written]
+    text = cut("\n\n".join(written))
     path, line = next((where for part in parts if any(where := place(part.attributes))), ("", None))
     return CaseOutcome(status, False, Trouble.NONE, message, text if text.isascii() else values.text(text), path, line)

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from bot.core.patterns import Pattern
+from bot.results.formats import texts
 from bot.results.formats.values import message
 from bot.results.model import Case, Status, Trouble
 
 CRASHED = "???"
 """The phase that pytest-xdist gives to the report it makes for a test during which a worker died."""
 SKIPPED = "Skipped: "
-UNFINISHED = "The process ended while this test ran"
-INTERNAL = "pytest ended with an internal error: tests that it would have run are missing"
 INTERNAL_ERROR = 3
 """pytest's exit status for it (https://docs.pytest.org/en/stable/reference/exit-codes.html)."""
 _TIMEOUT = Pattern(r"(Failed: )?Timeout [>(]")
@@ -45,7 +44,7 @@ class Verdict(NamedTuple):
     phase: Phase = Phase("")
 
 
-DIED_WITHIN = Verdict(Status.ERRORED, Trouble.CRASH, Phase("", message=UNFINISHED))
+DIED_WITHIN = Verdict(Status.ERRORED, Trouble.CRASH, Phase("", message=texts.UNFINISHED))
 
 
 def case_of(

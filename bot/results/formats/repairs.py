@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 
+from bot.results.formats import texts
+
 UNNAMED = "(unnamed)"
 """The name of a test that its report gives no name."""
 UNDECLARED = "windows-1252"
@@ -14,22 +16,16 @@ UNDECLARED = "windows-1252"
 class Repair(StrEnum):
     """A fault that does not keep a file from being read, as the lab reads about it."""
 
-    CONTROL = (
-        "characters that a report must not hold, such as control characters, were replaced ({count:,}, the first in "
-        "line {line:,})"
-    )
-    BYTES = f"bytes that are not UTF-8 were read as {UNDECLARED} ({{count:,}}, the first in line {{line:,}}); use UTF-8"
-    BYTES_OF_XML = (
-        f"bytes that are not UTF-8 were read as {UNDECLARED} ({{count:,}}, the first in line {{line:,}}); use UTF-8, "
-        'or name the encoding in the first line, as in <?xml version="1.0" encoding="iso-8859-1"?>'
-    )
-    ENCODING = "the encoding that the XML declaration names was ignored, because the file is not in it; leave it out"
-    SPACE_BEFORE = "white space before <?xml was ignored"
-    TEXT_BEFORE = "text before the report was ignored; the report begins in line {line:,}"
-    TEXT_AFTER = "text after the end of the report was ignored, from line {line:,} on"
-    NAMELESS = f"test cases without a name were named {UNNAMED} ({{count:,}}, the first in line {{line:,}})"
-    NAMELESS_ENTRIES = f"test cases without a name were named {UNNAMED} ({{count:,}})"
-    NOT_JSON = "lines that are not JSON were ignored ({count:,}, the first of them line {line:,})"
+    CONTROL = texts.REPAIRED_CONTROL
+    BYTES = texts.REPAIRED_BYTES
+    BYTES_OF_XML = texts.REPAIRED_BYTES_OF_XML
+    ENCODING = texts.REPAIRED_ENCODING
+    SPACE_BEFORE = texts.REPAIRED_SPACE_BEFORE
+    TEXT_BEFORE = texts.REPAIRED_TEXT_BEFORE
+    TEXT_AFTER = texts.REPAIRED_TEXT_AFTER
+    NAMELESS = texts.REPAIRED_NAMELESS
+    NAMELESS_ENTRIES = texts.REPAIRED_NAMELESS_ENTRIES
+    NOT_JSON = texts.REPAIRED_NOT_JSON
 
 
 class Repairs:
@@ -48,4 +44,4 @@ class Repairs:
     def sentences(self) -> Iterator[str]:
         """Yield what was repaired, one sentence for each kind."""
         for repair, (count, line) in self._made.items():
-            yield repair.format(count=count, line=line)
+            yield repair.format(count=count, line=line, unnamed=UNNAMED, encoding=UNDECLARED)

@@ -16,12 +16,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 from bot.core.refused import Refused, TooMuch
-from bot.results.formats import json_lines, values
+from bot.results.formats import json_lines, texts, values
 from bot.results.formats.json_stream import ITEMS, SCALAR, EndsEarly, Shape
 from bot.results.formats.pytest_phases import (
     CRASHED,
     DIED_WITHIN,
-    INTERNAL,
     INTERNAL_ERROR,
     SKIPPED,
     Phase,
@@ -38,9 +37,6 @@ from bot.results.limits import MAX_OPEN_TESTS
 from bot.results.model import BAD, Case, Trouble
 
 WHAT = "pytest-reportlog"
-NO_LINE = f"{WHAT}: line {{line}} has no $report_type: is this another format?"
-TOO_MANY_OPEN = f"{WHAT}: more than {MAX_OPEN_TESTS} tests have begun and not ended in line {{line}}"
-DIED = "The report ends before the session does: the process died, and tests that it would have run are missing"
 
 _PLACE: Shape = {"path": SCALAR, "lineno": SCALAR, "message": SCALAR}
 _TRACEBACK: Shape = {"reprentries": {ITEMS: {"data": {"lines": {ITEMS: SCALAR}, "reprfileloc": _PLACE}}}}
@@ -90,10 +86,10 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
 
 def _kind(line: Any, number: int) -> str:
     if not isinstance(line, dict):
-        raise Refused(f"{WHAT}: an object is expected in line {number}, and nothing else")
+        raise Refused(texts.REPORTLOG_NO_OBJECT.format(what=WHAT, line=number))
     kind = line.get("$report_type") or line.get("_report_type")
     if not isinstance(kind, str):
-        raise Refused(NO_LINE.format(line=number))
+        raise Refused(texts.REPORTLOG_NO_TYPE.format(what=WHAT, line=number))
     return "SubTestReport" if kind.lower() == "subtestreport" else kind
 
 
@@ -109,9 +105,9 @@ def _collected(line: Mapping[str, Any]) -> Iterator[Case]:
 def _ending(finished: Mapping[str, Any] | None, *, died_in_a_test: bool) -> Iterator[Case]:
     """Give the case that stands for pytest itself, if it did not come to a good end and no test shows that."""
     if finished is None and not died_in_a_test:
-        yield itself(Trouble.CRASH, DIED)
+        yield itself(Trouble.CRASH, texts.REPORTLOG_DIED)
     elif finished and values.number(finished.get("exitstatus")) == INTERNAL_ERROR:
-        yield itself(Trouble.INTERNAL, INTERNAL)
+        yield itself(Trouble.INTERNAL, texts.PYTEST_INTERNAL)
 
 
 class _Attempts:
@@ -173,7 +169,7 @@ class _Tests:
             self._repairs.add(Repair.NAMELESS, number)
         test = self.open.setdefault(nodeid, _Attempts())
         if len(self.open) > MAX_OPEN_TESTS:
-            raise TooMuch(TOO_MANY_OPEN.format(line=number))
+            raise TooMuch(texts.REPORTLOG_OPEN.format(what=WHAT, line=number))
         return nodeid, test
 
 

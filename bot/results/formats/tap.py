@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from bot.core.patterns import Pattern
 from bot.core.refused import Refused
-from bot.results.formats import values
+from bot.results.formats import texts, values
 from bot.results.formats.fields import Clip
 from bot.results.formats.tap_levels import UNNAMED, TapLevels
 from bot.results.formats.tap_lines import (
@@ -28,7 +28,6 @@ from bot.results.formats.tap_yaml import read_diagnostics
 from bot.results.model import BAD, Case, Status, Trouble
 
 WHAT = "tap"
-NO_TAP = f"{WHAT}: no line is a plan or a result of TAP"
 
 _PROVE = Pattern(r"(\S*[./]\S*) \.{2,} ?(?:skipped: (.*))?$")
 _PERL_PLACE = Pattern(r"\s+at (\S.*) line (\d{1,9})\.?$")
@@ -127,7 +126,7 @@ class _TapReport:
     def rest(self) -> Iterator[Case]:
         """Yield what is left where the report ends."""
         if not self._has_tap:
-            raise Refused(NO_TAP)
+            raise Refused(texts.TAP_NO_TAP.format(what=WHAT))
         yield from self._flush()
         yield from self._levels.rest()
 

@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bot.core.refused import TooMuch
-from bot.results.formats import values
-from bot.results.formats.pytest_phases import UNFINISHED
+from bot.results.formats import texts, values
 from bot.results.formats.tap_lines import PlanLine
 from bot.results.formats.unfinished import ENTRY, UnfinishedBudget
 from bot.results.limits import MAX_NESTED
 from bot.results.model import Case, Status, Trouble
 
-DEEP = f"{{what}}: more than {MAX_NESTED} nested tests"
-TOO_FEW = "{planned:,} tests were planned and {count:,} ran: the process ended early"
 PLAN, BAIL_OUT, ALL = "(plan)", "(bail out)", "(all tests)"
 """Stand for a test's name where tests are missing."""
 UNNAMED = "test {number}"
@@ -151,7 +148,7 @@ class TapLevels:
 
     def _open(self, indent: int) -> None:
         if len(self._levels) > MAX_NESTED:
-            raise TooMuch(DEEP.format(what=self._what))
+            raise TooMuch(texts.TAP_DEEP.format(what=self._what))
         outer = self._levels[-1]
         known = outer.prefix is not None and outer.holder is not None
         self._levels.append(TapLevel(indent, f"{outer.prefix}{outer.holder}{SEPARATOR}" if known else None))
@@ -174,7 +171,7 @@ class TapLevels:
                 yield from self._give(outer, case._replace(nodeid=values.name(name)))
             if not (is_next and held_by is not None):
                 name = holder or UNNAMED.format(number=outer.count + 1)
-                lost = Case(name, Status.ERRORED, nodeid=name, trouble=Trouble.CRASH, message=UNFINISHED)
+                lost = Case(name, Status.ERRORED, nodeid=name, trouble=Trouble.CRASH, message=texts.UNFINISHED)
                 outer.count += 1
                 outer.holder = None
                 yield from self._give(outer, lost)
@@ -182,7 +179,7 @@ class TapLevels:
     def _end_report(self, level: TapLevel) -> Iterator[Case]:
         """Say that tests are missing, if they are, and begin anew."""
         if level.plan is not None and level.count < level.plan and not self._has_bailed_out:
-            message = TOO_FEW.format(planned=level.plan, count=level.count)
+            message = texts.TAP_TOO_FEW.format(planned=level.plan, count=level.count)
             yield from self._give(
                 level, Case(PLAN, Status.ERRORED, nodeid=PLAN, trouble=Trouble.CRASH, message=message)
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bot.core.patterns import Pattern
-from bot.results.formats import values
+from bot.results.formats import texts, values
 
 _KEY = Pattern(r"([A-Za-z_]\w{0,40}):(?:\s+(.*))?$")
 _PLACE = Pattern(r"(?:^|[\s(])(?:file://)?([^\s():]+):(\d{1,9})(?::\d{1,9})?\)?$")
@@ -33,7 +33,7 @@ def read_diagnostics(block: str) -> TapDiagnostics:
     message = found.get("message") or found.get("error") or ""
     expected, actual = found.get("expected"), found.get("actual", found.get("found"))
     if not message and expected is not None and actual is not None:
-        message = f"expected {expected}, got {actual}"
+        message = texts.TAP_EXPECTED.format(wanted=expected, found=actual)
     path, line = found.get("file", ""), values.line(found.get("line"))
     place = _PLACE.search(found.get("location") or found.get("at") or "")
     if not path and place is not None:

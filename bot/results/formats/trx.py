@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from bot.core.patterns import Pattern
 from bot.core.refused import Refused
-from bot.results.formats import values
+from bot.results.formats import texts, values
 from bot.results.formats.dotnet import DotnetFailure, class_and_name
 from bot.results.formats.repairs import UNNAMED, Repair, Repairs
 from bot.results.formats.unfinished import ENTRY, UnfinishedBudget
@@ -25,8 +25,6 @@ from bot.results.model import BAD, Case, Status, Trouble
 WHAT = "trx"
 ROOTS = {"TestRun": ""}
 TEXTS = frozenset({"Message", "StackTrace", "StdOut", "Text"})
-WITHOUT = "the result has no outcome"
-UNKNOWN_OUTCOME = f"{WHAT}: {{name}} has the outcome {{outcome!r}}, which is none of Visual Studio's"
 TEST_RUN = "(test run)"
 SHOWN = 80
 
@@ -157,7 +155,7 @@ def _case(result: _TrxResult, repairs: Repairs) -> Case:
         name = UNNAMED
         repairs.add(Repair.NAMELESS_ENTRIES)
     if outcome not in OUTCOMES:
-        raise Refused(UNKNOWN_OUTCOME.format(name=name[:SHOWN], outcome=outcome[:SHOWN]))
+        raise Refused(texts.TRX_OUTCOME.format(what=WHAT, name=name[:SHOWN], outcome=outcome[:SHOWN]))
     status, trouble = OUTCOMES[outcome]
     message, text = result.failure.explain(result.output)
     path, line = result.failure.place() if status in BAD else ("", None)
@@ -167,7 +165,7 @@ def _case(result: _TrxResult, repairs: Repairs) -> Case:
         if outcome == "Inconclusive":
             message = f"inconclusive: {message}" if message else "inconclusive"
     elif status is Status.ERRORED:
-        message = message or outcome or WITHOUT
+        message = message or outcome or texts.TRX_NO_OUTCOME
     return Case(
         name=name,
         status=status,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bot.core.refused import TooMuch
+from bot.results.formats import texts
 from bot.results.formats.fields import SQUEEZE_AT, Clip
 from bot.results.limits import MAX_UNFINISHED_CHARACTERS
 
-TOO_MUCH = "{what}: tests that have not ended have more than {most:,} characters"
 ENTRY = 100
 """Characters that one test counts besides its own, so that a million empty ones are too much as well."""
 
@@ -25,7 +25,7 @@ class UnfinishedBudget:
         """Count more characters. Raises TooMuch beyond the limit."""
         self._held += characters
         if self._held > self._most:
-            raise TooMuch(TOO_MUCH.format(what=self._what, most=self._most))
+            raise TooMuch(texts.MUCH_UNFINISHED.format(what=self._what, most=self._most))
 
     def has_room(self, characters: int) -> bool:
         """Say whether more characters that can be left out fit: the second half is for those that cannot."""

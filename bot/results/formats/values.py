@@ -8,11 +8,10 @@ from typing import Any
 
 from bot.core.patterns import Pattern
 from bot.core.refused import TooMuch
-from bot.results.formats import fields
+from bot.results.formats import fields, texts
 from bot.results.limits import MAX_RAW_NAME
 
 MAX_LINE = 10_000_000
-LONG_NAME = "A test's name has {length:,} characters; {limit:,} are taken (pytest: ids=). It begins with {start!r}"
 
 COLOUR = Pattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _LINE_END = Pattern(r"\r+\n?")
@@ -30,7 +29,7 @@ def name(value: object) -> str:
     if not isinstance(value, str):
         return ""
     if len(value) > MAX_RAW_NAME:
-        raise TooMuch(LONG_NAME.format(length=len(value), limit=MAX_RAW_NAME, start=value[:80]))
+        raise TooMuch(texts.LONG_NAME.format(length=len(value), limit=MAX_RAW_NAME, start=value[:80]))
     return value
 
 

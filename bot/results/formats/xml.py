@@ -19,6 +19,7 @@ from typing import BinaryIO, NamedTuple, NoReturn
 from xml.parsers import expat
 
 from bot.core.refused import Refused, TooMuch
+from bot.results.formats import texts
 from bot.results.formats.fields import Clip
 from bot.results.formats.repairs import UNNAMED, Repair, Repairs
 from bot.results.formats.xml_text import XmlText
@@ -46,24 +47,6 @@ LOGS = frozenset({"system-out", "system-err"})
 SAYS_NOTHING = frozenset({"", "collection skipped"})
 """Messages of skips whose text has to be read for the reason."""
 
-EMPTY = "the file is empty: the test run wrote no report into it"
-JSON = "this is JSON and no XML: name its format in the manifest, or leave the format out"
-CUT_OFF = "the file ends in the middle, in line {line} ({reason}): upload the whole of it"
-SECOND = "a second document begins in line {line}: send one report a file"
-BROKEN = "line {line}, column {column}: {reason}; is there a raw control character, or a bare & or < in a text?"
-DOCTYPE = "line {line}: a DOCTYPE is not taken: a JUnit report needs none"
-HTML = (
-    "line {line}: this is an HTML page, and no JUnit report: see what wrote it, perhaps a server in place of the file"
-)
-ROOT = "the root element is <{tag}>, and not <testsuites> or <testsuite>: this is no JUnit report"
-NESTED = "line {line}: a <testcase> inside of another one, or outside of <testsuites> and <testsuite>"
-LONG_NAME = "line {line}: the names of the suites have more than {limit:,} characters together"
-DEEP = "line {line}: more than {limit:,} elements inside of each other"
-WIDE = "line {line}: more than {limit:,} attributes of one element"
-LONG_TOKEN = "line {line}: a tag, attribute or comment of more than {limit:,} bytes: put long texts between tags"  # noqa: S105
-ELEMENTS = "line {line}: more than {limit:,} elements: split the report into several files"
-NAMES = "line {line}: more than {limit:,} different names of elements and attributes"
-
 
 class SuiteElement(NamedTuple):
     """A `<testsuite>` that holds cases: its attributes, its root's, and its path, the names of the suites around it."""
@@ -86,7 +69,7 @@ Make = Callable[[dict[str, str], Sequence[Part], SuiteElement], Case | None]
 their order; the suite that holds it. None for one that is no test."""
 
 Choose = Callable[[dict[str, str], Sequence[Part], SuiteElement], Make]
-"""Looks at the first test case of a suite, and tells what makes cases of it and those after it."""
+"""Returns what makes cases of the test cases of a suite, from the first of them."""
 
 
 SECOND_DOCUMENT = re.compile(rb"<(?:\?xml|testsuites?)[\s/>]")  # noqa: TID251
@@ -150,7 +133,7 @@ class _Reader:
     def feed(self, chunk: bytes) -> list[Case]:
         """Parse a chunk, and give the cases that ended in it."""
         if not self._fed and chunk.lstrip()[:1] in (b"{", b"["):
-            raise NotXml(JSON)
+            raise NotXml(texts.XML_IS_JSON)
         parser = self._parser
         self._done.clear()
         if self._after:
@@ -160,16 +143,16 @@ class _Reader:
         self._fed += len(chunk)
         self._end_of_chunk = chunk[-LONGEST_TAG:]
         if self.unfinished > MAX_TOKEN_BYTES:
-            self._too_much(LONG_TOKEN, MAX_TOKEN_BYTES)
+            self._too_much(texts.XML_LONG_MARKUP, MAX_TOKEN_BYTES)
         # pyexpat keeps every name that it meets in `intern` for as long as the parser lives.
         if len(parser.intern) > MAX_XML_NAMES:
-            self._too_much(NAMES, MAX_XML_NAMES)
+            self._too_much(texts.XML_NAMES, MAX_XML_NAMES)
         return self._done
 
     def close(self) -> None:
         """Make sure that the document is complete."""
         if not self._fed:
-            raise NotXml(EMPTY)
+            raise NotXml(texts.XML_EMPTY)
         self._parse(b"", final=True)
 
     def _parse(self, chunk: bytes, *, final: bool = False) -> None:
@@ -185,25 +168,25 @@ class _Reader:
             reason = expat.ErrorString(error.code) or "not well-formed"
             begins = chunk[max(0, at - len(b"<!doctype")) :][:DOCTYPE_SHOWN].lower()
             if not final and b"<!doctype" in begins:
-                self._refuse(HTML if b"html" in begins else DOCTYPE)
-            text = CUT_OFF if final else BROKEN
+                self._refuse(texts.XML_HTML if b"html" in begins else texts.XML_DOCTYPE)
+            text = texts.XML_CUT_OFF if final else texts.XML_BROKEN
             raise NotXml(text.format(line=error.lineno, column=error.offset + 1, reason=reason)) from None
 
     def _ignore(self, text: bytes, known: int = 0) -> None:
         """Pass over text after the document, of which so many bytes are counted; but it may not be another document."""
         if second := SECOND_DOCUMENT.search(text):
-            raise NotXml(SECOND.format(line=self._after + text.count(b"\n", known, second.start())))
+            raise NotXml(texts.XML_SECOND.format(line=self._after + text.count(b"\n", known, second.start())))
         self._after += text.count(b"\n", known)
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth = depth = self._depth + 1
         if depth > MAX_DEPTH:
-            self._too_much(DEEP, MAX_DEPTH)
+            self._too_much(texts.XML_DEEP, MAX_DEPTH)
         if len(attributes) > MAX_ATTRIBUTES:
-            self._too_much(WIDE, MAX_ATTRIBUTES)
+            self._too_much(texts.XML_WIDE, MAX_ATTRIBUTES)
         if tag == "testcase":
             if self._case is not None or depth == 1:
-                self._refuse(NESTED)
+                self._refuse(texts.XML_NESTED)
             self._case = attributes
             self._case_depth = depth
         elif self._case is None:
@@ -242,14 +225,14 @@ class _Reader:
         if self._depth == 1:
             if tag not in SUITES:
                 if tag.lower() == "html":
-                    self._refuse(HTML)
-                raise Refused(ROOT.format(tag=tag[:MAX_TAG_SHOWN]))
+                    self._refuse(texts.XML_HTML)
+                raise Refused(texts.XML_ROOT.format(tag=tag[:MAX_TAG_SHOWN]))
             self._root = attributes
             self._suite = SuiteElement({}, attributes, "")
         if tag == "testsuite":
             path = ".".join(filter(None, (self._suite.path, attributes.get("name", ""))))
             if len(path) > MAX_RAW_NAME:
-                self._too_much(LONG_NAME, MAX_RAW_NAME)
+                self._too_much(texts.XML_LONG_SUITES, MAX_RAW_NAME)
             self._suites.append(self._suite)
             self._suite = SuiteElement(attributes, self._root, path)
             self._make = None
@@ -279,10 +262,10 @@ class _Reader:
     def _count(self) -> None:
         self._elements += 1
         if self._elements > MAX_ELEMENTS:
-            self._too_much(ELEMENTS, MAX_ELEMENTS)
+            self._too_much(texts.XML_ELEMENTS, MAX_ELEMENTS)
 
     def _doctype(self, name: str, *_declared: object) -> None:
-        self._refuse(HTML if name.lower() == "html" else DOCTYPE)
+        self._refuse(texts.XML_HTML if name.lower() == "html" else texts.XML_DOCTYPE)
 
     def _refuse(self, text: str) -> NoReturn:
         raise Refused(text.format(line=self._parser.CurrentLineNumber))

@@ -11,6 +11,7 @@ import codecs
 import re  # noqa: TID251  # bytes, and a search in each chunk of a report
 from typing import BinaryIO
 
+from bot.results.formats import texts
 from bot.results.formats.repairs import Repair, Repairs
 from bot.results.formats.utf_8 import BOM, NONCHARACTERS, UTF16_BOMS, Utf8
 from bot.results.limits import NotXml
@@ -19,7 +20,6 @@ HEAD_BYTES = 1 << 16
 """Bytes of a file in which its first tag is searched."""
 LONGEST_CUT = 16
 """Bytes of a character reference or a colour, which may be cut in two between chunks."""
-ENCODING = "the XML declaration names an encoding that cannot be read: write the report in UTF-8"
 
 _BLANK = b" \t\r\n"
 _WIDE = ("utf-16", "utf16", "utf-32", "utf32", "ucs-2", "ucs-4", "iso-10646", "unicode")
@@ -146,9 +146,9 @@ def _table(encoding: str) -> str:
     try:
         table = bytes(range(0x100)).decode(encoding, "replace")
     except (LookupError, ValueError):
-        raise NotXml(ENCODING) from None
+        raise NotXml(texts.XML_ENCODING) from None
     if len(table) != 0x100 or table[0x20:0x7F] != _ASCII:
-        raise NotXml(ENCODING)
+        raise NotXml(texts.XML_ENCODING)
     return table
 
 

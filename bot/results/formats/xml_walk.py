@@ -13,6 +13,7 @@ from typing import BinaryIO, NoReturn, Protocol
 from xml.parsers import expat
 
 from bot.core.refused import Refused, TooMuch
+from bot.results.formats import texts
 from bot.results.formats.fields import Clip
 from bot.results.formats.repairs import Repair, Repairs
 from bot.results.formats.xml_text import XmlText
@@ -28,16 +29,6 @@ from bot.results.model import Case
 
 CHUNK_BYTES = 1 << 16
 SHOWN = 40
-
-CUT_OFF = "{what}: the file ends in line {line} before its XML does ({reason}): upload the whole file"
-BROKEN = "{what}: line {line}, column {column}: {reason}"
-DOCTYPE = "{what}: line {line}: a DOCTYPE is not accepted: a report needs none"
-ROOT = "{what}: the root element is <{tag}>: this is another format"
-DEEP = "{what}: line {line}: more than {limit:,} nested elements"
-WIDE = "{what}: line {line}: more than {limit:,} attributes of one element"
-LONG_TOKEN = "{what}: line {line}: a tag, attribute or comment of more than {limit:,} bytes"  # noqa: S105
-ELEMENTS = "{what}: line {line}: more than {limit:,} elements: split the report into several files"
-NAMES = "{what}: line {line}: more than {limit:,} different names of elements and attributes"
 
 
 class XmlListener(Protocol):
@@ -138,10 +129,10 @@ class _Walker:
             self._parse(chunk)
         self._fed += len(chunk)
         if self.unfinished > MAX_TOKEN_BYTES:
-            self._refuse(LONG_TOKEN, MAX_TOKEN_BYTES)
+            self._refuse(texts.WALK_LONG_MARKUP, MAX_TOKEN_BYTES)
         # pyexpat keeps every name that it meets in `intern` for as long as the parser lives.
         if len(self._parser.intern) > MAX_XML_NAMES:
-            self._refuse(NAMES, MAX_XML_NAMES)
+            self._refuse(texts.WALK_NAMES, MAX_XML_NAMES)
         return self._done
 
     def close(self) -> None:
@@ -159,7 +150,7 @@ class _Walker:
                 self._repairs.add(Repair.TEXT_AFTER, error.lineno)
                 return
             reason = expat.ErrorString(error.code) or "not well-formed"
-            text = CUT_OFF if final else BROKEN
+            text = texts.WALK_CUT_OFF if final else texts.WALK_BROKEN
             line, column = error.lineno, error.offset + 1
             raise NotXml(text.format(what=self._what, line=line, column=column, reason=reason)) from None
 
@@ -168,14 +159,14 @@ class _Walker:
             tag = tag.rpartition(":")[2]
         self._depth += 1
         self._elements += 1
-        if self._depth == 1 and self._roots.get(tag, ROOT):
-            raise Refused(self._roots.get(tag, ROOT).format(what=self._what, tag=tag[:SHOWN]))
+        if self._depth == 1 and self._roots.get(tag, texts.WALK_ROOT):
+            raise Refused(self._roots.get(tag, texts.WALK_ROOT).format(what=self._what, tag=tag[:SHOWN]))
         if self._depth > MAX_NESTED:
-            self._refuse(DEEP, MAX_NESTED)
+            self._refuse(texts.WALK_DEEP, MAX_NESTED)
         if self._elements > self._most_elements:
-            self._refuse(ELEMENTS, self._most_elements)
+            self._refuse(texts.WALK_ELEMENTS, self._most_elements)
         if len(attributes) > MAX_ATTRIBUTES:
-            self._refuse(WIDE, MAX_ATTRIBUTES)
+            self._refuse(texts.WALK_WIDE, MAX_ATTRIBUTES)
         self._listener.start(tag, attributes)
         if tag in self._texts:
             self._clip = clip = Clip()
@@ -195,7 +186,7 @@ class _Walker:
 
     def _doctype(self, *_declared: object) -> None:
         line = self._parser.CurrentLineNumber
-        raise Refused(DOCTYPE.format(what=self._what, line=line))
+        raise Refused(texts.WALK_DOCTYPE.format(what=self._what, line=line))
 
     def _refuse(self, text: str, limit: int) -> NoReturn:
         raise TooMuch(text.format(what=self._what, line=self._parser.CurrentLineNumber, limit=limit))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from bot.core.refused import Refused
-from bot.results.formats import values
+from bot.results.formats import texts, values
 from bot.results.formats.dotnet import DotnetFailure, class_and_name
 from bot.results.formats.repairs import UNNAMED, Repair, Repairs
 from bot.results.formats.xml_walk import walk
@@ -19,7 +19,6 @@ from bot.results.model import Case, Status, Trouble
 WHAT = "xunit-net"
 ROOTS = {"assemblies": "", "assembly": ""}
 TEXTS = frozenset({"message", "stack-trace", "reason", "output", "warning"})
-NO_RESULT = f"{WHAT}: {{name}} has the result {{result!r}}; known are Pass, Fail, Skip and NotRun"
 NOT_RUN = "not run"
 SHOWN = 80
 
@@ -85,7 +84,7 @@ class _XunitListener:
             self._repairs.add(Repair.NAMELESS_ENTRIES)
         status = STATUSES.get(get("result", ""))
         if status is None:
-            raise Refused(NO_RESULT.format(name=name[:SHOWN], result=get("result", "")[:SHOWN]))
+            raise Refused(texts.XUNIT_RESULT.format(what=WHAT, name=name[:SHOWN], result=get("result", "")[:SHOWN]))
         classname, name = class_and_name(values.name(get("type")), name)
         path, line = values.name(get("source-file")), values.line(get("source-line"))
         message = text = ""

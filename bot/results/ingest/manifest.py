@@ -26,28 +26,7 @@ from bot.results.state import Claims
 MANIFEST = "manifest.json"
 SCHEMA = 1
 
-OTHER_SCHEMA = f"manifest.json: schema must be {SCHEMA}, the only one that this version of Nightjar reads"
-NAMES_ITSELF = f"{MANIFEST}: files must not name {MANIFEST} itself"
 MOST_FAULTS = 5
-_WORDS: Mapping[str, str] = {
-    "sha": "40 hexadecimal digits, a to f in small letters",
-    "suite": "up to 100 letters, digits, blanks and . _ + / -, as in operators",
-    "files": f"a list of 1 to {MAX_FILES} objects",
-    "name": "a file's name of letters, digits and . _ + -, without folders, as in te.xml",
-    "bytes": "a whole number from 0",
-    "sha256": "64 hexadecimal digits, a to f in small letters",
-    "format": "the name of a format, as in junit",
-    "attempt": "a whole number from 1 to 10000",
-    "shard": 'an object, as in {"index": 1, "total": 4}',
-    "index": "a whole number from 1 to 10000",
-    "total": "a whole number from 1 to 10000, and not less than index",
-    "started_at": "a time with its zone, as in 2026-11-20T05:10:00Z",
-    "finished_at": "a time with its zone, as in 2026-11-20T05:31:10Z",
-    "exit_status": "a whole number",
-    "pull_request": "the number of a pull request",
-    "environment": "an object of at most 100 texts, numbers, true, false or null",
-    "log_url": "a text of at most 2000 characters",
-}
 
 _SEGMENT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _TARGET = Pattern(TARGET_NAME)
@@ -148,7 +127,7 @@ def read_manifest(raw: bytes, key: RunKey) -> Manifest:
     if not names:
         raise Refused(texts.NO_FILES)
     if MANIFEST in names:
-        raise Refused(NAMES_ITSELF)
+        raise Refused(texts.NAMES_ITSELF.format(manifest=MANIFEST))
     if twice := next((name for name, times in Counter(names).items() if times > 1), None):
         raise Refused(texts.NAMED_TWICE.format(name=twice))
     manifest = Manifest(_claims(document), document.files)
@@ -166,7 +145,7 @@ def _parsed(raw: bytes) -> dict[str, Any]:
         raise Refused(texts.NOT_AN_OBJECT)
     # In Python `True == 1`, so that JSON's true would pass for the schema 1.
     if type(value.get("schema")) is not int or value["schema"] != SCHEMA:
-        raise Refused(OTHER_SCHEMA)
+        raise Refused(texts.OTHER_SCHEMA.format(schema=SCHEMA))
     return value
 
 
@@ -184,7 +163,7 @@ def _fault(error: ErrorDetails) -> str:
     place = error["loc"][:1] if error["loc"][0] == "environment" else error["loc"]
     key = next(step for step in reversed(place) if isinstance(step, str))
     said = texts.KEY_MISSING if error["type"] == "missing" else texts.KEY_WRONG
-    return said.format(key=".".join(map(str, place)), words=_WORDS[key])
+    return said.format(key=".".join(map(str, place)), words=texts.MANIFEST_FIELDS[key])
 
 
 def _claims(document: _Document) -> Claims:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from bot.core.refused import TooMuch
+from bot.results.ingest import texts
 from bot.results.limits import MAX_PATH_STEPS
 
 MAX_PARTS = 64
 """Components of a path or a dotted name; what has more is not looked for in the repository."""
-TOO_MANY_STEPS = (
-    f"the names of its tests need more than {MAX_PATH_STEPS:,} steps to be found among the repository's files; give "
-    "the paths as they are in the repository"
-)
 
 Parts = tuple[str, ...]
 
@@ -46,7 +43,7 @@ class Paths:
     def _longer(self, branch: _Branch, component: str) -> _Branch | None:
         self._steps += 1 + len(branch.paths)
         if self._steps > MAX_PATH_STEPS:
-            raise TooMuch(TOO_MANY_STEPS)
+            raise TooMuch(texts.TOO_MANY_STEPS)
         branch.split()
         return branch.longer.get(component)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from bot.results.formats.repairs import Repairs
-from bot.results.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES
+from bot.results.limits import MAX_FILE_BYTES, MAX_FILES, MAX_MANIFEST_BYTES, MAX_PATH_STEPS, MAX_RUN_BYTES
 
 UNKNOWN_LAB = "app.yaml has no lab {lab} for {repository}; ask its maintainers to add it below results.labs"
 UNKNOWN_TARGET = "app.yaml has no target {target} for the lab {lab}; available: {known}"
@@ -97,6 +97,34 @@ REPAIRED = "{name} was repaired: {repairs}"
 MORE_REPAIRED = "and {count:,} more files were repaired"
 MOST_REPAIRED = 5
 """Files of a run of which it is said what was repaired in them."""
+
+# The manifest, and what an upload finds on this machine
+OTHER_SCHEMA = "manifest.json: schema must be {schema}, the only one that this version of Nightjar reads"
+NAMES_ITSELF = "{manifest}: files must not name {manifest} itself"
+MANIFEST_FIELDS = {
+    "sha": "40 hexadecimal digits, a to f in small letters",
+    "suite": "up to 100 letters, digits, blanks and . _ + / -, as in operators",
+    "files": f"a list of 1 to {MAX_FILES} objects",
+    "name": "a file's name of letters, digits and . _ + -, without folders, as in te.xml",
+    "bytes": "a whole number from 0",
+    "sha256": "64 hexadecimal digits, a to f in small letters",
+    "format": "the name of a format, as in junit",
+    "attempt": "a whole number from 1 to 10000",
+    "shard": 'an object, as in {"index": 1, "total": 4}',
+    "index": "a whole number from 1 to 10000",
+    "total": "a whole number from 1 to 10000, and not less than index",
+    "started_at": "a time with its zone, as in 2026-11-20T05:10:00Z",
+    "finished_at": "a time with its zone, as in 2026-11-20T05:31:10Z",
+    "exit_status": "a whole number",
+    "pull_request": "the number of a pull request",
+    "environment": "an object of at most 100 texts, numbers, true, false or null",
+    "log_url": "a text of at most 2000 characters",
+}
+FOLDER = "{path} is a folder; name the files in it"
+TOO_MANY_STEPS = (
+    f"the names of its tests need more than {MAX_PATH_STEPS:,} steps to be found among the repository's files; give "
+    "the paths as they are in the repository"
+)
 
 
 def repaired(names: Sequence[str], repairs: Iterable[Repairs]) -> str:

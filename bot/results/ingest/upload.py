@@ -26,9 +26,6 @@ from bot.results.limits import MAX_FILE_BYTES
 from bot.results.model import RunKey
 from bot.results.state import Claims
 
-UNREADABLE = "{path} cannot be read: {reason}"
-FOLDER = "{path} is a folder; name the files in it"
-
 ZSTD_LEVEL = 10
 SUFFIXES = {"gz": ".gz", "zst": ".zst"}
 CHUNK = 1 << 20
@@ -73,7 +70,7 @@ def named(paths: Sequence[Path]) -> None:
     seen: set[str] = set()
     for path in paths:
         if path.is_dir():
-            raise UserError(FOLDER.format(path=path))
+            raise UserError(texts.FOLDER.format(path=path))
         if not _FILE_NAME.fullmatch(path.name) or path.name == MANIFEST:
             raise UserError(texts.BAD_NAME.format(name=path.name))
         if path.name in seen:
@@ -97,7 +94,7 @@ def pieces(paths: Sequence[Path], format: str | None, compress: str | None, into
             yield Piece(source, source.name, size, sha256_of(source), format)
         except OSError as error:
             reason = (error.strerror or type(error).__name__).lower()
-            raise UserError(UNREADABLE.format(path=path, reason=reason)) from None
+            raise UserError(texts.PATH_UNREADABLE.format(path=path, reason=reason)) from None
 
 
 def pack(key: RunKey, prefix: str, files: Sequence[Piece], claims: Claims) -> Parcel:

@@ -16,13 +16,11 @@ import zstandard
 from bot.core.refused import Refused, TooMuch
 from bot.results.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from bot.results.model import BAD, Case, Status, Trouble
+from bot.results.store import texts
 from bot.results.store.columns import BOUNDS, CODES, FLAKY, STATUS_BITS, STATUS_BYTES
 from bot.results.store.text_packs import LEVEL, TextPack, TextPacker
 
-LEFT_OUT = "\n… {count:,} characters left out …\n"
 CUT_MESSAGE = "…"
-SAME_NAME = "two tests have names that differ in a line break alone; give each a name of its own"
-TOO_MANY = f"the files have more than {MAX_TESTS:,} tests together; upload the run in shards"
 IN_ID = "@"
 """Stands for the path with which the test's ID begins."""
 
@@ -90,7 +88,7 @@ class Columns:
         keys = [hash(name) for name in read_names(self.names)]
         self.tests = {key: _PACKED[packed] for key, packed in zip(keys, memoryview(tests).cast("H"), strict=True)}
         if len(self.tests) < len(keys):
-            raise Refused(SAME_NAME)
+            raise Refused(texts.SAME_NAME)
         self.reasons = {keys[number]: why for number, why in reasons.items()}
 
 
@@ -199,8 +197,8 @@ def merge(files: Iterable[Columns]) -> Columns:
         names = NamesWriter()
         names.write([name for name in read_names(columns.names) if hash(name) not in into.tests])
         into.names.append(names.finish())
-        texts = {place: into.texts[digest] for digest, place in columns.texts.items()} | {0: 0}
-        whys = [why._replace(text=texts[why.text]) for why in columns.whys]
+        places = {place: into.texts[digest] for digest, place in columns.texts.items()} | {0: 0}
+        whys = [why._replace(text=places[why.text]) for why in columns.whys]
         for key, now in columns.tests.items():
             packed, counts = _worse(into.tests[key], now) if key in into.tests else (now, True)
             into.tests[key] = _PACKED[packed]
@@ -209,7 +207,7 @@ def merge(files: Iterable[Columns]) -> Columns:
                 if (number := columns.reasons.get(key)) is not None:
                     into.reasons[key] = into.whys.setdefault(whys[number], len(into.whys))
         if len(into) > MAX_TESTS:
-            raise TooMuch(TOO_MANY)
+            raise TooMuch(texts.TOO_MANY_TESTS)
     return into
 
 
@@ -270,4 +268,4 @@ def _cut(text: str) -> str:
     count = len(text) - MAX_TEXT_HEAD - MAX_TEXT_TAIL
     if count <= 0:
         return text
-    return text[:MAX_TEXT_HEAD] + LEFT_OUT.format(count=count) + text[-MAX_TEXT_TAIL:]
+    return text[:MAX_TEXT_HEAD] + texts.LEFT_OUT.format(count=count) + text[-MAX_TEXT_TAIL:]

@@ -12,13 +12,9 @@ from cachetools import LRUCache
 
 from bot.core.refused import TooMuch
 from bot.results.limits import MAX_SUITE_NAMES
-from bot.results.store import schema
+from bot.results.store import schema, texts
 from bot.results.store.collect import read_names
 
-TOO_MANY_NAMES = (
-    f"the suite's tests have had more than {MAX_SUITE_NAMES:,} names, so they seem to differ in every run; give "
-    "parameters IDs of their own (pytest: `ids=`), and the suite another name"
-)
 MAX_KNOWN = 200_000
 """Names that a process keeps at hand; with their places they take about 50 MB."""
 
@@ -64,7 +60,7 @@ def add(connection: sa.Connection, suite: SuiteRow, new: int, block: bytes) -> S
     if not new:
         return suite
     if suite.names + new > MAX_SUITE_NAMES:
-        raise TooMuch(TOO_MANY_NAMES)
+        raise TooMuch(texts.TOO_MANY_NAMES)
     values = {"suite_id": suite.id, "first": suite.names, "names": block}
     connection.execute(schema.names.insert().values(values))
     count = suite.names + new

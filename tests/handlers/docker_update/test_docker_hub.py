@@ -70,7 +70,7 @@ async def test_a_lost_connection_is_no_answer(hub: RegistrySandbox, registry: Do
     [
         (401, {}, "answered 401 to GET /v2/repositories/tlcpack/ci-cpu/tags/"),
         (403, {}, "answered 403"),
-        (302, {"Location": "http://169.254.169.254/"}, "sends whoever asks for /v2/repositories"),
+        (302, {"Location": "http://169.254.169.254/"}, "redirects GET /v2/repositories"),
     ],
 )
 async def test_a_refusal_is_no_answer_and_no_redirection_is_followed(

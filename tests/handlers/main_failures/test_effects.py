@@ -1,4 +1,4 @@
-"""Looks at a branch are asked for once for as long as one is still to come, whoever asks and however often."""
+"""A branch is scanned once for as long as a scan is pending, whoever asks for it and however often."""
 
 from __future__ import annotations
 

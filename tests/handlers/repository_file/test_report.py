@@ -57,7 +57,7 @@ def test_fifty_faults_are_annotated_and_all_are_counted() -> None:
 
 def test_what_github_does_not_take_is_left_out_and_said_to_be() -> None:
     content = config_report(faulty(*(ConfigFault("f", line, 1, "|" * 200, "`|" * 2_000) for line in range(1, 60))))
-    assert content.summary.endswith("*Left out, for GitHub takes no more text than this: more errors.*")
+    assert content.summary.endswith("*Left out, because GitHub limits the text of a check run: more errors.*")
 
 
 def test_a_file_that_changes_nothing_is_said_to() -> None:

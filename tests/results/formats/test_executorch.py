@@ -154,7 +154,7 @@ def test_what_is_wrong_is_named_with_its_line() -> None:
     assert "the row of line 2 has 23 fields, and the first line names 22" in refusal(table(row()).rstrip() + ",x\r\n")
     assert "the row of line 2 has the result 'Maybe'" in refusal(table(row(result="Maybe")))
     assert "the row of line 3 (ÿ) is cut off" in refusal(table(row()).encode() + b"\xff")
-    assert "line 2 is no CSV" in refusal(table(row("a")).replace("a,", "a\rb,"))
+    assert "line 2 is not CSV" in refusal(table(row("a")).replace("a,", "a\rb,"))
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_column() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bot.core.refused import TooMuch
-from bot.results.formats import go_test
+from bot.results.formats import go_test, texts
 from bot.results.limits import MAX_RAW_NAME
 from bot.results.model import Case, Status, Trouble
 from tests.results.formats.corpus import as_lines, reports, written_beside, written_down
@@ -125,7 +125,7 @@ def test_a_report_that_ends_early_says_what_did_not_end() -> None:
         f"passed | {PACKAGE}::TestA\nerrored crash | {PACKAGE}::TestB |  |  | The process ended while this test ran\n"
     )
     (case,) = cases_of(event("start"))
-    assert (case.nodeid, case.trouble, case.message) == (PACKAGE, Trouble.CRASH, go_test.NO_END)
+    assert (case.nodeid, case.trouble, case.message) == (PACKAGE, Trouble.CRASH, texts.GO_NO_END)
 
 
 def test_two_runs_of_a_test_are_two_cases() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bot.core.refused import Refused, TooMuch
-from bot.results.formats.json_report import SUBTEST_FAILED
+from bot.results.formats.texts import REPORT_SUBTEST_FAILED
 from bot.results.limits import MAX_JSON_DEPTH, MAX_RAW_NAME, MAX_STRING_BYTES
 from bot.results.model import Case, Status, Trouble
 from tests.results.formats.samples import cases, cases_of, one, plain, refusal
@@ -103,7 +103,7 @@ def test_the_phases_count_more_than_the_outcome(
 def test_without_phases_the_outcome_counts() -> None:
     for outcome, status in {"passed": Status.PASSED, "error": Status.ERRORED, "xpassed": Status.XPASSED}.items():
         assert one(report({"nodeid": NODEID, "outcome": outcome})).status is status
-    assert "neither phases nor an outcome that is known, but 'subtests passed'" in refusal(
+    assert "neither phases nor a known outcome, but 'subtests passed'" in refusal(
         report({"nodeid": NODEID, "outcome": "subtests passed"})
     )
 
@@ -117,7 +117,7 @@ def test_of_subtests_only_the_last_is_known_before_pytest_9() -> None:
 def test_a_failed_subtest_of_unittest_fails_its_test() -> None:
     by_name = {case.name: case for case in cases("pytest/unit.pytest-json-report.json")}
     last = by_name["test_last_part_fails"]
-    assert (last.status, last.message) == (Status.FAILED, SUBTEST_FAILED)
+    assert (last.status, last.message) == (Status.FAILED, REPORT_SUBTEST_FAILED)
     assert by_name["test_parts_pass"].status is Status.PASSED
     assert "subtests" not in by_name
 
@@ -227,7 +227,7 @@ def test_what_is_missing_is_named() -> None:
     assert "there is no list `tests`" in refusal('{"created": 1, "exitcode": 0, "root": "/"}')
     assert "an array is expected" in refusal(report(tests={}))
     assert "the file ends too early" in refusal(report(a_test())[:-20])
-    assert "this is no JSON" in refusal(report(a_test()) + "{")
+    assert "this is not JSON" in refusal(report(a_test()) + "{")
     assert "UTF-16" in refusal(report(a_test()).encode("utf-16"), "pytest-json-report")
 
 
@@ -248,12 +248,12 @@ def test_words_within_texts_stay_as_they_are() -> None:
 
 def test_nothing_may_be_too_long_or_too_deep() -> None:
     assert "characters" in refusal(report({"nodeid": "x" * (MAX_RAW_NAME + 1)}), kind=TooMuch)
-    assert "a text is longer" in refusal(report(environment="x" * (MAX_STRING_BYTES + 200_000)), kind=TooMuch)
-    assert "go deeper" in refusal(
+    assert "a string is longer" in refusal(report(environment="x" * (MAX_STRING_BYTES + 200_000)), kind=TooMuch)
+    assert "are nested deeper" in refusal(
         report(environment="DEEP").replace('"DEEP"', "[" * (MAX_JSON_DEPTH + 1)), kind=TooMuch
     )
     many = a_test() | {"metadata": {"subtests": [row()] * 20_000}}
-    assert "one entry says more" in refusal(report(many), kind=TooMuch)
+    assert "one entry has more" in refusal(report(many), kind=TooMuch)
 
 
 def test_wrong_types_are_refused_or_mean_nothing() -> None:

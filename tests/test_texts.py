@@ -1,0 +1,102 @@
+"""Every sentence for people is a constant: in its feature's `texts.py` if it has one, and on docs/texts.md."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scripts.texts import ROOT, constants, holds_texts, is_sentence, modules
+
+SHOWN = {
+    "UserError",
+    "Refused",
+    "Refusal",
+    "StartError",
+    "SettingsError",
+    "StorageError",
+    "ConfigError",
+    "ClickException",
+}
+"""Errors whose text people read, as are those of their subclasses."""
+CLICK = {"UsageError", "BadParameter", "BadArgumentUsage", "BadOptionUsage"}
+LEAST_WORDS = 3
+
+ELSEWHERE = {
+    "handlers/branches/metrics.py": "describes a metric",
+    "handlers/cc_reviewers/effects.py": "a part of GitHub's text",
+    "bot/app/registration.py": "a block of docs/installing.md",
+    "bot/cli/ci.py": "help of commands",
+    "bot/cli/main.py": "help of commands",
+    "bot/cli/results/group.py": "help of commands",
+    "bot/config/alarms.py": "describes keys of app.yaml",
+    "bot/config/declared.py": "for who writes a feature",
+    "bot/config/quarantine.py": "an example of docs/configuration.md",
+    "bot/config/results.py": "describes keys of app.yaml",
+    "bot/config/schema.py": "the schemas' titles",
+    "bot/config/source.py": "parts of ruamel.yaml's texts",
+    "bot/results/formats/pytest.py": "what pytest writes",
+    "bot/web/access.py": "for who writes a route",
+    "bot/web/openapi.py": "a description in /api/v1/openapi.json",
+}
+"""Modules whose folder has a `texts.py`, with sentences of another kind at their top."""
+
+
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse((ROOT / path).read_text(encoding="utf-8")) for path in modules()}
+
+
+def shown_errors(parsed: list[ast.Module]) -> set[str]:
+    """Return the names of all classes of errors that people read."""
+    classes = [node for tree in parsed for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    shown = SHOWN | CLICK
+    while more := {one.name for one in classes if {_name(base) for base in one.bases} & shown} - shown:
+        shown |= more
+    return shown
+
+
+def inline(tree: ast.AST, shown: set[str]) -> Iterator[tuple[int, str]]:
+    """Yield each sentence that is written where an error is made."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _name(node.func) in shown:
+            for one in (part for argument in node.args for part in ast.walk(argument)):
+                if (
+                    isinstance(one, ast.Constant)
+                    and isinstance(one.value, str)
+                    and len(one.value.split()) >= LEAST_WORDS
+                ):
+                    yield one.lineno, one.value
+
+
+def _name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def test_no_error_for_people_has_its_sentence_inline() -> None:
+    parsed = trees()
+    shown = shown_errors(list(parsed.values()))
+    assert {"TooMuch", "EndsEarly", "RefusedToPerson"} <= shown
+    assert [f"{path}:{line}: {text}" for path, tree in parsed.items() for line, text in inline(tree, shown)] == []
+
+
+@pytest.mark.parametrize("raised", ['raise Refused(f"{name} is too long")', 'UserError("it is not here".format())'])
+def test_an_inline_sentence_is_found(raised: str) -> None:
+    assert list(inline(ast.parse(raised), SHOWN))
+
+
+@pytest.mark.parametrize("raised", ["raise Refused(texts.TOO_LONG)", 'raise Refused(", ".join(faults))', "f('a b c')"])
+def test_what_is_no_inline_sentence_is_not_found(raised: str) -> None:
+    assert list(inline(ast.parse(raised), SHOWN)) == []
+
+
+def test_where_a_folder_has_texts_its_sentences_are_there() -> None:
+    elsewhere = [
+        f"{path}: {name}: {text}"
+        for path in modules()
+        if (ROOT / path.parent / "texts.py").exists() and not holds_texts(path)
+        for name, text, _ in constants(ROOT / path, calls=False)
+        if is_sentence(text) and path.as_posix() not in ELSEWHERE
+    ]
+    assert elsewhere == []
