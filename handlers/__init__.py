@@ -32,6 +32,7 @@ MODULES = (
     "handlers.ci_tests.feature",
     "handlers.stale_reviews.feature",
     "handlers.docker_update.feature",
+    "handlers.dashboard.feature",
 )
 """The modules that declare a `FEATURE`. The handlers of a delivery run in this order."""
 

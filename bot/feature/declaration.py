@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
@@ -75,6 +76,8 @@ class Feature:
     provide: Callable[[Services], Awaitable[None]] = _provide_nothing
     """Puts what its own handlers, effects and routes share into `Services.parts`."""
     routes: Callable[[Services], Sequence[Operation]] = _none
+    templates: Path | None = None
+    """The folder of its pages' templates (`bot.web.pages`)."""
     timers: Callable[[Services], Sequence[RecurringWork]] = _none
     listeners: Callable[[Services], Sequence[Coroutine[Any, Any, None]]] = _none
     """What runs as long as the process works, such as reading a queue."""

@@ -18,9 +18,10 @@ from bot.github.ranks import Rank, ranked
 from bot.web.openapi import Operation, problem
 from bot.web.problems import Problem
 from bot.web.repositories import RETRY_SECONDS, repository_of
-from bot.web.texts import DATABASE_UNAVAILABLE, INVALID_TOKEN, NO_TOKEN
+from bot.web.texts import DATABASE_UNAVAILABLE, INVALID_TOKEN, NO_PAGE, NO_TOKEN
 
 OF_A_REPOSITORY = "/api/v1/repos/{owner}/{repo}"
+PAGES_OF_A_REPOSITORY = "/r/{owner}/{repo}"
 API = "/api/"
 
 UNPROTECTED_ROUTE = "{path} is below {api}, but declares neither a repository nor that it is public"
@@ -50,6 +51,8 @@ class ApiAccess:
 
     def guarded(self, operation: Operation) -> Operation:
         """Return an operation that asks for a token where one is needed; raise ValueError where that is not clear."""
+        if operation.path == PAGES_OF_A_REPOSITORY or operation.path.startswith(f"{PAGES_OF_A_REPOSITORY}/"):
+            return replace(operation, handler=self._for_readers(operation))
         if not operation.path.startswith(f"{OF_A_REPOSITORY}/"):
             if operation.path.startswith(API) and not operation.public:
                 raise ValueError(UNPROTECTED_ROUTE.format(path=operation.path, api=API))
@@ -61,6 +64,21 @@ class ApiAccess:
 
         refused = problem("Not a public repository, and no valid token of it")
         return replace(operation, handler=handler, answers={**operation.answers, 401: refused}, takes_token=True)
+
+    def _for_readers(self, operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        """Return a page's handler that shows strangers what is public, and nothing of anything else."""
+
+        async def handler(request: web.Request) -> web.StreamResponse:
+            try:
+                public = await self._is_public(repository_of(request))
+            except ConnectorException as error:
+                raise Problem(503, DATABASE_UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
+            if not public:
+                raise Problem(404, NO_PAGE)
+            with ranked(Rank.ANONYMOUS):
+                return await operation.handler(request)
+
+        return handler
 
     async def _rank(self, request: web.Request) -> Rank:
         """Return the rank of what is asked of GitHub for this request. Raises `Problem`."""

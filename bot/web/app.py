@@ -6,8 +6,10 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from aiohttp import web, web_response, web_urldispatcher
+from aiohttp.typedefs import Middleware
 from pydantic import BaseModel, ConfigDict
 
 from bot.core.health import HealthCheck
@@ -17,7 +19,9 @@ from bot.web.access import ApiAccess, IsPublic
 from bot.web.bodies import Bodies, answer_without_the_body
 from bot.web.connections import IDLE_SECONDS, Connections, Malformed
 from bot.web.openapi import Operation, Parameter, ResponseSchema, document, problem
+from bot.web.pages import Pages, show_problems_as_pages
 from bot.web.problems import answer_problems
+from bot.web.rate_limit import RateLimit
 from bot.web.webhook import EVENT_HEADER, GUID_HEADER, SIGNATURE_HEADER, Inbox, Webhook
 
 OPENAPI_PATH = "/api/v1/openapi.json"
@@ -71,6 +75,11 @@ class Parts:
     """The names that address the bot in a text."""
     commands: str
     """What `GET /help` shows, in Markdown."""
+    templates: Sequence[Path] = ()
+    """The folders of the features' templates."""
+    pages_per_minute: int = 300
+    proxies: int = 0
+    """As app.yaml has them below `http`."""
     metrics_here: bool = True
     """Whether `/metrics` is served beside everything else."""
 
@@ -78,6 +87,7 @@ class Parts:
 def create_app(parts: Parts) -> web.Application:
     """Return the application; raise `ValueError` where `parts.secrets` holds no secret."""
     described = b""
+    pages = Pages(parts.version, RateLimit(parts.pages_per_minute, parts.proxies), parts.is_public, parts.templates)
 
     async def openapi(_: web.Request) -> web.Response:
         return web.Response(body=described, content_type="application/json")
@@ -88,11 +98,14 @@ def create_app(parts: Parts) -> web.Application:
         *([_metrics(parts, health.PublicPart(parts.repositories, parts.is_public))] if parts.metrics_here else []),
         *parts.routes,
         help.operation(parts.commands),
+        pages.assets.operation(),
         Operation("GET", OPENAPI_PATH, "This document", openapi, {200: ResponseSchema("It", Document)}, public=True),
     ]
     operations = [parts.access.guarded(operation) for operation in operations]
     described = json.dumps(document(operations, parts.version)).encode()
-    return _application(operations, parts.connections)
+    app = _application(operations, parts.connections, show_problems_as_pages)
+    pages.join(app)
+    return app
 
 
 def create_metrics_app(parts: Parts, connections: Connections) -> web.Application:
@@ -100,8 +113,10 @@ def create_metrics_app(parts: Parts, connections: Connections) -> web.Applicatio
     return _application([*health.operations(parts.checks), _metrics(parts)], connections)
 
 
-def _application(operations: Sequence[Operation], connections: Connections) -> web.Application:
-    app = web.Application(middlewares=[connections.middleware(), answer_problems])
+def _application(
+    operations: Sequence[Operation], connections: Connections, *middlewares: Middleware
+) -> web.Application:
+    app = web.Application(middlewares=[connections.middleware(), *middlewares, answer_problems])
     for operation in operations:
         # HEAD is what GET is, without the content (RFC 9110, 9.3.2).
         for method in ("GET", "HEAD") if operation.method == "GET" else (operation.method,):

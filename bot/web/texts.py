@@ -4,6 +4,15 @@ UNEXPECTED_ERROR = "An unexpected error. The log has the details."
 METHOD_NOT_ALLOWED = "{method} is not allowed here; allowed: {allowed}."
 NOT_FOUND = "There is nothing at this address. /api/v1/openapi.json describes the API."
 
+# -- pages --
+
+NO_PAGE = "There is nothing at this address. It may be misspelled, or about a repository that is not public."
+TOO_MANY_REQUESTS = "Too many requests came from your address. Try again in {seconds} s."
+TOO_MANY_PAGES = "Too many pages are being made at the same time. Try again in a few seconds."
+BAD_QUERY = "{name}: {why}"
+UNKNOWN_QUERY = "{name} is not a parameter of this address; there are: {known}."
+REPEATED_QUERY = "{name} is given more than once."
+
 # -- the API --
 
 INVALID_REPOSITORY = "This is not the owner and name of a repository."

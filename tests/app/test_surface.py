@@ -10,17 +10,21 @@ import aiohttp
 from tests.conversations.town import town
 
 ROUTES = {
+    "GET /",
+    "GET /api/v1/repos",
     "GET /api/v1/openapi.json",
     "GET /api/v1/repos/{owner}/{repo}/commits/{sha}/decision",
     "GET /api/v1/repos/{owner}/{repo}/last-good",
     "GET /api/v1/repos/{owner}/{repo}/nightly",
     "GET /api/v1/repos/{owner}/{repo}/pulls/{n}/decision",
+    "GET /api/v1/repos/{owner}/{repo}/results/failures",
     "GET /api/v1/repos/{owner}/{repo}/results/runs",
     "GET /api/v1/repos/{owner}/{repo}/timers",
     "GET /healthz",
     "GET /help",
     "GET /metrics",
     "GET /readyz",
+    "GET /static/{name}",
     "POST /webhook",
 }
 METRICS = {

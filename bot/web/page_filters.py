@@ -1,0 +1,111 @@
+"""How pages write numbers, moments, names and problems: the filters of all templates. No I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from markupsafe import Markup, escape
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+SHORT_SHA = 7
+MOMENT = Markup('<time datetime="{at:%Y-%m-%dT%H:%M:%SZ}">{at:%Y-%m-%d %H:%M}&nbsp;UTC</time>')
+LONGEST_TEXT = 20_000
+"""Characters of one text from outside on a page."""
+
+
+def read_problem(body: object) -> dict[str, Any]:
+    """Return the members of problem details."""
+    loaded: dict[str, Any] = json.loads(body if isinstance(body, bytes) else b"{}")
+    return loaded
+
+
+def number(value: float) -> str:
+    """Write a whole number with separators: 12,345."""
+    return f"{value:,.0f}"
+
+
+def counted(value: int, one: str, many: str = "") -> str:
+    """Write `1 test` or `12 tests`."""
+    return f"{value:,} {one if value == 1 else many or one + 's'}"
+
+
+def short(sha: str) -> str:
+    """Shorten a SHA."""
+    return sha[:SHORT_SHA]
+
+
+def moment(seconds: float | datetime) -> Markup:
+    """Write a moment, in seconds since 1970 or as a datetime, with its machine-readable form."""
+    at = seconds if isinstance(seconds, datetime) else datetime.fromtimestamp(seconds, UTC)
+    return MOMENT.format(at=at.astimezone(UTC))
+
+
+def day(seconds: float | datetime) -> str:
+    """Write the day of a moment: 11-23."""
+    at = seconds if isinstance(seconds, datetime) else datetime.fromtimestamp(seconds, UTC)
+    return f"{at.astimezone(UTC):%m-%d}"
+
+
+def age(seconds: float) -> str:
+    """Write how long something lasts, in its largest unit: 40 s, 5 min, 36 h, 12 days."""
+    if seconds < MINUTE:
+        return f"{max(0.0, seconds):.0f} s"
+    if seconds < HOUR:
+        return f"{seconds / MINUTE:.0f} min"
+    if seconds < 2 * DAY:
+        return f"{seconds / HOUR:.0f} h"
+    return f"{seconds / DAY:,.0f} days"
+
+
+def duration(seconds: float | None) -> str:
+    """Write how long a test took: 12 ms, 1.2 s, 3 min 20 s."""
+    if seconds is None:
+        return "\N{EN DASH}"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < MINUTE:
+        return f"{seconds:.1f} s"
+    return f"{seconds // MINUTE:.0f} min {seconds % MINUTE:.0f} s"
+
+
+def segment(text: str) -> str:
+    """Write a text as one segment of an address's path."""
+    return quote(text, safe="")
+
+
+def query(values: Mapping[str, object]) -> str:
+    """Write the query of an address, with its question mark, without what is empty."""
+    given = {name: value for name, value in values.items() if value not in (None, "", ())}
+    return f"?{urlencode(given, doseq=True)}" if given else ""
+
+
+def clipped(text: str, most: int = LONGEST_TEXT) -> str:
+    """Shorten a text from outside."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def breakable(text: str) -> Markup:
+    """Let a long name break after its separators, which a browser would not do by itself."""
+    escaped = str(escape(text))
+    for separator in ("::", "/", "."):
+        escaped = escaped.replace(separator, f"{separator}<wbr>")
+    return Markup(escaped)  # noqa: S704 (escaped above; only constants were added)
+
+
+FILTERS: dict[str, Callable[..., object]] = {
+    "number": number,
+    "counted": counted,
+    "short": short,
+    "moment": moment,
+    "day": day,
+    "age": age,
+    "duration": duration,
+    "segment": segment,
+    "query": query,
+    "clipped": clipped,
+    "breakable": breakable,
+}

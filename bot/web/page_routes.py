@@ -1,0 +1,172 @@
+"""A page and its JSON twin: two routes that answer from one function, so that they never disagree."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from aiohttp import web
+from procrastinate.exceptions import ConnectorException
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from bot.core.errors import TryAgain
+from bot.web.access import PAGES_OF_A_REPOSITORY
+from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
+from bot.web.pages import PAGES, RETRY_SECONDS, Pages
+from bot.web.problems import Problem
+from bot.web.repositories import PARAMETERS, repository_of
+from bot.web.texts import BAD_QUERY, DATABASE_UNAVAILABLE, NO_PAGE, REPEATED_QUERY, UNKNOWN_QUERY
+
+
+class NoQuery(BaseModel):
+    """The query of an address that takes none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """What a page is asked for: `repository` is `owner/name`, empty on a page of none; `at` is the time now."""
+
+    repository: str
+    path: Mapping[str, str]
+    query: Any
+    pages: Pages
+    at: float
+
+
+LoadPage = Callable[[PageRequest], Awaitable[BaseModel]]
+"""Returns what a page shows. Raises LookupError where there is nothing, `Problem`, or `TryAgain`.
+
+It reads the store of results through `PageRequest.pages.run`, never on the event loop.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page. `path` and `api_path` hold the same parts in braces; `query` describes the filters in the address.
+
+    The template gets `page`, which is what `load` returned, `query`, and `repository`.
+    """
+
+    path: str
+    api_path: str
+    summary: str
+    template: str
+    model: type[BaseModel]
+    load: LoadPage
+    query: type[BaseModel] = NoQuery
+    parts: Sequence[Parameter] = field(default=())
+    """The parts of the path besides the repository."""
+
+    @property
+    def of_repository(self) -> bool:
+        """Whether it is a page of a repository."""
+        return self.path.startswith(PAGES_OF_A_REPOSITORY)
+
+    def operations(self) -> list[Operation]:
+        """Return the two routes."""
+        parameters = [*(PARAMETERS if self.of_repository else ()), *self.parts, *_parameters(self.query)]
+        errors = {
+            400: problem("A parameter is unknown, or not as it must be"),
+            404: problem("There is nothing at this address, or nothing that the public may see"),
+            429: problem("Too many requests came from this address; Retry-After says when to ask again"),
+            503: problem("The database could not be read; Retry-After says when to ask again"),
+        }
+        html = ResponseSchema("The page", media_type="text/html")
+        json = ResponseSchema("What the page shows", self.model)
+        return [
+            Operation("GET", self.path, self.summary, self._answer_page, {200: html, **errors}, parameters),
+            Operation(
+                "GET",
+                self.api_path,
+                f"{self.summary} (JSON)",
+                self._answer_json,
+                {200: json, **errors},
+                parameters,
+                public=not self.of_repository,
+            ),
+        ]
+
+    async def _answer_page(self, request: web.Request) -> web.Response:
+        asked = self._asked(request)
+        shown = await self._loaded(asked)
+        context = {
+            "page": shown,
+            "query": asked.query,
+            "repository": asked.repository,
+            "api": self.api_path.format(**_halves(asked.repository), **asked.path) + _query_string(request),
+        }
+        return await asked.pages.answer(request, self.template, context)
+
+    async def _answer_json(self, request: web.Request) -> web.Response:
+        asked = self._asked(request)
+        shown = await self._loaded(asked)
+        body = await asked.pages.run(lambda: shown.model_dump_json().encode())
+        return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-cache"})
+
+    async def _loaded(self, asked: PageRequest) -> BaseModel:
+        try:
+            return await self.load(asked)
+        except TryAgain as error:
+            seconds = str(max(RETRY_SECONDS, round(error.retry_in or 0)))
+            raise _unavailable(seconds) from error
+        except ConnectorException as error:
+            raise _unavailable(str(RETRY_SECONDS)) from error
+        except LookupError as error:
+            if isinstance(error, KeyError | IndexError):  # a bug, not an answer
+                raise
+            raise Problem(HTTPStatus.NOT_FOUND, NO_PAGE) from None
+
+    def _asked(self, request: web.Request) -> PageRequest:
+        pages = request.app[PAGES]
+        pages.admit(request)
+        path = dict(request.match_info)
+        repository = repository_of(request) if self.of_repository else ""
+        parts = {name: text for name, text in path.items() if name not in ("owner", "repo")}
+        return PageRequest(repository, parts, read_query(self.query, request), pages, time.time())
+
+
+def read_query(model: type[BaseModel], request: web.Request) -> BaseModel:
+    """Read the query of an address. Raises `Problem` 400 for a parameter that is unknown, repeated or malformed."""
+    known = [info.alias or name for name, info in model.model_fields.items()]
+    for name in request.query:
+        if name not in known:
+            detail = UNKNOWN_QUERY.format(name=name[:40], known=", ".join(known) or "none")
+            raise Problem(HTTPStatus.BAD_REQUEST, detail)
+        if len(request.query.getall(name)) > 1:
+            raise Problem(HTTPStatus.BAD_REQUEST, REPEATED_QUERY.format(name=name))
+    # An empty field of a form is one that was left out.
+    given = {name: text for name, text in request.query.items() if text}
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        raise Problem(HTTPStatus.BAD_REQUEST, BAD_QUERY.format(name=name, why=first["msg"])) from None
+
+
+def _parameters(query: type[BaseModel]) -> list[Parameter]:
+    properties: Mapping[str, dict[str, object]] = query.model_json_schema().get("properties", {})
+    required = query.model_json_schema().get("required", [])
+    described = []
+    for name, schema in properties.items():
+        bare = {key: value for key, value in schema.items() if key not in ("description", "title")}
+        described.append(Parameter(name, str(schema.get("description", "")), bare, "query", required=name in required))
+    return described
+
+
+def _unavailable(seconds: str) -> Problem:
+    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, DATABASE_UNAVAILABLE, headers={"Retry-After": seconds})
+
+
+def _halves(repository: str) -> dict[str, str]:
+    owner, _, repo = repository.partition("/")
+    return {"owner": owner, "repo": repo}
+
+
+def _query_string(request: web.Request) -> str:
+    return f"?{request.query_string}" if request.query_string else ""

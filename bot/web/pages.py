@@ -1,0 +1,170 @@
+"""Pages for people: templates, the headers of every page, compression, and conditional requests.
+
+Data is read and pages are rendered in a few threads of their own, so that readers never take a thread from webhooks.
+Every text in a template is escaped; nothing but our own files is loaded, and no script or style stands inside a page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import aiohttp_jinja2
+import jinja2
+from aiohttp import hdrs, web
+from sqlalchemy.exc import OperationalError
+
+from bot.web import page_filters
+from bot.web.access import IsPublic
+from bot.web.assets import Assets, accepts_gzip
+from bot.web.problems import PROBLEM_TYPE, Answer, Problem
+from bot.web.rate_limit import RateLimit
+from bot.web.texts import DATABASE_UNAVAILABLE, NO_PAGE, TOO_MANY_PAGES, TOO_MANY_REQUESTS
+
+TEMPLATES = Path(__file__).parent / "templates"
+THREADS = 4
+MOST_WAITING = 64
+"""Pages that are made or wait for a thread; more are refused, for whoever asks would wait too long."""
+RETRY_SECONDS = 5
+SMALL = 1_000
+"""Bytes that are not worth compressing."""
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+REVALIDATED = "no-cache"
+"""Browsers ask each time; while nothing has changed, the answer is an empty 304."""
+NOT_STORED = "no-store"
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPage:
+    """A page as it is sent: its bytes, the same compressed if that is worthwhile, and the tag of its content."""
+
+    body: bytes
+    compressed: bytes | None
+    tag: str
+
+
+class Pages:
+    """Makes the pages of an application; `folders` hold the templates of features.
+
+    `is_public` says whether strangers may see a repository, and raises ConnectorException while the database is away.
+    """
+
+    def __init__(self, version: str, limit: RateLimit, is_public: IsPublic, folders: Sequence[Path] = ()) -> None:
+        self.is_public = is_public
+        self.assets = Assets()
+        self._limit = limit
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pages")
+        self._waiting = 0
+        self._loader = jinja2.FileSystemLoader([TEMPLATES, *folders])
+        self._version = version
+
+    def join(self, app: web.Application) -> None:
+        """Make the templates known to an application, and end with it."""
+        environment = aiohttp_jinja2.setup(
+            app,
+            loader=self._loader,
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        environment.globals.update(assets=self.assets.addresses, version=self._version)
+        environment.filters.update(page_filters.FILTERS)
+        app[PAGES] = self
+        app.on_cleanup.append(self._close)
+
+    async def _close(self, _: web.Application) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def admit(self, request: web.Request) -> None:
+        """Count a request for a page. Raises `Problem` 429 for an address that asks for too many."""
+        if seconds := self._limit.wait(request):
+            detail = TOO_MANY_REQUESTS.format(seconds=seconds)
+            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, detail, headers={"Retry-After": str(seconds)})
+
+    async def run(self, work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
+        """Do blocking work of a page in one of the threads for that. Raises `Problem` 503 when too much waits."""
+        if self._waiting >= MOST_WAITING:
+            raise Problem(503, TOO_MANY_PAGES, headers={"Retry-After": str(RETRY_SECONDS)})
+        self._waiting += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, lambda: work(*args, **kwargs))
+        except OperationalError as error:
+            raise Problem(503, DATABASE_UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
+        finally:
+            self._waiting -= 1
+
+    async def answer(
+        self, request: web.Request, template: str, context: Mapping[str, Any], *, status: int = 200
+    ) -> web.Response:
+        """Return a page; an empty 304 if the browser has it already."""
+        rendered = await self.run(_rendered, request, template, dict(context))
+        return _response(request, rendered, status)
+
+
+PAGES: web.AppKey[Pages] = web.AppKey("pages", Pages)
+
+
+def _rendered(request: web.Request, template: str, context: dict[str, Any]) -> RenderedPage:
+    # The path alone, for the navigation: what stands in an address is text from outside.
+    context.setdefault("path", request.path)
+    body = aiohttp_jinja2.render_string(template, request, context).encode()
+    compressed = gzip.compress(body, 6, mtime=0) if len(body) > SMALL else None
+    return RenderedPage(body, compressed, hashlib.sha256(body).hexdigest()[:32])
+
+
+def _response(request: web.Request, rendered: RenderedPage, status: int) -> web.Response:
+    headers = {**HEADERS, "Vary": "Accept-Encoding", "Cache-Control": REVALIDATED if status == 200 else NOT_STORED}
+    if status == HTTPStatus.OK:
+        headers[hdrs.ETAG] = f'W/"{rendered.tag}"'
+        if any(tag.value in (rendered.tag, "*") for tag in request.if_none_match or ()):
+            return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+    body = rendered.body
+    if rendered.compressed is not None and accepts_gzip(request):
+        body, headers["Content-Encoding"] = rendered.compressed, "gzip"
+    return web.Response(status=status, body=body, content_type="text/html", charset="utf-8", headers=headers)
+
+
+@web.middleware
+async def show_problems_as_pages(request: web.Request, handler: Answer) -> web.StreamResponse:
+    """Show a browser a page in place of problem details; programs, and the API, keep getting these."""
+    response = await handler(request)
+    if response.content_type != PROBLEM_TYPE or not _wants_page(request) or not isinstance(response, web.Response):
+        return response
+    problem = page_filters.read_problem(response.body)
+    if response.status == HTTPStatus.NOT_FOUND and problem["detail"] not in (NO_PAGE,):
+        problem["detail"] = NO_PAGE
+    rendered = _rendered(request, "problem.html", {"problem": problem})
+    shown = _response(request, rendered, response.status)
+    for name in ("Retry-After", "Allow"):
+        if name in response.headers:
+            shown.headers[name] = response.headers[name]
+    return shown
+
+
+def _wants_page(request: web.Request) -> bool:
+    return "text/html" in request.headers.get(hdrs.ACCEPT, "") and not request.path.startswith("/api/")

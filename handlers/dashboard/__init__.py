@@ -1,0 +1,1 @@
+"""The public dashboard: what the labs found, as pages for people."""

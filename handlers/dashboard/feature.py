@@ -1,0 +1,23 @@
+"""Everything of the public dashboard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bot.feature import Feature, Services
+from bot.web.openapi import Operation
+from handlers.dashboard.overview import overview_page
+from handlers.dashboard.wiring import DashboardParts
+
+PAGES = (overview_page,)
+"""The pages; each is a function of `DashboardParts`."""
+
+
+def routes(services: Services) -> Sequence[Operation]:
+    """Return the routes of all pages and of their JSON twins."""
+    parts = DashboardParts.of(services)
+    return [operation for page in PAGES for operation in page(parts).operations()]
+
+
+FEATURE = Feature(name="dashboard", routes=routes, templates=Path(__file__).parent / "templates")

@@ -1,0 +1,181 @@
+"""`/`: all public repositories, the last result of each target, and how far their branches are behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.core.aliases import Aliases
+from bot.results.model import TargetKey
+from bot.web.page_routes import Page, PageRequest
+from handlers.branches.last_good import LastGoods
+from handlers.branches.record import NIGHTLY, TrackingRecord
+from handlers.dashboard.wiring import DashboardParts
+
+if TYPE_CHECKING:
+    from bot.config.results import Results
+    from bot.results.store.store import ResultsStore
+
+STALE_SECONDS = 36 * 3600.0
+"""A target whose newest result is older than this missed a nightly run."""
+MOST_FAILING = 5
+"""Failing tests of a target that the page names."""
+
+
+class FailingNow(BaseModel):
+    """A test that fails in the newest nightly run of its suite."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    suite: str
+    test: str
+    since: str = Field(description="The first nightly commit with the failure since the test last passed.")
+
+
+class TargetOverview(BaseModel):
+    """What a target of a lab sent last. What is not known is null."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    lab: str
+    target: str
+    received_at: datetime | None = Field(description="When the newest stored run arrived.")
+    stale: bool = Field(description="Whether that was more than 36 hours ago, or never.")
+    sha: str | None = Field(description="The newest commit with complete results.")
+    suites: int = Field(description="How many suites have complete results of any nightly commit.")
+    failing: int = Field(description="How many tests fail in the newest nightly run of each suite.")
+    failures: list[FailingNow] = Field(description="Some of those tests.")
+
+
+class BranchOverview(BaseModel):
+    """Where a branch is that the bot moves, and how far it is behind."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    branch: str
+    sha: str | None
+    moved_at: datetime | None
+    behind: int | None = Field(description="How many newer commits it has not moved to, as far as that is known.")
+    hours: float | None = Field(description="How long the oldest of them has waited.")
+    why: str
+
+
+class RepositoryOverview(BaseModel):
+    """A repository whose results are public."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    repository: str
+    takes_results: bool = Field(description="Whether app.yaml has `results` for it.")
+    targets: list[TargetOverview]
+    nightly: BranchOverview | None
+    last_good: BranchOverview | None
+
+
+class OverviewPage(BaseModel):
+    """All public repositories, in the order of app.yaml."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    repositories: list[RepositoryOverview]
+
+
+def overview_page(parts: DashboardParts) -> Page:
+    """Return the page."""
+    nightlies = TrackingRecord(parts.config, parts.records, NIGHTLY)
+    last_goods = LastGoods(parts.config, parts.records, parts.now)
+
+    async def load(asked: PageRequest) -> OverviewPage:
+        found = []
+        for name, settings in parts.config.repositories.items():
+            if not await asked.pages.is_public(name):
+                continue
+            results = settings.results
+            targets = (
+                await asked.pages.run(target_overviews, parts.store, name, results, settings.aliases, parts.now())
+                if results
+                else []
+            )
+            nightly, last_good = await _known(nightlies.of, name), await _known(last_goods, name)
+            found.append(
+                RepositoryOverview(
+                    repository=name,
+                    takes_results=results is not None,
+                    targets=targets,
+                    nightly=_nightly(nightly) if nightly else None,
+                    last_good=_last_good(last_good) if last_good else None,
+                )
+            )
+        return OverviewPage(repositories=found)
+
+    return Page(
+        path="/",
+        api_path="/api/v1/repos",
+        summary="All public repositories: the last results of each target, and where their branches are",
+        template="overview.html",
+        model=OverviewPage,
+        load=load,
+    )
+
+
+def target_overviews(
+    store: ResultsStore, repository: str, results: Results, aliases: Aliases, now: float
+) -> list[TargetOverview]:
+    """Return what each target of app.yaml sent last, in that order."""
+    newest = store.newest(repository)
+    every = [TargetKey(repository, lab, target) for lab, of in results.labs.items() for target in of.targets]
+    return [_target(store, about, newest, aliases, now) for about in every]
+
+
+def _target(
+    store: ResultsStore, about: TargetKey, newest: Mapping[TargetKey, float], aliases: Aliases, now: float
+) -> TargetOverview:
+    received = newest.get(about)
+    runs = store.failures.newest_runs(about)
+    failing = sum(run.failing for run in runs)
+    listed = store.timelines.failing(about, MOST_FAILING, aliases)[0] if failing else []
+    return TargetOverview(
+        lab=about.lab,
+        target=about.target,
+        received_at=datetime.fromtimestamp(received, UTC) if received is not None else None,
+        stale=received is None or now - received > STALE_SECONDS,
+        sha=runs[0].sha if runs else None,
+        suites=len(runs),
+        failing=failing,
+        failures=[FailingNow(suite=one.suite, test=one.test, since=one.context.since or one.sha) for one in listed],
+    )
+
+
+async def _known(read: Any, repository: str) -> Mapping[str, Any] | None:
+    try:
+        found: Mapping[str, Any] = await read(repository)
+    except LookupError as error:
+        if isinstance(error, KeyError | IndexError):  # a bug, not an answer
+            raise
+        return None
+    return found
+
+
+def _nightly(record: Mapping[str, Any]) -> BranchOverview:
+    skipped: Sequence[object] = record["why_not_newer"]
+    return _branch(record, len(skipped), None)
+
+
+def _last_good(record: Mapping[str, Any]) -> BranchOverview:
+    lag = record["lag"]
+    return _branch(record, lag["commits"] if lag else None, lag["hours"] if lag else None)
+
+
+def _branch(record: Mapping[str, Any], behind: int | None, hours: float | None) -> BranchOverview:
+    moved = record["moved_at"]
+    return BranchOverview(
+        branch=record["branch"],
+        sha=record["sha"],
+        moved_at=datetime.fromisoformat(moved) if moved else None,
+        behind=behind,
+        hours=hours,
+        why=record["trouble"] or record["why"],
+    )

@@ -1,0 +1,124 @@
+"""A browser, and a dashboard to walk through: one of each for all tests of this folder.
+
+Screenshots are saved in `build/screenshots`, which git ignores.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+import pytest_asyncio
+from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
+from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
+
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+from tests.running import ROOT
+
+SCREENSHOTS = ROOT / "build" / "screenshots"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+NO_BROWSER = "The tests need Chromium (Debian: apt install chromium); scripts/chromium-for-tests installs it."
+WIDE, NARROW = 1280, 390
+SERIOUS = ("serious", "critical")
+
+
+@pytest.fixture(autouse=True)
+def _all_closed() -> None:
+    """Let connections outlive a test, in place of the fixture of this name: the dashboard is the session's."""
+
+
+@dataclass
+class Walk:
+    """A person at a page. `complaints` are what the browser reported: refused content, and errors of scripts."""
+
+    page: Page
+    url: str
+    complaints: list[str] = field(default_factory=list)
+
+    async def go(self, path: str, status: int = 200) -> str:
+        """Open a page of the dashboard; return its text."""
+        answer = await self.page.goto(self.url + path)
+        assert answer is not None
+        assert answer.status == status, f"{path}: {answer.status}"
+        return await self.text()
+
+    async def follow(self, name: str) -> str:
+        """Press the first link of this name; return the text of the page that it leads to."""
+        await self.page.get_by_role("link", name=name).first.click()
+        await self.page.wait_for_load_state()
+        return await self.text()
+
+    async def text(self) -> str:
+        """Return what a person can read of the page."""
+        return await self.page.inner_text("main")
+
+    async def screenshots(self, name: str) -> None:
+        """Save screenshots, wide and narrow, light and dark; a narrow page must not be wider than the screen."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        for width in (WIDE, NARROW):
+            await self.page.set_viewport_size({"width": width, "height": 900})
+            for scheme in ("light", "dark"):
+                await self.page.emulate_media(color_scheme=scheme)
+                await self.page.screenshot(path=SCREENSHOTS / f"{name}-{width}-{scheme}.png", full_page=True)
+            wide = await self.page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width, f"{name} is {wide} pixels wide on a screen of {width}"
+        await self.page.emulate_media(color_scheme="light")
+        await self.page.set_viewport_size({"width": WIDE, "height": 900})
+
+    async def audit(self) -> None:
+        """Raise AssertionError for what keeps somebody from using the page, in either scheme."""
+        for scheme in ("light", "dark"):
+            await self.page.emulate_media(color_scheme=scheme)
+            found = (await Axe().run(self.page)).response["violations"]
+            serious = [
+                (one["id"], one["help"], [node["html"][:200] for node in one["nodes"][:3]])
+                for one in found
+                if one["impact"] in SERIOUS
+            ]
+            assert not serious, f"{self.page.url} ({scheme}): {serious}"
+        await self.page.emulate_media(color_scheme="light")
+
+    async def seen(self, name: str) -> None:
+        """Audit a page, save its screenshots, and require that the browser had no complaint."""
+        await self.audit()
+        await self.screenshots(name)
+        assert not self.complaints, self.complaints
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DashboardSite]:
+    """Return the dashboard of two weeks of nightly runs."""
+    async with dashboard_site(tmp_path_factory.mktemp("browser")) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """Start Debian's Chromium."""
+    command = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    assert command is not None, NO_BROWSER
+    # Chromium does not run as root in its own sandbox; the pages are our own.
+    rights = ["--no-sandbox"] if os.geteuid() == 0 else []
+    async with async_playwright() as playwright:
+        running = await playwright.chromium.launch(executable_path=command, args=rights)
+        yield running
+        await running.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def walk(browser: Browser, site: DashboardSite) -> AsyncIterator[Walk]:
+    """Return a fresh tab, with scripts."""
+    async with await browser.new_context(viewport={"width": WIDE, "height": 900}) as context:
+        walker = Walk(await context.new_page(), site.url)
+
+        def heard(message: ConsoleMessage) -> None:
+            # A page of an error is shown as the browser's own complaint too.
+            if message.type in ("error", "warning") and "status of 4" not in message.text:
+                walker.complaints.append(message.text)
+
+        walker.page.on("console", heard)
+        walker.page.on("pageerror", lambda error: walker.complaints.append(str(error)))
+        yield walker

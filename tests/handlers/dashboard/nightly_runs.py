@@ -1,0 +1,165 @@
+"""Two weeks of nightly runs of three targets, with everything that a page has to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from bot.results.model import Case, RunKey, Status, Trouble
+from bot.results.state import Admission, Claims, Run, RunState
+from bot.results.store.collect import collect
+from bot.results.store.store import ResultsStore
+
+REPOSITORY = "octocat/compiler"
+NOW = 1_795_400_000.0
+"""2026-11-23 in the morning."""
+DAY = 86400.0
+NIGHTLY_RUNS = 14
+HEXAGON, ADRENO, BOARD = ("example-lab", "hexagon-v73"), ("example-lab", "adreno"), ("hubot-lab", "rpi-5@rack:2")
+OPERATORS = ("matmul", "softmax", "conv2d", "layer_norm", "gather", "scatter", "topk", "einsum", "cumsum", "where")
+TYPES = ("float32", "float16", "int8", "bfloat16")
+SHAPES = ("1x128", "16x64", "scalar")
+RUNTIME = ("device_api", "rpc", "graph_executor", "vm", "profiler")
+
+Target = tuple[str, str]
+
+
+def sha(number: int) -> str:
+    """Return the commit of a nightly run, the oldest being 0."""
+    return f"{(number + 11) * 0x9E3779B97F4A7C15 % 2**160:040x}"[::-1]
+
+
+def committed_at(number: int) -> float:
+    """Return when it was committed; the newest is eleven hours old."""
+    return NOW - (NIGHTLY_RUNS - 1 - number) * DAY - 11 * 3600
+
+
+def operators() -> list[str]:
+    """Return the names of the operators' tests."""
+    return [
+        f"tests/python/operators/test_{operator}.py::test_{operator}[{kind}-{shape}]"
+        for operator in OPERATORS
+        for kind in TYPES
+        for shape in SHAPES
+    ]
+
+
+def runtime() -> list[str]:
+    """Return the names of the runtime's tests."""
+    return [f"tests/python/runtime/test_{part}.py::test_{part}_{n}" for part in RUNTIME for n in range(1, 6)]
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A run that a lab sent: what did not pass, and what it claims."""
+
+    number: int
+    target: Target
+    suite: str
+    tests: tuple[str, ...]
+    failed: Mapping[str, str] = field(default_factory=dict)
+    flaky: frozenset[str] = frozenset()
+    skipped: frozenset[str] = frozenset()
+    run_id: str = "run-1"
+    shard: tuple[int, int] = (1, 1)
+    state: RunState = RunState.STORED
+    reason: str = ""
+    log_url: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    slow: float = 1.0
+
+    @property
+    def run(self) -> Run:
+        """What is known of it besides its tests."""
+        arrived = committed_at(self.number) + 5 * 3600
+        key = RunKey(REPOSITORY, *self.target, sha(self.number), f"{self.suite}-{self.run_id}")
+        claims = Claims(
+            self.suite,
+            1,
+            *self.shard,
+            environment=self.environment,
+            log_url=self.log_url,
+            started_at="2026-11-22T23:10:00Z",
+            finished_at="2026-11-22T23:41:00Z",
+            exit_status=1 if self.failed else 0,
+        )
+        admission = Admission(committed_at(self.number), True, None)
+        return Run(key, "etag", self.state, self.reason, arrived, 81_870, claims, admission)
+
+    def cases(self) -> Iterator[Case]:
+        """Yield its cases."""
+        for place, test in enumerate(self.tests):
+            status, message = Status.PASSED, ""
+            if test in self.failed:
+                status, message = Status.FAILED, self.failed[test]
+            elif test in self.skipped:
+                status, message = Status.SKIPPED, "needs 8 GB of memory"
+            path = test.partition("::")[0]
+            text = (
+                f"{path}:{place + 12}: in {test}\n>   assert_allclose(actual, expected)\nE   {message}"
+                if message
+                else ""
+            )
+            yield Case(
+                test.rpartition("::")[2],
+                status,
+                nodeid=test,
+                path=path,
+                line=place + 12,
+                seconds=0.02 * (place % 17 + 1) * self.slow,
+                flaky=test in self.flaky,
+                message=message,
+                text=text,
+                trouble=Trouble.NONE,
+            )
+
+
+TOLERANCE = "AssertionError: Not equal to tolerance rtol=1e-05, atol=1e-05. Mismatched elements: 31 / 128 (24.2%)"
+TIMEOUT = "RuntimeError: RPC timeout: the device did not answer within 60 s"
+SOFTMAX = "tests/python/operators/test_softmax.py::test_softmax[float16-16x64]"
+FLAKY = "tests/python/runtime/test_rpc.py::test_rpc_3"
+
+
+def nightly_runs() -> Iterator[Sent]:
+    """Yield every run, the oldest first."""
+    every, of_runtime = tuple(operators()), tuple(runtime())
+    skipped = frozenset(test for test in every if "bfloat16" in test)
+    broken = {test: TOLERANCE for test in every if "test_softmax[float16" in test}
+    gathered = {
+        test: "IndexError: index 16 is out of bounds for axis 0 with size 16" for test in every if "gather[int8" in test
+    }
+    environment = {"device": "Hexagon v73 simulator", "driver": "SDK 6.2", "host": "lab-host-3"}
+    for number in range(NIGHTLY_RUNS):
+        failed = {**(broken if number >= 10 else {}), **(gathered if number >= 12 else {})}
+        yield Sent(
+            number, HEXAGON, "operators", every, failed, skipped=skipped, environment=environment,
+            log_url="https://lab.example.org/logs/4711", slow=1 + number / 20,
+        )  # fmt: skip
+        flaky = frozenset({FLAKY}) if number in (3, 8, 11) else frozenset()
+        yield Sent(number, HEXAGON, "runtime", of_runtime, {FLAKY: TIMEOUT} if number in (5, 9) else {}, flaky=flaky)
+        if number not in (4, 9):
+            yield Sent(
+                number, ADRENO, "operators", every, failed={SOFTMAX: TOLERANCE} if number == 13 else {}, skipped=skipped
+            )
+        if number == 7:
+            # The lab's own trouble: nothing could be read.
+            yield Sent(number, ADRENO, "runtime", of_runtime, failed=dict.fromkeys(of_runtime, TIMEOUT))
+        elif number == 12:
+            yield Sent(number, ADRENO, "runtime", of_runtime[:12], shard=(1, 2))
+        else:
+            yield Sent(number, ADRENO, "runtime", of_runtime)
+        if 2 <= number <= 10:
+            yield Sent(number, BOARD, "runtime", of_runtime, skipped=frozenset(of_runtime[:5]))
+    yield Sent(
+        13, BOARD, "runtime", (), run_id="run-2", state=RunState.REFUSED,
+        reason="te.xml is not what the manifest says: its SHA-256 is another one",
+    )  # fmt: skip
+
+
+def fill(store: ResultsStore) -> None:
+    """Store all of it."""
+    for sent in nightly_runs():
+        if sent.state is RunState.STORED:
+            store.put(sent.run, collect(sent.cases(), lambda case: (case.nodeid, case.path)))
+        else:
+            store.note(sent.run)

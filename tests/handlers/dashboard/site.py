@@ -1,0 +1,140 @@
+"""The dashboard on a free port, in front of a real store of results: no GitHub, no bucket, no worker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from bot.config import parse_config
+from bot.core.metrics import Metrics
+from bot.core.untrusted.pool import Pool
+from bot.engine.records import Records
+from bot.engine.service import Engine
+from bot.results.ingest.files import FileLists
+from bot.results.service import ResultsService
+from bot.results.store.store import ResultsStore
+from bot.web.access import ApiAccess
+from bot.web.app import Parts, create_app, create_runner
+from bot.web.bodies import IN_FLIGHT, Bodies
+from bot.web.connections import Connections, Door
+from bot.web.webhook import MAX_BODY
+from handlers.dashboard.feature import FEATURE, PAGES
+from handlers.dashboard.wiring import DashboardParts
+from tests.handlers.dashboard.nightly_runs import NOW, REPOSITORY, fill
+
+CONFIG = """
+repositories:
+  octocat/compiler:
+    results:
+      bucket: device-results
+      labs:
+        example-lab: {targets: [hexagon-v73, adreno], contacts: ["@example-lab-ci"], reproduce: "pytest {test}"}
+        hubot-lab: {targets: ["rpi-5@rack:2"]}
+  octocat/secret:
+    results:
+      bucket: device-results
+      labs:
+        example-lab: {targets: [hexagon-v73]}
+  octocat/new:
+    results:
+      bucket: device-results
+      labs:
+        example-lab: {targets: [hexagon-v73]}
+  octocat/docs:
+"""
+PUBLIC = frozenset({"octocat/compiler", "octocat/new", "octocat/docs"})
+
+
+@dataclass
+class DashboardSite:
+    """A running dashboard, and a client that follows no redirection and keeps what is compressed as it is."""
+
+    url: str
+    client: aiohttp.ClientSession
+    store: ResultsStore
+    records: Records
+
+    async def get(self, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
+        """Ask for a page as a browser does; returns status, headers and text."""
+        sent = {"Accept": "text/html", **{name.replace("_", "-"): text for name, text in headers.items()}}
+        async with self.client.get(self.url + path, headers=sent, allow_redirects=False) as answer:
+            return answer.status, dict(answer.headers), await answer.text()
+
+    async def json(self, path: str) -> tuple[int, Any]:
+        """Ask the API; returns status and JSON."""
+        async with self.client.get(self.url + path) as answer:
+            return answer.status, await answer.json(content_type=None)
+
+
+@asynccontextmanager
+async def dashboard_site(
+    folder: Path,
+    *,
+    config: str = CONFIG,
+    public: Collection[str] = PUBLIC,
+    filled: Callable[[ResultsStore], None] = fill,
+    pages_per_minute: int = 100_000,
+    proxies: int = 0,
+    now: float = NOW,
+) -> AsyncIterator[DashboardSite]:
+    """Serve the pages of a store that `filled` has filled; only the `public` repositories are public."""
+    url = f"sqlite:///{folder}/nightjar.db"
+    async with AsyncExitStack() as stack:
+        engine = await stack.enter_async_context(Engine(url))
+        store = ResultsStore(url, now=lambda: now)
+        await asyncio.to_thread(store.open)
+        stack.callback(store.close)
+        pool = Pool(preload=())
+        stack.callback(pool.close)
+        await asyncio.to_thread(filled, store)
+        settings = parse_config(config.encode(), "app.yaml")
+        results = ResultsService(settings, store, FileLists(), pool, _no_bucket)
+        parts = DashboardParts(settings, engine.records, results, lambda: now, "https://github.com")
+
+        async def is_public(repository: str) -> bool:
+            return repository.lower() in public
+
+        async def nothing(*_: object) -> None:
+            return None
+
+        connections = Connections(256)
+        app = create_app(
+            Parts(
+                inbox=engine,
+                bodies=Bodies(IN_FLIGHT, MAX_BODY),
+                connections=connections,
+                access=ApiAccess(nothing, is_public),
+                repositories=list(settings.repositories),
+                is_public=is_public,
+                secrets=[b"a secret that nobody uses here"],
+                checks=[],
+                refresh=nothing,
+                routes=[operation for page in PAGES for operation in page(parts).operations()],
+                templates=[FEATURE.templates] if FEATURE.templates else [],
+                pages_per_minute=pages_per_minute,
+                proxies=proxies,
+                metrics=Metrics("1.2.3", set()),
+                version="1.2.3",
+                mentions=["@ci"],
+                commands="| command |\n|---|\n| `@ci help` |",
+            )
+        )
+        runner = create_runner(app)
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        await Door(runner, "127.0.0.1", 0, connections).start()
+        client = await stack.enter_async_context(aiohttp.ClientSession(auto_decompress=True))
+        yield DashboardSite(f"http://127.0.0.1:{runner.addresses[0][1]}", client, store, engine.records)
+
+
+def _no_bucket(name: str) -> Any:
+    raise AssertionError(f"a page read the bucket {name}")
+
+
+__all__ = ["REPOSITORY", "DashboardSite", "dashboard_site"]

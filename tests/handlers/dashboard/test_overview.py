@@ -1,0 +1,29 @@
+"""`/`: what a person sees first."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.handlers.dashboard.site import DashboardSite
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_each_target_has_its_last_result_and_what_fails(site: DashboardSite) -> None:
+    status, _, page = await site.get("/")
+    assert status == 200
+    assert "octocat/compiler" in page
+    assert "stale, over 36 h" in page
+    assert "no results yet" in page
+    _, answered = await site.json("/api/v1/repos")
+    (compiler,) = [one for one in answered["repositories"] if one["repository"] == "octocat/compiler"]
+    by_target = {one["target"]: one for one in compiler["targets"]}
+    assert (by_target["hexagon-v73"]["failing"], by_target["hexagon-v73"]["stale"]) == (6, False)
+    assert by_target["rpi-5@rack:2"]["stale"] is True
+    assert "■ 6 tests" in page
+
+
+async def test_a_private_repository_is_not_named(site: DashboardSite) -> None:
+    _, _, page = await site.get("/")
+    assert "secret" not in page
+    assert "secret" not in str(await site.json("/api/v1/repos"))
