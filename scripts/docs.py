@@ -12,6 +12,8 @@ from bot.app.features import RECORDS, REGISTRY
 from bot.app.registration import registration_text
 from bot.commands.answers import commands_table
 from bot.config import docs as config_docs
+from bot.config.declared import config_with
+from bot.config.keys import ConfigKey
 from bot.core.docs import replace_block, table
 from bot.results import guide
 from handlers import FEATURES, MODULES
@@ -20,6 +22,7 @@ from scripts.pages import contents
 from scripts.texts import texts
 
 ROOT = Path(__file__).parents[1]
+CONFIG = config_with(key for feature in FEATURES for key in feature.config if isinstance(key, ConfigKey))
 README = Path("README.md")
 INSTALLING = Path("docs/installing.md")
 SECURITY = Path("docs/security.md")
@@ -36,10 +39,10 @@ FEATURE_MAP_HEADER = ("feature", "where", "keys of app.yaml", "commands", "effec
 
 def documents(root: Path = ROOT) -> dict[Path, str]:
     """Return what every generated file should hold, by its path below the root of the checkout."""
-    written: dict[Path, str] = {**config_docs.documents(root), **guide.documents(root)}
+    written: dict[Path, str] = {**config_docs.documents(root, CONFIG), **guide.documents(root)}
     for page, name, content in (
         (README, "commands", commands_table(REGISTRY)),
-        (README, "features", config_docs.features_table()),
+        (README, "features", config_docs.features_table(CONFIG)),
         (INSTALLING, "registration", registration_text()),
         (SECURITY, "limits", limits_table()),
         (ARCHITECTURE, "feature-map", feature_map()),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import aiohttp
@@ -36,10 +39,24 @@ def follow_the_page(folder: Path) -> list[str]:
     return sorted(blocks)
 
 
+def make_docs(folder: Path) -> None:
+    """Do what `make docs` does, in a copy of the checkout."""
+    for name in ("docs", "scripts", "bot"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("README.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder / name)
+    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    subprocess.run([sys.executable, folder / "scripts" / "docs.py"], cwd=folder, env=environment, check=True)
+
+
 async def test_a_feature_is_added_as_the_page_says(tmp_path: Path) -> None:
     code = tmp_path / "code"
     made = follow_the_page(code)
     assert made == [f"handlers/wave/{name}.py" for name in ("config", "decide", "effects", "feature", "texts")]
+    make_docs(code)
+    assert "`repositories.OWNER/NAME.wave.label`" in (code / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert "Wave" in json.loads((code / "docs" / "app.schema.json").read_text(encoding="utf-8"))["$defs"]
+    assert "`handlers/wave/texts.py`" in (code / "docs" / "texts.md").read_text(encoding="utf-8")
     config = tmp_path / "app.yaml"
     config.write_text("repositories:\n  octocat/compiler:\n    wave: {label: hello}\n")
     github = GitHubSandbox()

@@ -7,11 +7,19 @@ from typing import Annotated, Any
 
 from pydantic import Field, create_model
 
-from bot.config.keys import ConfigKey
+from bot.config.keys import ConfigKey, key_types, model_of
 from bot.config.model import Config, RepositoryConfig
 from bot.config.types import RepositoryName, Section
 
 DECLARED_TWICE = "the key {name} of app.yaml is declared twice"
+
+
+def repository_model(model: type[Config]) -> type[RepositoryConfig]:
+    """Return the model of a repository's keys in one of app.yaml."""
+    found = model_of(key_types(model)["repositories"])
+    assert found is not None
+    assert issubclass(found, RepositoryConfig)
+    return found
 
 
 def config_with(keys: Iterable[ConfigKey[Any]]) -> type[Config]:

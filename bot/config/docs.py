@@ -10,10 +10,11 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from bot.config.declared import repository_model
 from bot.config.environment import Settings
 from bot.config.explain import words
 from bot.config.keys import key_types, model_of
-from bot.config.model import Config, RepositoryConfig
+from bot.config.model import Config
 from bot.config.schema import repository_file_schema_text, schema_text
 from bot.config.shared import RepositoryFile
 from bot.core.docs import replace_block, table
@@ -31,26 +32,26 @@ REPOSITORY_FILE_HEADER = KEYS_HEADER[:3]
 VARIABLES_HEADER = ("variable", "meaning", "default")
 
 
-def documents(root: Path) -> dict[Path, str]:
-    """Return the text of each generated file, by path."""
+def documents(root: Path, model: type[Config] = Config) -> dict[Path, str]:
+    """Return the text of each generated file, by path; `model` is that of app.yaml with all features' keys."""
     guide = (root / GUIDE).read_text(encoding="utf-8")
-    guide = replace_block(guide, "keys", keys_table())
+    guide = replace_block(guide, "keys", keys_table(model))
     guide = replace_block(guide, "repository-file", repository_file_table())
     guide = replace_block(guide, "variables", variables_table())
-    return {SCHEMA: schema_text(), REPOSITORY_FILE_SCHEMA: repository_file_schema_text(), GUIDE: guide}
+    return {SCHEMA: schema_text(model), REPOSITORY_FILE_SCHEMA: repository_file_schema_text(), GUIDE: guide}
 
 
-def keys_table() -> str:
+def keys_table(model: type[Config] = Config) -> str:
     """Return the table of every key of app.yaml."""
-    left_out = (_left_out(field, annotation) for _, field, annotation in keys())
-    return table(KEYS_HEADER, [(*row, said) for row, said in zip(_rows(Config), left_out, strict=True)])
+    left_out = (_left_out(field, annotation) for _, field, annotation in keys(model))
+    return table(KEYS_HEADER, [(*row, said) for row, said in zip(_rows(model), left_out, strict=True)])
 
 
-def features_table() -> str:
+def features_table(model: type[Config] = Config) -> str:
     """Return the table of features for the README, each with its keys."""
-    rows = []
-    for name, annotation in key_types(RepositoryConfig).items():
-        field, inner = RepositoryConfig.model_fields[name], model_of(annotation)
+    rows, repository = [], repository_model(model)
+    for name, annotation in key_types(repository).items():
+        field, inner = repository.model_fields[name], model_of(annotation)
         named = ", ".join(f"`{key}`" for key in key_types(inner)) if inner is not None else ""
         rows.append((f"`{name}`", field.description or "", named, _left_out(field, annotation)))
     return table(FEATURES_HEADER, rows)

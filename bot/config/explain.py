@@ -12,7 +12,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from rapidfuzz import fuzz, process
 
-from bot.config.keys import key_types
+from bot.config.declared import repository_model
+from bot.config.keys import key_types, model_of
 from bot.config.model import Config, RepositoryConfig
 from bot.config.shared import ORIGINS
 from bot.config.source import Scalar, shown
@@ -31,6 +32,7 @@ from bot.config.texts import (
     MISSING_KEY,
     NO_KEYS,
     ONLY_IN_APP_YAML,
+    OR_EMPTY,
     QUOTE_IT,
     UNKNOWN_KEY,
     VALUE_TOO_LONG,
@@ -144,7 +146,7 @@ def _unknown(location: Location, root: type[BaseModel]) -> str:
     origin = ORIGINS.get(model, model)
     if origin is not model and (key in origin.model_fields or (model is root and key in Config.model_fields)):
         return ONLY_IN_APP_YAML
-    if model is Config and key in RepositoryConfig.model_fields:
+    if issubclass(model, Config) and key in repository_model(model).model_fields:
         return KEY_OF_REPOSITORY
     known = list(model.model_fields)
     if not known:
@@ -155,9 +157,17 @@ def _unknown(location: Location, root: type[BaseModel]) -> str:
 def _remedy(written: object, field: FieldInfo | None, annotation: Any) -> str:
     if _unwrapped(annotation) is str:
         return QUOTE_IT if _would_do_quoted(written, annotation) else ""
+    if field is None and _may_be_empty(annotation):
+        return OR_EMPTY
     if field is None or not field.examples:
         return ""
     return FOR_EXAMPLE.format(example=json.dumps(field.examples[0]))
+
+
+def _may_be_empty(annotation: Any) -> bool:
+    model = model_of(annotation)
+    is_section = any(isinstance(note, Section) for note in get_args(annotation)[1:])
+    return is_section and model is not None and not any(field.is_required() for field in model.model_fields.values())
 
 
 def _switch_meant(written: object, annotation: Any) -> str:

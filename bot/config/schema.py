@@ -14,9 +14,9 @@ TITLE = "app.yaml, the configuration of Nightjar"
 REPOSITORY_FILE_TITLE = f"{PATH}, a repository's own settings for Nightjar"
 
 
-def schema_text() -> str:
+def schema_text(model: type[Config] = Config) -> str:
     """Return the schema of app.yaml (https://json-schema.org/draft/2020-12) as a JSON file's text."""
-    return _text(Config, TITLE)
+    return _text(model, TITLE)
 
 
 def repository_file_schema_text() -> str:

@@ -52,6 +52,7 @@ EMPTY_VALUE = "is empty; it must be {words}"
 VALUE_TOO_LONG = "is longer than {limit} characters, the maximum"
 LIST_TOO_LONG = "has more than {limit} items, the maximum"
 DID_YOU_MEAN = " (did you mean {guess}?)"
+OR_EMPTY = "; leave the value empty for the defaults, or indent keys below it"
 FOR_EXAMPLE = "; for example {example}"
 QUOTE_IT = "; put it in quotes"
 WRITE_SWITCH = 'is the text "{written}"; write {switch}'

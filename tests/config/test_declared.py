@@ -1,10 +1,14 @@
 """Keys that features declare themselves: off unless app.yaml names them, and checked like all others."""
 
+import json
+
 import pytest
 
 from bot.config import Config, ConfigError, parse_config
 from bot.config.declared import config_with
+from bot.config.docs import features_table, keys_table
 from bot.config.keys import ConfigKey, Keys
+from bot.config.schema import schema_text
 
 
 class Greeting(Keys):
@@ -39,6 +43,17 @@ def test_a_declared_key_is_unknown_to_the_plain_model() -> None:
     with pytest.raises(ConfigError):
         parsed("{greeting: true}", Config)
     assert parsed("{}", Config).repositories["octocat/compiler"].of(GREETING) is None
+
+
+def test_a_declared_key_is_in_the_schema_and_in_the_tables() -> None:
+    assert "| `repositories.OWNER/NAME.greeting.text` |" in keys_table(WITH)
+    assert "| `greeting` | A greeting. | `text` | off |" in features_table(WITH)
+    assert json.loads(schema_text(WITH))["$defs"]["Greeting"]["properties"]["text"]["default"] == "hello"
+
+
+def test_a_declared_key_beside_the_repositories_is_named_with_its_place() -> None:
+    with pytest.raises(ConfigError, match="greeting: is a key of a repository; indent it below a repository"):
+        parse_config(b"greeting: true\nrepositories: {octocat/compiler: }\n", "app.yaml", WITH)
 
 
 def test_a_name_is_declared_once() -> None:

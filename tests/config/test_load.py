@@ -136,7 +136,8 @@ def test_a_fault_in_a_repository_is_named_with_its_place_and_what_is_allowed(lin
         ('repositories: {"octocat/a\\nb": }', f"1:16: repositories.octocat/a\\nb: {REPOSITORY}"),
         (
             "repositories: {octocat/compiler: true}",
-            "1:34: repositories.octocat/compiler: is true; it must be a mapping of keys",
+            "1:34: repositories.octocat/compiler: is true; it must be a mapping of keys; leave the value empty for the "
+            "defaults, or indent keys below it",
         ),
         (
             "repositories: {octocat/a: , Octocat/A: }",

@@ -208,6 +208,8 @@ def test_a_link_that_could_break_out_of_the_markdown_is_left_away() -> None:
         ("@ci rerun", "", ()),
         ("@CI  Re-Run", "", ()),
         ("@ci rerun ci", "", ()),
+        ("@ci rerun tests", "", ()),
+        ("@ci please rerun the tests", "", ()),
         ("@ci rerun failed", "failed", ()),
         ("@ci retest ALL", "all", ()),
         ("@ci rerun gpu/pr-head", "", ("gpu/pr-head",)),
