@@ -32,7 +32,7 @@ class MentionSubscribers:
     @property
     def target(self) -> str:
         """The issue or pull request."""
-        return f"followers:{self.number}"
+        return f"subscribers:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
         """Mention the people whom our record does not name yet; send no request to GitHub if there are none."""
