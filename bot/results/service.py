@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bot.results.compare.ancestors import Candidate, Relation
     from bot.results.compare.context import FailureContext
     from bot.results.compare.flaky import Flakiness
+    from bot.results.compare.health import SuiteHealth
     from bot.results.ingest.files import FileLists
     from bot.results.store.contexts import AskedFailures
     from bot.results.store.store import ResultsStore
@@ -93,6 +94,11 @@ class ResultsService:
     ) -> Mapping[str, Flakiness]:
         """Return how flaky tests of a suite are, up to a commit at which they ended like `now`."""
         return await asyncio.to_thread(self.store.failures.flakiness, about, suite, sha, now, aliases)
+
+    async def unreliable(self, about: TargetKey, sha: str = "") -> Mapping[str, SuiteHealth]:
+        """Return the suites whose results are unreliable at a commit on a target, by default at the newest run."""
+        every = await asyncio.to_thread(self.store.failures.health, about, sha)
+        return {suite: one for suite, one in every.items() if one.unreliable}
 
     async def durations(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, float]:
         """Return how many seconds each test of a suite took at a commit, as far as its runs reported it."""

@@ -214,6 +214,7 @@ async def _findings(
         over=asked.over or is_over(state, seconds(results.deadline), now),
         quarantine=quarantine,
         ended=ended,
+        unreliable=await context.part(RESULTS).unreliable(asked.about, asked.sha),
     )
     # In a thread, as thousands of failures are sorted.
     listed = await asyncio.to_thread(listed_failures, findings)

@@ -13,9 +13,10 @@ from bot.results.store.contexts import FailingTest
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.problems import Problem
 from handlers.hardware import texts
+from handlers.hardware.listing import FailuresOfTarget
 from handlers.hardware.route import IS_NAME, IS_SEGMENT, IS_TARGET, LIMIT, MOST, NAME, SEGMENT, problems, read_limit
 
-ListFailures = Callable[[TargetKey, int], Awaitable[tuple[list[FailingTest], int]]]
+ListFailures = Callable[[TargetKey, int], Awaitable[FailuresOfTarget]]
 """Raises LookupError for a repository without results, `TryAgain`."""
 
 PARAMETERS = (
@@ -49,6 +50,19 @@ class ListedFailure(BaseModel):
     also_on: list[str] = Field(description="Other targets with the failure in their newest run, as LAB/TARGET.")
 
 
+class UnreliableSuite(BaseModel):
+    """A suite in which so many tests flip between passed and failed that single failures mean nothing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    suite: str
+    since: str = Field(description="The nightly commit of the first unstable run.")
+    sha: str = Field(description="The nightly commit of the newest unstable run.")
+    flipped_back: int = Field(description="How many tests flipped back in that run.")
+    tests: int = Field(description="How many tests passed or failed in it.")
+    stable_runs: int = Field(description="Stable runs since then; after 5 in a row the results are reliable again.")
+
+
 class FailureList(BaseModel):
     """Failing tests, by suite and name."""
 
@@ -56,6 +70,7 @@ class FailureList(BaseModel):
 
     failures: list[ListedFailure]
     total: int = Field(description="How many tests fail, listed or not.")
+    unreliable: list[UnreliableSuite] = Field(description="The suites whose results are unreliable.")
 
 
 def failures_operation(list_failures: ListFailures) -> Operation:
@@ -64,8 +79,8 @@ def failures_operation(list_failures: ListFailures) -> Operation:
     async def answer(request: web.Request) -> web.Response:
         about, limit = _asked_failures(request)
         with problems():
-            found, total = await list_failures(about, limit)
-        body = FailureList(failures=[_listed_failure(one) for one in found], total=total).model_dump_json().encode()
+            found = await list_failures(about, limit)
+        body = _failure_list(found).model_dump_json().encode()
         return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})
 
     return Operation(
@@ -95,6 +110,23 @@ def _asked_failures(request: web.Request) -> tuple[TargetKey, int]:
         if not pattern.fullmatch(query.get(name, "")):
             raise Problem(400, texts.BAD_NAME.format(name=name))
     return TargetKey(f"{path['owner']}/{path['repo']}", query["lab"], query["target"]), read_limit(query.get("limit"))
+
+
+def _failure_list(found: FailuresOfTarget) -> FailureList:
+    unreliable = [
+        UnreliableSuite(
+            suite=suite,
+            since=one.since,
+            sha=one.newest.sha,
+            flipped_back=one.newest.flipped_back,
+            tests=one.newest.tests,
+            stable_runs=one.stable,
+        )
+        for suite, one in sorted(found.unreliable.items())
+        if one.newest is not None
+    ]
+    listed = [_listed_failure(one) for one in found.listed]
+    return FailureList(failures=listed, total=found.total, unreliable=unreliable)
 
 
 def _listed_failure(one: FailingTest) -> ListedFailure:

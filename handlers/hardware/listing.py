@@ -16,6 +16,7 @@ from handlers.hardware import texts
 
 if TYPE_CHECKING:
     from bot.config import Config
+    from bot.results.compare.health import SuiteHealth
     from bot.results.store.contexts import FailingTest
     from bot.results.store.store import ResultsStore
 
@@ -69,6 +70,15 @@ class RunListing:
             raise ValueError(asked.before) from error
 
 
+@dataclass(frozen=True, slots=True)
+class FailuresOfTarget:
+    """Failing tests of a target, how many fail in all, and the suites whose results are unreliable, by name."""
+
+    listed: list[FailingTest]
+    total: int
+    unreliable: dict[str, SuiteHealth]
+
+
 class FailureListing:
     """Lists the tests that fail on targets of repositories that have labs."""
 
@@ -80,8 +90,8 @@ class FailureListing:
         }
         self._store = store
 
-    async def __call__(self, about: TargetKey, limit: int) -> tuple[list[FailingTest], int]:
-        """Return at most `limit` tests that fail in the newest nightly runs of a target, and how many fail in all.
+    async def __call__(self, about: TargetKey, limit: int) -> FailuresOfTarget:
+        """Return at most `limit` tests that fail in the newest nightly runs of a target, and how reliable those are.
 
         Raises LookupError where app.yaml has no results for the repository, `TryAgain` while the database is away.
         """
@@ -91,6 +101,8 @@ class FailureListing:
         repository, aliases = known
         named = replace(about, repository=repository)
         try:
-            return await asyncio.to_thread(self._store.timelines.failing, named, limit, aliases)
+            listed, total = await asyncio.to_thread(self._store.timelines.failing, named, limit, aliases)
+            health = await asyncio.to_thread(self._store.failures.health, named)
         except OperationalError as error:
             raise TryAgain(texts.DATABASE_AWAY) from error
+        return FailuresOfTarget(listed, total, {suite: one for suite, one in health.items() if one.unreliable})

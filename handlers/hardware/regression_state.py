@@ -6,9 +6,10 @@ import base64
 import json
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from bot.results.compare.diff import absent
+from bot.results.compare.health import SuiteHealth
 from bot.results.compare.quarantine import Quarantine
 from bot.results.model import TargetKey
 from bot.results.report.compared import exit_status
@@ -34,25 +35,37 @@ class KnownRegressions:
     """The newest nightly run of a target that was judged, the commit `nightly_sha`.
 
     `committed_at` is when that was committed, in seconds since 1970. `news` is the key of the newest message, empty
-    where there was none yet; `page` is the page of the repository. Which failures people know is in the result store.
+    where there was none yet; `page` is the page of the repository. `unreliable` are the suites whose results people
+    know to be unreliable. Which failures people know is in the result store.
     """
 
     nightly_sha: str = ""
     committed_at: float = 0.0
     news: str = ""
     page: str = ""
+    unreliable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RegressionChanges:
-    """What is news: tests whose failure lasts, that recovered, and that were removed without that."""
+    """What is news: tests whose failure lasts, that recovered, and that were removed without that.
+
+    And the suites whose results became `unreliable`, or are `reliable` again.
+    """
 
     began: tuple[Failure, ...] = ()
     recovered: tuple[Failure, ...] = ()
     removed: tuple[Failure, ...] = ()
+    unreliable: tuple[str, ...] = ()
+    reliable: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """Tell whether there is any."""
+        return bool(self.of_tests or self.unreliable or self.reliable)
+
+    @property
+    def of_tests(self) -> bool:
+        """Tell whether there is any of single tests."""
         return bool(self.began or self.recovered or self.removed)
 
 
@@ -62,7 +75,8 @@ class JudgedTarget:
 
     `page` is that of the repository, empty where it is not known. `late` is an older commit whose results have just
     arrived, and when it was committed in seconds since 1970. `quarantined` is how many failures began to last that are
-    not reported as long as their tests are quarantined.
+    not reported as long as their tests are quarantined. `unreliable` has the suites whose results are, by name, and
+    `held` counts the changes of their tests, which are not reported as long as that is so.
     """
 
     about: TargetKey
@@ -72,6 +86,8 @@ class JudgedTarget:
     contacts: tuple[str, ...] = ()
     late: tuple[str, float] | None = None
     quarantined: int = 0
+    unreliable: Mapping[str, SuiteHealth] = field(default_factory=dict)
+    held: int = 0
 
 
 def judge(
@@ -110,6 +126,28 @@ def without_quarantined(
     held = {one for one in changes.began if quarantine.of(one.test)}
     began = tuple(one for one in changes.began if one not in held)
     return replace(changes, began=began), tuple(one for one in failing if one not in held), len(held)
+
+
+def without_unreliable(
+    changes: RegressionChanges, failing: Sequence[Failure], unreliable: Collection[str], known: Collection[str]
+) -> tuple[RegressionChanges, tuple[Failure, ...], int]:
+    """Return both without changes of tests in suites whose results are unreliable, and how many changes those are.
+
+    They are not stored as reported either: what still holds when the results are reliable again is news then. `known`
+    are the suites that people know to be unreliable; the changes say which ones became so, and which are no longer.
+    """
+    sides = (changes.began, changes.recovered, changes.removed)
+    began, recovered, removed = ([one for one in side if one.suite not in unreliable] for side in sides)
+    new = {one for one in changes.began if one.suite in unreliable}
+    ended = [one for side in sides[1:] for one in side if one.suite in unreliable]
+    reported = RegressionChanges(
+        tuple(began),
+        tuple(recovered),
+        tuple(removed),
+        tuple(sorted(set(unreliable) - set(known))),
+        tuple(sorted(set(known) - set(unreliable))),
+    )
+    return reported, (*(one for one in failing if one not in new), *ended), len(new) + len(ended)
 
 
 def grouped(failures: Iterable[Failure]) -> tuple[Regression, ...]:

@@ -9,10 +9,11 @@ from types import MappingProxyType
 from bot.github.markdown import code
 from bot.news.message import News, NewsItem
 from bot.results.compare.context import FailureContext
+from bot.results.compare.health import RunFlips, SuiteHealth
 from bot.results.report.check_run import MOST_CONTACTS
 from bot.results.report.sentences import MOST_ALSO_ON
 from bot.results.report.tables import middle_cut
-from bot.results.report.texts import ALSO_ON, CONTACTS, FAILED_BEFORE, counted, listed
+from bot.results.report.texts import ALSO_ON, CONTACTS, FAILED_BEFORE, counted, listed, unreliable_means
 from bot.results.store.failures import Failure
 from handlers.hardware import texts
 from handlers.hardware.regression_state import JudgedTarget, Regression, RegressionChanges, grouped
@@ -22,6 +23,8 @@ GROUPED_TESTS = 10
 MOST_ITEMS = 10
 MOST_LISTED, GROUP_LISTED = 30, 3
 """Tests that the issue lists, and those of a group among them: escaped, they are still less than an issue may have."""
+MOST_SUITES = 10
+"""Unreliable suites of which the issue says why."""
 SHOWN_ID = 150
 """Characters of a test's ID: both of its ends, for they tell file and parameters."""
 SHORT = 7
@@ -48,7 +51,7 @@ def regression_news(
         more=len(items[MOST_ITEMS:]),
         url=CHECKS_PAGE.format(page=target.page, sha=target.sha) if target.page else "",
         notes=tuple(_notes(target, changes, failing)),
-        good=not failing,
+        good=not (failing or target.unreliable),
     )
 
 
@@ -58,27 +61,37 @@ def issue_title(target: JudgedTarget) -> str:
 
 
 def issue_body(target: JudgedTarget, failing: Sequence[Failure]) -> str:
-    """Return what that issue says, in Markdown; nothing where nothing fails any more."""
-    if not failing:
+    """Return what that issue says, in Markdown; nothing where nothing fails any more and the results are reliable."""
+    if not (failing or target.unreliable):
         return ""
     lines = "\n".join(_listed(target, grouped(failing)))
-    text = texts.ISSUE.format(lab=code(target.about.lab), target=code(target.about.target), failing=lines)
+    where = {"lab": code(target.about.lab), "target": code(target.about.target)}
+    parts = [texts.ISSUE.format(**where, failing=lines)] if failing else [texts.ISSUE_UNRELIABLE.format(**where)]
+    if target.unreliable:
+        suites = sorted(target.unreliable.items())[:MOST_SUITES]
+        said = [texts.UNRELIABLE_SUITE.format(suite=code(suite), what=_unreliable(one)) for suite, one in suites]
+        parts += ["\n".join(said), unreliable_means()]
+    text = "\n\n".join(parts)
     contacts = ", ".join(code(contact) for contact in target.contacts[:MOST_CONTACTS])
     return f"{text}\n\n{CONTACTS.format(contacts=contacts)}" if contacts else text
 
 
 def _counts(changes: RegressionChanges) -> str:
+    health = [texts.BECAME_UNRELIABLE] * bool(changes.unreliable) + [texts.RELIABLE_AGAIN] * bool(changes.reliable)
     parts = [
         (sum(bool(one.good) for one in changes.began), *texts.BEGAN_COUNT),
         (sum(not one.good for one in changes.began), *texts.NEVER_PASSED_COUNT),
         (len(changes.recovered), *texts.RECOVERED_COUNT),
         (len(changes.removed), *texts.REMOVED_COUNT),
     ]
-    return ", ".join(counted(*part) for part in parts if part[0])
+    return ", ".join([*health, *(counted(*part) for part in parts if part[0])])
 
 
 def _items(target: JudgedTarget, changes: RegressionChanges, contexts: Contexts) -> Iterator[NewsItem]:
     """Yield a line for each test, or for each group where there are many; what passed before comes first."""
+    for suite in changes.unreliable:
+        yield NewsItem(suite, _unreliable(target.unreliable[suite]))
+    yield from (NewsItem(suite, texts.RELIABLE) for suite in changes.reliable)
     began = sorted(grouped(changes.began), key=lambda one: not one.good)
     for one in began:
         commits = {"since": one.since[:SHORT], "good": one.good[:SHORT]}
@@ -96,6 +109,12 @@ def _items(target: JudgedTarget, changes: RegressionChanges, contexts: Contexts)
                 yield NewsItem(_shown(test), text, url)
     yield from _ended(changes.recovered, texts.RECOVERED, texts.RECOVERED_COUNT)
     yield from _ended(changes.removed, texts.REMOVED, texts.REMOVED_COUNT)
+
+
+def _unreliable(health: SuiteHealth) -> str:
+    newest = health.newest or RunFlips("", 0, 0)
+    tests = f"{newest.flipped_back:,} of {counted(newest.tests, 'test')}"
+    return texts.UNRELIABLE.format(since=health.since[:SHORT], tests=tests, run=newest.sha[:SHORT])
 
 
 def _before(context: FailureContext | None) -> str:
@@ -127,6 +146,8 @@ def _ended(failures: Sequence[Failure], words: str, together: tuple[str, str]) -
 
 
 def _notes(target: JudgedTarget, changes: RegressionChanges, failing: Sequence[Failure]) -> Iterator[str]:
+    if changes.unreliable:
+        yield unreliable_means()
     if changes.began:
         yield texts.CONFIRMED
         if target.late:
@@ -134,6 +155,8 @@ def _notes(target: JudgedTarget, changes: RegressionChanges, failing: Sequence[F
             yield texts.LATE.format(sha=sha[:SHORT], date=f"{datetime.fromtimestamp(committed_at, UTC):%Y-%m-%d}")
     if before := len(failing) - len(changes.began):
         yield texts.STILL.format(tests=counted(before, "test fails", "tests fail"))
+    if target.held:
+        yield texts.HELD.format(changes=counted(target.held, "change"))
     if target.quarantined:
         tests = counted(target.quarantined, "quarantined test fails", "quarantined tests fail")
         yield texts.QUARANTINED.format(tests=tests)

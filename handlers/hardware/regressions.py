@@ -39,6 +39,7 @@ from handlers.hardware.regression_state import (
     judge,
     packed,
     without_quarantined,
+    without_unreliable,
 )
 from handlers.hardware.regression_text import issue_body, issue_title, regression_news
 
@@ -95,7 +96,8 @@ async def report_regressions(context: Context) -> Plan:
     behind = behind and not await is_posted(context.records, context.repository.id, known.news)
     late = await asyncio.to_thread(failures.late_run, about, newest.sha)
     target = JudgedTarget(about, newest.sha, newest.committed_at, contacts=lab.contacts, late=late)
-    if not any(run.failing for run in runs) and not await asyncio.to_thread(failures.reported, about):
+    nothing_fails = not any(run.failing for run in runs) and not await asyncio.to_thread(failures.reported, about)
+    if nothing_fails and not known.unreliable:
         closed = EnsureIssue(_issue_of(about), news_key=known.news, as_of=newest.committed_at)
         return Plan((*_remembered(key, known, target), *([closed] if behind else [])), why=texts.NOTHING_FAILS)
     before, page = await _ancestors(context, about, runs)
@@ -106,7 +108,12 @@ async def report_regressions(context: Context) -> Plan:
     )
     quarantine, _ = quarantine_at(context.config.quarantine, about, context.delivery.received_at)
     changes, failing, quarantined = without_quarantined(changes, failing, quarantine)
-    target = replace(target, quarantined=quarantined)
+    given_up = await asyncio.to_thread(failures.given_up, about, event.sha)
+    every = await service.unreliable(about)
+    unreliable = {suite: one for suite, one in every.items() if suite not in given_up}
+    reported = set(known.unreliable) - given_up
+    changes, failing, held = without_unreliable(changes, failing, unreliable, reported)
+    target = replace(target, quarantined=quarantined, unreliable=unreliable, held=held)
     contexts = await asyncio.to_thread(
         contexts_of, service.store, about, runs, before, changes.began, context.config.aliases
     )
@@ -186,17 +193,25 @@ def decide_regressions(
     issue, title, body = _issue_of(target.about), issue_title(target), issue_body(target, failing)
     if not changes:
         remaining = EnsureIssue(issue, title, body, news_key=known.news, as_of=target.committed_at)
-        tests = counted(target.quarantined, "quarantined test fails", "quarantined tests fail")
-        why = texts.ONLY_QUARANTINED.format(tests=tests) if target.quarantined else texts.NO_NEWS
-        return Plan((*_remembered(key, known, target), *([remaining] if behind else [])), why=why)
+        return Plan((*_remembered(key, known, target), *([remaining] if behind else [])), why=_why_no_news(target))
     news = regression_news(target, changes, failing, contexts)
     failures = packed({"": changes.began, RECOVERED: changes.recovered, REMOVED: changes.removed})
     # Of one nightly run there may be several messages, as late runs confirm more.
-    news_key = f"{issue}:{target.sha}:{hashlib.sha256(failures.encode()).hexdigest()[:16]}"
+    health = f"{changes.unreliable}{changes.reliable}" if changes.unreliable or changes.reliable else ""
+    news_key = f"{issue}:{target.sha}:{hashlib.sha256(f'{failures}{health}'.encode()).hexdigest()[:16]}"
     reports = StoreReports(target.about.lab, target.about.target, target.sha, failures)
-    issue_state = IssueState(issue, title, body, begins=bool(changes.began), as_of=target.committed_at)
+    begins = bool(changes.began or changes.unreliable)
+    issue_state = IssueState(issue, title, body, begins=begins, as_of=target.committed_at)
     effects = message_effects(to, news_key, news, issue_state)
-    return Plan((reports, *_remembered(key, known, target, news_key), *effects), why=news.title)
+    stored = (*([reports] if changes.of_tests else []), *_remembered(key, known, target, news_key))
+    return Plan((*stored, *effects), why=news.title)
+
+
+def _why_no_news(target: JudgedTarget) -> str:
+    if target.held:
+        return texts.ONLY_UNRELIABLE.format(changes=counted(target.held, "change"))
+    tests = counted(target.quarantined, "quarantined test fails", "quarantined tests fail")
+    return texts.ONLY_QUARANTINED.format(tests=tests) if target.quarantined else texts.NO_NEWS
 
 
 def _issue_of(about: TargetKey) -> str:
@@ -206,5 +221,6 @@ def _issue_of(about: TargetKey) -> str:
 def _remembered(
     key: Key[KnownRegressions], known: KnownRegressions, target: JudgedTarget, news: str = ""
 ) -> tuple[Effect, ...]:
-    now = KnownRegressions(target.sha, target.committed_at, news or known.news, target.page or known.page)
+    unreliable = tuple(sorted(target.unreliable))
+    now = KnownRegressions(target.sha, target.committed_at, news or known.news, target.page or known.page, unreliable)
     return (StoreRecord.of(key, now),) if now != known else ()

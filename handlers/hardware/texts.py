@@ -35,6 +35,10 @@ BEGAN_COUNT = ("test began to fail", "tests began to fail")
 NEVER_PASSED_COUNT = ("test has never passed", "tests have never passed")
 RECOVERED_COUNT = ("test recovered", "tests recovered")
 REMOVED_COUNT = ("failing test was removed", "failing tests were removed")
+BECAME_UNRELIABLE, RELIABLE_AGAIN = "results became unreliable", "results are reliable again"
+UNRELIABLE = "unreliable since {since}; {tests} flipped between passed and failed and back in {run}"
+RELIABLE = "reliable again; failures are reported as usual"
+HELD = "Unreliable results have {changes} that are not reported now."
 CONFIRMED = "New failures are confirmed: they failed in two runs in a row."
 LATE = (
     "The results of nightly commit {sha}, committed on {date}, arrived after those of newer commits. The newest run "
@@ -51,6 +55,10 @@ On target {target} of lab {lab}, these tests fail on the nightly branch and have
 {failing}
 
 I'll comment here when more tests fail or some recover, and close this issue when all have recovered."""
+ISSUE_UNRELIABLE = """\
+On target {target} of lab {lab}, so many tests of the nightly branch flip between passed and failed that single failures
+mean nothing. I'll close this issue when the results are reliable again and no failure lasts."""
+UNRELIABLE_SUITE = "- {suite}: {what}"
 FAILING = "- {suite}: {tests}, since {since}{changed}{never}"
 CHANGED = " ([what changed]({url}))"
 NEVER = "; never passed"
@@ -68,6 +76,7 @@ NIGHTLY_TOO_OLD = "the newest nightly commit of this target is older than 30 day
 NEWER_PENDING = "results of a newer nightly commit are still arriving; this one is reported with it"
 NOTHING_FAILS = "nothing fails, and nothing failed before"
 NO_NEWS = "nothing new to report"
+ONLY_UNRELIABLE = "{changes} in unreliable results, which are not reported; nothing else is new"
 ONLY_QUARANTINED = "{tests} for two runs in a row; nothing else is new"
 
 # The API

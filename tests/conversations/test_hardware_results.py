@@ -323,6 +323,7 @@ async def test_each_failure_says_since_when_it_fails_how_often_it_did_before_and
                     }
                 ],
                 "total": 1,
+                "unreliable": [],
             }
         for query, detail in {
             "?lab=example-lab": "target must be a name as in the bucket's keys.",

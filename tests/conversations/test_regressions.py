@@ -270,3 +270,28 @@ async def test_a_test_that_was_added_failing_is_reported_once_as_such(nightly_ru
         f"- {FILE}::test_d: operators, fails since {second[:7]}; it has never passed",
     ]
     assert f"- `operators`: 1 test, since `{second[:7]}`; never passed" in (nightly_runs.issue.body or "")
+
+
+async def test_unreliable_results_are_reported_once_and_what_lasts_when_they_are_reliable_again(
+    nightly_runs: NightlyRuns,
+) -> None:
+    groups = [[f"test_{n}" for n in range(start, 12, 2)] for start in (0, 1)]
+    await nightly_runs.nightly_run(tests=60)
+    for number in range(5):
+        sha = await nightly_runs.nightly_run(*groups[number % 2], tests=60)
+    assert nightly_runs.titles == [f"❌ results became unreliable on {WHERE} at nightly commit {sha[:7]} (details)"]
+    title = str(nightly_runs.place.check(sha).title)
+    assert title.startswith("Unreliable results since ")
+    assert "12 of 60 tests flipped between passed and failed and back" in str(nightly_runs.place.check(sha).summary)
+    assert "`operators`: unreliable since" in (nightly_runs.issue.body or "")
+    began = await nightly_runs.nightly_run("test_50", tests=60)
+    for _ in range(4):
+        assert len(nightly_runs.titles) == 1
+        sha = await nightly_runs.nightly_run("test_50", tests=60)
+    assert nightly_runs.titles[1:] == [
+        f"❌ results are reliable again, 1 test began to fail on {WHERE} at nightly commit {sha[:7]} (details)"
+    ]
+    assert f"test_50: operators, since {began[:7]}" in nightly_runs.channels.discord.said[1]
+    assert "unreliable" not in (nightly_runs.issue.body or "")
+    assert not str(nightly_runs.place.check(sha).title).startswith("Unreliable")
+    assert await nightly_runs.place.town.failures() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.results.compare.context import FailureContext
 from bot.results.compare.flaky import Flakiness
+from bot.results.compare.health import RunFlips, SuiteHealth
 from bot.results.model import Detail
 from bot.results.report.check_run import results_report
 from bot.results.report.compared import with_flaky
@@ -49,3 +50,23 @@ def test_a_known_flaky_failure_says_where_else_it_fails_and_its_rate_once() -> N
     rate = "failed in 2 of 38 runs, failed and passed on one commit in 1 run"
     history = "last passed at `aaaaaaaaaa`; also fails on `example-lab/adreno`"
     assert f"| `{TILE}` | {rate} | `assert 1 == 2` | {history} |" in results_report(known).summary
+
+
+def test_unreliable_results_are_named_in_the_title_and_explained() -> None:
+    health = SuiteHealth("c" * 40, newest=RunFlips("d" * 40, 750, 7_000), stable=2)
+    unreliable = {"operators": health, "relax": health}
+    content = results_report(findings((a_suite(BOTH), compared(*BOTH)), unreliable=unreliable))
+    assert content.title.startswith("Unreliable results since cccccccccc · 2 new failures · ")
+    assert content.summary.startswith(
+        "- **Unreliable results** of `operators` since cccccccccc: 750 of 7,000 tests flipped between passed and "
+        "failed and back in dddddddddd, the newest unstable run. Stable runs in a row since then: 2 of 5.\n\nIn an "
+        "unstable run at least 10 tests and 3% of all tests flip back;"
+    )
+    assert "relax" not in content.summary
+    assert content.conclusion == "neutral"
+
+
+def test_where_unreliable_results_began_is_not_known_the_title_says_so() -> None:
+    health = SuiteHealth("c" * 40, older=True, newest=RunFlips("d" * 40, 10, 12))
+    content = results_report(findings((a_suite(BOTH), compared(*BOTH)), unreliable={"operators": health}))
+    assert content.title.startswith("Unreliable results since cccccccccc or earlier · ")

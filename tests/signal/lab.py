@@ -32,6 +32,10 @@ class TruthClass(StrEnum):
     ONE_RUN_MASS = "one of many that fail in one run"
     FLAKY_PROVED = "flaky, and a rerun passes"
     FLAKY = "flaky, without reruns"
+    # Only of targets whose results are unreliable for a while.
+    BEFORE_UNRELIABLE = "begins before the unstable runs, and lasts"
+    WHILE_UNRELIABLE = "begins in the unstable runs, and lasts"
+    BACK_AND_FORTH = "passes or fails by chance in the unstable runs"
 
 
 NEVER_PASSED = frozenset({TruthClass.BORN_FAILING, TruthClass.ALWAYS_FAILED})
@@ -39,6 +43,10 @@ SILENT = frozenset(
     {TruthClass.STEADY, TruthClass.SINGLE, TruthClass.ONE_RUN_MASS, TruthClass.FLAKY_PROVED, TruthClass.FLAKY}
 )
 """Classes of which nothing is to be reported."""
+
+
+UNRELIABLE = frozenset({TruthClass.BEFORE_UNRELIABLE, TruthClass.WHILE_UNRELIABLE, TruthClass.BACK_AND_FORTH})
+"""Classes of `tests.signal.unreliable` alone."""
 
 
 class LabFault(StrEnum):

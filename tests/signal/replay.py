@@ -40,6 +40,7 @@ from tests.signal.github import StraightBranch
 from tests.signal.lab import FAILED, PASSED, SKIPPED, LabFault, SimulatedLab, SimulatedRun
 
 LAB, TARGET, SUITE = "example-lab", "adreno", "operators"
+OTHER_TARGET = "hexagon-v73"
 STATUSES = {PASSED: Status.PASSED, FAILED: Status.FAILED, SKIPPED: Status.SKIPPED}
 NAME = "octocat/compiler"
 CONFIG = parse_config(
@@ -47,7 +48,7 @@ CONFIG = parse_config(
         {
             "repositories": {
                 NAME: {
-                    "results": {"bucket": "device-results", "labs": {LAB: {"targets": [TARGET]}}},
+                    "results": {"bucket": "device-results", "labs": {LAB: {"targets": [TARGET, OTHER_TARGET]}}},
                     "regressions": {"to": ["slack"]},
                 }
             }
@@ -127,10 +128,21 @@ class _RecordsInMemory:
 
 
 class Replay:
-    """One lab in a store that may hold many, each in a repository of its own; `now` is the clock of the store."""
+    """One lab in a store that may hold many, each in a repository of its own; `now` is the clock of the store.
 
-    def __init__(self, store: ResultsStore, lab: SimulatedLab, clock: Clock) -> None:
-        self._about = TargetKey(f"{NAME}-{lab.seed}", LAB, TARGET)
+    `target` is the one that the lab tests on: labs of one seed with two targets share a repository. `results` is made
+    instead of what handlers read, if anything is.
+    """
+
+    def __init__(
+        self,
+        store: ResultsStore,
+        lab: SimulatedLab,
+        clock: Clock,
+        target: str = TARGET,
+        results: type[ResultsService] = ResultsService,
+    ) -> None:
+        self._about = TargetKey(f"{NAME}-{lab.seed}", LAB, target)
         self._repository = Repository(lab.seed + 1, self._about.repository, None)
         self._store = store
         self._lab = lab
@@ -141,7 +153,7 @@ class Replay:
         self._names: Set[str] = frozenset()
         self._github = StraightBranch(run.position for run in lab.runs)
         self._pool = _SamePlace()
-        self._results = ResultsService(CONFIG, store, cast("Any", None), cast("Pool", self._pool), cast("Any", None))
+        self._results = results(CONFIG, store, cast("Any", None), cast("Pool", self._pool), cast("Any", None))
         self._parts = PartMap()
         self._parts[RESULTS] = self._results
 
@@ -204,7 +216,7 @@ class Replay:
         return Context(delivery, "", self._repository, config, CONFIG, github, ME, records, self._parts)
 
     def _run(self, run: SimulatedRun) -> Run:
-        key = RunKey(self._about.repository, LAB, TARGET, run.sha, "run-1")
+        key = RunKey(self._about.repository, LAB, self._about.target, run.sha, "run-1")
         claims = Claims(SUITE, shard_total=2 if run.incomplete else 1, exit_status=137 if run.interrupted else 1)
         admission = Admission(run.committed_at, mainline=True)
         return Run(key, "v1", RunState.STORED, "", run.received_at, 100, claims, admission)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from bot.core.docs import table
-from tests.signal.lab import SILENT, LabFault, TruthClass
+from tests.signal.lab import SILENT, UNRELIABLE, LabFault, TruthClass
 from tests.signal.names import DECOYS, RENAMINGS
 from tests.signal.score import GAPS, PROVED, RECOVERY, Count, Score
 
@@ -34,7 +34,7 @@ def tables(score: Score) -> str:
 def _reported(score: Score) -> Iterator[tuple[str, ...]]:
     total = Count()
     for one in TruthClass:
-        if one not in SILENT:
+        if one not in SILENT | UNRELIABLE:
             total.add(score.failures[one])
             yield _row(one.value, score.failures[one])
     total.wrong = score.alarms.wrong

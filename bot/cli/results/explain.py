@@ -27,9 +27,11 @@ from bot.core.terminal import printable, table
 from bot.core.utc import iso_utc
 from bot.engine.database import Database
 from bot.results.compare.flaky import LEAST_RUNS, Flakiness
+from bot.results.compare.health import JUDGED_RUNS, RunFlips, SuiteHealth
 from bot.results.explain import texts
 from bot.results.explain.explainer import Explanation, explain_test
 from bot.results.explain.lookup import find_commit, find_target
+from bot.results.report.texts import since_commit
 from bot.results.store.store import ResultsStore
 from bot.results.store.timelines import FailureMessage, LeftOut, TimelineRun
 
@@ -113,6 +115,7 @@ def explanation_json(one: Explanation) -> dict[str, Any]:
         "last_passed": one.good or None,
         "renamed_from": one.renamed_from or None,
         "flakiness": asdict(one.flakiness) | {"needed": one.flakiness.needed},
+        "unreliable_since": one.health.since or None,
         "runs": [asdict(run) | {"committed_at": iso_utc(run.committed_at)} for run in one.runs],
         "messages": [
             asdict(message)
@@ -154,6 +157,8 @@ def _facts(one: Explanation) -> Iterator[tuple[str, str]]:
         yield texts.SINCE, words.format(since=_short(one.since), good=_short(one.good))
     if one.flakiness.proved or one.flakiness.suspected:
         yield texts.FLAKINESS, _flakiness(one.flakiness)
+    if one.health.newest:
+        yield texts.HEALTH, _health(one.health, one.health.newest)
     if one.renamed_from:
         yield texts.RENAMED, texts.RENAMED_LINE.format(name=one.renamed_from)
     messages = [line for message in one.messages for line in _message(message)] or [texts.NO_MESSAGES]
@@ -166,6 +171,17 @@ def _flakiness(flakiness: Flakiness) -> str:
     rate = texts.FLAKY_FEW if few else texts.FLAKY_RATE.format(failed=flakiness.failed, runs=flakiness.runs)
     words = texts.FLAKY_PROVED if flakiness.proved else texts.FLAKY_SUSPECTED
     return f"{rate}; {words.format(proved=flakiness.proved, suspected=flakiness.suspected)}"
+
+
+def _health(health: SuiteHealth, newest: RunFlips) -> str:
+    return texts.UNRELIABLE.format(
+        since=since_commit(health),
+        flipped=f"{newest.flipped_back:,}",
+        tests=f"{newest.tests:,}",
+        run=_short(newest.sha),
+        needed=JUDGED_RUNS,
+        stable=health.stable,
+    )
 
 
 def _baseline(one: Explanation) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.ancestors import AncestorSearch
 from bot.results.compare.flaky import Flakiness
+from bot.results.compare.health import RELIABLE, SuiteHealth
 from bot.results.explain.classes import NOT_FLAKY, RULES, ResultClass, class_of, flakiness_at, lasting_at
 from bot.results.explain.lookup import unknown_test
 from bot.results.model import SeenTest, TargetKey
@@ -22,7 +23,8 @@ class Explanation:
     """Why a test of a suite has its class at a commit.
 
     `since` and `good` are the commits where a lasting failure began and where the test passed last; empty if there is
-    none. `flakiness` is that of the test up to the commit. `runs` has the newest first, and `messages` the oldest.
+    none. `flakiness` is that of the test up to the commit, `health`
+    that of the suite. `runs` has the newest first, and `messages` the oldest.
     """
 
     about: TargetKey
@@ -38,6 +40,7 @@ class Explanation:
     runs: tuple[TimelineRun, ...]
     messages: tuple[FailureMessage, ...]
     flakiness: Flakiness = NOT_FLAKY
+    health: SuiteHealth = RELIABLE
 
 
 def explain_test(
@@ -81,6 +84,7 @@ def _explain(store: ResultsStore, state: TargetState, suite: SuiteState, test: s
         tuple(timeline),
         tuple(store.timelines.messages(about, suite.suite, called)),
         flakiness,
+        store.failures.health(about, sha).get(suite.suite, RELIABLE),
     )
 
 

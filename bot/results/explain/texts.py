@@ -42,7 +42,7 @@ NO_MESSAGES = "no message was sent about it"
 
 # Output
 HEADING = "{suite} on {lab}/{target} at {sha} ({repository})"
-FLAKINESS = "Flakiness"
+FLAKINESS, HEALTH = "Flakiness", "Health"
 CLASS, RULE, BASELINE, SINCE, RENAMED, MESSAGES = "Class", "Rule", "Baseline", "Since", "Renamed", "Messages"
 NO_BASELINE = "none: no ancestor with complete results is known"
 BASELINE_LINE = "{sha} of {at}: {outcome}"
@@ -52,6 +52,10 @@ FLAKY_RATE = "failed in {failed} of {runs} runs"
 FLAKY_FEW = "too few runs for a rate"
 FLAKY_PROVED = "proved, runs with both outcomes on one commit: {proved}"
 FLAKY_SUSPECTED = "suspected, single failed runs: {suspected}"
+UNRELIABLE = (
+    "unreliable since {since}: {flipped} of {tests} tests flipped between passed and failed and back in {run}. No "
+    "message is sent about single failures until {needed} nightly runs in a row are stable; {stable} so far."
+)
 RENAMED_LINE = "from {name}"
 RUNS_HEADER = ("RUN", "COMMITTED", "RESULT", "NOTE")
 ABSENT, FLAKY_RESULT, LEFT_OUT = "absent", "{status}, flaky", "does not count"

@@ -11,6 +11,7 @@ from bot.engine.records import SORTED
 from bot.results.compare.context import FailureContext
 from bot.results.compare.diff import Comparison, untested
 from bot.results.compare.flaky import Flakiness
+from bot.results.compare.health import SuiteHealth
 from bot.results.compare.quarantine import NO_QUARANTINE, Quarantine
 from bot.results.model import Detail, SeenTest, Status, Trouble
 from bot.results.state import SuiteState, TargetState
@@ -99,7 +100,7 @@ class Findings:
     `over`: what has not come is waited for no longer. `files` are the paths of the repository at the commit, None where
     they are not known. `contacts` and `reproduce` are what app.yaml says of the lab. `notice` (Markdown) answers who
     pressed a button. `contexts` are those of failures that are listed, by suite and test. `quarantine` holds on this
-    target now, `ended` held until an earlier day.
+    target now, `ended` held until an earlier day. `unreliable` are the suites of the target whose results are.
     """
 
     state: TargetState
@@ -113,6 +114,7 @@ class Findings:
     contexts: Mapping[tuple[str, str], FailureContext] = field(default_factory=dict)
     quarantine: Quarantine = NO_QUARANTINE
     ended: Quarantine = NO_QUARANTINE
+    unreliable: Mapping[str, SuiteHealth] = field(default_factory=dict)
 
     @cached_property
     def suites(self) -> tuple[tuple[SuiteState, ComparedSuite], ...]:

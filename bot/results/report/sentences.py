@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from bot.github.check_runs import NEUTRAL, SUCCESS, TITLE_LIMIT, shortened
 from bot.github.markdown import code, escape, plain, truncate
 from bot.results.compare.context import FailureContext
+from bot.results.compare.health import SuiteHealth
 from bot.results.model import Status
 from bot.results.report import texts
 from bot.results.report.findings import Findings, NewFailure
@@ -52,6 +53,9 @@ def context_of(context: FailureContext | None) -> str:
 def title(findings: Findings) -> str:
     """Say in one line of plain text what changed, and how many tests passed and were skipped."""
     parts = [texts.TITLE_INCOMPLETE.format(what=_incomplete(findings))] if not findings.state.complete else []
+    parts += [texts.TITLE_UNRELIABLE.format(since=texts.since_commit(one)) for one in _unreliable(findings).values()][
+        :1
+    ]
     if findings.reported:
         parts.append(_changes(findings))
         parts += [texts.TITLE_SUITE_UNUSABLE.format(suite=plain(suite)) for suite, _ in findings.infra[:1]]
@@ -160,6 +164,16 @@ def _reasons(findings: Findings) -> Iterator[str]:
 def pull_request(findings: Findings) -> str:
     """Name the pull request for which failures are ignored; another one of the same head is not meant."""
     return code(f"#{findings.state.pull_request}")
+
+
+def unreliable(findings: Findings) -> str:
+    """Say of each suite whose results are unreliable why, since when, and what ends it."""
+    lines = [texts.unreliable(code(suite), one) for suite, one in _unreliable(findings).items()]
+    return f"{_lines(lines)}\n\n{texts.unreliable_means()}" if lines else ""
+
+
+def _unreliable(findings: Findings) -> dict[str, SuiteHealth]:
+    return {suite: one for suite, one in sorted(findings.unreliable.items()) if suite in findings.state.suites}
 
 
 def unusable_suites(findings: Findings) -> str:

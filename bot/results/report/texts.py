@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from bot.results.compare.flaky import LEAST_RUNS, Flakiness
+from bot.results.compare.health import JUDGED_RUNS, LEAST_TESTS, SHARE, UNSTABLE_RUNS, RunFlips, SuiteHealth
 from bot.results.compare.rename_rules import RenameKind
 from bot.results.model import Trouble
+
+SHORT = 10
+"""Characters of a commit's SHA."""
 
 ADVISORY = (
     "This check is advisory: it ends as `success` or `neutral`, never as `failure`, so that it cannot block a merge."
@@ -33,6 +37,7 @@ FAILED, ERRORED = "failed", "errored"
 
 # Titles
 TITLE_INCOMPLETE = "Incomplete: {what}"
+TITLE_UNRELIABLE = "Unreliable results since {since}"
 TITLE_UNUSABLE = "Lab setup problem, no usable results: {why}"
 TITLE_SUITE_UNUSABLE = "no usable results from {suite}"
 TITLE_FIRST = "First run, nothing to compare with"
@@ -92,6 +97,18 @@ MASS = (
 )
 IGNORED = "{failures} ignored for {pull} by {login} at {sha}. Later new failures are shown."
 CONTACTS = "Questions about this lab: {contacts} (not notified)."
+
+# Unreliable results
+UNRELIABLE = (
+    "**Unreliable results** of {suite} since {since}: {tests} flipped between passed and failed and back in {run}, the "
+    "newest unstable run. Stable runs in a row since then: {stable} of {needed}."
+)
+UNRELIABLE_MEANS = (
+    "In an unstable run at least {least} tests and {share:.0%} of all tests flip back; results are unreliable when "
+    "{unstable} of {runs} nightly runs are unstable. No message is sent about single failures until {runs} nightly "
+    "runs in a row are stable. Failures that last longer are reported then."
+)
+OR_EARLIER = "{since} or earlier"
 
 # Headings
 NEW_FAILURES = "New failures"
@@ -168,6 +185,30 @@ def how_flaky(flakiness: Flakiness) -> str:
     if flakiness.runs < LEAST_RUNS:
         return proved
     return f"{FLAKY_RATE.format(failed=flakiness.failed, runs=flakiness.runs)}, {proved}"
+
+
+def since_commit(health: SuiteHealth) -> str:
+    """Name the commit since which results are unreliable, in plain text."""
+    since = health.since[:SHORT]
+    return OR_EARLIER.format(since=since) if health.older else since
+
+
+def unreliable(suite: str, health: SuiteHealth) -> str:
+    """Say why the results of a suite are unreliable, since when, and what ends it; the suite is Markdown."""
+    newest = health.newest or RunFlips("", 0, 0)
+    return UNRELIABLE.format(
+        suite=suite,
+        since=since_commit(health),
+        tests=f"{newest.flipped_back:,} of {counted(newest.tests, 'test')}",
+        run=newest.sha[:SHORT],
+        stable=health.stable,
+        needed=JUDGED_RUNS,
+    )
+
+
+def unreliable_means() -> str:
+    """Say when results are unreliable, and what follows."""
+    return UNRELIABLE_MEANS.format(least=LEAST_TESTS, share=SHARE, unstable=UNSTABLE_RUNS, runs=JUDGED_RUNS)
 
 
 def counted(number: int, one: str, many: str = "") -> str:

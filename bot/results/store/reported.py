@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.flaky import Flakiness
+from bot.results.compare.health import SuiteHealth
 from bot.results.model import SeenTest, TargetKey
-from bot.results.store import failures, flakiness
+from bot.results.store import failures, flakiness, health
 from bot.results.store.database import ResultsDatabase
 from bot.results.store.failures import Failure, NewestRun, SuiteFailures
 from bot.results.store.names import SuiteNames
@@ -60,6 +61,11 @@ class FailureReports:
         """Return how flaky tests of a suite are, up to a commit at which they ended like `now`."""
         with self._database.reading() as connection:
             return flakiness.of_tests(connection, self._known, about, suite, sha, now, aliases)
+
+    def health(self, about: TargetKey, sha: str = "") -> dict[str, SuiteHealth]:
+        """Return how reliable the results of each suite of a target are at a commit, by default at its newest run."""
+        with self._database.reading() as connection:
+            return health.of_target(connection, about, sha)
 
     def report(
         self,

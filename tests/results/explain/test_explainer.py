@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from bot.cli.results.explain import explanation_json, explanation_lines
 from bot.core.errors import UserError
 from bot.results.compare.ancestors import Relation
+from bot.results.compare.health import RunFlips
 from bot.results.explain.classes import ResultClass
 from bot.results.explain.explainer import Explanation, explain_test
 from bot.results.explain.lookup import find_commit, find_target
@@ -217,3 +219,20 @@ def test_a_test_of_two_suites_is_explained_in_each(sqlite: ResultsStore) -> None
         upload = Upload(1, OTHERS, suite=suite, run_id=suite)
         sqlite.put(upload.run, upload.columns)
     assert [one.suite for one in explain_test(sqlite, ABOUT, sha(1), "test_ok_1")] == ["one", "two"]
+
+
+def test_it_says_that_the_results_of_the_suite_are_unreliable(sqlite: ResultsStore) -> None:
+    for number in range(1, 7):
+        flips = {f"test_{n}": "failed" if (n + number) % 2 else "passed" for n in range(12)}
+        upload = Upload(number, OTHERS | flips)
+        sqlite.put(upload.run, upload.columns)
+    found = explained(sqlite, 6, "test_1")
+    assert (found.health.since, found.health.newest) == (sha(3), RunFlips(sha(6), 12, 17))
+    assert not explained(sqlite, 4, "test_1").health.unreliable
+    health = [line for line in explanation_lines(found, 1) if line.startswith("Health")]
+    assert health == [
+        f"Health     unreliable since {sha(3)[:10]}: 12 of 17 tests flipped between passed and failed and back in "
+        f"{sha(6)[:10]}. No message is sent about single failures until 5 nightly runs in a row are stable; 0 so far."
+    ]
+    assert explanation_json(found)["unreliable_since"] == sha(3)
+    assert not any(line.startswith("Health") for line in explanation_lines(explained(sqlite, 4, "test_1"), 1))

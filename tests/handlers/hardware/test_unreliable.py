@@ -1,0 +1,117 @@
+"""While the results of a target are unreliable, changes of its tests are no news; afterwards nothing is lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bot.effects.issues import EnsureIssue
+from bot.effects.remember import StoreRecord
+from bot.news.effects import PostMessage
+from bot.plan.handler import Plan
+from bot.results.compare.health import RunFlips, SuiteHealth
+from bot.results.store.failures import Failure
+from handlers.hardware.effects import StoreReports
+from handlers.hardware.regression_state import JudgedTarget, KnownRegressions, RegressionChanges, without_unreliable
+from handlers.hardware.regression_text import issue_body, regression_news
+from handlers.hardware.regressions import REGRESSIONS, decide_regressions
+from tests.results.reported import ABOUT, AT, SHA
+
+HEALTH = SuiteHealth("c" * 40, newest=RunFlips(SHA, 750, 7_000))
+OPERATORS, RELAX = (Failure(suite, "a.py::test", "b" * 40, "a" * 40) for suite in ("operators", "relax"))
+TARGET = JudgedTarget(ABOUT, SHA, AT)
+UNRELIABLE = replace(TARGET, unreliable={"operators": HEALTH})
+KEY = REGRESSIONS.of(5, "example-lab", "hexagon-v73")
+WHERE = f"on example-lab/hexagon-v73 at nightly commit {SHA[:7]}"
+
+
+def decided(
+    changes: RegressionChanges,
+    failing: tuple[Failure, ...] = (),
+    target: JudgedTarget = UNRELIABLE,
+    known: tuple[str, ...] = (),
+) -> Plan:
+    return decide_regressions(target, changes, failing, KnownRegressions(unreliable=known), ["slack", "issue"], KEY)
+
+
+def test_changes_of_unreliable_results_are_held_and_those_of_other_suites_are_not() -> None:
+    changes = RegressionChanges(began=(OPERATORS, RELAX))
+    reported, failing, held = without_unreliable(changes, (OPERATORS, RELAX), ["operators"], ["operators"])
+    assert (reported, failing, held) == (RegressionChanges(began=(RELAX,)), (RELAX,), 1)
+
+
+@pytest.mark.parametrize("side", ["recovered", "removed"])
+def test_what_people_know_to_fail_stays_known_until_results_are_reliable(side: str) -> None:
+    changes = {
+        "recovered": RegressionChanges(recovered=(OPERATORS,)),
+        "removed": RegressionChanges(removed=(OPERATORS,)),
+    }
+    reported, failing, held = without_unreliable(changes[side], (), ["operators"], [])
+    assert (reported, failing, held) == (RegressionChanges(unreliable=("operators",)), (OPERATORS,), 1)
+
+
+@pytest.mark.parametrize(
+    ("unreliable", "known", "began", "ended"),
+    [(["a"], [], ("a",), ()), (["a"], ["a"], (), ()), ([], ["a"], (), ("a",)), (["a"], ["b"], ("a",), ("b",))],
+)
+def test_that_results_become_unreliable_and_reliable_is_news_once_each(
+    unreliable: list[str], known: list[str], began: tuple[str, ...], ended: tuple[str, ...]
+) -> None:
+    changes, _, _ = without_unreliable(RegressionChanges(), (), unreliable, known)
+    assert (changes.unreliable, changes.reliable) == (began, ended)
+
+
+def test_the_message_says_since_when_why_and_what_follows() -> None:
+    news = regression_news(replace(UNRELIABLE, held=3), RegressionChanges(unreliable=("operators",)), ())
+    assert news.title == f"results became unreliable {WHERE}"
+    (item,) = news.items
+    assert item.name == "operators"
+    assert item.text == (
+        "unreliable since ccccccc; 750 of 7,000 tests flipped between passed and failed and back in 1111111"
+    )
+    assert news.notes == (
+        "In an unstable run at least 10 tests and 3% of all tests flip back; results are unreliable when 3 of 5 "
+        "nightly runs are unstable. No message is sent about single failures until 5 nightly runs in a row are stable. "
+        "Failures that last longer are reported then.",
+        "Unreliable results have 3 changes that are not reported now.",
+    )
+    assert not news.good
+
+
+def test_the_end_comes_with_the_failures_that_last() -> None:
+    changes = RegressionChanges(began=(OPERATORS,), reliable=("operators",))
+    plan = decided(changes, (OPERATORS,), TARGET, ("operators",))
+    assert plan.why == f"results are reliable again, 1 test began to fail {WHERE}"
+    message = next(effect for effect in plan.effects if isinstance(effect, PostMessage))
+    assert [(one.name, one.text) for one in message.news.items] == [
+        ("operators", "reliable again; failures are reported as usual"),
+        ("a.py::test", "operators, since bbbbbbb; it passed at aaaaaaa"),
+    ]
+
+
+def test_it_is_stored_what_people_know_and_the_issue_stays_open_meanwhile() -> None:
+    plan = decided(RegressionChanges(unreliable=("operators",)))
+    stored, message, issue = plan.effects
+    assert isinstance(stored, StoreRecord)
+    assert isinstance(message, PostMessage)
+    assert isinstance(issue, EnsureIssue)
+    assert stored.stored is not None
+    known = REGRESSIONS.load(stored.key, stored.stored.value, stored.stored.version)
+    assert (known.unreliable, known.news) == (("operators",), message.key)
+    assert issue.begins
+    assert "- `operators`: unreliable since ccccccc; 750 of 7,000 tests flipped" in issue.body
+    ended = decided(RegressionChanges(reliable=("operators",)), target=TARGET, known=("operators",)).effects[-1]
+    assert isinstance(ended, EnsureIssue)
+    assert (ended.body, ended.news_key == issue.news_key) == ("", False)
+
+
+def test_the_issue_lists_what_fails_before_it_says_that_results_are_unreliable() -> None:
+    body = issue_body(UNRELIABLE, [RELAX])
+    assert body.index("`relax`: 1 test") < body.index("`operators`: unreliable")
+
+
+def test_only_held_changes_are_no_news_and_the_plan_says_why() -> None:
+    plan = decided(RegressionChanges(), target=replace(UNRELIABLE, held=2), known=("operators",))
+    assert not any(isinstance(effect, StoreReports | PostMessage) for effect in plan.effects)
+    assert plan.why == "2 changes in unreliable results, which are not reported; nothing else is new"

@@ -1,0 +1,23 @@
+"""While the results of a target are unreliable, single failures are held back; nothing that lasts is lost."""
+
+from __future__ import annotations
+
+from tests.signal.lab import TruthClass
+from tests.signal.unreliable import FLIPPING, measure_unreliable
+
+LABS = 3
+WRONG = 0.5
+"""Reports of tests that flip by chance, for each of them: until three runs were unstable, nobody can know."""
+
+
+def test_what_lasts_is_reported_once_results_are_reliable_and_other_targets_are_not_affected() -> None:
+    measured = measure_unreliable(range(LABS), without_rule=False)
+    failures = measured.unreliable.failures
+    for one in (TruthClass.BEFORE_UNRELIABLE, TruthClass.WHILE_UNRELIABLE):
+        assert (failures[one].right, failures[one].wrong, failures[one].missing) == (2 * LABS, 0, 0), one
+    assert failures[TruthClass.STEADY].wrong == 0
+    assert failures[TruthClass.BACK_AND_FORTH].wrong <= WRONG * FLIPPING * LABS
+    assert {count.missing for count in measured.unreliable.others.values()} == {0}
+    of_neighbours = measured.neighbours.failures[TruthClass.REGRESSION]
+    assert (of_neighbours.right, of_neighbours.wrong, of_neighbours.missing) == (5 * LABS, 0, 0)
+    assert set(of_neighbours.late) == {0}

@@ -1,0 +1,156 @@
+"""`python -m tests.signal.unreliable`: targets whose results are unreliable for a while, beside others that are well.
+
+With `--write`, the table of docs/signal.md says it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import click
+
+from bot.core.docs import replace_block, table
+from bot.results.compare.health import SuiteHealth
+from bot.results.model import TargetKey
+from bot.results.service import ResultsService
+from bot.results.store.store import ResultsStore
+from tests.signal.generate import DAY, EPOCH, HOUR
+from tests.signal.lab import FAILED, PASSED, UNRELIABLE, SimulatedLab, SimulatedRun, SimulatedTest, TruthClass
+from tests.signal.measure import IN_MEMORY
+from tests.signal.names import pytest_names
+from tests.signal.replay import OTHER_TARGET, TARGET, Clock, Replay
+from tests.signal.score import Score, score_of
+
+PAGE = Path(__file__).parents[2] / "docs" / "signal.md"
+BLOCK = "unreliable"
+HEADER = ("what happens to a test", "cases", "reported", "not reported", "wrong", "wrong without the rule")
+STEADY, FLIPPING = 80, 60
+"""Tests that pass in every run, and tests that fail in every second of the unstable runs, by chance."""
+FIRST, LAST, RUNS = 4, 13, 23
+"""The first and the last unstable run, and how many there are in all."""
+HELD = 8
+"""The run from which on single failures are held, at the latest."""
+
+
+@dataclass
+class UnreliableScore:
+    """The scores of unreliable targets, of the same without the rule, and of their neighbours in the repository."""
+
+    unreliable: Score = field(default_factory=Score)
+    without_rule: Score = field(default_factory=Score)
+    neighbours: Score = field(default_factory=Score)
+
+
+class EveryTargetReliable(ResultsService):
+    """Results of which none are called unreliable: what the rule is compared with."""
+
+    async def unreliable(self, about: TargetKey, sha: str = "") -> Mapping[str, SuiteHealth]:
+        """Return none."""
+        del about, sha
+        return {}
+
+
+def unreliable_lab(seed: int) -> SimulatedLab:
+    """Return a target whose tests flip back and forth in many runs, and then no more."""
+    rng = Random(f"unreliable lab {seed}")
+    names = pytest_names(rng, STEADY + FLIPPING + 4)
+    rng.shuffle(names)
+    tests = [_steady(names.pop()) for _ in range(STEADY)]
+    for _ in range(FLIPPING):
+        test = _steady(names.pop(), TruthClass.BACK_AND_FORTH)
+        test.letters[FIRST : LAST + 1] = rng.choices((PASSED, FAILED), k=LAST + 1 - FIRST)
+        tests.append(test)
+    begins = [(TruthClass.BEFORE_UNRELIABLE, rng.randint(1, FIRST - 2)) for _ in range(2)]
+    begins += [(TruthClass.WHILE_UNRELIABLE, rng.randint(HELD, LAST)) for _ in range(2)]
+    return _lab(seed, tests + [_lasting(names.pop(), *one) for one in begins])
+
+
+def neighbour_lab(seed: int) -> SimulatedLab:
+    """Return another target of the same commits: some of its tests begin to fail, and all others pass."""
+    rng = Random(f"neighbour of lab {seed}")
+    names = pytest_names(rng, STEADY + 5)
+    tests = [_steady(name) for name in names[:STEADY]]
+    return _lab(
+        seed, tests + [_lasting(name, TruthClass.REGRESSION, rng.randint(1, RUNS - 3)) for name in names[STEADY:]]
+    )
+
+
+def _steady(name: str, of_class: TruthClass = TruthClass.STEADY) -> SimulatedTest:
+    return SimulatedTest(of_class, [PASSED] * RUNS, [name] * RUNS)
+
+
+def _lasting(name: str, of_class: TruthClass, begin: int) -> SimulatedTest:
+    test = _steady(name, of_class)
+    test.letters[begin:] = FAILED * (RUNS - begin)
+    test.episodes = [(begin, RUNS - 1)]
+    return test
+
+
+def _lab(seed: int, tests: list[SimulatedTest]) -> SimulatedLab:
+    runs = []
+    for number in range(RUNS):
+        committed_at = EPOCH + number * DAY
+        letters = {test.names[number]: test.letters[number] for test in tests}
+        runs.append(SimulatedRun(number, committed_at, committed_at + 6 * HOUR, letters, number))
+    return SimulatedLab(seed, runs, tests, [])
+
+
+def measure_unreliable(seeds: Iterable[int], *, without_rule: bool = True) -> UnreliableScore:
+    """Return the scores of the labs of some seeds together."""
+    measured = UnreliableScore()
+    for seed in seeds:
+        measured.unreliable.add(_scored(unreliable_lab(seed), neighbour_lab(seed), measured.neighbours))
+        if without_rule:
+            measured.without_rule.add(_scored(unreliable_lab(seed), results=EveryTargetReliable))
+    return measured
+
+
+def _scored(
+    lab: SimulatedLab,
+    neighbour: SimulatedLab | None = None,
+    neighbours: Score | None = None,
+    results: type[ResultsService] = ResultsService,
+) -> Score:
+    clock, place = Clock(), IN_MEMORY if IN_MEMORY.is_dir() else None
+    with (
+        tempfile.TemporaryDirectory(dir=place) as folder,
+        closing(ResultsStore(f"sqlite:///{folder}/results.db", now=clock)) as store,
+    ):
+        store.open()
+        score = score_of(lab, asyncio.run(Replay(store, lab, clock, TARGET, results).arrivals()))
+        if neighbour is not None and neighbours is not None:
+            replay = Replay(store, neighbour, clock, OTHER_TARGET, results)
+            neighbours.add(score_of(neighbour, asyncio.run(replay.arrivals())))
+    return score
+
+
+def rows(measured: UnreliableScore) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of the table."""
+    for one in sorted(UNRELIABLE, key=list(TruthClass).index):
+        count, without = measured.unreliable.failures[one], measured.without_rule.failures[one]
+        reported = (f"{number:,}" for number in (count.cases, count.right, count.missing, count.wrong))
+        yield (one.value, *reported, f"{without.wrong:,}")
+    other = measured.neighbours.failures[TruthClass.REGRESSION]
+    numbers = (f"{number:,}" for number in (other.cases, other.right, other.missing, other.wrong))
+    yield ("fails and stays, on another target of the repository", *numbers, "-")
+
+
+@click.command()
+@click.option("--seeds", default=12, show_default=True, help="How many labs, from seed 0 on.")
+@click.option("--write", is_flag=True, help="Write the table into docs/signal.md.")
+def main(seeds: int, write: bool) -> None:
+    """Simulate targets whose results are unreliable for a while, and print what is reported."""
+    text = table(HEADER, rows(measure_unreliable(range(seeds))))
+    click.echo(text)
+    if write:
+        PAGE.write_text(replace_block(PAGE.read_text(encoding="utf-8"), BLOCK, text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
