@@ -6,10 +6,10 @@ The work is bounded: what a lab calls its tests decides how much there is to com
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import groupby, islice
 
-from bot.results.compare.restructured import SMALL_CLASS, Ended, common_end, search_restructured
+from bot.results.compare.restructured import SIGNS, SMALL_CLASS, Ended, common_end, search_restructured
 from bot.results.compare.steps import StepBudget, TooManyStepsError
 
 RENAMED_TOGETHER = 10
@@ -68,25 +68,33 @@ def ended_of(tests: Iterable[str]) -> Ended:
 
 
 def _located(tests: Iterable[str]) -> Tests:
-    return {test: split for test in tests if (split := _split(test))}
+    """Return each test's location, of which thousands of tests have the same, and its own name with the parameters."""
+    found: dict[str, tuple[Location, str]] = {}
+    locations: dict[str, Location | None] = {}
+    for test in tests:
+        bracket = test.find("[")
+        cut = test.rfind("::", 0, bracket if bracket >= 0 else len(test))
+        text, name = (test[:cut], test[cut + 2 :]) if cut >= 0 else (test, "")
+        if text not in locations:
+            locations[text] = _location(text)
+        if (location := locations[text]) is not None:
+            found[test] = location, name
+    return found
 
 
-def _split(test: str) -> tuple[Location, str] | None:
-    """Return the components of a test's location, a file's `.py` taken off, and its own name with the parameters.
+def _location(text: str) -> Location | None:
+    """Return the components of a test's location, a file's `.py` taken off.
 
     None for a location of more than MAX_PARTS components: as tuples, such IDs would take many times their own length.
 
     A dotted location has the same components as the path it stands for, so that a file list that was not known one day
     is one more move.
     """
-    bracket = test.find("[")
-    cut = test.rfind("::", 0, bracket if bracket >= 0 else len(test))
-    location, name = (test[:cut], test[cut + 2 :]) if cut >= 0 else (test, "")
-    file, *classes = location.split("::", MAX_PARTS)
+    file, *classes = text.split("::", MAX_PARTS)
     parted_by = "/" if "/" in file or file.endswith(".py") else "."
     if file.count(parted_by) + len(classes) >= MAX_PARTS:
         return None
-    return (*file.removesuffix(".py").split(parted_by), *classes), name
+    return (*file.removesuffix(".py").split(parted_by), *classes)
 
 
 Tests = Mapping[str, tuple[Location, str]]
@@ -97,6 +105,8 @@ def _moved(removed: Ended, new: Ended, _explained: int, steps: StepBudget) -> di
     if min(len(old), len(fresh)) < RENAMED_TOGETHER:
         return {}
     rules = [move for move, votes in _moves(old, fresh, steps).items() if votes >= RENAMED_TOGETHER]
+    if not rules:
+        return {}
     below = _below(old, {before for before, _ in rules}, steps)
     room = {after: len(tests) for after, tests in _below(fresh, {after for _, after in rules}, steps).items()}
     named = {split: test for test, split in fresh.items()}
@@ -134,7 +144,8 @@ def _below(tests: Tests, places: set[Location], steps: StepBudget) -> dict[Locat
 def _moves(old: Tests, fresh: Tests, steps: StepBudget) -> Counter[tuple[Location, Location]]:
     """Count the moves by the tests that are recognized by their name and, where needed, by the part before it."""
     moves: Counter[tuple[Location, Location]] = Counter()
-    left, right = dict(old), dict(fresh)
+    shared = {name for _, name in old.values()} & {name for _, name in fresh.values()}
+    left, right = ({test: split for test, split in side.items() if split[1] in shared} for side in (old, fresh))
     for context in range(CONTEXT, -1, -1):
         known, others = (_alone(side, context) for side in (left, right))
         steps.take((CONTEXT + 1) * (len(left) + len(right)))
@@ -157,11 +168,17 @@ def _alone(tests: Tests, context: int) -> dict[tuple[Location, str], str]:
 
 
 def _reworded(removed: Ended, new: Ended, _explained: int, steps: StepBudget) -> dict[str, str]:
+    if min(len(removed), len(new)) < RENAMED_TOGETHER:
+        return {}
     old, fresh = _located(removed), _located(new)
     if not RENAMED_TOGETHER <= min(len(old), len(fresh)) <= max(len(old), len(fresh)) <= MAX_REWORDED:
         return {}
     paired: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
-    before, after = _without_a_word(old, steps), _without_a_word(fresh, steps)
+    sums = (_sums_without_a_word(side, steps) for side in (old, fresh))
+    shared = set[int].intersection(*sums)
+    if not shared:
+        return {}
+    before, after = (_without_a_word(side, shared, steps) for side in (old, fresh))
     for key in before.keys() & after.keys():
         one, other = before[key], after[key]
         if one and other and not (one[1].isdecimal() and other[1].isdecimal()):
@@ -180,33 +197,54 @@ def _reworded(removed: Ended, new: Ended, _explained: int, steps: StepBudget) ->
     return _one_to_one(pairs)
 
 
-def _without_a_word(tests: Tests, steps: StepBudget) -> dict[int, tuple[str, str] | None]:
+def _sums_without_a_word(tests: Tests, steps: StepBudget) -> set[int]:
+    """Return numbers of which tests have one in common whose locations and words, but for one word, are the same."""
+    sums = set[int]()
+    for location, name in tests.values():
+        steps.take(len(name))
+        sums |= _sums(location, name)
+    return sums
+
+
+def _sums(location: Location, name: str) -> set[int]:
+    words = [hash(name[start:end]) for start, end in islice(_words(name), MAX_WORDS + 1)]
+    whole = hash(location) + sum(words)
+    return {whole, *(whole - word for word in words)}
+
+
+def _without_a_word(tests: Tests, shared: Set[int], steps: StepBudget) -> dict[int, tuple[str, str] | None]:
     """Return a test and a word of it by what its name is without: blanked, taken out, and no word at all.
+
+    Tests that have none of the `shared` sums are left out, for nothing is like them.
 
     The keys are hashes, for the names themselves would take a thousand times what came in. None: several have it.
     """
     found: dict[int, tuple[str, str] | None] = {}
-
-    def add(place: int, rest: str, test: str, word: str) -> None:
-        steps.take(len(rest))
-        key = hash((place, rest))
-        found[key] = None if key in found else (test, word)
-
     for test, (location, name) in tests.items():
         words = list(islice(_words(name), MAX_WORDS + 1))
-        if not name or len(words) > MAX_WORDS:
+        if not name or len(words) > MAX_WORDS or shared.isdisjoint(_sums(location, name)):
             continue
+        steps.take((2 * len(words) + 1) * len(name))
         place = hash(location)
-        add(place, name, test, "")
+        rests = [(name, "")]
         for start, end in words:
-            add(place, f"{name[:start]}\0{name[end:]}", test, name[start:end])
-            add(place, _without(name, start, end), test, name[start:end])
+            word = name[start:end]
+            rests += (f"{name[:start]}\0{name[end:]}", word), (_without(name, start, end), word)
+        for rest, word in rests:
+            key = hash((place, rest))
+            found[key] = None if key in found else (test, word)
     return found
 
 
 def _words(name: str) -> Iterator[tuple[int, int]]:
     """Yield where each word begins and ends."""
     position = 0
+    if name.isascii():
+        for word in name.translate(SIGNS).split():
+            start = name.index(word, position)
+            position = start + len(word)
+            yield start, position
+        return
     for is_word, characters in groupby(name, str.isalnum):
         end = position + sum(1 for _ in characters)
         if is_word:

@@ -16,10 +16,10 @@ A wrong pair would hide a failure; one that is not found shows one removed and o
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum, auto
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from bot.core.patterns import LETTER_OR_DIGIT, Pattern
 from bot.results.compare.steps import StepBudget
@@ -51,6 +51,8 @@ Parts = tuple[str, ...]
 PARTS, WORDS = "parts", "words"
 
 _WORD = Pattern(rf"[{LETTER_OR_DIGIT}]+")
+SIGNS = {code: " " for code in range(128) if not chr(code).isalnum()}
+"""What parts the words of ASCII: with it, `str.translate` and `str.split` are ten times as fast as a pattern."""
 
 
 class _Kind(Enum):
@@ -86,8 +88,11 @@ class _Candidate(NamedTuple):
     change: _Change
 
 
-_Key = Callable[[_Name], Hashable]
-"""What names have to share; None for a name that has no such thing."""
+# Not `_Name(...)`: the constructor of a NamedTuple is one call more for each of thousands of names.
+_new = tuple.__new__
+
+_Keys = Callable[[Iterable[_Name]], list[int | None]]
+"""What each of some names has to share, as a hash, for it may be as long as the name; None for no such thing."""
 
 
 def search_restructured(old: Ended, new: Ended, explained: int, steps: StepBudget) -> dict[str, str]:
@@ -97,7 +102,8 @@ def search_restructured(old: Ended, new: Ended, explained: int, steps: StepBudge
     """
     if not SMALL_CLASS <= min(len(old), len(new)) <= max(len(old), len(new)) <= MAX_RESTRUCTURED:
         return {}
-    removed, added = _names(old, steps), _names(new, steps)
+    words_of = dict[str, Parts]()
+    removed, added = (_names(side, words_of, steps) for side in (old, new))
     candidates = [
         _Candidate(before, after, _change(removed[before], added[after], steps))
         for before, after in _alike(removed, added, steps)
@@ -111,90 +117,117 @@ def search_restructured(old: Ended, new: Ended, explained: int, steps: StepBudge
     return {one.old: one.new for one in accepted}
 
 
-def _names(tests: Iterable[str], steps: StepBudget) -> dict[str, _Name]:
+def _names(tests: Collection[str], words_of: dict[str, Parts], steps: StepBudget) -> dict[str, _Name]:
+    """Split names; `words_of` remembers the words of parts, which thousands of names have in common."""
+    steps.take(sum(map(len, tests)))
     names = {}
-    words_of: dict[str, Parts] = {}  # no word stands in two parts, and thousands of names have their parts in common
+    begins: dict[str, tuple[Parts, Parts]] = {}
     for test in tests:
-        steps.take(len(test))
         bracket = test.find("[")
         outside, brackets = (test[:bracket], test[bracket:]) if bracket >= 0 else (test, "")
-        parts = outside.replace("::", ".").replace("/", ".").split(".", MAX_WORDS)
-        for part in parts:
-            if part not in words_of:
-                words_of[part] = tuple(found[0] for found in _WORD.finditer(part))
-        words = tuple(chain.from_iterable(map(words_of.__getitem__, parts)))
+        outside = outside.replace("::", ".").replace("/", ".")
+        cut = outside.rfind(".") + 1
+        beginning, last = outside[:cut], outside[cut:]
+        begin = begins.get(beginning)
+        if begin is None:
+            begin = begins[beginning] = _split(beginning, words_of)
+        if last not in words_of:
+            words_of[last] = _words(last)
+        parts, words = (*begin[0], last + brackets), begin[1] + words_of[last]
         if max(len(words), len(parts)) <= MAX_WORDS:
-            names[test] = _Name((*parts[:-1], parts[-1] + brackets), words, brackets)
+            names[test] = _new(_Name, (parts, words, brackets))
     return names
+
+
+def _split(beginning: str, words_of: dict[str, Parts]) -> tuple[Parts, Parts]:
+    """Return the parts and the words of a beginning that ends with a dot, or is empty."""
+    parts = tuple(beginning[:-1].split(".", MAX_WORDS)) if beginning else ()
+    for part in parts:
+        if part not in words_of:
+            words_of[part] = _words(part)
+    return parts, tuple(chain.from_iterable(map(words_of.__getitem__, parts)))
+
+
+def _words(part: str) -> Parts:
+    if part.isascii():
+        return tuple(part.translate(SIGNS).split())
+    return tuple(found[0] for found in _WORD.finditer(part))
 
 
 def _alike(removed: Mapping[str, _Name], added: Mapping[str, _Name], steps: StepBudget) -> Iterator[tuple[str, str]]:
     """Yield names that are alike and alone in that on both sides, the likest first, and each once."""
     left, right = dict(removed), dict(added)
-    longest = min(max((len(name.parts) for name in side.values()), default=0) for side in (removed, added))
-    for key in (_by_words, *_by_ends(longest), *_without_rare(removed, added, steps)):
+    for keys in _all_keys(removed, added, steps):
         if not (left and right):
             return
-        known, others = (_alone(side, key, steps) for side in (left, right))
+        known, others = (_alone(side, keys, steps) for side in (left, right))
         for shared in known.keys() & others.keys():
             before, after = known[shared], others[shared]
             del left[before], right[after]
             yield before, after
 
 
-def _alone(names: Mapping[str, _Name], key: _Key, steps: StepBudget) -> dict[int, str]:
-    """Return the tests that share something with no other; by its hash, for it may be as long as the name."""
-    found: dict[int, str] = {}
-    for test, name in names.items():
-        steps.take(1)
-        if (shared := key(name)) is not None:
-            steps.take(LONGEST_END)
-            place = hash(shared)
-            found[place] = "" if place in found else test
-    return {place: test for place, test in found.items() if test}
+def _all_keys(removed: Mapping[str, _Name], added: Mapping[str, _Name], steps: StepBudget) -> Iterator[_Keys]:
+    """Yield what names may share, the likest first; what is not asked for costs nothing."""
+    yield _by_words
+    yield from _by_ends(removed.values(), added.values())
+    yield from _without_rare(removed, added, steps)
 
 
-def _by_words(name: _Name) -> Hashable:
-    return frozenset(name.words), name.brackets
+def _alone(names: Mapping[str, _Name], keys: _Keys, steps: StepBudget) -> dict[int, str]:
+    """Return the tests that share something with no other, by that."""
+    steps.take(len(names))
+    shared = keys(names.values())
+    counts = Counter(shared)
+    steps.take(LONGEST_END * (len(names) - counts.pop(None, 0)))
+    if len(counts) == len(names):
+        return dict(zip(cast(list[int], shared), names, strict=True))
+    return {key: test for key, test in zip(shared, names, strict=True) if key is not None and counts[key] == 1}
 
 
-def _by_ends(longest: int) -> Iterator[_Key]:
-    """Yield how to share a beginning and an end: those of many parts first, and no beginning last.
+def _by_words(names: Iterable[_Name]) -> list[int | None]:
+    return [hash((frozenset(words), brackets)) for _, words, brackets in names]
 
-    `longest` is the number of parts that no name has more of.
-    """
+
+def _by_ends(removed: Collection[_Name], added: Collection[_Name]) -> Iterator[_Keys]:
+    """Yield how to share a beginning and an end: those of many parts first, and no beginning last."""
+    shared = {name.parts[-1] for name in removed} & {name.parts[-1] for name in added}
+    sides = ([len(name.parts) for name in side if name.parts[-1] in shared] for side in (removed, added))
+    longest = min(max(lengths, default=0) for lengths in sides)
     sizes = [(first, last) for first in range(LONGEST_BEGINNING + 1) for last in range(1, LONGEST_END + 1)]
     possible = [size for size in sizes if sum(size) <= longest]
     for first, last in sorted(possible, key=lambda size: (-sum(size), -size[1])):
 
-        def key(name: _Name, first: int = first, last: int = last) -> Hashable:
-            parts = name.parts
-            return (parts[:first], parts[-last:]) if len(parts) >= first + last else None
+        def keys(names: Iterable[_Name], first: int = first, last: int = last) -> list[int | None]:
+            least = first + last
+            return [
+                hash((parts[:first], parts[-last:])) if parts[-1] in shared and len(parts) >= least else None
+                for parts, _, _ in names
+            ]
 
-        yield key
+        yield keys
 
 
-def _without_rare(removed: Mapping[str, _Name], added: Mapping[str, _Name], steps: StepBudget) -> Iterator[_Key]:
+def _without_rare(removed: Mapping[str, _Name], added: Mapping[str, _Name], steps: StepBudget) -> Iterator[_Keys]:
     """Yield how to share all words but for those that vanished everywhere, and those that appeared everywhere."""
-    olds, news = (_counted((name.words for name in side.values()), steps) for side in (removed, added))
+    olds, news = (_counted([name.words for name in side.values()], steps) for side in (removed, added))
     for many, few in ((olds, news), (news, olds)):
         rare = {
             word for word, count in many.items() if count >= MANY and few[word] <= RARE * count and not word.isdecimal()
         }
 
-        def key(name: _Name, rare: Collection[str] = rare) -> Hashable:
-            return tuple(word for word in name.words if word not in rare), name.brackets
+        def keys(names: Iterable[_Name], rare: Collection[str] = rare) -> list[int | None]:
+            return [
+                hash((tuple([word for word in words if word not in rare]), brackets)) for _, words, brackets in names
+            ]
 
         if rare:
-            yield key
+            yield keys
 
 
-def _counted(names: Iterable[Parts], steps: StepBudget) -> Counter[str]:
-    counts = Counter[str]()
-    for parts in names:
-        steps.take(len(parts))
-        counts.update(set(parts))
-    return counts
+def _counted(names: Collection[Parts], steps: StepBudget) -> Counter[str]:
+    steps.take(sum(map(len, names)))
+    return Counter(chain.from_iterable(map(frozenset, names)))
 
 
 def _change(old: _Name, new: _Name, steps: StepBudget) -> _Change:
@@ -239,12 +272,21 @@ def _in_classes(
     """Yield the candidates of large classes."""
     classes: dict[_Change, list[_Candidate]] = defaultdict(list)
     for one in candidates:
-        for change in dict.fromkeys((one.change, _inner(one.change))):
-            classes[change].append(one)
-    large = {change: found for change, found in classes.items() if len(found) >= SMALL_CLASS}
+        classes[one.change].append(one)
+    for change, found in list(classes.items()):
+        inner = _inner(change)
+        if inner != change:
+            classes[inner] += found
     concerned = _Concerned(removed, added, {change: len(found) for change, found in classes.items()}, steps)
-    for change, found in large.items():
-        if concerned.are_made(change) and _ended_alike(found, old, new):
+    accepted = set[str]()
+    for change, found in classes.items():
+        if (
+            len(found) >= SMALL_CLASS
+            and not accepted.issuperset(one.old for one in found)
+            and concerned.are_made(change)
+            and _ended_alike(found, old, new)
+        ):
+            accepted.update(one.old for one in found)
             yield from found
 
 
@@ -270,10 +312,8 @@ class _Concerned:
         steps: StepBudget,
     ) -> None:
         self._removed, self._made = len(removed), made
-        self._having = {
-            WORDS: [_counted((name.words for name in side.values()), steps) for side in (removed, added)],
-            PARTS: [_counted((name.parts for name in side.values()), steps) for side in (removed, added)],
-        }
+        self._sides, self._steps = (removed, added), steps
+        self._having: dict[str, list[Counter[str]]] = {}
         places: list[Counter[Parts]] = [Counter(), Counter()]
         for change, count in made.items():
             if not change.inside:
@@ -284,13 +324,19 @@ class _Concerned:
             _below(side.values(), of_side.keys(), steps) for side, of_side in zip((removed, added), places, strict=True)
         ]
 
+    def _counts(self, inside: str) -> list[Counter[str]]:
+        if inside not in self._having:
+            sides = [[name.words if inside == WORDS else name.parts for name in side.values()] for side in self._sides]
+            self._having[inside] = [_counted(side, self._steps) for side in sides]
+        return self._having[inside]
+
     def are_made(self, change: _Change) -> bool:
         """Tell whether a change was made to most that it could concern: what begins so, or has a word, on each side."""
         made, enough = self._made[change], MOST_OF_CLASS
         if change.inside:
             if change.kind is _Kind.REORDERED:
                 return change.inside == WORDS
-            counted = zip(self._having[change.inside], (change.before, change.after), strict=True)
+            counted = zip(self._counts(change.inside), (change.before, change.after), strict=True)
             having = [of_side[each] for of_side, side in counted for each in side]
             if change.kind is _Kind.ADDED:  # which could have been added to every removed name
                 having.append(self._removed)
@@ -309,13 +355,13 @@ def _below(names: Iterable[_Name], places: Collection[Parts], steps: StepBudget)
     """Count the names that begin with each of some parts."""
     below = Counter[Parts]()
     lengths = sorted({len(place) for place in places})
-    for name in names:
+    for beginning, count in Counter([name.parts[:-1] for name in names]).items():
         for length in lengths:
-            if length >= len(name.parts):
+            if length > len(beginning):
                 break
             steps.take(1 + length)
-            if (place := name.parts[:length]) in places:
-                below[place] += 1
+            if (place := beginning[:length]) in places:
+                below[place] += count
     return below
 
 
@@ -325,7 +371,7 @@ def _ended_alike(candidates: Collection[_Candidate], old: Ended, new: Ended) -> 
 
 
 def _is_alike(before: Status | None, after: Status | None) -> bool:
-    return before is None or after is None or _rough(before) == _rough(after)
+    return before is after or before is None or after is None or _rough(before) is _rough(after)
 
 
 def _rough(status: Status) -> Status:

@@ -70,7 +70,7 @@ class Answers:
 
     def __init__(self, few: Renames) -> None:
         self._few = few
-        self._known: dict[_Lists, Mapping[str, str]] = {}
+        self._known: list[tuple[_Lists, Mapping[str, str]]] = []
 
     def __call__(self, removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
         """Return what is known. Raises `SearchNeeded` where that is nothing."""
@@ -78,13 +78,14 @@ class Answers:
         if all(ended) and _are_few([*ended[0], *ended[1]]):
             return self._few(*ended)
         lists = tuple(ended[0].items()), tuple(ended[1].items())
-        if lists not in self._known:
-            raise SearchNeeded(lists)
-        return self._known[lists]
+        for known, found in self._known:  # a few, which are compared in less time than it takes to hash one
+            if known == lists:
+                return found
+        raise SearchNeeded(lists)
 
     def add(self, lists: _Lists, found: Mapping[str, str]) -> None:
         """Remember what a search has found."""
-        self._known[lists] = found
+        self._known.append((lists, found))
 
 
 def _are_few(names: Sequence[str]) -> bool:

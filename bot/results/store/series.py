@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from bot.results.compare.searching import Renames
 from bot.results.store import runs, schema
-from bot.results.store.columns import ABSENT, at, differences, status_of
+from bot.results.store.columns import ABSENT, differences, status_of
 from bot.results.store.names import SuiteNames, SuiteRow
 from bot.results.store.rename_pairs import pairs_blob
 
@@ -130,16 +130,17 @@ def _compare(
     _forget(connection, after)
     if before is None:
         return
-    then, now = (statuses(connection, series, row["sha"]) for row in (before, after))
+    columns = [statuses(connection, series, row["sha"]) for row in (before, after)]
+    then, now = (column.ljust(max(map(len, columns)), bytes((ABSENT,))) for column in columns)
     changed = list(differences(then, now))
     renamed = _renamed(connection, series, then, now, changed, find_renames)
     removed = set(renamed.values())
     key = {"series_id": series.id, "point_id": after["id"]}
     rows = []
     for ordinal in changed:
-        was = at(then, renamed.get(ordinal, ordinal))
-        if ordinal not in removed and was != at(now, ordinal):
-            rows.append(key | {"ordinal": ordinal, "before": was, "after": at(now, ordinal)})
+        was, ended = then[renamed.get(ordinal, ordinal)], now[ordinal]
+        if was != ended and ordinal not in removed:
+            rows.append(key | {"ordinal": ordinal, "before": was, "after": ended})
     if rows:
         connection.execute(schema.changes.insert(), rows)
     if renamed:
@@ -150,16 +151,13 @@ def _renamed(
     connection: sa.Connection, series: Series, then: bytes, now: bytes, changed: list[int], find_renames: Renames
 ) -> dict[int, int]:
     """Return the tests that came under a new name, and what they were before."""
-    removed = [ordinal for ordinal in changed if at(now, ordinal) == ABSENT]
-    new = [ordinal for ordinal in changed if at(then, ordinal) == ABSENT]
-    if not (removed and new):
+    if all(then[ordinal] for ordinal in changed) or all(now[ordinal] for ordinal in changed):
         return {}
     name_of = series.known.uncommitted(connection, series.suite)
-    place_of = {name_of[ordinal]: ordinal for ordinal in (*removed, *new)}
+    removed = {name_of[ordinal]: ordinal for ordinal in changed if now[ordinal] == ABSENT}
+    new = {name_of[ordinal]: ordinal for ordinal in changed if then[ordinal] == ABSENT}
     # Sorted, so that the numbers that names have here decide nothing.
-    missing, added = (
-        {name: status_of(at(column, place_of[name])) for name in sorted(name_of[one] for one in ordinals)}
-        for column, ordinals in ((then, removed), (now, new))
-    )
+    missing = {name: status_of(then[removed[name]]) for name in sorted(removed)}
+    added = {name: status_of(now[new[name]]) for name in sorted(new)}
     pairs = find_renames(missing, added)
-    return {place_of[now_called]: place_of[called] for called, now_called in pairs.items()}
+    return {new[now_called]: removed[called] for called, now_called in pairs.items()}
