@@ -8,6 +8,15 @@ from bot.results.compare.diff import CONFIRMED_RUNS
 from bot.results.store import schema
 from bot.results.store.series import Facts, Series
 
+_LATER = (
+    sa.select(schema.points.c.id)
+    .select_from(schema.points.join(schema.series))
+    .where(schema.series.c.target_id == sa.bindparam("target_id"), schema.points.c.sha != sa.bindparam("sha"))
+    .where(schema.points.c.committed_at >= sa.bindparam("committed_at"))
+    .limit(1)
+)
+"""Whether a target has results of any later commit: the newest one, which most are, changes no other."""
+
 
 def by(connection: sa.Connection, repository: str, series: Series, facts: Facts) -> set[str]:
     """Return the later commits whose check runs may have to say something else because of this one.
@@ -15,7 +24,8 @@ def by(connection: sa.Connection, repository: str, series: Series, facts: Facts)
     There are none if this one is not on the nightly branch. Otherwise it may be one of their nearest ancestors, unless
     enough nearer ones are known; or it is the one whose suites the next commit is expected to have.
     """
-    if not facts.mainline:
+    here = {"target_id": series.target_id, "committed_at": facts.committed_at, "sha": facts.sha}
+    if not facts.mainline or connection.execute(_LATER, here).first() is None:
         return set()
     return _compared(connection, repository, series, facts) | _next(connection, series, facts)
 

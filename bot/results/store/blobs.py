@@ -8,12 +8,13 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, islice, pairwise
+from operator import sub
 
 import zstandard
 
 from bot.results.model import Trouble
 from bot.results.store.collect import PIECE, Columns, NamesWriter, Reason, read_names
-from bot.results.store.columns import STATUS_BYTES
+from bot.results.store.columns import status_and_duration
 from bot.results.store.text_packs import LEVEL
 
 _HEAD = struct.Struct("<II")
@@ -30,6 +31,14 @@ class Reasons:
 
 
 @dataclass(frozen=True, slots=True)
+class Stored:
+    """What one run says of its tests."""
+
+    statuses: bytes
+    reasons: Reasons
+
+
+@dataclass(frozen=True, slots=True)
 class LaidOut:
     """A run in the order of its suite's names: its columns compressed, and the names that the suite did not have."""
 
@@ -39,13 +48,9 @@ class LaidOut:
     new: int
     new_names: bytes
 
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """What one run says of its tests."""
-
-    statuses: bytes
-    reasons: Reasons
+    def stored(self) -> Stored:
+        """Return what the run says of its tests; texts have the numbers that they have in the run."""
+        return Stored(raw(self.statuses), self.reasons)
 
 
 def compressed(raw: bytes) -> bytes:
@@ -58,23 +63,21 @@ def raw(blob: bytes) -> bytes:
     return zstandard.ZstdDecompressor().decompress(blob)
 
 
-Placed = Iterator[tuple[int, int]]
-"""Places among the names of a suite, each with the hash that stands for the test."""
+Placed = Iterator[tuple[int | None, int]]
+"""Places among the names of a suite, each with the hash that stands for the test.
+
+The place is None for a name that the suite does not have; and a hash may be none of a test of the run.
+"""
 
 
 def placed_by_index(columns: Columns, places: Mapping[str, int]) -> Placed:
-    """Look up where the tests of a run stand among the names of their suite; new ones are left out."""
-    for key, ordinal in zip(columns.tests, map(places.get, read_names(columns.names)), strict=True):
-        if ordinal is not None:
-            yield ordinal, key
+    """Look up where the tests of a run stand among the names of their suite."""
+    return zip(map(places.get, read_names(columns.names)), columns.tests, strict=True)
 
 
-def placed_by_walk(columns: Columns, known: Sequence[bytes]) -> Placed:
-    """Find the same in blocks of names that are too many to be held."""
-    tests = columns.tests
-    for ordinal, key in enumerate(map(hash, read_names(known))):
-        if key in tests:
-            yield ordinal, key
+def placed_by_walk(known: Sequence[bytes]) -> Placed:
+    """Give the places of all names of a suite, which are too many to be held."""
+    return enumerate(map(hash, read_names(known)))
 
 
 def lay_out(columns: Columns, placed: Callable[[], Placed], count: int) -> LaidOut:
@@ -82,27 +85,25 @@ def lay_out(columns: Columns, placed: Callable[[], Placed], count: int) -> LaidO
 
     `placed` gives the tests that the suite knows, each time it is called.
     """
-    statuses, durations = bytearray(count), bytearray(count)
+    column = array("H", bytes(2 * count))
     tests, reasons = columns.tests, columns.reasons
     explained: list[tuple[int, int]] = []
     found = 0
     for ordinal, key in placed():
-        found += 1
-        packed = tests[key]
-        statuses[ordinal] = packed % STATUS_BYTES
-        durations[ordinal] = packed // STATUS_BYTES
-        if key in reasons:
-            explained.append((ordinal, reasons[key]))
+        if ordinal is not None and key in tests:
+            found += 1
+            column[ordinal] = tests[key]
+            if key in reasons:
+                explained.append((ordinal, reasons[key]))
     left = _left(tests, placed, found)
-    new = array("H", left.values())
-    statuses += bytes(packed % STATUS_BYTES for packed in new)
-    durations += bytes(packed // STATUS_BYTES for packed in new)
+    column.extend(left.values())
     explained.sort()
     explained += ((ordinal, reasons[key]) for ordinal, key in enumerate(left, count) if key in reasons)
     ordinals, numbers = (array("I", side) for side in zip(*explained, strict=True)) if explained else ((), ())
+    statuses, durations = status_and_duration(column)
     return LaidOut(
-        compressed(bytes(statuses.rstrip(b"\0"))),
-        compressed(bytes(durations.rstrip(b"\0"))),
+        compressed(statuses.rstrip(b"\0")),
+        compressed(durations.rstrip(b"\0")),
         Reasons(ordinals, numbers, list(columns.whys)),
         len(left),
         _names_of(columns, left) if left else b"",
@@ -114,8 +115,9 @@ def _left(tests: dict[int, int], placed: Callable[[], Placed], found: int) -> di
     if found in (0, len(tests)):
         return {} if found else tests
     left = dict(tests)
-    for _, key in placed():
-        del left[key]
+    for ordinal, key in placed():
+        if ordinal is not None:
+            left.pop(key, None)
     return left
 
 
@@ -139,7 +141,7 @@ def reasons_blob(reasons: Reasons) -> bytes:
     ]
     text = json.dumps(fields, separators=(",", ":")).encode()
     count = len(reasons.ordinals)
-    distances = struct.pack(f"<{count}I", *(one - before for before, one in pairwise(chain([0], reasons.ordinals))))
+    distances = struct.pack(f"<{count}I", *map(sub, reasons.ordinals, chain([0], reasons.ordinals)))
     numbers = struct.pack(f"<{count}I", *reasons.numbers)
     return compressed(_HEAD.pack(len(text), count) + text + distances + numbers)
 

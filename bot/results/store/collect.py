@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import zstandard
@@ -171,13 +171,17 @@ class NamesWriter:
 
 def read_names(blobs: Iterable[bytes]) -> Iterator[str]:
     """Yield the names that stand in blobs, in order, without ever holding all of them."""
+    return chain.from_iterable(_pieces(blobs))
+
+
+def _pieces(blobs: Iterable[bytes]) -> Iterator[list[str]]:
     for blob in blobs:
         rest = b""
         with zstandard.ZstdDecompressor().stream_reader(blob, read_across_frames=True) as reader:
             while piece := reader.read(PIECE_BYTES):
                 lines, ended, rest = (rest + piece).rpartition(b"\n")
                 if ended:
-                    yield from lines.decode("utf-8", "surrogatepass").split("\n")
+                    yield lines.decode("utf-8", "surrogatepass").split("\n")
 
 
 def merge(files: Iterable[Columns]) -> Columns:

@@ -6,6 +6,8 @@ I/O, and nothing walks through the tests one by one where the interpreter can do
 
 from __future__ import annotations
 
+import sys
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -103,6 +105,10 @@ def _table(of: set[int], value: int) -> bytes:
 _PRESENT_MASK = _table(set(_STATUSES), 0xFF)
 _GOOD_BIT = _table(_GOOD, FLAKY)
 _BAD_BIT = _table(_BAD, FLAKY)
+_STATUS_OF_LOW = bytes(byte % STATUS_BYTES for byte in range(256))
+_HIGH_OF_LOW = bytes(byte // STATUS_BYTES for byte in range(256))
+_LOW_OF_HIGH = bytes(byte % STATUS_BYTES * STATUS_BYTES for byte in range(256))
+"""Of the two bytes of a number that is a duration's times STATUS_BYTES, and the status byte."""
 _FLAKY_BIT = bytes(byte & FLAKY if byte < STATUS_BYTES else 0 for byte in range(256))
 
 
@@ -122,6 +128,17 @@ def merged(columns: Sequence[bytes]) -> bytes:
         good |= _number(column.translate(_GOOD_BIT))
         bad |= _number(column.translate(_BAD_BIT))
     return (last | flaky | (good & bad)).to_bytes(max((len(column) for column in columns), default=0), "little")
+
+
+def status_and_duration(packed: array[int]) -> tuple[bytes, bytes]:
+    """Return the status bytes and the numbers of durations of tests, each of which is given as one number of both."""
+    if sys.byteorder == "big":
+        packed = array("H", packed)
+        packed.byteswap()
+    data = packed.tobytes()
+    low, high = data[::2], data[1::2]
+    durations = _number(low.translate(_HIGH_OF_LOW)) | _number(high.translate(_LOW_OF_HIGH))
+    return low.translate(_STATUS_OF_LOW), durations.to_bytes(len(low), "little")
 
 
 def good_and_bad(column: bytes) -> tuple[int, int]:

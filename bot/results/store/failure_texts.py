@@ -29,6 +29,11 @@ class NewTexts:
     packs: list[TextPack]
 
 
+_KNOWN = sa.select(schema.digests).where(schema.digests.c.digest.in_(sa.bindparam("digests", expanding=True)))
+_NEXT = sa.select(schema.texts.c.id + schema.texts.c.count).order_by(schema.texts.c.id.desc()).limit(1)
+_NEW_PACKS, _NEW_DIGESTS = schema.texts.insert(), schema.digests.insert()
+
+
 def prepare(connection: sa.Connection, columns: Columns) -> NewTexts:
     """Find out which texts of a run are new, and pack those: what takes long, and need not hold others up."""
     if not columns.texts:
@@ -58,24 +63,22 @@ def _write(connection: sa.Connection, prepared: NewTexts) -> None:
         rows.append({"id": first, "count": pack.size, "texts": pack.blob})
         first += pack.size
     if rows:
-        connection.execute(schema.texts.insert(), rows)
+        connection.execute(_NEW_PACKS, rows)
         numbered = enumerate(prepared.digests, prepared.start)
         digests = [{"digest": digest, "number": number} for number, digest in numbered]
-        connection.execute(schema.digests.insert(), digests)
+        connection.execute(_NEW_DIGESTS, digests)
 
 
 def _known(connection: sa.Connection, digests: Sequence[bytes]) -> dict[bytes, int]:
-    table, found = schema.digests, dict[bytes, int]()
+    found = dict[bytes, int]()
     for start in range(0, len(digests), schema.AT_ONCE):
-        wanted = table.c.digest.in_(digests[start : start + schema.AT_ONCE])
-        found |= {row.digest: row.number for row in connection.execute(sa.select(table).where(wanted))}
+        wanted = {"digests": digests[start : start + schema.AT_ONCE]}
+        found |= {row.digest: row.number for row in connection.execute(_KNOWN, wanted)}
     return found
 
 
 def _next(connection: sa.Connection) -> int:
-    table = schema.texts
-    statement = sa.select(table.c.id + table.c.count).order_by(table.c.id.desc()).limit(1)
-    return connection.execute(statement).scalar() or 1
+    return connection.execute(_NEXT).scalar() or 1
 
 
 def _with_new(packs: Sequence[TextPack], wanted: Collection[int]) -> Iterator[TextPack]:

@@ -26,11 +26,15 @@ class SuiteRow(NamedTuple):
     names: int
 
 
+_FIND = sa.select(schema.suites.c.id, schema.suites.c.names).where(
+    schema.suites.c.repository == sa.bindparam("repository"), schema.suites.c.suite == sa.bindparam("suite")
+)
+
+
 def find(connection: sa.Connection, repository: str, suite: str, *, make: bool = False) -> SuiteRow | None:
     """Return a suite of a repository; None, or a new one, where nothing is known of it."""
     table = schema.suites
-    statement = sa.select(table.c.id, table.c.names).filter_by(repository=repository, suite=suite)
-    row = connection.execute(statement).first()
+    row = connection.execute(_FIND, {"repository": repository, "suite": suite}).first()
     if row is not None:
         return SuiteRow(row.id, row.names)
     if not make:

@@ -91,17 +91,15 @@ def _claims(run: Run) -> Claims:
 
 def target_id(connection: sa.Connection, about: TargetKey, *, make: bool = False) -> int | None:
     """Return the number of a target; None, or a new one, where nothing is known of it."""
-    table = schema.targets
     values = {"repository": about.repository, "lab": about.lab, "target": about.target}
-    found = connection.execute(sa.select(table.c.id).filter_by(**values)).scalar()
+    found: int | None = connection.execute(_TARGET, values).scalar()
     if found is None and make:
-        found = connection.execute(table.insert().values(values).returning(table.c.id)).scalar_one()
+        found = connection.execute(_NEW_TARGET, values).scalar_one()
     return found
 
 
-def save(connection: sa.Connection, target: int, run: Run) -> int:
-    """Write a run's row anew; return its number."""
-    table = schema.runs
+def save(connection: sa.Connection, target: int, run: Run, number: int | None) -> int:
+    """Write a run's row anew; return its number. `number` is None for one that is not stored yet."""
     admission = run.admission
     values: dict[str, Any] = {
         "suite": run.claims.suite if run.claims else None,
@@ -114,12 +112,12 @@ def save(connection: sa.Connection, target: int, run: Run) -> int:
         "mainline": admission.mainline if admission else None,
         "pull_request": admission.pull_request if admission else None,
     }
+    if number is not None:
+        connection.execute(schema.runs.update().filter_by(id=number).values(values))
+        return number
     key = {"target_id": target, "sha": run.key.sha, "run_id": run.key.run_id}
-    changed = connection.execute(table.update().filter_by(**key).values(values).returning(table.c.id)).scalar()
-    if changed is not None:
-        return int(changed)
     row = values | key | {"received_at": run.received_at}
-    return int(connection.execute(table.insert().values(row).returning(table.c.id)).scalar_one())
+    return int(connection.execute(_NEW_RUN, row).scalar_one())
 
 
 def _plain(claims: Claims) -> dict[str, Any]:
@@ -148,19 +146,39 @@ def read(row: sa.RowMapping) -> Run:
     )
 
 
+# Statements that each run needs are made once, for that takes longer than to have them answered.
+_TARGET = sa.select(schema.targets.c.id).where(
+    schema.targets.c.repository == sa.bindparam("repository"),
+    schema.targets.c.lab == sa.bindparam("lab"),
+    schema.targets.c.target == sa.bindparam("target"),
+)
+_NEW_TARGET = schema.targets.insert().returning(schema.targets.c.id)
+_NEW_RUN = schema.runs.insert().returning(schema.runs.c.id)
+_OF_KEY = select().where(
+    schema.targets.c.lab == sa.bindparam("lab"),
+    schema.targets.c.target == sa.bindparam("target"),
+    schema.runs.c.sha == sa.bindparam("sha"),
+    schema.runs.c.run_id == sa.bindparam("run_id"),
+)
+_FIND = _OF_KEY.where(schema.targets.c.repository == sa.bindparam("repository"))
+_FIND_IN_ANY_CASE = _OF_KEY.where(sa.func.lower(schema.targets.c.repository) == sa.bindparam("repository"))
+_REPORTED = select().where(
+    sa.tuple_(schema.runs.c.target_id, schema.runs.c.sha).in_(sa.bindparam("places", expanding=True)),
+    schema.runs.c.state.in_([state.value for state in REPORTED]),
+    schema.runs.c.suite.is_not(None),
+    schema.runs.c.committed_at.is_not(None),
+)
+_REPORTED_OF_SUITE = _REPORTED.where(schema.runs.c.suite == sa.bindparam("suite"))
+_OF_RUNS = schema.columns.c.run_id.in_(sa.bindparam("numbers", expanding=True))
+_COLUMNS = sa.select(schema.columns.c.run_id, schema.columns.c.statuses, schema.columns.c.reasons).where(_OF_RUNS)
+_STATUSES = sa.select(schema.columns.c.run_id, schema.columns.c.statuses).where(_OF_RUNS)
+
+
 def find(connection: sa.Connection, key: RunKey, *, any_case: bool = False) -> tuple[int, Run] | None:
     """Return a run and its number, if it is stored; where needed, in any letter case of the repository."""
-    repository = schema.targets.c.repository
-    found = connection.execute(
-        select().where(
-            sa.func.lower(repository) == key.repository.lower() if any_case else repository == key.repository,
-            schema.targets.c.lab == key.lab,
-            schema.targets.c.target == key.target,
-            schema.runs.c.sha == key.sha,
-            schema.runs.c.run_id == key.run_id,
-        )
-    ).mappings()
-    row = found.first()
+    values = {"lab": key.lab, "target": key.target, "sha": key.sha, "run_id": key.run_id}
+    values["repository"] = key.repository.lower() if any_case else key.repository
+    row = connection.execute(_FIND_IN_ANY_CASE if any_case else _FIND, values).mappings().first()
     return None if row is None else (row["id"], read(row))
 
 
@@ -193,16 +211,12 @@ def reported_runs_at(
     connection: sa.Connection, places: Collection[tuple[int, str]], suite: str | None = None
 ) -> dict[tuple[int, str], list[Numbered]]:
     """Return the runs of each of some commits on targets, likewise."""
-    statement = select().where(
-        sa.tuple_(schema.runs.c.target_id, schema.runs.c.sha).in_(places),
-        schema.runs.c.state.in_([state.value for state in REPORTED]),
-        schema.runs.c.suite.is_not(None),
-        schema.runs.c.committed_at.is_not(None),
-    )
+    values: dict[str, Any] = {"places": [*places]}
     if suite is not None:
-        statement = statement.where(schema.runs.c.suite == suite)
+        values["suite"] = suite
+    statement = _REPORTED if suite is None else _REPORTED_OF_SUITE
     found: dict[tuple[int, str], list[Numbered]] = {}
-    for row in connection.execute(statement).mappings():
+    for row in connection.execute(statement, values).mappings():
         found.setdefault((row["target_id"], row["sha"]), []).append((row["id"], read(row)))
     for numbered in found.values():
         numbered.sort(key=lambda pair: order(pair[1]))
@@ -214,18 +228,19 @@ def stored(numbered: Iterable[Numbered]) -> list[int]:
     return [number for number, run in numbered if run.state is RunState.STORED]
 
 
-def columns(connection: sa.Connection, numbers: Sequence[int]) -> list[Stored]:
-    """Return what stored runs say of their tests."""
-    table = schema.columns
-    statement = sa.select(table.c.run_id, table.c.statuses, table.c.reasons).where(table.c.run_id.in_(numbers))
-    found = {row.run_id: row for row in connection.execute(statement)}
-    return [Stored(raw(found[number].statuses), read_reasons(found[number].reasons)) for number in numbers]
+def columns(
+    connection: sa.Connection, numbers: Sequence[int], known: Mapping[int, Stored] | None = None
+) -> list[Stored]:
+    """Return what stored runs say of their tests; of those that are `known`, nothing is read."""
+    found = dict(known or {})
+    if wanted := [number for number in numbers if number not in found]:
+        for row in connection.execute(_COLUMNS, {"numbers": wanted}):
+            found[row.run_id] = Stored(raw(row.statuses), read_reasons(row.reasons))
+    return [found[number] for number in numbers]
 
 
 def statuses(connection: sa.Connection, numbers: Collection[Sequence[int]]) -> list[bytes]:
     """Return the merged status column of each group of stored runs, which are given in their order."""
-    table = schema.columns
     every = [number for group in numbers for number in group]
-    statement = sa.select(table.c.run_id, table.c.statuses).where(table.c.run_id.in_(every))
-    found = {row.run_id: row.statuses for row in connection.execute(statement)}
+    found = {row.run_id: row.statuses for row in connection.execute(_STATUSES, {"numbers": every})}
     return [merged([raw(found[number]) for number in group]) for group in numbers]

@@ -8,7 +8,9 @@ commit that comes late changes its own and those of its successor.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -47,26 +49,46 @@ class Facts:
         return self.mainline and self.complete and not self.infra
 
 
+Point = sa.RowMapping | Mapping[str, Any]
+"""A row of `nightjar_points`."""
+
+# Statements that each run needs are made once, for that takes longer than to have them answered.
+_TABLE = schema.points
+_FIND = sa.select(schema.series.c.id).where(
+    schema.series.c.suite_id == sa.bindparam("suite_id"), schema.series.c.target_id == sa.bindparam("target_id")
+)
+_POINT = sa.select(_TABLE).where(_TABLE.c.series_id == sa.bindparam("series_id"), _TABLE.c.sha == sa.bindparam("sha"))
+_NEW_POINT = _TABLE.insert().returning(_TABLE.c.id)
+_POSITION = sa.tuple_(_TABLE.c.committed_at, _TABLE.c.sha)
+_HERE = sa.tuple_(sa.bindparam("committed_at", type_=sa.Double), sa.bindparam("sha", type_=sa.Text))
+_LINKED = sa.select(_TABLE).where(_TABLE.c.series_id == sa.bindparam("series_id"), _TABLE.c.linked)
+_BEFORE = _LINKED.where(_POSITION < _HERE).order_by(_TABLE.c.committed_at.desc(), _TABLE.c.sha.desc()).limit(1)
+_AFTER = _LINKED.where(_POSITION > _HERE).order_by(_TABLE.c.committed_at, _TABLE.c.sha).limit(1)
+_FORGET = (
+    schema.changes.delete().where(schema.changes.c.point_id == sa.bindparam("id")),
+    schema.renames.delete().where(
+        schema.renames.c.series_id == sa.bindparam("of_series"), schema.renames.c.point_id == sa.bindparam("id")
+    ),
+)
+_NEW_CHANGES, _NEW_RENAMES = schema.changes.insert(), schema.renames.insert()
+
+
 def find(connection: sa.Connection, known: SuiteNames, suite: SuiteRow, suite_name: str, target: int) -> Series:
     """Return the series of a suite on a target, made if it is not there."""
-    table = schema.series
     values = {"suite_id": suite.id, "target_id": target}
-    found = connection.execute(sa.select(table.c.id).filter_by(**values)).scalar()
+    found = connection.execute(_FIND, values).scalar()
     if found is None:
-        found = connection.execute(table.insert().values(values).returning(table.c.id)).scalar_one()
+        found = connection.execute(schema.series.insert().values(values).returning(schema.series.c.id)).scalar_one()
     return Series(found, suite, suite_name, target, known)
 
 
-def statuses(connection: sa.Connection, series: Series, sha: str) -> bytes:
-    """Return the merged status column of a commit."""
-    reported = runs.reported(connection, series.target_id, sha, series.suite_name)
-    return runs.statuses(connection, [runs.stored(reported)])[0]
+def place(connection: sa.Connection, series: Series, facts: Facts, statuses: bytes, find_renames: Renames) -> bool:
+    """Write a point as it is now, and link it with its neighbours; tell whether it is another than before.
 
-
-def place(connection: sa.Connection, series: Series, facts: Facts, find_renames: Renames) -> bool:
-    """Write a point as it is now, and link it with its neighbours; tell whether it is another than before."""
-    table = schema.points
-    row = connection.execute(sa.select(table).filter_by(series_id=series.id, sha=facts.sha)).mappings().first()
+    `statuses` is its merged status column.
+    """
+    key = {"series_id": series.id, "sha": facts.sha}
+    row = connection.execute(_POINT, key).mappings().first()
     values = {
         "committed_at": facts.committed_at,
         "pull_request": facts.pull_request,
@@ -79,58 +101,59 @@ def place(connection: sa.Connection, series: Series, facts: Facts, find_renames:
     if row is not None and row["linked"]:
         _unlink(connection, series, row, find_renames)
     if row is None:
-        connection.execute(table.insert().values(values | {"series_id": series.id, "sha": facts.sha}))
+        number = connection.execute(_NEW_POINT, values | key).scalar_one()
     else:
-        connection.execute(table.update().filter_by(id=row["id"]).values(values))
+        number = row["id"]
+        connection.execute(_TABLE.update().filter_by(id=number).values(values))
     if facts.linked:
-        row = connection.execute(sa.select(table).filter_by(series_id=series.id, sha=facts.sha)).mappings().one()
-        _compare(connection, series, neighbour(connection, row, before=True), row, find_renames)
-        _compare(connection, series, row, neighbour(connection, row, before=False), find_renames)
+        here: Point = values | key | {"id": number}
+        before, after = (neighbour(connection, here, before=side) for side in (True, False))
+        known = {facts.sha: statuses}
+        _compare(connection, series, before, here, find_renames, known, is_new=row is None)
+        _compare(connection, series, here, after, find_renames, known)
     return changed
 
 
-def neighbour(connection: sa.Connection, row: sa.RowMapping, *, before: bool) -> sa.RowMapping | None:
+def neighbour(connection: sa.Connection, row: Point, *, before: bool) -> Point | None:
     """Return the linked point before or after one."""
-    table = schema.points
-    position = sa.tuple_(table.c.committed_at, table.c.sha)
-    here = sa.tuple_(sa.literal(row["committed_at"], sa.Double), sa.literal(row["sha"], sa.Text))
-    ordering = (table.c.committed_at, table.c.sha)
-    statement = (
-        sa.select(table)
-        .filter_by(series_id=row["series_id"])
-        .where(table.c.linked, position < here if before else position > here)
-        .order_by(*(column.desc() if before else column for column in ordering))
-        .limit(1)
-    )
-    return connection.execute(statement).mappings().first()
+    here = {name: row[name] for name in ("series_id", "committed_at", "sha")}
+    return connection.execute(_BEFORE if before else _AFTER, here).mappings().first()
 
 
-def _unlink(connection: sa.Connection, series: Series, row: sa.RowMapping, find_renames: Renames) -> None:
-    connection.execute(schema.points.update().filter_by(id=row["id"]).values(linked=False))
+def _unlink(connection: sa.Connection, series: Series, row: Point, find_renames: Renames) -> None:
+    connection.execute(_TABLE.update().filter_by(id=row["id"]).values(linked=False))
     _forget(connection, row)
     before, after = (neighbour(connection, row, before=side) for side in (True, False))
-    _compare(connection, series, before, after, find_renames)
+    _compare(connection, series, before, after, find_renames, {})
 
 
-def _forget(connection: sa.Connection, row: sa.RowMapping) -> None:
-    connection.execute(schema.changes.delete().filter_by(point_id=row["id"]))
-    connection.execute(schema.renames.delete().filter_by(series_id=row["series_id"], point_id=row["id"]))
+def _forget(connection: sa.Connection, row: Point) -> None:
+    changes, renames = _FORGET
+    connection.execute(changes, {"id": row["id"]})
+    connection.execute(renames, {"id": row["id"], "of_series": row["series_id"]})
 
 
 def _compare(
     connection: sa.Connection,
     series: Series,
-    before: sa.RowMapping | None,
-    after: sa.RowMapping | None,
+    before: Point | None,
+    after: Point | None,
     find_renames: Renames,
+    known: Mapping[str, bytes],
+    *,
+    is_new: bool = False,
 ) -> None:
-    """Write down what changed from one point to the next; nothing changed at the first of all."""
+    """Write down what changed from one point to the next; nothing changed at the first of all.
+
+    `known` are the status columns of commits that need not be read. With `is_new` there is nothing to be replaced.
+    """
     if after is None:
         return
-    _forget(connection, after)
+    if not is_new:
+        _forget(connection, after)
     if before is None:
         return
-    columns = [statuses(connection, series, row["sha"]) for row in (before, after)]
+    columns = _columns(connection, series, (before["sha"], after["sha"]), known)
     then, now = (column.ljust(max(map(len, columns)), bytes((ABSENT,))) for column in columns)
     changed = list(differences(then, now))
     renamed = _renamed(connection, series, then, now, changed, find_renames)
@@ -142,9 +165,18 @@ def _compare(
         if was != ended and ordinal not in removed:
             rows.append(key | {"ordinal": ordinal, "before": was, "after": ended})
     if rows:
-        connection.execute(schema.changes.insert(), rows)
+        connection.execute(_NEW_CHANGES, rows)
     if renamed:
-        connection.execute(schema.renames.insert().values(key | {"pairs": pairs_blob(renamed)}))
+        connection.execute(_NEW_RENAMES, key | {"pairs": pairs_blob(renamed)})
+
+
+def _columns(connection: sa.Connection, series: Series, shas: Sequence[str], known: Mapping[str, bytes]) -> list[bytes]:
+    """Return the merged status columns of commits."""
+    places = [(series.target_id, sha) for sha in shas if sha not in known]
+    reported = runs.reported_runs_at(connection, places, series.suite_name)
+    read = runs.statuses(connection, [runs.stored(reported.get(place, [])) for place in places])
+    columns = {**known, **dict(zip((sha for _, sha in places), read, strict=True))}
+    return [columns[sha] for sha in shas]
 
 
 def _renamed(

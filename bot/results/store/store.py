@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 
 import sqlalchemy as sa
 
@@ -36,18 +37,16 @@ from bot.results.store import (
 )
 from bot.results.store import combine as merge
 from bot.results.store import pending_checks as checks
+from bot.results.store.blobs import Stored
 from bot.results.store.collect import Columns, Reason
 from bot.results.store.database import ResultsDatabase
 from bot.results.store.failure_texts import TextReader
 from bot.results.store.history import Change, Flaky
 from bot.results.store.names import SuiteRow
+from bot.results.store.point_facts import Infra, point_facts
 from bot.results.store.reported import FailureReports
-from bot.results.store.series import Facts
 from bot.results.store.timelines import Timelines
 from bot.results.store.trace import TestHistory
-
-Infra = Callable[[Mapping[str, SeenTest]], str]
-"""Says why the tests of a suite tell nothing about the code, or nothing."""
 
 NEWEST = 100
 
@@ -168,8 +167,9 @@ class ResultsStore:
                 return False
             target = runs.target_id(connection, run.key.about, make=True)
             assert target is not None
-            runs.save(connection, target, run)
-            self._follow(connection, target, search, found[1] if found else None, run)
+            number, before = found or (None, None)
+            runs.save(connection, target, run, number)
+            self._follow(connection, target, search, before, run)
             return True
 
         return self._written(write, renames)
@@ -201,10 +201,12 @@ class ResultsStore:
             names.add(connection, now_known, ordered.new, ordered.new_names)
             target = runs.target_id(connection, run.key.about, make=True)
             assert target is not None
-            number = runs.save(connection, target, run)
-            changed = writing.save(connection, number, ordered, failure_texts.save(connection, texts, columns))
-            before = found[1] if found else None
-            self._follow(connection, target, search, before, run, news=changed or before != run)
+            number, before = found or (None, None)
+            texts_of = failure_texts.save(connection, texts, columns)
+            saved = runs.save(connection, target, run, number)
+            changed = writing.save(connection, saved, ordered, texts_of, is_new=number is None)
+            written = {saved: ordered.stored()}
+            self._follow(connection, target, search, before, run, written, news=changed or before != run)
             return True
 
         return self._written(write, renames)
@@ -223,12 +225,14 @@ class ResultsStore:
         search: Renames,
         before: Run | None,
         run: Run,
+        written: Mapping[int, Stored] = MappingProxyType({}),
         *,
         news: bool = True,
     ) -> None:
         """Bring everything that follows from a run up to date: its suites' points, and what checks tell.
 
-        Without `news` the same was read once more, and no check changes unless a rule has that points go by.
+        `written` are columns that are known already, by the number of their run. Without `news` the same was read once
+        more, and no check changes unless a rule has that points go by.
         """
         touched = set()
         reported = {one.claims.suite for one in (before, run) if one and one.claims and one.state in runs.REPORTED}
@@ -238,26 +242,10 @@ class ResultsStore:
             suite = names.find(connection, run.key.repository, suite_name, make=True)
             assert suite is not None
             of = series.find(connection, self._known, suite, suite_name, target)
-            facts = self._facts(connection, of, run.key.sha)
-            if facts is not None and (series.place(connection, of, facts, search) or news):
+            facts, statuses = point_facts(connection, of, run.key.sha, written, self._infra)
+            if facts is not None and (series.place(connection, of, facts, statuses, search) or news):
                 touched |= {run.key.sha, *affected.by(connection, run.key.repository, of, facts)}
         checks.touch(connection, target, touched, self._now())
-
-    def _facts(self, connection: sa.Connection, of: series.Series, sha: str) -> Facts | None:
-        reported = runs.reported(connection, of.target_id, sha, of.suite_name)
-        admission = runs.admission(run for _, run in reported)
-        if admission is None:
-            return None
-        complete = runs.shards(run for _, run in reported).complete
-        stored = [(number, run) for number, run in reported if run.state is RunState.STORED]
-        infra = ""
-        columns = runs.columns(connection, [number for number, _ in stored])
-        if complete and stored and not merge.has_evidence(columns):
-            seen, _ = merge.verdicts(self._known.uncommitted(connection, of.suite), columns)
-            infra = self._infra(seen)
-        return Facts(
-            sha, admission.committed_at, admission.pull_request, admission.mainline, complete and bool(stored), infra
-        )
 
     # What it comes to
 

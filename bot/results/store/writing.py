@@ -21,14 +21,17 @@ def lay_out(connection: sa.Connection, known: SuiteNames, suite: SuiteRow, colum
         places = known.places(connection, suite) if suite.names else {}
         placed = partial(blobs.placed_by_index, columns, places)
     else:
-        placed = partial(blobs.placed_by_walk, columns, list(names.blocks(connection, suite).values()))
+        placed = partial(blobs.placed_by_walk, list(names.blocks(connection, suite).values()))
     return blobs.lay_out(columns, placed, suite.names)
 
 
-def save(connection: sa.Connection, run: int, laid_out: LaidOut, number_of: Mapping[int, int]) -> bool:
+_NEW = schema.columns.insert()
+
+
+def save(connection: sa.Connection, run: int, laid_out: LaidOut, number_of: Mapping[int, int], *, is_new: bool) -> bool:
     """Write the results of a run, in the place of any that were there; return False if those were the same.
 
-    `number_of` are the numbers of failures' texts.
+    `number_of` are the numbers of failures' texts. `is_new` tells that there are no results of the run.
     """
     reasons = laid_out.reasons
     whys = [why._replace(text=number_of[why.text]) if why.text else why for why in reasons.whys]
@@ -38,10 +41,11 @@ def save(connection: sa.Connection, run: int, laid_out: LaidOut, number_of: Mapp
         "durations": laid_out.durations,
         "reasons": blobs.reasons_blob(replace(reasons, whys=whys)) if reasons.ordinals else None,
     }
-    table = schema.columns
-    before = connection.execute(sa.select(table).filter_by(run_id=run)).mappings().first()
-    if before is not None and dict(before) == values:
-        return False
-    connection.execute(table.delete().filter_by(run_id=run))
-    connection.execute(table.insert().values(values))
+    if not is_new:
+        table = schema.columns
+        before = connection.execute(sa.select(table).filter_by(run_id=run)).mappings().first()
+        if before is not None and dict(before) == values:
+            return False
+        connection.execute(table.delete().filter_by(run_id=run))
+    connection.execute(_NEW, values)
     return True

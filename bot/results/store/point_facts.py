@@ -1,0 +1,39 @@
+"""What a point of a series is, by the runs of its commit: whether all are there, and say something about the code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import sqlalchemy as sa
+
+from bot.results.model import SeenTest
+from bot.results.store import runs
+from bot.results.store.blobs import Stored
+from bot.results.store.columns import merged
+from bot.results.store.combine import has_evidence, verdicts
+from bot.results.store.series import Facts, Series
+
+Infra = Callable[[Mapping[str, SeenTest]], str]
+"""Says why the tests of a suite tell nothing about the code, or nothing."""
+
+
+def point_facts(
+    connection: sa.Connection, series: Series, sha: str, known: Mapping[int, Stored], infra_of: Infra
+) -> tuple[Facts | None, bytes]:
+    """Return what the point of a commit is, None where no run of it was admitted, and its merged status column.
+
+    `known` are runs by their number whose results need not be read.
+    """
+    reported = runs.reported(connection, series.target_id, sha, series.suite_name)
+    admission = runs.admission(run for _, run in reported)
+    if admission is None:
+        return None, b""
+    stored = runs.stored(reported)
+    complete = bool(stored) and runs.shards(run for _, run in reported).complete
+    columns = runs.columns(connection, stored, known)
+    infra = ""
+    if complete and not has_evidence(columns):
+        seen, _ = verdicts(series.known.uncommitted(connection, series.suite), columns)
+        infra = infra_of(seen)
+    facts = Facts(sha, admission.committed_at, admission.pull_request, admission.mainline, complete, infra)
+    return facts, merged([one.statuses for one in columns])
