@@ -61,6 +61,8 @@ class Page:
     query: type[BaseModel] = NoQuery
     parts: Sequence[Parameter] = field(default=())
     """The parts of the path besides the repository."""
+    has_own_twin: bool = True
+    """Whether this page makes the route at `api_path`; False where another feature has it."""
 
     @property
     def of_repository(self) -> bool:
@@ -68,7 +70,7 @@ class Page:
         return self.path.startswith(PAGES_OF_A_REPOSITORY)
 
     def operations(self) -> list[Operation]:
-        """Return the two routes."""
+        """Return its routes."""
         parameters = [*(PARAMETERS if self.of_repository else ()), *self.parts, *_parameters(self.query)]
         errors = {
             400: problem("A parameter is unknown, or not as it must be"),
@@ -78,8 +80,11 @@ class Page:
         }
         html = ResponseSchema("The page", media_type="text/html")
         json = ResponseSchema("What the page shows", self.model)
+        shown = Operation("GET", self.path, self.summary, self._answer_page, {200: html, **errors}, parameters)
+        if not self.has_own_twin:
+            return [shown]
         return [
-            Operation("GET", self.path, self.summary, self._answer_page, {200: html, **errors}, parameters),
+            shown,
             Operation(
                 "GET",
                 self.api_path,

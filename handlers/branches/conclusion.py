@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from bot.effects.issues import ISSUE, EnsureIssue
@@ -11,7 +11,7 @@ from bot.effects.refs import MoveBranch
 from bot.effects.remember import StoreRecord
 from bot.engine.processor import EffectState
 from bot.github.refs import branch_head
-from handlers.branches.record import TRACKING, TRACKING_STEP
+from handlers.branches.record import TRACKING, TRACKING_MOVES, TRACKING_STEP
 from handlers.branches.texts import BRANCH_AT, CANNOT_MOVE, ISSUE_TITLE, NO_BRANCH
 
 if TYPE_CHECKING:
@@ -32,11 +32,12 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """What is stored of a tracking branch: the last step, taken or not, the record, and whether it has an issue."""
+    """What is stored of a tracking branch: the last step, taken or not, the record, if it has an issue, its moves."""
 
     aim: Mapping[str, Any]
     record: Mapping[str, Any]
     has_issue: bool
+    moves: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     async def load(cls, context: Context, name: str, step: Step) -> StoredState:
@@ -45,7 +46,8 @@ class StoredState:
         issue = await records.get(ISSUE.of(number, _issue_of(name, step)))
         aim = await records.get(TRACKING_STEP.of(name, number))
         record = await records.get(TRACKING.of(name, number))
-        return cls(aim or {}, record or {}, issue is not None)
+        moves = await records.get(TRACKING_MOVES.of(name, number))
+        return cls(aim or {}, record or {}, issue is not None, moves or {})
 
 
 def moves(step: Step) -> tuple[MoveBranch, ...]:

@@ -16,7 +16,9 @@ from handlers.branches.record import NIGHTLY, TrackingRecord
 def routes(services: Services) -> Sequence[Operation]:
     """Return the routes of both branches."""
     return [
-        nightly_route.operation(TrackingRecord(services.config, services.records, NIGHTLY).of),
+        nightly_route.operation(
+            nightly_route.NightlyBranches(TrackingRecord(services.config, services.records, NIGHTLY))
+        ),
         last_good_route.operation(last_good.LastGoods(services.config, services.records, services.now)),
     ]
 

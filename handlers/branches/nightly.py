@@ -25,7 +25,7 @@ from handlers.branches.conclusion import (
 )
 from handlers.branches.decide import Step, TrackingScan, step_of
 from handlers.branches.nightly_effects import FOR_LABS, MarkNightly, PublishNightly
-from handlers.branches.record import NIGHTLY, TRACKING
+from handlers.branches.record import NIGHTLY, TRACKING, TRACKING_MOVES, moves_after
 from handlers.branches.scan import ScanInProgress
 from handlers.branches.texts import MOVE_FAILED, NIGHTLY_ISSUE, STATUS_DESCRIPTION
 
@@ -64,6 +64,8 @@ def decide_nightly_conclusion(
         return Plan(tuple(effects), MOVE_FAILED.format(branch=step.branch))
     record = record_after(stored.record, step, ended, aim)
     effects.append(StoreRecord.of(TRACKING.of(NIGHTLY, repository_id), record))
+    if moves_now := moves_after(stored.moves, stored.record, record):
+        effects.append(StoreRecord.of(TRACKING_MOVES.of(NIGHTLY, repository_id), moves_now))
     effects += issue_about(NIGHTLY, step, ended, NIGHTLY_ISSUE, has_issue=stored.has_issue)
     if aim and ended.head == aim["sha"] and not aim.get("marked"):
         effects.append(MarkNightly(aim["sha"], STATUS_DESCRIPTION.format(branch=step.branch, day=aim["day"])))

@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
 from bot.web.openapi import Operation
 from handlers.branches import routes as tracking
+from handlers.branches.record import TrackingRecord
+
+
+class BranchMove(BaseModel):
+    """A move of the branch. What is not known is null."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sha: tracking.Sha | None = Field(description="Where it moved to; null where it was removed.")
+    previous_sha: tracking.Sha | None = Field(description="Where it was before.")
+    moved_at: datetime | None = Field(description="When the bot moved it; null where somebody else did.")
+    found_at: datetime = Field(description="When a scan found it there.")
+    commits: int | None = Field(description="How many commits the move brought.")
+    why: str = Field(description="Why it moved there and to no newer commit, as far as that is stored.")
 
 
 class NightlyBranch(tracking.TrackedBranch):
     """Where the branch is that labs test: `sha` is the commit to test. What is not known (yet) is null."""
 
+    moves: list[BranchMove] = Field(description="Its last moves, the newest first, at most 30.")
+
+
+class NightlyBranches:
+    """What the API and the page report of nightly branches."""
+
+    def __init__(self, record: TrackingRecord) -> None:
+        self._record = record
+
+    async def __call__(self, repository: str) -> Mapping[str, Any]:
+        """Return the members of `NightlyBranch`; raises LookupError where no branch is moved or was scanned."""
+        return {**await self._record.of(repository), "moves": await self._record.moves(repository)}
+
 
 def operation(read: tracking.ReadBranch) -> Operation:
     """Return the route."""
-    summary = "The commit that all labs test, and why it is not a newer one"
+    summary = "The commit that all labs test, its last moves, and why it is not a newer one"
     return tracking.operation("nightly", summary, NightlyBranch, read)

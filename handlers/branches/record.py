@@ -23,6 +23,8 @@ NIGHTLY, LAST_GOOD = "nightly", "last-good"
 """The timers that move them, and the beginnings of their records' keys."""
 MOST_BLOCKERS = 10
 """Sole blockers that are reported, the worst ones."""
+MOST_MOVES, LONGEST_WHY = 30, 300
+"""Moves of a branch that are stored, and characters of the reason for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,13 @@ class TrackingRecord:
         if record is None:
             raise LookupError(repository)
         return record
+
+    async def moves(self, repository: str) -> list[TrackingMove]:
+        """Return the last moves of the branch of `owner/name`, the newest first."""
+        repository_id = await repository_id_of(self._records, repository)
+        stored = await self._records.get(TRACKING_MOVES.of(self._name, repository_id)) if repository_id else None
+        record = await self._record(repository)
+        return stored["moves"] if stored and record and stored["branch"] == record["branch"] else []
 
     async def all(self) -> list[tuple[str, TrackingState]]:
         """Return each repository's name with its record, where there is one."""
@@ -109,9 +118,62 @@ class TrackingStep(TypedDict):
     marked: NotRequired[bool]
 
 
+class TrackingMove(TypedDict):
+    """A move of a tracking branch; moments are in ISO 8601, what is not known is None.
+
+    `moved_at` is None for a move that was not ours; `found_at` is when a scan found the branch there. `sha` is None
+    where the branch was removed.
+    """
+
+    sha: str | None
+    previous_sha: str | None
+    moved_at: str | None
+    found_at: str
+    commits: int | None
+    why: str
+
+
+class TrackingMoves(TypedDict):
+    """The last moves of a branch, the newest first."""
+
+    branch: str
+    moves: list[TrackingMove]
+
+
 TRACKING = Record("tracking-branch", 1, TrackingState, "where the branch is that a timer moves, and why", days=None)
 TRACKING_STEP = Record("tracking-step", 1, TrackingStep, "the last step of that branch, taken or not", days=None)
-RECORDS = (TRACKING, TRACKING_STEP)
+TRACKING_MOVES = Record("tracking-moves", 1, TrackingMoves, "the last moves of that branch", days=None)
+RECORDS = (TRACKING, TRACKING_STEP, TRACKING_MOVES)
+
+
+def moves_after(known: Mapping[str, Any], before: Mapping[str, Any], record: TrackingState) -> TrackingMoves | None:
+    """Return the moves of a branch once its record is `record` and no longer `before`; None where it has not moved.
+
+    `known` are the moves that are stored. Where none are, the last move that `before` has is the first one.
+    """
+    same_branch = before.get("branch") == record["branch"]
+    if same_branch and before.get("sha") == record["sha"]:
+        return None
+    moves = list(known["moves"]) if known.get("branch") == record["branch"] else []
+    if same_branch and not moves and before["moved_at"]:
+        moves = [_move(before, before["previous_sha"])]
+    # A branch that was there before the first scan has not moved.
+    if (same_branch and before["sha"]) or record["moved_at"]:
+        previous = record["previous_sha"] or (before["sha"] if same_branch else None)
+        moves.insert(0, _move(record, previous))
+    return {"branch": record["branch"], "moves": moves[:MOST_MOVES]} if moves else None
+
+
+def _move(record: Mapping[str, Any], previous: str | None) -> TrackingMove:
+    return {
+        "sha": record["sha"],
+        "previous_sha": previous,
+        "moved_at": record["moved_at"],
+        "found_at": record["scanned_at"],
+        "commits": record["commits"],
+        # The sentence is about the last scan, which is the move's own where that was ours and did not fail.
+        "why": record["why"][:LONGEST_WHY] if record["moved_at"] == record["scanned_at"] else "",
+    }
 
 
 def known_of(record: Mapping[str, Any], require: Iterable[str]) -> dict[str, ScannedCommit]:

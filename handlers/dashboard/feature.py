@@ -7,10 +7,11 @@ from pathlib import Path
 
 from bot.feature import Feature, Services
 from bot.web.openapi import Operation
+from handlers.dashboard.nightly import nightly_page
 from handlers.dashboard.overview import overview_page
 from handlers.dashboard.wiring import DashboardParts
 
-PAGES = (overview_page,)
+PAGES = (overview_page, nightly_page)
 """The pages; each is a function of `DashboardParts`."""
 
 

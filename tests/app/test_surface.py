@@ -23,6 +23,7 @@ ROUTES = {
     "GET /healthz",
     "GET /help",
     "GET /metrics",
+    "GET /r/{owner}/{repo}/nightly",
     "GET /readyz",
     "GET /static/{name}",
     "POST /webhook",

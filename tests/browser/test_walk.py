@@ -22,3 +22,8 @@ async def test_a_page_that_is_not_there(walk: Walk) -> None:
 async def test_the_commands(walk: Walk) -> None:
     assert "@ci help" in await walk.go("/help")
     await walk.seen("help")
+
+
+async def test_the_nightly_branch(walk: Walk) -> None:
+    assert "Newer commits" in await walk.go("/r/octocat/compiler/nightly")
+    await walk.seen("nightly")

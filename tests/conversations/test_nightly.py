@@ -50,12 +50,8 @@ async def test_the_first_nightly_run_creates_the_branch_and_the_next_one_moves_i
     await place.nightly_run()
     assert place.head == first
     branch_state = await place.branch_state()
-    assert (branch_state["branch"], branch_state["sha"], branch_state["previous_sha"], branch_state["commits"]) == (
-        "nightly",
-        first,
-        None,
-        None,
-    )
+    facts = [branch_state[name] for name in ("branch", "sha", "previous_sha", "commits")]
+    assert facts == ["nightly", first, None, None]
     status = place.town.repo.status(first, "nightly")
     assert status is not None
     assert status.state == "success"
@@ -67,6 +63,7 @@ async def test_the_first_nightly_run_creates_the_branch_and_the_next_one_moves_i
     branch_state = await place.branch_state()
     assert (branch_state["sha"], branch_state["previous_sha"], branch_state["commits"]) == (third, first, 2)
     assert branch_state["why"] == f"nightly moves to {third[:7]}, 2 commits on"
+    assert [(move["sha"], move["previous_sha"]) for move in branch_state["moves"]] == [(third, first), (first, None)]
     assert place.writes() == ["POST 201", "PATCH 200"]
     assert place.issues == []
 

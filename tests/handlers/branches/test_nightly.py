@@ -54,4 +54,9 @@ def test_a_branch_that_nobody_could_look_at_once_it_had_moved_is_found_to_be_mov
     record = stored_in(found, TRACKING)
     assert (record["sha"], record["previous_sha"], record["commits"]) == (COMMIT.sha, "b" * 40, 2)
     assert record["moved_at"] == "2026-03-07T05:00:00Z"
-    assert [type(one).__name__ for one in found.effects] == ["StoreRecord", "MarkNightly", "PublishNightly"]
+    assert [type(one).__name__ for one in found.effects] == [
+        "StoreRecord",
+        "StoreRecord",
+        "MarkNightly",
+        "PublishNightly",
+    ]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from bot.github.refs import Commit
 from bot.github.required import Signal, State
 from handlers.branches.decide import ScannedCommit
-from handlers.branches.record import behind_of, known_of, sole_blockers
+from handlers.branches.record import TrackingMoves, TrackingState, behind_of, known_of, moves_after, sole_blockers
 
 RED, PENDING, MISSING = State.RED, State.PENDING, State.MISSING
 NOON, HOUR = 1_772_884_800.0, 3600.0
@@ -75,3 +75,42 @@ def test_a_verdict_holds_for_its_own_requirements_and_what_was_fit_is_asked_abou
 
 def test_before_the_first_scan_nothing_is_known() -> None:
     assert known_of({}, ["*/branch"]) == {}
+
+
+def state(sha: str | None, at: str = "2026-11-20T05:00:00Z", *, ours: bool = True, **more: Any) -> TrackingState:
+    """Return the record of a branch that is at a commit since a scan."""
+    fields = {"previous_sha": None, "moved_at": at if ours else None, "commits": 2 if ours else None, "why": "green"}
+    found: Any = {"branch": "nightly", "sha": sha, "scanned_at": at, "trouble": "", "why_not_newer": [], **fields}
+    return cast("TrackingState", {**found, **more})
+
+
+def test_a_move_is_stored_once_and_the_newest_comes_first() -> None:
+    first = moves_after({}, {}, state("a"))
+    assert first is not None
+    second = moves_after(first, state("a"), state("b", ours=False))
+    assert second is not None
+    assert [(one["sha"], one["previous_sha"], one["why"]) for one in second["moves"]] == [
+        ("b", "a", ""),
+        ("a", None, "green"),
+    ]
+    assert moves_after(second, state("b", ours=False), state("b", "2026-11-21T05:00:00Z", ours=False)) is None
+
+
+def test_a_branch_that_was_there_before_the_first_scan_has_not_moved() -> None:
+    assert moves_after({}, {}, state("a", ours=False)) is None
+
+
+def test_the_last_move_before_moves_were_stored_is_the_first_one() -> None:
+    found = moves_after({}, state("a"), state("b"))
+    assert found is not None
+    assert [one["sha"] for one in found["moves"]] == ["b", "a"]
+
+
+def test_thirty_moves_of_one_branch_are_stored() -> None:
+    known: TrackingMoves = {"branch": "nightly", "moves": []}
+    for number in range(40):
+        known = moves_after(known, state(f"{number}"), state(f"{number + 1}", why="x" * 1000)) or known
+    assert (len(known["moves"]), known["moves"][0]["sha"], len(known["moves"][0]["why"])) == (30, "40", 300)
+    other = moves_after(known, state("40"), state("a", branch="labs"))
+    assert other is not None
+    assert [one["sha"] for one in other["moves"]] == ["a"]

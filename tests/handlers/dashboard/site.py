@@ -26,11 +26,13 @@ from bot.web.connections import Connections, Door
 from bot.web.webhook import MAX_BODY
 from handlers.dashboard.feature import FEATURE, PAGES
 from handlers.dashboard.wiring import DashboardParts
+from tests.handlers.dashboard.moves import fill_engine
 from tests.handlers.dashboard.nightly_runs import NOW, REPOSITORY, fill
 
 CONFIG = """
 repositories:
   octocat/compiler:
+    nightly: {require: ["*/branch", lint]}
     results:
       bucket: device-results
       labs:
@@ -42,6 +44,7 @@ repositories:
       labs:
         example-lab: {targets: [hexagon-v73]}
   octocat/new:
+    nightly:
     results:
       bucket: device-results
       labs:
@@ -93,6 +96,7 @@ async def dashboard_site(
         pool = Pool(preload=())
         stack.callback(pool.close)
         await asyncio.to_thread(filled, store)
+        await fill_engine(engine)
         settings = parse_config(config.encode(), "app.yaml")
         results = ResultsService(settings, store, FileLists(), pool, _no_bucket)
         parts = DashboardParts(settings, engine.records, results, lambda: now, "https://github.com")

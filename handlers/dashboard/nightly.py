@@ -1,0 +1,72 @@
+"""`/r/{owner}/{repo}/nightly`: where the nightly branch is, its last moves, and why it is at no newer commit."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.web.page_routes import Page, PageRequest
+from handlers.branches.nightly_route import NightlyBranch, NightlyBranches
+from handlers.branches.record import NIGHTLY, TrackingRecord
+from handlers.dashboard.wiring import DashboardParts
+
+
+class NightlyRules(BaseModel):
+    """When the branch moves, and to which commits."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    branch: str
+    source: str = Field(description="The branch that its commits come from.")
+    at: str
+    timezone: str
+    require: list[str] = Field(description="Patterns of what must be green on a commit.")
+
+
+class NightlyPage(BaseModel):
+    """The nightly branch of a repository: `rules` are those of app.yaml, null where it has none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    github: str = Field(description="The repository's page on GitHub.")
+    rules: NightlyRules | None
+    tracked: NightlyBranch | None = Field(description="What the API answers; null before the first scan.")
+
+
+def nightly_page(parts: DashboardParts) -> Page:
+    """Return the page; the route of its JSON twin is that of `handlers/branches`."""
+    read = NightlyBranches(TrackingRecord(parts.config, parts.records, NIGHTLY))
+
+    async def load(asked: PageRequest) -> NightlyPage:
+        settings = parts.config.repository(asked.repository)
+        if settings is None:
+            raise LookupError(asked.repository)
+        nightly = settings.nightly
+        try:
+            tracked = NightlyBranch.model_validate(await read(asked.repository)) if nightly else None
+        except LookupError as error:
+            if isinstance(error, KeyError | IndexError):  # a bug, not an answer
+                raise
+            tracked = None
+        return NightlyPage(
+            github=f"{parts.github}/{asked.repository}",
+            rules=NightlyRules(
+                branch=nightly.branch,
+                source=nightly.source,
+                at=nightly.at,
+                timezone=nightly.timezone,
+                require=list(nightly.require),
+            )
+            if nightly
+            else None,
+            tracked=tracked,
+        )
+
+    return Page(
+        path="/r/{owner}/{repo}/nightly",
+        api_path="/api/v1/repos/{owner}/{repo}/nightly",
+        summary="Where the nightly branch is, its last moves, and why it is at no newer commit",
+        template="nightly.html",
+        model=NightlyPage,
+        load=load,
+        has_own_twin=False,
+    )
