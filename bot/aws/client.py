@@ -227,15 +227,13 @@ def _answered(place: str, error: Any) -> Exception:
     if status >= 500 or status in (408, 429) or _TRANSIENT.search(code):
         return TryAgain(texts.AWAY.format(place=place, reason=reason))
     by_code = (
-        (_DENIED, texts.DENIED),
+        (_DENIED, texts.DENIED_UPLOAD if error.operation_name == "PutObject" else texts.DENIED),
         (_NOWHERE, texts.NOWHERE),
         (_BAD_CREDENTIALS, texts.BAD_CREDENTIALS),
         (_OTHER_REGION, texts.OTHER_REGION),
         (_WRONG_CLOCK, texts.WRONG_CLOCK),
     )
     text = next((text for codes, text in by_code if code in codes), texts.REFUSED)
-    if text is texts.DENIED and error.operation_name == "PutObject":
-        text = texts.DENIED_UPLOAD
     return UserError(text.format(place=place, action=action, reason=reason))
 
 

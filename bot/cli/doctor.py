@@ -63,7 +63,8 @@ def line_of(finding: Finding) -> str:
 
 async def examine(config: Config, settings: Settings) -> list[Finding]:
     """Run every check once."""
-    database, aws = await _database(settings), Aws(attempts=1)
+    opened, aws = await _database(settings), Aws(attempts=1)
+    database = opened or Finding(Check.DATABASE, NO_FILE_YET)
     try:
         async with aiohttp.ClientSession() as http:
             key = settings.private_key.get_secret_value()
@@ -71,7 +72,7 @@ async def examine(config: Config, settings: Settings) -> list[Finding]:
                 app = GitHubApp(http, app_id=settings.app_id, private_key=key, api_url=settings.api_url)
             except ValueError as error:
                 return [database, Finding(Check.KEY, str(error).partition(":")[0], SET_KEY)]
-            if not database.ok or database.text == NO_FILE_YET:
+            if opened is None or not opened.ok:
                 return [database, *await Doctor(config, settings, app, http, aws).examine()]
             async with Engine(settings.database_url.get_secret_value()) as engine:
                 known = Repositories(config, engine.records)
@@ -80,8 +81,8 @@ async def examine(config: Config, settings: Settings) -> list[Finding]:
         aws.close()
 
 
-async def _database(settings: Settings) -> Finding:
-    """Open the database. A missing file is not created: it must belong to the user of `nightjar serve`."""
+async def _database(settings: Settings) -> Finding | None:
+    """Open the database; None if its file is missing. It is not created: it must belong to the user of `serve`."""
     try:
         engine = Engine(settings.database_url.get_secret_value())
     except DatabaseError as error:
@@ -89,7 +90,7 @@ async def _database(settings: Settings) -> Finding:
     try:
         engine.database.must_exist()
     except DatabaseError:
-        return Finding(Check.DATABASE, NO_FILE_YET)
+        return None
     try:
         async with engine:
             await engine.backlog()

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.composer import Composer, ComposerError, MaxDepthExceededError
+from ruamel.yaml.composer import Composer, MaxDepthExceededError
 from ruamel.yaml.error import MarkedYAMLError, StreamMark
 from ruamel.yaml.events import AliasEvent
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
-from ruamel.yaml.parser import Parser, ParserError
+from ruamel.yaml.parser import Parser
 from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.tokens import DirectiveToken
 
@@ -141,13 +141,22 @@ def _place(before: str) -> tuple[int, int]:
     return len(lines), len(lines[-1]) + 1
 
 
+class _UnsupportedYaml(MarkedYAMLError):
+    """Valid YAML that no file of ours may hold; `text` says so to people."""
+
+    def __init__(self, text: str, mark: StreamMark, *, is_anchor_or_alias: bool = False) -> None:
+        super().__init__(problem=text, problem_mark=mark)
+        self.text = text
+        self.is_anchor_or_alias = is_anchor_or_alias
+
+
 class _PlainParser(Parser):
     """Refuse directives: with %YAML 1.1 `off` would mean false, and %TAG needs tags."""
 
     def process_directives(self) -> Any:
         """Refuse a directive before the document."""
         if self.scanner.check_token(DirectiveToken):
-            raise ParserError(problem=NO_DIRECTIVES, problem_mark=self.scanner.peek_token().start_mark)
+            raise _UnsupportedYaml(NO_DIRECTIVES, self.scanner.peek_token().start_mark)
         return super().process_directives()
 
 
@@ -161,11 +170,11 @@ class _PlainComposer(Composer):
         event = self.parser.peek_event()
         self.nodes += 1
         if self.nodes > MAX_NODES:
-            raise ComposerError(problem=TOO_MANY_NODES, problem_mark=event.start_mark)
+            raise _UnsupportedYaml(TOO_MANY_NODES.format(most=MAX_NODES), event.start_mark)
         if isinstance(event, AliasEvent) or event.anchor is not None:
-            raise ComposerError(problem=NO_ALIASES, problem_mark=event.start_mark)
+            raise _UnsupportedYaml(NO_ALIASES, event.start_mark, is_anchor_or_alias=True)
         if event.tag is not None:
-            raise ComposerError(problem=NO_TAGS, problem_mark=event.start_mark)
+            raise _UnsupportedYaml(NO_TAGS, event.start_mark)
         return super().compose_node(parent, index)
 
 
@@ -202,15 +211,15 @@ def _content(line: str) -> str:
 
 
 def _syntax_text(error: MarkedYAMLError, character: str) -> str:
-    problem = str(error.problem or error.context or "")
     if isinstance(error, MaxDepthExceededError):
         return TOO_DEEP.format(most=MAX_DEPTH)
-    if (problem == NO_ALIASES and character == "*") or "scanning an alias" in str(error.context):
+    if isinstance(error, _UnsupportedYaml):
+        pattern = error.is_anchor_or_alias and character == "*"
+        return QUOTE_PATTERN.format(problem=error.text) if pattern else error.text
+    problem = str(error.problem or error.context or "")
+    # Texts of ruamel.yaml: its errors have no kinds.
+    if "scanning an alias" in str(error.context):
         return QUOTE_PATTERN.format(problem=NO_ALIASES)
-    if problem == TOO_MANY_NODES:
-        return problem.format(most=MAX_NODES)
-    if problem in (NO_ALIASES, NO_TAGS, NO_DIRECTIVES):
-        return problem
     if "another document" in problem:
         return ONE_DOCUMENT
     if character == "@":

@@ -17,8 +17,7 @@ from typing import Any
 
 from bot.core.refused import Refused
 from bot.results import formats
-from bot.results.compare.diff import Counts, infra
-from bot.results.compare.texts import NO_TESTS
+from bot.results.compare.diff import FINISHED, Counts, infra
 from bot.results.formats.opening import inflated
 from bot.results.formats.repairs import Repairs
 from bot.results.ingest import texts
@@ -201,7 +200,8 @@ def _together(checked: Sequence[Checked], *, exit_status: int | None) -> RunRepo
     warnings: tuple[str, ...] = ()
     if all(not file.problem for file in files) and (why := infra(_seen(columns), None, exit_status=exit_status)):
         # That there is no test at all, a single file says already.
-        warnings = () if why == NO_TESTS and len(files) == 1 else (texts.LAB_PROBLEM.format(why=why),)
+        is_said = not columns.tests and exit_status in FINISHED and len(files) == 1
+        warnings = () if is_said else (texts.LAB_PROBLEM.format(why=why),)
     return RunReport(files, _counts(columns), warnings=warnings)
 
 
