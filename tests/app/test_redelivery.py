@@ -39,6 +39,7 @@ from bot.github.limits import WRITE_BURST, WRITE_SPACING
 from sandbox.github import GitHubSandbox
 from sandbox.model.apps import App
 from tests.github.virtual import JumpingTime
+from tests.tables import with_tables
 
 NOW = 1_800_000_000.0
 
@@ -136,7 +137,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         app.install(repository)
         app.webhook_url = "http://127.0.0.1:9/webhook"  # the discard port: nobody listens
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        database = Database(f"sqlite:///{tmp_path / 'nightjar.db'}")
+        database = Database(with_tables(f"sqlite:///{tmp_path / 'nightjar.db'}"))
         await database.open()
         stack.push_async_callback(database.close)
         time = JumpingTime()

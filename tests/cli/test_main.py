@@ -20,6 +20,7 @@ from bot.engine.service import Engine
 from sandbox.processes import launch
 from tests.postgres import PostgresServer
 from tests.running import Finished, run, start
+from tests.tables import with_tables
 from tests.waiting import DEADLINE, until
 
 WEBHOOK_SECRET = "a webhook secret".replace(" ", "-")
@@ -215,7 +216,7 @@ async def test_check_config_tells_a_repositorys_own_file_by_its_name_or_by_an_op
 
 async def received(folder: Path, *deliveries: tuple[str, str, str]) -> dict[str, str]:
     """Store deliveries as a server would, and return the environment in which commands find them."""
-    url = f"sqlite:///{folder / 'nightjar.db'}"
+    url = with_tables(f"sqlite:///{folder / 'nightjar.db'}")
     async with Engine(url) as engine:
         for guid, event, body in deliveries:
             assert await engine.accept(guid, event, body, "repo:1")

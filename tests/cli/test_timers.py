@@ -16,6 +16,7 @@ from sandbox import GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from tests.fork_server import launch
 from tests.running import Finished, run
+from tests.tables import with_tables
 
 SECRET = "only-the-tests-know-this-secret"
 CONFIG = "repositories:\n  octocat/compiler:\n    nightly: {at: '03:00', timezone: UTC}\n  octocat/other:\n"
@@ -49,7 +50,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
             "GITHUB_PRIVATE_KEY": app.private_key,
             "GITHUB_WEBHOOK_SECRET": SECRET,
             "GITHUB_API_URL": api_url,
-            "DATABASE_URL": f"sqlite:///{tmp_path}/nightjar.db",
+            "DATABASE_URL": with_tables(f"sqlite:///{tmp_path}/nightjar.db"),
         }
         async with Engine(env["DATABASE_URL"]):
             pass

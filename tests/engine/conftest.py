@@ -10,9 +10,9 @@ from tests.engine.toy import World
 
 
 @pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
+async def database(url_with_tables: str) -> AsyncIterator[Database]:
     """Return an open database, of each kind in turn."""
-    opened = Database(database_url)
+    opened = Database(url_with_tables)
     await opened.open()
     yield opened
     await opened.close()

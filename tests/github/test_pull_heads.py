@@ -17,13 +17,14 @@ from bot.engine.database import Database
 from bot.engine.records import Records
 from bot.github.pull_heads import MOST_PULLS, confirmed_head, head_of, note_head, pulls_with_head, repository_id_of
 from tests.handlers.driver import FULL_NAME, World, a_world
+from tests.tables import with_tables
 
 A, B, C, D = ("a" * 40, "b" * 40, "c" * 40, "d" * 40)
 
 
 @pytest.fixture
 async def records(tmp_path: Path) -> AsyncIterator[Records]:
-    database = Database(f"sqlite:///{tmp_path / 'nightjar.db'}")
+    database = Database(with_tables(f"sqlite:///{tmp_path / 'nightjar.db'}"))
     await database.open()
     yield Records(database.connector)
     await database.close()

@@ -12,6 +12,7 @@ from bot.engine.database import Database
 from bot.engine.records import Records
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
 from bot.github.repositories import KNOWN_REPOSITORY, KnownRepository, Repositories
+from tests.tables import with_tables
 
 NAME = "octocat/compiler"
 CONFIG = parse_config(f"repositories: {{{NAME}: {{}}}}".encode(), "app.yaml")
@@ -21,7 +22,7 @@ CONFIG = parse_config(f"repositories: {{{NAME}: {{}}}}".encode(), "app.yaml")
 async def test_a_repository_is_remembered_whole_although_the_first_attempt_ended_between_two_writes(
     tmp_path: Path, record: str
 ) -> None:
-    database = Database(f"sqlite:///{tmp_path / 'nightjar.db'}")
+    database = Database(with_tables(f"sqlite:///{tmp_path / 'nightjar.db'}"))
     await database.open()
     records = Records(database.connector)
     await database.connector.execute_query_async(

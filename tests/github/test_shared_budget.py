@@ -21,8 +21,8 @@ WRITE = Demand(points=5, write=True, rank=Rank.WRITER)
 
 
 @pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    opened = Database(database_url)
+async def database(url_with_tables: str) -> AsyncIterator[Database]:
+    opened = Database(url_with_tables)
     await opened.open()
     yield opened
     await opened.close()

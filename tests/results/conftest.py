@@ -7,13 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from bot.results.store.store import ResultsStore
-from tests.tables import with_tables
 
 
 @pytest.fixture
-def store(database_url: str) -> Iterator[ResultsStore]:
+def store(url_with_tables: str) -> Iterator[ResultsStore]:
     """Return an empty store, on each database in turn."""
-    made = ResultsStore(with_tables(database_url))
+    made = ResultsStore(url_with_tables)
     made.open()
     yield made
     made.close()

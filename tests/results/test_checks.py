@@ -21,9 +21,9 @@ def put(store: ResultsStore, *uploads: Upload) -> None:
         assert store.put(upload.run, upload.columns)
 
 
-def test_a_check_is_scheduled_once_its_results_have_settled_and_again_when_they_change(database_url: str) -> None:
+def test_a_check_is_scheduled_once_its_results_have_settled_and_again_when_they_change(url_with_tables: str) -> None:
     moment = 1000.0
-    store = ResultsStore(database_url, now=lambda: moment)
+    store = ResultsStore(url_with_tables, now=lambda: moment)
     store.open()
     put(store, Upload(1, {ADD: "passed"}))
     assert store.scheduled_checks(REPOSITORY, 1059.0, 60.0, DAY) == []
@@ -43,8 +43,8 @@ def test_a_check_is_scheduled_once_its_results_have_settled_and_again_when_they_
     store.close()
 
 
-def test_an_incomplete_check_is_scheduled_once_and_again_at_the_deadline(database_url: str) -> None:
-    store = ResultsStore(database_url, now=lambda: 1000.0)
+def test_an_incomplete_check_is_scheduled_once_and_again_at_the_deadline(url_with_tables: str) -> None:
+    store = ResultsStore(url_with_tables, now=lambda: 1000.0)
     store.open()
     first, second = Upload(1, {ADD: "passed", MUL: "passed"}).in_shards(2)
     put(store, first)
@@ -103,11 +103,11 @@ def test_reading_everything_anew_has_no_check_written_again_unless_something_is_
     }
 
 
-def test_a_rule_that_has_changed_has_checks_written_again_when_everything_is_read_anew(database_url: str) -> None:
+def test_a_rule_that_has_changed_has_checks_written_again_when_everything_is_read_anew(url_with_tables: str) -> None:
     nightly_runs = [Upload(number, {ADD: "failed"}) for number in (1, 2)]
     rules: list[Infra] = [lambda _: "", lambda _: "it is the lab's trouble"]
     for rule in rules:
-        store = ResultsStore(database_url, infra=rule)
+        store = ResultsStore(url_with_tables, infra=rule)
         store.open()
         for nightly_run in nightly_runs:
             assert store.put(nightly_run.run, nightly_run.columns, replace=True)

@@ -17,9 +17,9 @@ from tests.results.uploads import resolve
 
 
 @pytest.fixture
-def database(database_url: str) -> Iterator[ResultsDatabase]:
+def database(url_with_tables: str) -> Iterator[ResultsDatabase]:
     """Return a database with the tables of results, on each database in turn."""
-    opened = ResultsDatabase(database_url)
+    opened = ResultsDatabase(url_with_tables)
     opened.open()
     yield opened
     opened.close()

@@ -25,6 +25,7 @@ from bot.results.store.columns import status_byte
 from bot.results.store.combine import has_evidence
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, TARGET, Upload, sha
+from tests.tables import with_tables
 
 ADD, MUL, DIV = "te/test_ops.py::test_add", "te/test_ops.py::test_mul", "te/test_ops.py::test_div"
 PASSED, FAILED = SeenTest(Status.PASSED), SeenTest(Status.FAILED, message="boom")
@@ -290,8 +291,8 @@ def test_history_follows_a_test_through_its_names(store: ResultsStore) -> None:
     assert [(one.test_id, one.flips) for one in store.flakiest(ABOUT, SUITE)] == [("ir/c.py::test_7", 2)]
 
 
-def test_a_test_that_fails_under_its_new_name_has_failed_since_then(database_url: str) -> None:
-    store = ResultsStore(database_url, renames=lambda removed, new: dict(zip(removed, new, strict=True)))
+def test_a_test_that_fails_under_its_new_name_has_failed_since_then(url_with_tables: str) -> None:
+    store = ResultsStore(url_with_tables, renames=lambda removed, new: dict(zip(removed, new, strict=True)))
     store.open()
     put(store, Upload(1, {ADD: "passed"}), Upload(2, {MUL: "failed"}))
     assert statuses(store, MUL) == [(sha(1), "passed"), (sha(2), "failed")]
@@ -316,15 +317,15 @@ def test_the_tests_that_change_most_come_first(store: ResultsStore) -> None:
 OLD, NEW = ({f"te/{file}.py::test_{number}": "passed" for number in range(60)} for file in ("test_old", "test_new"))
 
 
-def test_renames_are_searched_for_while_others_may_write(database_url: str) -> None:
-    other = ResultsStore(database_url)
+def test_renames_are_searched_for_while_others_may_write(url_with_tables: str) -> None:
+    other = ResultsStore(url_with_tables)
     elsewhere = iter([Upload(1, {ADD: "passed"}, target="hexagon"), Upload(2, {ADD: "passed"}, target="hexagon")])
 
     def search(removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
         put(other, next(elsewhere))
         return renames(removed, new)
 
-    store = ResultsStore(database_url, renames=search)
+    store = ResultsStore(url_with_tables, renames=search)
     store.open()
     put(store, Upload(1, OLD), Upload(2, NEW))
     test = "te/test_new.py::test_7"
@@ -333,10 +334,11 @@ def test_renames_are_searched_for_while_others_may_write(database_url: str) -> N
         one.close()
 
 
-def test_what_changes_while_renames_are_searched_for_counts(database_url: str, tmp_path: Path) -> None:
+def test_what_changes_while_renames_are_searched_for_counts(url_with_tables: str, tmp_path: Path) -> None:
     """A commit between two others arrives while those are compared: it is what the later one is compared with."""
     uploads = [Upload(1, OLD), Upload(3, {**NEW, ADD: "failed"}), Upload(2, NEW)]
-    other, calm = ResultsStore(database_url), ResultsStore(f"sqlite:///{tmp_path / 'calm.db'}")
+    calm = ResultsStore(with_tables(f"sqlite:///{tmp_path / 'calm.db'}"))
+    other = ResultsStore(url_with_tables)
     between = uploads[2:]
 
     def search(removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
@@ -344,7 +346,7 @@ def test_what_changes_while_renames_are_searched_for_counts(database_url: str, t
             put(other, between.pop())
         return renames(removed, new)
 
-    disturbed = ResultsStore(database_url, renames=search)
+    disturbed = ResultsStore(url_with_tables, renames=search)
     for one in (disturbed, calm):
         one.open()
     put(disturbed, *uploads[:2])
@@ -354,8 +356,8 @@ def test_what_changes_while_renames_are_searched_for_counts(database_url: str, t
         one.close()
 
 
-def test_runs_that_arrive_at_once_all_find_their_place(database_url: str) -> None:
-    stores = [ResultsStore(database_url, renames=renames) for _ in range(2)]
+def test_runs_that_arrive_at_once_all_find_their_place(url_with_tables: str) -> None:
+    stores = [ResultsStore(url_with_tables, renames=renames) for _ in range(2)]
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(ResultsStore.open, stores))
         uploads = [

@@ -12,6 +12,7 @@ from bot.results.store.store import ResultsStore
 from tests.signal.generate import lab_of
 from tests.signal.replay import Clock, Replay
 from tests.signal.score import Score, score_of
+from tests.tables import with_tables
 
 LABS_OF_STORE = 100
 """Labs that share a database, each with a repository of its own."""
@@ -26,7 +27,7 @@ def measure(seeds: Iterable[int]) -> Score:
         place = IN_MEMORY if IN_MEMORY.is_dir() else None
         with (
             tempfile.TemporaryDirectory(dir=place) as folder,
-            closing(ResultsStore(f"sqlite:///{folder}/results.db", now=clock)) as store,
+            closing(ResultsStore(with_tables(f"sqlite:///{folder}/results.db"), now=clock)) as store,
         ):
             store.open()
             for seed in every[start : start + LABS_OF_STORE]:

@@ -16,6 +16,7 @@ from bot.engine.service import Engine, StorageError
 from bot.github.client import GitHub
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
 from bot.timers.timers import RepositoryTimers, repositories_with, timer_states
+from tests.tables import with_tables
 
 CONFIG = "repositories:\n  octocat/compiler:\n    nightly: {%s}\n  octocat/other:\n"
 EVENING = datetime(2026, 3, 6, 20, tzinfo=UTC).timestamp()
@@ -62,7 +63,7 @@ class Desk:
 
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with Engine(f"sqlite:///{tmp_path}/nightjar.db") as engine:
+    async with Engine(with_tables(f"sqlite:///{tmp_path}/nightjar.db")) as engine:
         await engine.records.put(REPOSITORY_ID.of("octocat/compiler"), RepositoryId(7))
         yield Desk(engine)
 

@@ -29,6 +29,7 @@ from handlers.branches import last_good_route, nightly_route
 from handlers.ci_decisions import route as ci_decisions
 from handlers.hardware import route as results
 from handlers.hardware.listing import RunQuery
+from tests.tables import with_tables
 from tests.waiting import until
 
 SECRET, NEXT_SECRET = b"the secret that is in use", b"the secret that comes next"
@@ -100,7 +101,7 @@ class Site:
 async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: bool = True) -> AsyncIterator[Site]:
     """Serve the application of an engine that does not work, so that what was stored stays to be looked at."""
     async with AsyncExitStack() as stack:
-        engine = await stack.enter_async_context(Engine(database_url))
+        engine = await stack.enter_async_context(Engine(with_tables(database_url)))
         metrics = Metrics("1.2.3", {"issue_comment"})
         decisions: dict[tuple[str, int | str], Mapping[str, Any] | Exception] = {}
 

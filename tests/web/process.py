@@ -14,6 +14,7 @@ from sandbox import GitHubSandbox
 from sandbox.bot_process import BotProcess
 from sandbox.processes import Launch
 from tests.fork_server import launch as forked
+from tests.tables import with_tables
 
 SECRET = "only-the-tests-know-this-secret"
 CONFIG = "repositories:\n  octocat/compiler:\n"
@@ -35,7 +36,7 @@ async def serving(
             "GITHUB_PRIVATE_KEY": app.private_key,
             "GITHUB_WEBHOOK_SECRET": SECRET,
             "GITHUB_API_URL": url,
-            "DATABASE_URL": f"sqlite:///{folder / 'nightjar.db'}",
+            "DATABASE_URL": with_tables(f"sqlite:///{folder / 'nightjar.db'}"),
             "PYTHONWARNINGS": "error",
         }
         bot = BotProcess(environment, config=path, options=options, launch=launch)

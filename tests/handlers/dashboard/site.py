@@ -28,6 +28,7 @@ from handlers.dashboard.feature import FEATURE, PAGES
 from handlers.dashboard.wiring import DashboardParts
 from tests.handlers.dashboard.moves import fill_engine
 from tests.handlers.dashboard.nightly_runs import NOW, REPOSITORY, fill
+from tests.tables import with_tables
 
 CONFIG = """
 repositories:
@@ -87,7 +88,7 @@ async def dashboard_site(
     now: float = NOW,
 ) -> AsyncIterator[DashboardSite]:
     """Serve the pages of a store that `filled` has filled; only the `public` repositories are public."""
-    url = f"sqlite:///{folder}/nightjar.db"
+    url = with_tables(f"sqlite:///{folder}/nightjar.db")
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(Engine(url))
         store = ResultsStore(url, now=lambda: now)

@@ -16,6 +16,7 @@ from bot.results.store.store import ResultsStore
 from handlers.hardware.regression_state import RECOVERED, REMOVED, RegressionChanges, packed, unpacked
 from handlers.hardware.regressions import judged_now
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
+from tests.tables import with_tables
 
 ENDED = {"P": "passed", "F": "failed", "E": "errored", "S": "skipped", "X": "xfailed", "f": "failed"}
 NOT_SENT, INFRA = " ", "!"
@@ -88,7 +89,7 @@ class Nightly:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[ResultsStore]:
     """Return an empty store; what it stores is tested on both databases elsewhere."""
-    with closing(ResultsStore(f"sqlite:///{tmp_path / 'nightjar.db'}")) as made:
+    with closing(ResultsStore(with_tables(f"sqlite:///{tmp_path / 'nightjar.db'}"))) as made:
         made.open()
         yield made
 

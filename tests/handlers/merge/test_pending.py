@@ -13,6 +13,7 @@ from bot.core.payload import Payload
 from bot.engine.database import Database
 from bot.engine.records import Records
 from handlers.merge.pending import REFRESH_EVENT, PendingMerge, RefreshEvent, next_refresh, note_refresh
+from tests.tables import with_tables
 
 REPOSITORY = Repository(7, "octocat/compiler", 5)
 PENDING_MERGE = PendingMerge(
@@ -22,7 +23,7 @@ PENDING_MERGE = PendingMerge(
 
 @pytest.fixture
 async def records(tmp_path: Path) -> AsyncIterator[Records]:
-    database = Database(f"sqlite:///{tmp_path / 'nightjar.db'}")
+    database = Database(with_tables(f"sqlite:///{tmp_path / 'nightjar.db'}"))
     await database.open()
     yield Records(database.connector)
     await database.close()
