@@ -16,9 +16,6 @@ from tempfile import TemporaryDirectory
 import psycopg
 import pytest
 
-from bot.engine.database import Database
-from bot.engine.sqlite import create_privately
-from bot.results.store.store import ResultsStore
 from tests.postgres import PostgresServer
 
 SQLITE = "sqlite:///"
@@ -28,6 +25,8 @@ VERSIONS = ("nightjar_schema", "nightjar_results_version")
 
 def with_tables(url: str) -> str:
     """Make the file of a SQLite database with all tables in it, where there is none; return the URL."""
+    from bot.engine.sqlite import create_privately  # here, for this module is imported whatever is tested
+
     path = Path(url.removeprefix(SQLITE))
     if url.startswith(SQLITE) and not path.exists():
         create_privately(path)
@@ -86,6 +85,8 @@ def _with_tables() -> bytes:
 
 
 def _make_tables(url: str) -> None:
+    from bot.results.store.store import ResultsStore
+
     # In a thread, for the event loop of a test may run in this one.
     with ThreadPoolExecutor(1) as beside:
         beside.submit(asyncio.run, _engine_tables(url)).result()
@@ -94,6 +95,8 @@ def _make_tables(url: str) -> None:
 
 
 async def _engine_tables(url: str) -> None:
+    from bot.engine.database import Database
+
     database = Database(url)
     await database.open()
     await database.close()
