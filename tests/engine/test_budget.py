@@ -157,11 +157,11 @@ asyncio.run(main())
 """
 
 
-async def test_processes_that_book_at_the_same_moment_never_overdraw(database: Database, database_url: str) -> None:
+async def test_processes_that_book_at_the_same_moment_never_overdraw(database: Database, url_with_tables: str) -> None:
     """Of 160 asked for by four processes at once, eighty are granted: none is lost and none is given twice."""
     crowd = [
         await asyncio.create_subprocess_exec(
-            sys.executable, "-c", CROWD, database_url, env=environment({}), cwd=ROOT, stdout=asyncio.subprocess.PIPE
+            sys.executable, "-c", CROWD, url_with_tables, env=environment({}), cwd=ROOT, stdout=asyncio.subprocess.PIPE
         )
         for _ in range(4)
     ]

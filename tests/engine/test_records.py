@@ -74,14 +74,14 @@ def elsewhere(database_url: str, *keys: Key[Note], value: Note | None) -> None:
         pool.submit(asyncio.run, write()).result()
 
 
-async def test_what_changed_since_it_was_read_is_not_replaced(database: Database, database_url: str) -> None:
+async def test_what_changed_since_it_was_read_is_not_replaced(database: Database, url_with_tables: str) -> None:
     records, key = Records(database.connector), NOTE.of(1, 7)
     assert await records.change(key, lambda known: Note("first") if known is None else None)
     assert await records.change(key, lambda known: Note("second") if known is None else None)
     assert await records.get(key) == Note("first")
 
     def change(known: Note | None) -> Note:
-        elsewhere(database_url, key, value=Note("elsewhere"))
+        elsewhere(url_with_tables, key, value=Note("elsewhere"))
         return Note("third")
 
     assert not await records.change(key, change)
@@ -91,12 +91,12 @@ async def test_what_changed_since_it_was_read_is_not_replaced(database: Database
     assert await records.get(key) == Note("elsewhere")
 
 
-async def test_what_was_removed_since_it_was_read_stays_removed(database: Database, database_url: str) -> None:
+async def test_what_was_removed_since_it_was_read_stays_removed(database: Database, url_with_tables: str) -> None:
     records, key = Records(database.connector), NOTE.of(1, 7)
     await records.put(key, Note("first"))
 
     def change(known: Note | None) -> Note:
-        elsewhere(database_url, key, value=None)
+        elsewhere(url_with_tables, key, value=None)
         return Note("second")
 
     assert not await records.change(key, change)
@@ -104,14 +104,14 @@ async def test_what_was_removed_since_it_was_read_stays_removed(database: Databa
 
 
 async def test_an_update_begins_anew_from_what_another_process_has_written(
-    database: Database, database_url: str
+    database: Database, url_with_tables: str
 ) -> None:
     records, key = Records(database.connector), NOTE.of(1, 7)
     meanwhile: list[Note | None] = [Note("removed next"), None, Note("", (1,))]
 
     def add(known: Note | None) -> Note:
         if meanwhile:
-            elsewhere(database_url, key, value=meanwhile.pop(0))
+            elsewhere(url_with_tables, key, value=meanwhile.pop(0))
         return Note("", (*(known.numbers if known else ()), 2))
 
     await records.update(key, add)
