@@ -151,7 +151,7 @@ async def test_a_refusal_is_final(scripted: ScriptedGitHub, gh: GitHub, status: 
 async def test_an_answer_that_is_not_whole_is_unavailable(scripted: ScriptedGitHub, gh: GitHub) -> None:
     cut = Say(raw=b'{"id": 5', headers={"content-type": "application/json"})
     scripted.will("GET", COMMENT_PATH, cut)
-    with pytest.raises(Unavailable, match="not the JSON"):
+    with pytest.raises(Unavailable, match="claims to be JSON and is not"):
         await gh.getitem(COMMENT, VARS)
 
 
@@ -182,7 +182,7 @@ async def test_a_redirect_to_another_origin_does_not_get_our_token(scripted: Scr
 @pytest.mark.parametrize("status", [301, 302, 307])
 async def test_a_write_does_not_follow_a_renamed_repository(scripted: ScriptedGitHub, gh: GitHub, status: int) -> None:
     scripted.will("POST", COMMENTS_PATH, Say(status, headers={"location": f"{scripted.url}/elsewhere"}))
-    with pytest.raises(RedirectionException, match=r"name it in app\.yaml"):
+    with pytest.raises(RedirectionException, match=r"use its new name in app\.yaml"):
         await gh.post(COMMENTS, VARS, data={})
     assert not scripted.asked_for("GET", "/elsewhere")
 

@@ -87,5 +87,5 @@ async def test_a_repository_that_has_moved_is_said_and_not_followed(scripted: Sc
 
 async def test_an_answer_that_sends_us_nowhere_is_no_file(scripted: ScriptedGitHub, gh: GitHub) -> None:
     scripted.will("GET", PATH, Say(body={"message": "?"}))
-    with pytest.raises(Unavailable, match="no redirection"):
+    with pytest.raises(Unavailable, match="not a redirect"):
         await fetched(gh)
