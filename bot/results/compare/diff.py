@@ -11,6 +11,7 @@ from bot.core.patterns import SPACE, Pattern
 from bot.results.compare import texts
 from bot.results.compare.places import Places
 from bot.results.compare.renames import MAX_STEPS, search_renames
+from bot.results.compare.shared_outcomes import SharedOutcomes
 from bot.results.model import BAD, SeenTest, Status, Trouble
 
 FINISHED = (None, 0, 5)
@@ -104,21 +105,30 @@ def compare(
     tests: they are precluded or newly skipped, not removed, and it is fixed, not removed, when they are back.
     `most_steps` bounds the search for renamed tests; those that `aliases` name are not searched for.
     """
-    failing = _sorted(test for test, seen in now.items() if seen.status in BAD)
-    flaky = _sorted(test for test, seen in now.items() if seen.flaky)
-    result = Comparison(_counts(now), baseline is not None, failing=failing, flaky=flaky)
-    if why := infra(now, baseline, exit_status=exit_status):
+    outcomes = SharedOutcomes(now)
+    failing, flaky = _sorted(outcomes.which(_is_bad)), _sorted(outcomes.which(_is_flaky))
+    result = Comparison(_counts(outcomes), baseline is not None, failing=failing, flaky=flaky)
+    if why := _infra(now, outcomes, baseline, exit_status):
         return replace(result, infra=why)
     return result if baseline is None else _compared(result, now, baseline, exit_status, most_steps, aliases)
 
 
 def infra(now: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] | None, *, exit_status: int | None) -> str:
     """Say why a run tells nothing about the code, what to look at included, or ""; none of a lab's words is in it."""
+    return _infra(now, SharedOutcomes(now), baseline, exit_status)
+
+
+def _infra(
+    now: Mapping[str, SeenTest],
+    outcomes: SharedOutcomes,
+    baseline: Mapping[str, SeenTest] | None,
+    exit_status: int | None,
+) -> str:
     if not now:
         return texts.NO_TESTS if exit_status in FINISHED else texts.CRASHED.format(status=exit_status)
-    if all(seen.trouble in (Trouble.INTERNAL, Trouble.CRASH) for seen in now.values()):
+    if outcomes.all(lambda seen: seen.trouble in (Trouble.INTERNAL, Trouble.CRASH)):
         return texts.ONLY_CRASHES
-    return _mass_collection(now) or _all_skipped(now, baseline or {}) or _one_cause(now)
+    return _mass_collection(now, outcomes) or _all_skipped(outcomes, baseline or {}) or _one_cause(outcomes)
 
 
 def untested(now: Mapping[str, SeenTest]) -> str:
@@ -126,7 +136,7 @@ def untested(now: Mapping[str, SeenTest]) -> str:
 
     As a baseline, a run without its device would make the next run look like one in which nothing changed.
     """
-    skipped = all(seen.status is _SKIPPED for seen in now.values())
+    skipped = SharedOutcomes(now).all(_is_skipped)
     return texts.UNTESTED.format(skipped=len(now)) if skipped else ""
 
 
@@ -140,28 +150,27 @@ def _compared(
 ) -> Comparison:
     precluded, skipped, returned, removed = _unseen(now, baseline, exit_status)
     renamed = aliases.pairs(removed, now.keys() - baseline.keys())
-    known = set(renamed.values())
     missing = {test: baseline[test].status for test in removed if test not in renamed}
-    added = {test: seen.status for test, seen in now.items() if test not in baseline and test not in known}
+    added = {test: now[test].status for test in (now.keys() - baseline.keys()).difference(renamed.values())}
     found = search_renames(missing, added, most_steps=most_steps)
     renamed |= found or {}
-    before = {renamed.get(test, test): seen.status for test, seen in baseline.items()}
-    new_failures = _sorted(test for test in result.failing if before.get(test) not in BAD)
-    newly_skipped = [
-        test for test, seen in now.items() if seen.status is _SKIPPED and before.get(test, _SKIPPED) is not _SKIPPED
-    ]
-    fixed = [test for test, seen in now.items() if before.get(test) in BAD and seen.status in GOOD]
-    was_flaky = {renamed.get(test, test) for test, seen in baseline.items() if seen.flaky}
-    ran = sum(seen.status is not _SKIPPED for seen in now.values())
+    before = {renamed.get(test, test): seen for test, seen in baseline.items()} if renamed else baseline
+    outcomes, outcomes_before = SharedOutcomes(now), SharedOutcomes(before)
+    was_bad, was_flaky = set(outcomes_before.which(_is_bad)), set(outcomes_before.which(_is_flaky))
+    was_skipped = set(outcomes_before.which(_is_skipped))
+    new_failures = _sorted(test for test in result.failing if test not in was_bad)
+    newly_skipped = [test for test in outcomes.which(_is_skipped) if test in before and test not in was_skipped]
+    fixed = [test for test in was_bad if (seen := now.get(test)) and seen.status in GOOD]
+    ran = len(now) - outcomes.count(_is_skipped)
     return replace(
         result,
         new_failures=new_failures,
-        still_failing=_sorted(test for test in result.failing if before.get(test) in BAD),
-        fixed=_sorted([*fixed, *(test for test in returned if before[test] in BAD)]),
+        still_failing=_sorted(test for test in result.failing if test in was_bad),
+        fixed=_sorted([*fixed, *(test for test in returned if test in was_bad)]),
         new=_sorted(now.keys() - before.keys()),
         removed=_sorted(removed - renamed.keys()),
         precluded=_sorted(precluded),
-        newly_skipped=_sorted([*newly_skipped, *(test for test in skipped if before[test] is not _SKIPPED)]),
+        newly_skipped=_sorted([*newly_skipped, *(test for test in skipped if test not in was_skipped)]),
         newly_flaky=tuple(test for test in result.flaky if test not in was_flaky),
         renamed=tuple(sorted(renamed.items())),
         unsearched=found is None,
@@ -241,13 +250,27 @@ def _left_out(test: str, seen: SeenTest) -> bool:
     return "::" not in test and seen.status is _SKIPPED
 
 
-def _counts(now: Mapping[str, SeenTest]) -> Counts:
-    ended = Counter(seen.status.value for seen in now.values())
-    return Counts(**ended, flaky=sum(seen.flaky for seen in now.values()))
+def _is_bad(seen: SeenTest) -> bool:
+    return seen.status in BAD
 
 
-def _mass_collection(now: Mapping[str, SeenTest]) -> str:
-    broken = {test for test, seen in now.items() if _unread(seen)}
+def _is_flaky(seen: SeenTest) -> bool:
+    return seen.flaky
+
+
+def _is_skipped(seen: SeenTest) -> bool:
+    return seen.status is _SKIPPED
+
+
+def _counts(outcomes: SharedOutcomes) -> Counts:
+    ended = Counter[str]()
+    for seen, count in outcomes.counted:
+        ended[seen.status.value] += count
+    return Counts(**ended, flaky=outcomes.count(_is_flaky))
+
+
+def _mass_collection(now: Mapping[str, SeenTest], outcomes: SharedOutcomes) -> str:
+    broken = set(outcomes.which(_unread))
     if len(broken) < MASS_COLLECTION_FILES:
         return ""
     files = broken | {_file(test) for test, seen in now.items() if seen.trouble is not Trouble.INTERNAL}
@@ -255,16 +278,20 @@ def _mass_collection(now: Mapping[str, SeenTest]) -> str:
     return texts.MASS_COLLECTION.format(broken=len(broken), files=len(files)) if much else ""
 
 
-def _all_skipped(now: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest]) -> str:
-    if any(seen.status is not _SKIPPED for seen in now.values()):
+def _all_skipped(outcomes: SharedOutcomes, baseline: Mapping[str, SeenTest]) -> str:
+    if not outcomes.all(_is_skipped):
         return ""
     good = sum(seen.status in GOOD for seen in baseline.values())
-    return texts.ALL_SKIPPED.format(skipped=len(now), good=good) if good >= ALL_SKIPPED_TESTS else ""
+    skipped = outcomes.count(_is_skipped)
+    return texts.ALL_SKIPPED.format(skipped=skipped, good=good) if good >= ALL_SKIPPED_TESTS else ""
 
 
-def _one_cause(now: Mapping[str, SeenTest]) -> str:
-    ran = sum(seen.status is not _SKIPPED for seen in now.values())
-    messages = Counter(seen.message for seen in now.values() if seen.status in BAD and seen.message)
+def _one_cause(outcomes: SharedOutcomes) -> str:
+    ran, messages = 0, Counter[str]()
+    for seen, count in outcomes.counted:
+        ran += 0 if _is_skipped(seen) else count
+        if seen.status in BAD and seen.message:
+            messages[seen.message] += count
     if ran < ONE_CAUSE_TESTS or messages.total() <= ONE_CAUSE_SHARE * ran:
         return ""
     causes = Counter[str]()

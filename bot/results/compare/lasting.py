@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.results.compare.diff import CONFIRMED_RUNS, GOOD
+from bot.results.compare.shared_outcomes import SharedOutcomes
 from bot.results.model import BAD, SeenTest
 
 Segment = tuple[int, SeenTest | None]
@@ -58,9 +59,7 @@ def newly_confirmed(
 ) -> frozenset[str]:
     """Return the failures that a run confirms: it and the run before it saw them, and the one before that did not."""
     return frozenset(
-        test
-        for test, seen in now.items()
-        if _fails(seen) and _fails(before.get(test)) and not _fails(earlier.get(test))
+        test for test in SharedOutcomes(now).which(_fails) if _fails(before.get(test)) and not _fails(earlier.get(test))
     )
 
 

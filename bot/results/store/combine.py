@@ -60,15 +60,13 @@ def verdicts(names: Sequence[str], runs: Sequence[Stored]) -> tuple[dict[str, Se
     bytes_there = bytes(filter(None, statuses))
     seen: dict[str, SeenTest] = dict(zip(compress(names, statuses), map(SEEN.__getitem__, bytes_there), strict=True))
     whys, numbers = _last_reasons(runs)
+    kinds = [number * STATUS_BYTES + statuses[ordinal] for ordinal, number in numbers.items()]
     shared: dict[int, SeenTest] = {}
-    for ordinal, number in numbers.items():
-        byte = statuses[ordinal]
-        one = shared.get(number * STATUS_BYTES + byte)
-        if one is None:
-            why = whys[number]
-            one = shared[number * STATUS_BYTES + byte] = SEEN[byte]._replace(trouble=why.trouble, message=why.message)
-        seen[names[ordinal]] = one
-    called = map(names.__getitem__, numbers)
+    for kind in set(kinds):
+        why, one = whys[kind // STATUS_BYTES], SEEN[kind % STATUS_BYTES]
+        shared[kind] = one._replace(trouble=why.trouble, message=why.message)
+    called = list(map(names.__getitem__, numbers))
+    seen.update(zip(called, map(shared.__getitem__, kinds), strict=True))
     return seen, dict(zip(called, map(whys.__getitem__, numbers.values()), strict=True))
 
 
@@ -81,5 +79,6 @@ def _last_reasons(runs: Sequence[Stored]) -> tuple[list[Reason], dict[int, int]]
             del found[ordinal]
         start = len(whys)
         whys += run.reasons.whys
-        found.update(zip(run.reasons.ordinals, (start + number for number in run.reasons.numbers), strict=True))
+        numbers = [start + number for number in run.reasons.numbers] if start else run.reasons.numbers
+        found.update(zip(run.reasons.ordinals, numbers, strict=True))
     return whys, found

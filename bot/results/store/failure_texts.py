@@ -31,6 +31,12 @@ class NewTexts:
 
 _KNOWN = sa.select(schema.digests).where(schema.digests.c.digest.in_(sa.bindparam("digests", expanding=True)))
 _NEXT = sa.select(schema.texts.c.id + schema.texts.c.count).order_by(schema.texts.c.id.desc()).limit(1)
+_PACK_OF = (
+    sa.select(schema.texts.c.id, schema.texts.c.texts)
+    .where(schema.texts.c.id <= sa.bindparam("number"))
+    .order_by(schema.texts.c.id.desc())
+    .limit(1)
+)
 _NEW_PACKS, _NEW_DIGESTS = schema.texts.insert(), schema.digests.insert()
 
 
@@ -108,9 +114,7 @@ class TextReader:
         """Return a text."""
         first, texts = self._last
         if not first <= number < first + len(texts):
-            table = schema.texts
-            statement = sa.select(table.c.id, table.c.texts).where(table.c.id <= number)
             with self._reading() as connection:
-                row = connection.execute(statement.order_by(table.c.id.desc()).limit(1)).one()
+                row = connection.execute(_PACK_OF, {"number": number}).one()
             first, texts = self._last = row.id, unpacked(row.texts)
         return texts[number - first].decode("utf-8", "surrogatepass")

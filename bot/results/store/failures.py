@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress, count
 from typing import Any
 
 import sqlalchemy as sa
@@ -23,6 +24,7 @@ from bot.results.store.trace import Position
 
 FAILS = frozenset(byte for byte in range(STATUS_BYTES) if status_of(byte) in BAD and not is_flaky(byte))
 """The status bytes of failures; a flaky one passed on the same commit."""
+_IS_FAILURE = bytes(byte in FAILS for byte in range(256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def newest_runs(connection: sa.Connection, about: TargetKey) -> list[NewestRun]:
             .limit(1)
         ).first()
         if row is not None and target is not None:
-            failing = sum(byte in FAILS for byte in _statuses(connection, target, suite, row.sha))
+            failing = sum(_statuses(connection, target, suite, row.sha).translate(_IS_FAILURE))
             found.append(NewestRun(suite, row.sha, row.committed_at, failing))
     return sorted(found, key=lambda one: (one.committed_at, one.sha, one.suite), reverse=True)
 
@@ -147,7 +149,7 @@ def of_suite(
     ).scalar_one()
     now = _statuses(connection, target, newest.suite, newest.sha)
     name_of, rows = known.every(connection, suite), _open(connection, series)
-    failing = [ordinal for ordinal, byte in enumerate(now) if byte in FAILS]
+    failing = list(compress(count(), now.translate(_IS_FAILURE)))
     renames = series_names(connection, series, name_of, aliases, [*failing, *(row.ordinal for row in rows)])
     sides: dict[str, list[Failure]] = {"still": [], "recovered": [], "absent": []}
     reported = set()

@@ -6,11 +6,13 @@ import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from bot.engine import text
 from bot.results.model import TargetKey
 from bot.results.state import PendingCheck, Run
 from bot.results.store import runs, schema
@@ -27,7 +29,39 @@ class _Check:
 class _SuitePoint(NamedTuple):
     suite: str
     mainline: bool
-    complete: bool
+
+
+# Made once, for that takes longer than to have them answered.
+_POINTS, _SUITES = schema.points, schema.suites
+_OF_TARGET = schema.series.c.target_id == sa.bindparam("target")
+_OF_SHAS = _POINTS.c.sha.in_(sa.bindparam("shas", expanding=True))
+_JOINED = _POINTS.join(schema.series).join(_SUITES, schema.series.c.suite_id == _SUITES.c.id)
+_SUITE = sa.type_coerce(_SUITES.c.suite, sa.Text)
+"""As it is stored: of thousands of rows, few have another one (`_suite_name`)."""
+_ARRIVED = (
+    sa.select(_POINTS.c.sha, _SUITE, _POINTS.c.mainline, _POINTS.c.complete)
+    .select_from(_JOINED)
+    .where(_OF_TARGET, _OF_SHAS)
+)
+_MOMENTS = (
+    sa.select(_POINTS.c.sha, sa.func.min(_POINTS.c.committed_at).label("moment"))
+    .select_from(_JOINED)
+    .where(_OF_TARGET, _OF_SHAS)
+    .group_by(_POINTS.c.sha)
+)
+_LAST_BEFORE = (
+    sa.select(_POINTS.c.committed_at)
+    .select_from(_JOINED)
+    .where(_OF_TARGET, _POINTS.c.mainline, _POINTS.c.committed_at < sa.bindparam("moment"))
+    .order_by(_POINTS.c.committed_at.desc())
+    .limit(1)
+)
+_BETWEEN = (
+    sa.select(_POINTS.c.committed_at, _POINTS.c.sha, _POINTS.c.mainline, _SUITE)
+    .select_from(_JOINED)
+    .where(_OF_TARGET, _POINTS.c.committed_at < sa.bindparam("last"), _POINTS.c.committed_at >= sa.bindparam("first"))
+)
+_suite_name = lru_cache(maxsize=1000)(text.original)
 
 
 def touch(connection: sa.Connection, target: int, shas: Iterable[str], at: float) -> None:
@@ -73,13 +107,11 @@ def scheduled_checks(
     for check in found:
         if check.changed_at > now - deadline:
             undecided[check.target_id].append(check.pending.sha)
-    complete = {(target, sha) for target, shas in undecided.items() for sha in _complete(connection, target, shas)}
+    complete = {target: _complete(connection, target, shas) for target, shas in undecided.items()}
     return [
-        replace(
-            check.pending,
-            over=check.changed_at <= now - deadline or (check.target_id, check.pending.sha) in complete,
-        )
+        check.pending if check.pending.over == over else replace(check.pending, over=over)
         for check in found
+        for over in [check.changed_at <= now - deadline or check.pending.sha in complete[check.target_id]]
     ]
 
 
@@ -121,13 +153,12 @@ def _complete(connection: sa.Connection, target: int, shas: Sequence[str]) -> se
 
 def _arrived(connection: sa.Connection, target: int, shas: Sequence[str]) -> dict[str, list[_SuitePoint]]:
     """Return the points of those commits all of whose suites are complete: of those, no run need be read."""
-    points, series, suites = schema.points, schema.series, schema.suites
-    statement = sa.select(points.c.sha, suites.c.suite, points.c.mainline, points.c.complete)
-    statement = statement.select_from(points.join(series).join(suites, series.c.suite_id == suites.c.id))
-    found = defaultdict[str, list[_SuitePoint]](list)
-    for sha, *point in connection.execute(statement.where(series.c.target_id == target, points.c.sha.in_(shas))):
-        found[sha].append(_SuitePoint(*point))
-    return {sha: those for sha, those in found.items() if all(one.complete for one in those)}
+    found, missing = defaultdict[str, list[_SuitePoint]](list), set[str]()
+    for sha, suite, mainline, complete in connection.execute(_ARRIVED, {"target": target, "shas": shas}).all():
+        found[sha].append(_SuitePoint(_suite_name(suite), mainline))
+        if not complete:
+            missing.add(sha)
+    return {sha: those for sha, those in found.items() if sha not in missing}
 
 
 def is_pending(connection: sa.Connection, target: int, sha: str) -> bool:
@@ -170,26 +201,17 @@ def _suites_before(connection: sa.Connection, target: int, shas: Sequence[str]) 
 
     The number of statements does not depend on the number of commits, of which there are at most `AT_ONCE`.
     """
-    points, series, suites = schema.points, schema.series, schema.suites
-    joined = points.join(series).join(suites, series.c.suite_id == suites.c.id)
-    of_target = series.c.target_id == target
-    first = sa.select(points.c.sha, sa.func.min(points.c.committed_at).label("moment")).select_from(joined)
-    moments = {
-        row.sha: row.moment
-        for row in connection.execute(first.where(of_target, points.c.sha.in_(shas)).group_by(points.c.sha))
-    }
+    found = connection.execute(_MOMENTS, {"target": target, "shas": shas}).all()
+    moments = {row.sha: row.moment for row in found}
     if not moments:
         return {}
-    earlier = sa.select(points.c.committed_at, points.c.sha).select_from(joined)
-    earlier = earlier.where(of_target, points.c.mainline, points.c.committed_at < min(moments.values()))
-    start = connection.execute(earlier.order_by(points.c.committed_at.desc()).limit(1)).first()
-    between = sa.select(points.c.committed_at, points.c.sha, points.c.mainline, suites.c.suite).select_from(joined)
-    between = between.where(of_target, points.c.committed_at < max(moments.values()))
-    if start is not None:
-        between = between.where(points.c.committed_at >= start.committed_at)
+    first = connection.execute(_LAST_BEFORE, {"target": target, "moment": min(moments.values())}).scalar()
+    if first is None:
+        first = min(moments.values())
+    between = connection.execute(_BETWEEN, {"target": target, "first": first, "last": max(moments.values())}).all()
     had, on_branch = defaultdict[str, set[str]](set), set[tuple[float, str]]()
-    for committed_at, sha, mainline, suite in connection.execute(between):
-        had[sha].add(suite)
+    for committed_at, sha, mainline, suite in between:
+        had[sha].add(_suite_name(suite))
         if mainline:
             on_branch.add((committed_at, sha))
     order = sorted(on_branch)
@@ -204,17 +226,24 @@ def _suites_before(connection: sa.Connection, target: int, shas: Sequence[str]) 
 def _select(connection: sa.Connection, *conditions: sa.ColumnElement[bool] | sa.TextClause) -> list[_Check]:
     checks, targets = schema.checks, schema.targets
     statement = (
-        sa.select(checks, targets.c.repository, targets.c.lab, targets.c.target)
+        sa.select(
+            checks.c.target_id,
+            checks.c.sha,
+            checks.c.changed_at,
+            checks.c.revision,
+            checks.c.announced,
+            checks.c.over,
+            targets.c.repository,
+            targets.c.lab,
+            targets.c.target,
+        )
         .join(targets)
         .where(*conditions)
         .order_by(checks.c.changed_at, checks.c.target_id, checks.c.sha)
     )
     about: dict[int, TargetKey] = {}  # thousands of commits may wait on one target
     found = []
-    for row in connection.execute(statement):
-        target = about.get(row.target_id) or about.setdefault(
-            row.target_id, TargetKey(row.repository, row.lab, row.target)
-        )
-        pending = PendingCheck(target, row.sha, row.revision, row.over)
-        found.append(_Check(row.target_id, pending, row.changed_at, row.announced))
+    for number, sha, changed_at, revision, announced, over, *of in connection.execute(statement).all():
+        target = about.get(number) or about.setdefault(number, TargetKey(*of))
+        found.append(_Check(number, PendingCheck(target, sha, revision, over), changed_at, announced))
     return found
