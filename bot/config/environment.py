@@ -225,6 +225,11 @@ class Settings(DatabaseSettings):
         description="the Slack webhook for `to: [slack]`; a secret",
     )
 
+    @property
+    def github_url(self) -> str:
+        """The address of GitHub's own pages, without a slash at the end: https://github.com, or https://HOST."""
+        return self.api_url.rstrip("/").removesuffix("/api/v3").replace("//api.github.com", "//github.com")
+
     @field_validator("private_key", mode="before")
     @classmethod
     def _one_key(cls, value: object, info: ValidationInfo) -> object:

@@ -77,6 +77,7 @@ class Parts:
     """What `GET /help` shows, in Markdown."""
     templates: Sequence[Path] = ()
     """The folders of the features' templates."""
+    github_url: str = "https://github.com"
     pages_per_minute: int = 300
     proxies: int = 0
     """As app.yaml has them below `http`."""
@@ -87,7 +88,8 @@ class Parts:
 def create_app(parts: Parts) -> web.Application:
     """Return the application; raise `ValueError` where `parts.secrets` holds no secret."""
     described = b""
-    pages = Pages(parts.version, RateLimit(parts.pages_per_minute, parts.proxies), parts.is_public, parts.templates)
+    limit = RateLimit(parts.pages_per_minute, parts.proxies)
+    pages = Pages({"version": parts.version, "github": parts.github_url}, limit, parts.is_public, parts.templates)
 
     async def openapi(_: web.Request) -> web.Response:
         return web.Response(body=described, content_type="application/json")

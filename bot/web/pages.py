@@ -68,17 +68,20 @@ class RenderedPage:
 class Pages:
     """Makes the pages of an application; `folders` hold the templates of features.
 
+    `known` is known in all templates: `version`, and `github`, the address of GitHub's own pages.
     `is_public` says whether strangers may see a repository, and raises ConnectorException while the database is away.
     """
 
-    def __init__(self, version: str, limit: RateLimit, is_public: IsPublic, folders: Sequence[Path] = ()) -> None:
+    def __init__(
+        self, known: Mapping[str, str], limit: RateLimit, is_public: IsPublic, folders: Sequence[Path] = ()
+    ) -> None:
         self.is_public = is_public
         self.assets = Assets()
         self._limit = limit
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pages")
         self._waiting = 0
         self._loader = jinja2.FileSystemLoader([TEMPLATES, *folders])
-        self._version = version
+        self._known = known
 
     def join(self, app: web.Application) -> None:
         """Make the templates known to an application, and end with it."""
@@ -91,7 +94,7 @@ class Pages:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        environment.globals.update(assets=self.assets.addresses, version=self._version)
+        environment.globals.update(assets=self.assets.addresses, **self._known)
         environment.filters.update(page_filters.FILTERS)
         app[PAGES] = self
         app.on_cleanup.append(self._close)

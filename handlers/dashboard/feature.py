@@ -7,11 +7,16 @@ from pathlib import Path
 
 from bot.feature import Feature, Services
 from bot.web.openapi import Operation
+from handlers.dashboard.grid import grid_page
 from handlers.dashboard.nightly import nightly_page
 from handlers.dashboard.overview import overview_page
 from handlers.dashboard.wiring import DashboardParts
 
-PAGES = (overview_page, nightly_page)
+PAGES = (
+    overview_page,
+    grid_page,
+    nightly_page,
+)
 """The pages; each is a function of `DashboardParts`."""
 
 

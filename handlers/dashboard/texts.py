@@ -2,5 +2,41 @@
 
 from __future__ import annotations
 
-NO_RESULTS_YET = "No results yet"
-"""The state of a target that has never sent any."""
+CELL_WORDS = {
+    "infra": "says nothing about the code",
+    "missing": "no results came",
+    "waiting": "no results yet",
+    "absent": "not part of the run",
+    "not-run": "not run",
+    "incomplete": "incomplete",
+}
+"""What a cell without counts says."""
+NEW = "{count:,} new {failures}"
+FAILED = "{count:,} failed"
+FLAKY = "{count:,} flaky"
+PASSED = "{count:,} passed"
+SKIPPED = "{count:,} skipped"
+THOUSAND = 1_000
+MANY = 10_000
+
+
+def cell_words(state: str, passed: int, failed: int, new: int, flaky: int, skipped: int) -> str:
+    """Say what a cell shows: its state where that has words of its own, then the counts that are not 0."""
+    parts = [CELL_WORDS[state]] if state in CELL_WORDS else []
+    if new:
+        parts.append(NEW.format(count=new, failures="failure" if new == 1 else "failures"))
+    for text, count in ((FAILED, failed), (FLAKY, flaky), (PASSED, passed), (SKIPPED, skipped)):
+        if count:
+            parts.append(text.format(count=count))
+    return ", ".join(parts)
+
+
+def compact(count: int) -> str:
+    """Write a count in at most four characters: 999, 1.2k, 34k, 1.2M."""
+    if count < THOUSAND:
+        return str(count)
+    for size, unit in ((THOUSAND**2, "M"), (THOUSAND, "k")):
+        if count >= size:
+            scaled = count / size
+            return f"{scaled:.1f}{unit}" if scaled < 9.95 else f"{scaled:.0f}{unit}"
+    return str(count)

@@ -11,6 +11,7 @@ from bot.results.service import RESULTS
 
 if TYPE_CHECKING:
     from bot.config import Config
+    from bot.config.model import RepositoryConfig
     from bot.engine.records import Records
     from bot.feature import Services
     from bot.results.service import ResultsService
@@ -25,20 +26,26 @@ class DashboardParts:
     records: Records
     results: ResultsService
     now: Callable[[], float]
-    github: str
+    github: str = "https://github.com"
 
     @property
     def store(self) -> ResultsStore:
         """The store of results; it blocks, so ask it in `PageRequest.pages.run`."""
         return self.results.store
 
+    def named(self, repository: str) -> tuple[str, RepositoryConfig] | None:
+        """Return a repository's name as app.yaml has it, and its settings; None where app.yaml does not list it.
+
+        GitHub accepts any letter case, and the results are stored under that name.
+        """
+        settings = self.config.repository(repository)
+        if settings is None:
+            return None
+        return next(name for name in self.config.repositories if name.lower() == repository.lower()), settings
+
     @staticmethod
     def of(services: Services) -> DashboardParts:
         """Return the parts of a process."""
-        github = pages_of_github(services.part(SETTINGS).api_url)
-        return DashboardParts(services.config, services.records, services.part(RESULTS), services.now, github)
-
-
-def pages_of_github(api_url: str) -> str:
-    """Return where GitHub's pages are, by the address of its API: https://api.github.com, or https://HOST/api/v3."""
-    return api_url.rstrip("/").removesuffix("/api/v3").replace("//api.github.com", "//github.com")
+        return DashboardParts(
+            services.config, services.records, services.part(RESULTS), services.now, services.part(SETTINGS).github_url
+        )

@@ -14,6 +14,27 @@ async def test_the_overview(walk: Walk) -> None:
     await walk.seen("overview")
 
 
+async def test_the_grid_down_to_the_tests(walk: Walk) -> None:
+    assert "example-lab/hexagon-v73" in await walk.go("/r/octocat/compiler")
+    await walk.seen("grid")
+    await walk.follow("example-lab/hexagon-v73")
+    await walk.follow("operators")
+    assert "test_softmax[float16-16x64]" in await walk.follow("test_softmax.py::")
+    await walk.seen("grid-tests")
+
+
+async def test_arrow_keys_move_between_cells(walk: Walk) -> None:
+    await walk.go("/r/octocat/compiler")
+    await walk.page.locator("table.grid tbody a.c").first.focus()
+    for key in ("ArrowRight", "ArrowDown"):
+        await walk.page.keyboard.press(key)
+    cell = await walk.page.evaluate("document.activeElement.closest('td').cellIndex")
+    row = await walk.page.evaluate("document.activeElement.closest('tr').rowIndex")
+    assert (cell, row) == (2, 2)
+    await walk.page.keyboard.press("/")
+    assert await walk.page.evaluate("document.activeElement.name") == "q"
+
+
 async def test_a_page_that_is_not_there(walk: Walk) -> None:
     assert "Not Found" in await walk.go("/r/octocat/secret", status=404)
     await walk.seen("not-found")

@@ -28,8 +28,8 @@ ABSENT = 0
 STATUS_BITS = 7
 
 _STATUSES = {code: status for status, code in CODES.items()}
-_GOOD = {CODES[status] for status in (Status.PASSED, Status.XFAILED, Status.XPASSED)}
-_BAD = {CODES[status] for status in BAD}
+GOOD_CODES = {CODES[status] for status in (Status.PASSED, Status.XFAILED, Status.XPASSED)}
+BAD_CODES = {CODES[status] for status in BAD}
 
 STATUS_BYTES = 16
 """Status bytes are less than this."""
@@ -88,7 +88,7 @@ def is_flaky(byte: int) -> bool:
 def is_flip(before: int, after: int) -> bool:
     """Tell whether a test went from good to bad or back, or became flaky."""
     one, other = before & STATUS_BITS, after & STATUS_BITS
-    turned = (one in _GOOD and other in _BAD) or (one in _BAD and other in _GOOD)
+    turned = (one in GOOD_CODES and other in BAD_CODES) or (one in BAD_CODES and other in GOOD_CODES)
     return turned or (is_flaky(after) and not is_flaky(before))
 
 
@@ -103,8 +103,8 @@ def _table(of: set[int], value: int) -> bytes:
 
 
 _PRESENT_MASK = _table(set(_STATUSES), 0xFF)
-_GOOD_BIT = _table(_GOOD, FLAKY)
-_BAD_BIT = _table(_BAD, FLAKY)
+_GOOD_BIT = _table(GOOD_CODES, FLAKY)
+_BAD_BIT = _table(BAD_CODES, FLAKY)
 _STATUS_OF_LOW = bytes(byte % STATUS_BYTES for byte in range(256))
 _HIGH_OF_LOW = bytes(byte // STATUS_BYTES for byte in range(256))
 _LOW_OF_HIGH = bytes(byte % STATUS_BYTES * STATUS_BYTES for byte in range(256))

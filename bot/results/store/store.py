@@ -41,6 +41,7 @@ from bot.results.store.blobs import Stored
 from bot.results.store.collect import Columns, Reason
 from bot.results.store.database import ResultsDatabase
 from bot.results.store.failure_texts import TextReader
+from bot.results.store.grid import Grids
 from bot.results.store.history import Change, Flaky
 from bot.results.store.names import SuiteRow
 from bot.results.store.point_facts import Infra, point_facts
@@ -78,6 +79,7 @@ class ResultsStore:
         self._known = names.SuiteNames()
         self.failures = FailureReports(self._database, self._known, now)
         self.timelines = Timelines(self._database.reading, self._known)
+        self.grids = Grids(self._database.reading, self._known)
 
     def open(self) -> None:
         """Bring the tables up to date; raise DatabaseError, in one line, if they cannot be used."""

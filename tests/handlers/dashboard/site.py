@@ -100,7 +100,7 @@ async def dashboard_site(
         await fill_engine(engine)
         settings = parse_config(config.encode(), "app.yaml")
         results = ResultsService(settings, store, FileLists(), pool, _no_bucket)
-        parts = DashboardParts(settings, engine.records, results, lambda: now, "https://github.com")
+        parts = DashboardParts(settings, engine.records, results, lambda: now)
 
         async def is_public(repository: str) -> bool:
             return repository.lower() in public

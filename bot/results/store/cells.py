@@ -1,0 +1,111 @@
+"""Count how the tests of a suite ended at a commit, beside the commit before: on whole columns, without I/O.
+
+The classes are those of `bot.results.compare.diff`: a new failure is a test that fails and did not fail before,
+whatever it was before. A test compares two columns with that module.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import compress
+
+from bot.results.model import Status
+from bot.results.store.columns import ABSENT, BAD_CODES, CODES, FLAKY, GOOD_CODES, STATUS_BITS, STATUS_BYTES, at
+
+
+@dataclass(frozen=True, slots=True)
+class CellCounts:
+    """How many tests of a cell ended in which way.
+
+    `new` are those of the `failed` that are new. `flaky` are counted among the others too.
+    """
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    flaky: int = 0
+    new: int = 0
+    fixed: int = 0
+
+    def __add__(self, other: CellCounts) -> CellCounts:
+        """Add the counts of two cells."""
+        return CellCounts(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
+
+    @property
+    def total(self) -> int:
+        """How many tests there are."""
+        return self.passed + self.failed + self.skipped
+
+
+NO_TESTS = CellCounts()
+
+
+def _is(codes: Iterable[int]) -> bytes:
+    wanted = set(codes)
+    return bytes(byte < STATUS_BYTES and byte & STATUS_BITS in wanted for byte in range(256))
+
+
+_GOOD, _BAD, _SKIPPED = _is(GOOD_CODES), _is(BAD_CODES), _is([CODES[Status.SKIPPED]])
+_FLAKY = bytes(byte < STATUS_BYTES and bool(byte & FLAKY) for byte in range(256))
+_FAILED = CODES[Status.FAILED]
+
+
+def renamed_column(before: bytes, renames: Mapping[int, int]) -> bytes:
+    """Return a column with tests at the places that they have now; `renames` are the old places by the new ones."""
+    if not renames:
+        return before
+    moved = bytearray(before.ljust(max(renames) + 1, b"\0"))
+    for old in renames.values():
+        if old < len(moved):
+            moved[old] = ABSENT
+    for new, old in renames.items():
+        moved[new] = at(before, old)
+    return bytes(moved)
+
+
+def explained_column(before: bytes, places: Collection[int]) -> bytes:
+    """Return a column in which some tests failed already, so that their failures are not new."""
+    if not places:
+        return before
+    explained = bytearray(before.ljust(max(places) + 1, b"\0"))
+    for place in places:
+        explained[place] = _FAILED
+    return bytes(explained)
+
+
+def count_cell(before: bytes | None, now: bytes) -> CellCounts:
+    """Count the tests of a column; `before` is that of the commit before, None where there is none."""
+    bad = now.translate(_BAD)
+    new = fixed = 0
+    if before is not None:
+        was_bad = _number(before.translate(_BAD)[: len(now)])
+        new = (_number(bad) & ~was_bad).bit_count()
+        fixed = (_number(now.translate(_GOOD)) & was_bad).bit_count()
+    good, skipped, flaky = (now.translate(table).count(1) for table in (_GOOD, _SKIPPED, _FLAKY))
+    return CellCounts(good, bad.count(1), skipped, flaky, new, fixed)
+
+
+def new_failures(before: bytes | None, now: bytes) -> list[int]:
+    """Return the places of the tests that fail and did not fail before."""
+    if before is None:
+        return []
+    fresh = _number(now.translate(_BAD)) & ~_number(before.translate(_BAD)[: len(now)])
+    return list(compress(range(len(now)), fresh.to_bytes(len(now), "little"))) if fresh else []
+
+
+def count_groups(before: bytes | None, now: bytes, groups: Sequence[int]) -> dict[int, CellCounts]:
+    """Count the tests of each group of a column; `groups` has the number of the group of each place, -1 for none."""
+    pairs = Counter(zip(groups, (before or b"").ljust(len(now), b"\0"), now, strict=False))
+    found: dict[int, CellCounts] = {}
+    for (group, was, now_), times in pairs.items():
+        if now_ and group >= 0:
+            counts = count_cell(None if before is None else bytes([was]), bytes([now_]))
+            every = CellCounts(*(times * getattr(counts, one.name) for one in fields(counts)))
+            found[group] = found.get(group, NO_TESTS) + every
+    return found
+
+
+def _number(column: bytes) -> int:
+    return int.from_bytes(column, "little")

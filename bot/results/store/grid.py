@@ -1,0 +1,296 @@
+"""Results by commit: for each suite of each target the runs of the nightly branch, each with the tests beside it.
+
+However many tests there are, a grid takes a few statements that indices answer, and work on whole columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+import sqlalchemy as sa
+
+from bot.core.aliases import NO_ALIASES, Aliases
+from bot.results.compare.quarantine import Quarantine
+from bot.results.model import TargetKey
+from bot.results.state import Run
+from bot.results.store import flakiness, runs, schema
+from bot.results.store.cells import explained_column, new_failures, renamed_column
+from bot.results.store.columns import ABSENT, SEEN, at, differences
+from bot.results.store.names import SuiteNames, SuiteRow
+from bot.results.store.rename_pairs import RenamePairs
+from bot.results.store.trace import Position
+
+QuarantineOf = Callable[[TargetKey], Quarantine]
+
+
+@dataclass(frozen=True, slots=True)
+class GridLine:
+    """One suite on one target. `first` is the time of its first commit on the nightly branch, None for none."""
+
+    series: int
+    suite: str
+    row: SuiteRow
+    about: TargetKey
+    target_id: int
+    first: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class GridPoint:
+    """What came of a suite on a target at a commit.
+
+    `before` and `now` are status columns: how its tests ended at the commit that it is compared with, under their
+    present names, and at this one. `before` is None where there is none. A test whose failure is explained, by a
+    quarantine or by its flakiness, has failed before. `infra` says why the run tells nothing about the code.
+    """
+
+    run: Run
+    complete: bool
+    infra: str
+    before: bytes | None
+    now: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Lines, commits (the newest first), and what there is at each, by series and SHA; `older`: there are more."""
+
+    lines: Sequence[GridLine]
+    commits: Sequence[Position]
+    points: Mapping[tuple[int, str], GridPoint]
+    older: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GridRange:
+    """Which part of a repository's results a grid shows: at most `limit` commits, those before one, those since.
+
+    `lab`, `target` and `suite` are None for all. `before` and `since` are in seconds since 1970.
+    """
+
+    repository: str
+    lab: str | None = None
+    target: str | None = None
+    suite: str | None = None
+    limit: int = 14
+    before: float | None = None
+    since: float = 0.0
+    aliases: Aliases = NO_ALIASES
+    quarantine: QuarantineOf | None = field(default=None, compare=False)
+
+
+class Grids:
+    """Reads grids; calls block, as those of `ResultsStore`."""
+
+    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]], known: SuiteNames) -> None:
+        self._reading = reading
+        self._known = known
+
+    def read(self, asked: GridRange) -> Grid:
+        """Return the grid of a part of a repository's results."""
+        with self._reading() as connection:
+            lines = _lines(connection, asked)
+            commits = _commits(connection, lines, asked)
+            older, commits = len(commits) > asked.limit, commits[: asked.limit]
+            return Grid(lines, commits, self._points(connection, lines, commits, asked), older)
+
+    def names(self, line: GridLine) -> list[str]:
+        """Return all names that tests of a suite have had, by their places."""
+        with self._reading() as connection:
+            return self._known.every(connection, line.row)
+
+    def _points(
+        self, connection: sa.Connection, lines: Sequence[GridLine], commits: Sequence[Position], asked: GridRange
+    ) -> dict[tuple[int, str], GridPoint]:
+        if not commits:
+            return {}
+        by_series = {line.series: line for line in lines}
+        rows = _rows(connection, by_series, commits)
+        previous = _previous(connection, by_series, commits[-1])
+        places = {(by_series[row["series_id"]].target_id, row["sha"]) for row in [*rows, *previous.values()]}
+        reported = _by_suite(_reported(connection, places))
+        columns = _columns(connection, reported)
+        renames = _renames(connection, by_series, [row["id"] for row in rows if row["linked"]])
+        found = {}
+        for row in sorted(rows, key=lambda one: (one["committed_at"], one["sha"])):
+            line = by_series[row["series_id"]]
+            place = (line.target_id, row["sha"], line.suite)
+            if place not in reported:
+                continue
+            now, before = columns.get(place, b""), None
+            earlier = previous.get(line.series)
+            if earlier is not None and not row["infra"]:
+                old = columns.get((line.target_id, earlier["sha"], line.suite), b"")
+                before = self._before(connection, line, row, old, now, renames.get(row["id"], {}), asked)
+            found[line.series, row["sha"]] = GridPoint(
+                reported[place][-1][1], row["complete"], row["infra"], before, now
+            )
+            if row["linked"]:
+                previous[line.series] = row
+        shown = {sha for _, sha in commits}
+        return {place: point for place, point in found.items() if place[1] in shown}
+
+    def _before(
+        self,
+        connection: sa.Connection,
+        line: GridLine,
+        row: sa.RowMapping,
+        old: bytes,
+        now: bytes,
+        renames: Mapping[int, int],
+        asked: GridRange,
+    ) -> bytes:
+        """Return the column that another is compared with, as the check run compares them."""
+        if asked.aliases:
+            renames = {**renames, **self._by_alias(connection, line, old, now, asked.aliases)}
+        before = renamed_column(old, renames)
+        fresh = new_failures(before, now)
+        if not fresh:
+            return before
+        name_of = self._known.every(connection, line.row)
+        quarantine = asked.quarantine(line.about) if asked.quarantine else None
+        explained = [place for place in fresh if quarantine and quarantine.of(name_of[place])]
+        seen = {name_of[place]: SEEN[now[place]] for place in fresh}
+        known = flakiness.of_tests(connection, self._known, line.about, line.suite, row["sha"], seen, asked.aliases)
+        explained += [place for place in fresh if (one := known.get(name_of[place])) and one.explains]
+        return explained_column(before, explained)
+
+    def _by_alias(
+        self, connection: sa.Connection, line: GridLine, old: bytes, now: bytes, aliases: Aliases
+    ) -> dict[int, int]:
+        changed = list(differences(old, now))
+        name_of = self._known.every(connection, line.row)
+        removed = {name_of[one]: one for one in changed if at(now, one) == ABSENT}
+        added = {name_of[one]: one for one in changed if at(old, one) == ABSENT}
+        return {added[new]: removed[name] for name, new in aliases.pairs(removed, added).items()}
+
+
+def _lines(connection: sa.Connection, asked: GridRange) -> list[GridLine]:
+    series, targets, suites, points = schema.series, schema.targets, schema.suites, schema.points
+    first = (
+        sa.select(points.c.committed_at)
+        .where(points.c.series_id == series.c.id, points.c.mainline)
+        .order_by(points.c.committed_at, points.c.sha)
+        .limit(1)
+        .correlate(series)
+        .scalar_subquery()
+    )
+    joined = suites.join(series, series.c.suite_id == suites.c.id).join(targets, series.c.target_id == targets.c.id)
+    statement = (
+        sa.select(series.c.id, suites.c.id.label("suite_id"), suites.c.suite, suites.c.names, series.c.target_id)
+        .add_columns(targets.c.lab, targets.c.target, first.label("first"))
+        .select_from(joined)
+        .where(suites.c.repository == asked.repository)
+        .order_by(targets.c.lab, targets.c.target, suites.c.suite)
+    )
+    wanted = {targets.c.lab: asked.lab, targets.c.target: asked.target, suites.c.suite: asked.suite}
+    statement = statement.where(*(column == value for column, value in wanted.items() if value is not None))
+    return [
+        GridLine(
+            row.id,
+            row.suite,
+            SuiteRow(row.suite_id, row.names),
+            TargetKey(asked.repository, row.lab, row.target),
+            row.target_id,
+            row.first,
+        )
+        for row in connection.execute(statement)
+    ]
+
+
+def _commits(connection: sa.Connection, lines: Sequence[GridLine], asked: GridRange) -> list[Position]:
+    """Return the newest commits of which any line has results, one more than are asked for."""
+    series, points = schema.series, schema.points
+    numbers = [line.series for line in lines]
+    until = [points.c.committed_at < asked.before] if asked.before is not None else []
+    oldest = (
+        sa.select(points.c.committed_at)
+        .where(points.c.series_id == series.c.id, points.c.mainline, *until)
+        .order_by(points.c.committed_at.desc(), points.c.sha.desc())
+        .limit(1)
+        .offset(asked.limit)
+        .correlate(series)
+        .scalar_subquery()
+    )
+    found = connection.execute(sa.select(oldest).where(series.c.id.in_(numbers))).scalars()
+    # One line alone has as many commits since then; those of the others come between them.
+    since = max((one for one in found if one is not None), default=0.0)
+    statement = (
+        sa.select(points.c.committed_at, points.c.sha)
+        .where(points.c.series_id.in_(numbers), points.c.committed_at >= max(since, asked.since), points.c.mainline)
+        .where(*until)
+        .distinct()
+    )
+    every = {row.sha: row.committed_at for row in connection.execute(statement)}
+    ordered = sorted(((committed_at, sha) for sha, committed_at in every.items()), reverse=True)
+    return ordered[: asked.limit + 1]
+
+
+def _rows(connection: sa.Connection, series: Collection[int], commits: Sequence[Position]) -> Sequence[sa.RowMapping]:
+    points = schema.points
+    statement = sa.select(points).where(
+        points.c.series_id.in_(series), points.c.mainline, points.c.committed_at.between(commits[-1][0], commits[0][0])
+    )
+    return connection.execute(statement).mappings().all()
+
+
+def _previous(connection: sa.Connection, series: Collection[int], oldest: Position) -> dict[int, sa.RowMapping]:
+    """Return the last point of each series before the commits that are shown, among those that others compare with."""
+    table, points = schema.series, schema.points
+    other = points.alias()
+    newest = (
+        sa.select(other.c.id)
+        .where(other.c.series_id == table.c.id, other.c.linked, other.c.committed_at < oldest[0])
+        .order_by(other.c.committed_at.desc(), other.c.sha.desc())
+        .limit(1)
+        .correlate(table)
+        .scalar_subquery()
+    )
+    statement = sa.select(points).select_from(table.join(points, points.c.id == newest)).where(table.c.id.in_(series))
+    return {row["series_id"]: row for row in connection.execute(statement).mappings()}
+
+
+Place = tuple[int, str, str]
+"""A target's number, a commit, and a suite."""
+
+
+def _reported(
+    connection: sa.Connection, places: Collection[tuple[int, str]]
+) -> dict[tuple[int, str], list[runs.Numbered]]:
+    found: dict[tuple[int, str], list[runs.Numbered]] = {}
+    ordered = sorted(places)
+    for start in range(0, len(ordered), schema.AT_ONCE):
+        found |= runs.reported_runs_at(connection, ordered[start : start + schema.AT_ONCE])
+    return found
+
+
+def _by_suite(reported: Mapping[tuple[int, str], list[runs.Numbered]]) -> dict[Place, list[runs.Numbered]]:
+    found: dict[Place, list[runs.Numbered]] = {}
+    for (target, sha), numbered in reported.items():
+        for number, run in numbered:
+            if run.claims:
+                found.setdefault((target, sha, run.claims.suite), []).append((number, run))
+    return found
+
+
+def _columns(connection: sa.Connection, reported: Mapping[Place, list[runs.Numbered]]) -> dict[Place, bytes]:
+    found: dict[Place, bytes] = {}
+    every = list(reported)
+    for start in range(0, len(every), schema.AT_ONCE):
+        places = every[start : start + schema.AT_ONCE]
+        stored = [runs.stored(reported[place]) for place in places]
+        found |= zip(places, runs.statuses(connection, stored), strict=True)
+    return found
+
+
+def _renames(connection: sa.Connection, series: Collection[int], points: Sequence[int]) -> dict[int, dict[int, int]]:
+    table = schema.renames
+    found: dict[int, dict[int, int]] = {}
+    for start in range(0, len(points), schema.AT_ONCE):
+        statement = sa.select(table.c.point_id, table.c.pairs).where(
+            table.c.series_id.in_(series), table.c.point_id.in_(points[start : start + schema.AT_ONCE])
+        )
+        found |= {row.point_id: dict(RenamePairs(row.pairs)) for row in connection.execute(statement)}
+    return found

@@ -1,0 +1,138 @@
+"""The cells of a grid: which state a commit has, and what a cell says in words. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.results.model import BAD
+from bot.results.store.cells import CellCounts
+from bot.results.store.columns import FLAKY, STATUS_BITS, status_of
+from bot.results.store.grid import GridLine, GridPoint
+from handlers.dashboard import texts
+
+STALE_SECONDS = 36 * 3600.0
+"""Labs test a commit within this time; a result that has not come until then is missing."""
+
+
+class CellState(StrEnum):
+    """What is known of a commit; each has a shape of its own."""
+
+    NEW = "new-failure"
+    STILL = "still-failing"
+    FLAKY = "flaky"
+    PASS = "passed"  # noqa: S105 (a status)
+    SKIPPED = "skipped"
+    INFRA = "infra"
+    PART = "incomplete"
+    MISSING = "missing"
+    WAIT = "waiting"
+    ABSENT = "absent"
+    """The test was not part of the run."""
+    NONE = "not-run"
+    """Nothing was to be expected."""
+
+
+COUNTED = ("passed", "failed", "new", "flaky", "skipped")
+WORST_FIRST = (CellState.NEW, CellState.INFRA, CellState.PART, CellState.STILL, CellState.FLAKY, CellState.PASS)
+"""Which state counts where several meet in one cell."""
+
+
+class GridCell(BaseModel):
+    """What is known of one row at one commit. `failed` tests include the `new` ones; `flaky` ones count twice."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    state: CellState
+    passed: int = 0
+    failed: int = 0
+    new: int = Field(default=0, description="Failed, and did not fail at the nightly commit before.")
+    flaky: int = 0
+    skipped: int = 0
+    run_id: str = Field(default="", description="A run of that commit; empty where there is none.")
+    reason: str = Field(default="", description="Why an infra cell says nothing about the code.")
+
+    @property
+    def words(self) -> str:
+        """What the cell says, for people who do not see it."""
+        return texts.cell_words(self.state.value, self.passed, self.failed, self.new, self.flaky, self.skipped)
+
+    @property
+    def count(self) -> str:
+        """The number that matters most, empty where there is none."""
+        numbers = {
+            CellState.NEW: self.new,
+            CellState.STILL: self.failed,
+            CellState.FLAKY: self.flaky,
+            CellState.PASS: self.passed,
+            CellState.SKIPPED: self.skipped,
+        }
+        return texts.compact(numbers[self.state]) if numbers.get(self.state) else ""
+
+
+def counted_cell(point: GridPoint, counts: CellCounts) -> GridCell:
+    """Return the cell of a point, or of some of its tests, by their counts."""
+    run_id = point.run.key.run_id
+    if point.infra:
+        return GridCell(state=CellState.INFRA, run_id=run_id, reason=point.infra)
+    state = CellState.PART if not point.complete else _state(counts)
+    if counts.new:
+        state = CellState.NEW
+    numbers = {name: getattr(counts, name) for name in COUNTED}
+    return GridCell(state=state, run_id=run_id, **numbers)
+
+
+def _state(counts: CellCounts) -> CellState:
+    if counts.failed:
+        return CellState.STILL
+    if counts.flaky:
+        return CellState.FLAKY
+    if counts.passed:
+        return CellState.PASS
+    return CellState.SKIPPED if counts.skipped else CellState.ABSENT
+
+
+def test_cell(point: GridPoint, was: int | None, now: int) -> GridCell:
+    """Return the cell of one test by its status bytes, before and now; `was` is None where nothing came before."""
+    run_id = point.run.key.run_id
+    if point.infra:
+        return GridCell(state=CellState.INFRA, run_id=run_id, reason=point.infra)
+    if not now & STATUS_BITS:
+        state = CellState.ABSENT if point.complete else CellState.PART
+        return GridCell(state=state, run_id=run_id)
+    if status_of(now) in BAD:
+        new = was is not None and status_of(was) not in BAD
+        return GridCell(state=CellState.NEW if new else CellState.STILL, failed=1, new=int(new), run_id=run_id)
+    if now & FLAKY:
+        return GridCell(state=CellState.FLAKY, passed=1, flaky=1, run_id=run_id)
+    skipped = status_of(now) == "skipped"
+    state = CellState.SKIPPED if skipped else CellState.PASS
+    return GridCell(state=state, passed=int(not skipped), skipped=int(skipped), run_id=run_id)
+
+
+def no_cell(line: GridLine, committed_at: float, now: float, *, expected: bool) -> GridCell:
+    """Return the cell of a commit of which nothing came: missing, still waited for, or not expected at all."""
+    if not expected or line.first is None or committed_at < line.first:
+        return GridCell(state=CellState.NONE)
+    return GridCell(state=CellState.WAIT if now - committed_at < STALE_SECONDS else CellState.MISSING)
+
+
+def joined_cell(cells: Iterable[GridCell]) -> GridCell:
+    """Join the cells of several suites at one commit: the worst state, and all counts. Missing parts are not hidden."""
+    every = list(cells)
+    there = [cell for cell in every if cell.run_id]
+    if not there:
+        states = {cell.state for cell in every}
+        order = (CellState.MISSING, CellState.WAIT, CellState.NONE)
+        return GridCell(state=next((state for state in order if state in states), CellState.NONE))
+    states = {cell.state for cell in there}
+    if any(cell.state is CellState.MISSING for cell in every):
+        states.add(CellState.PART)
+    state = next((one for one in WORST_FIRST if one in states), CellState.SKIPPED)
+    worst = next((cell for cell in there if cell.state is state), there[-1])
+    sums = {
+        name: sum(getattr(cell, name) for cell in there) for name in ("passed", "failed", "new", "flaky", "skipped")
+    }
+    return GridCell(state=state, run_id=worst.run_id, reason=worst.reason, **sums)

@@ -1,0 +1,134 @@
+"""`/r/{owner}/{repo}`: the grid of targets, suites, folders and tests by nightly commit."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from bot.config.results import TARGET_NAME
+from bot.results.compare.quarantine import Quarantine, quarantine_at
+from bot.results.model import TargetKey
+from bot.results.store.grid import GridRange
+from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.rows import GridRow, RowFilter, rows_of
+from handlers.dashboard.wiring import DashboardParts
+
+if TYPE_CHECKING:
+    from bot.config.model import RepositoryConfig
+    from bot.results.store.store import ResultsStore
+
+COLUMNS = 14
+"""Commits on a page."""
+Status = Literal["new-failure", "still-failing", "failing", "flaky", "skipped", "passed"]
+TARGET = rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}/{TARGET_NAME}$"
+
+
+class GridQuery(BaseModel):
+    """Which part of the grid is shown. All are optional."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: Annotated[str, StringConstraints(pattern=TARGET)] | None = Field(
+        default=None, description="One target, as LAB/TARGET: its suites are the rows."
+    )
+    suite: Annotated[str, StringConstraints(max_length=200)] | None = Field(
+        default=None, description="One suite: its folders, files and tests are the rows."
+    )
+    folder: Annotated[str, StringConstraints(max_length=1000)] | None = Field(
+        default=None, description="Tests whose ID begins like this, such as `tests/python/`."
+    )
+    status: Status | None = Field(
+        default=None, description="Tests that ended like this in the newest run of their suite are the rows."
+    )
+    q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
+        default=None, description="Tests whose ID contains this text, in any case of letters, are the rows."
+    )
+    since: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = Field(
+        default=None, description="Only commits made since this day (UTC), as YYYY-MM-DD."
+    )
+    before: Annotated[str, StringConstraints(pattern=r"^\d{1,12}(\.\d{1,9})?$")] | None = Field(
+        default=None, description="The `older` of another page: only commits made before, in seconds since 1970."
+    )
+
+
+class ListedNightly(BaseModel):
+    """A commit that labs tested."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sha: str
+    committed_at: datetime
+
+
+class GridPage(BaseModel):
+    """Rows by commit; the newest commit comes first."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    takes_results: bool = Field(description="Whether app.yaml has `results` for the repository.")
+    targets: list[str] = Field(description="All targets of app.yaml, as LAB/TARGET.")
+    commits: list[ListedNightly]
+    rows: list[GridRow]
+    more: int = Field(description="Further rows that match and are not listed.")
+    older: str | None = Field(description="The `before` of the page with older commits; null if there is none.")
+
+
+def grid_page(parts: DashboardParts) -> Page:
+    """Return the page."""
+
+    async def load(asked: PageRequest) -> GridPage:
+        found = parts.named(asked.repository)
+        if found is None:
+            raise LookupError(asked.repository)
+        name, settings = found
+        if settings.results is None:
+            return GridPage(takes_results=False, targets=[], commits=[], rows=[], more=0, older=None)
+        return await asked.pages.run(read_grid, parts.store, name, settings, asked.query, parts.now())
+
+    return Page(
+        path="/r/{owner}/{repo}",
+        api_path="/api/v1/repos/{owner}/{repo}/grid",
+        summary="Results by target and nightly commit",
+        template="grid.html",
+        model=GridPage,
+        query=GridQuery,
+        load=load,
+    )
+
+
+def read_grid(
+    store: ResultsStore, repository: str, settings: RepositoryConfig, query: GridQuery, now: float
+) -> GridPage:
+    """Read the grid that a query asks for; it blocks."""
+    assert settings.results is not None
+    configured = [f"{lab}/{target}" for lab, of in settings.results.labs.items() for target in of.targets]
+    lab, _, target = (query.target or "").partition("/")
+    asked = GridRange(
+        repository,
+        lab or None,
+        target or None,
+        query.suite,
+        COLUMNS,
+        float(query.before) if query.before else None,
+        datetime.fromisoformat(query.since).replace(tzinfo=UTC).timestamp() if query.since else 0.0,
+        settings.aliases,
+        partial(_quarantine, settings, now),
+    )
+    grid = store.grids.read(asked)
+    wanted = RowFilter(query.target, query.suite, query.folder or "", query.status, (query.q or "").lower())
+    found = rows_of(grid, store.grids.names, wanted, configured, now)
+    return GridPage(
+        takes_results=True,
+        targets=configured,
+        commits=[ListedNightly(sha=sha, committed_at=datetime.fromtimestamp(at, UTC)) for at, sha in grid.commits],
+        rows=found.rows,
+        more=found.more,
+        older=f"{grid.commits[-1][0]!r}" if grid.older else None,
+    )
+
+
+def _quarantine(settings: RepositoryConfig, now: float, about: TargetKey) -> Quarantine:
+    return quarantine_at(settings.quarantine, about, now)[0]

@@ -1,0 +1,226 @@
+"""The rows of a grid: targets, then suites, then folders and files, then tests. No I/O but names of suites."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.results.store.cells import NO_TESTS, count_cell, count_groups
+from bot.results.store.columns import ABSENT, at
+from bot.results.store.grid import Grid, GridLine, GridPoint
+from handlers.dashboard.cells import CellState, GridCell, counted_cell, joined_cell, no_cell, test_cell
+
+MOST_ROWS = 100
+"""Rows of one page."""
+MATCHES = {
+    "failing": (CellState.NEW, CellState.STILL),
+    "new-failure": (CellState.NEW,),
+    "still-failing": (CellState.STILL,),
+    "flaky": (CellState.FLAKY,),
+    "skipped": (CellState.SKIPPED,),
+    "passed": (CellState.PASS, CellState.FLAKY),
+}
+"""The states of a test that each status in the address stands for."""
+
+NamesOf = Callable[[GridLine], Sequence[str]]
+
+
+class RowKind(StrEnum):
+    """What a row stands for."""
+
+    TARGET = "target"
+    SUITE = "suite"
+    FOLDER = "folder"
+    TEST = "test"
+
+
+class GridRow(BaseModel):
+    """A row: what it stands for, and a cell for each commit of the page, in that order."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: RowKind
+    name: str
+    target: str = Field(description="As LAB/TARGET.")
+    suite: str = Field(description="Empty on a row of a whole target.")
+    folder: str = Field(description="How the IDs of the row's tests begin; the ID itself on a row of a test.")
+    cells: list[GridCell]
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """Which rows are wanted; empty is any. `text` is in small letters."""
+
+    target: str | None
+    suite: str | None
+    folder: str
+    status: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowsFound:
+    """Rows, and how many more there are."""
+
+    rows: list[GridRow]
+    more: int = 0
+
+
+def rows_of(grid: Grid, names_of: NamesOf, wanted: RowFilter, configured: Sequence[str], now: float) -> RowsFound:
+    """Return the rows that a filter asks for; `configured` are the targets of app.yaml, which are expected to run."""
+    rows = _Rows(grid, names_of, set(configured), now)
+    if wanted.status or wanted.text:
+        return rows.tests(wanted)
+    if wanted.suite and wanted.target:
+        return rows.folders(wanted.folder)
+    if wanted.target:
+        return RowsFound([rows.suite(line) for line in grid.lines])
+    return rows.targets(configured)
+
+
+class _Rows:
+    def __init__(self, grid: Grid, names_of: NamesOf, configured: set[str], now: float) -> None:
+        self._grid = grid
+        self._names_of = names_of
+        self._configured = configured
+        self._now = now
+
+    def targets(self, configured: Sequence[str]) -> RowsFound:
+        """Return a row for each target: those of app.yaml first, also those that sent nothing yet."""
+        lines: dict[str, list[GridLine]] = {target: [] for target in configured}
+        for line in self._grid.lines:
+            lines.setdefault(_target(line), []).append(line)
+        return RowsFound([self._target_row(target, of) for target, of in lines.items()])
+
+    def _target_row(self, target: str, lines: Sequence[GridLine]) -> GridRow:
+        of_suites = [self.suite(line).cells for line in lines]
+        nothing = GridCell(state=CellState.NONE)
+        cells = [
+            joined_cell([of_suite[place] for of_suite in of_suites]) if lines else nothing
+            for place in range(len(self._grid.commits))
+        ]
+        return GridRow(kind=RowKind.TARGET, name=target, target=target, suite="", folder="", cells=cells)
+
+    def suite(self, line: GridLine) -> GridRow:
+        """Return the row of a suite."""
+        cells = self._cells(line, lambda point: counted_cell(point, count_cell(point.before, point.now)))
+        return GridRow(
+            kind=RowKind.SUITE, name=line.suite, target=_target(line), suite=line.suite, folder="", cells=cells
+        )
+
+    def folders(self, folder: str) -> RowsFound:
+        """Return the rows below a folder of one suite: folders and files first, then tests."""
+        rows: list[GridRow] = []
+        more = 0
+        for line in self._grid.lines:
+            names = self._names_of(line)
+            inner = _only_folder(names, folder)
+            found, further = self._below(line, names, inner)
+            rows += found
+            more += further
+        return RowsFound(rows, more)
+
+    def _below(self, line: GridLine, names: Sequence[str], folder: str) -> tuple[list[GridRow], int]:
+        numbers: dict[str, int] = {}
+        groups = [numbers.setdefault(child, len(numbers)) if (child := _child(name, folder)) else -1 for name in names]
+        points = self._points(line)
+        counts = [count_groups(point.before, point.now, groups) if point else {} for point in points]
+        ordered = sorted(numbers.items(), key=lambda item: (_is_test(item[0], folder), item[0]))
+        seen = [(child, number) for child, number in ordered if any(number in one for one in counts)]
+        rows = []
+        for child, number in seen[:MOST_ROWS]:
+            cells = [
+                counted_cell(point, of.get(number, NO_TESTS)) if point else self._none(line, place)
+                for place, (point, of) in enumerate(zip(points, counts, strict=True))
+            ]
+            kind = RowKind.TEST if _is_test(child, folder) else RowKind.FOLDER
+            rows.append(self._row(line, kind, child, child.removeprefix(folder), cells))
+        return rows, len(seen) - len(rows)
+
+    def tests(self, wanted: RowFilter) -> RowsFound:
+        """Return a row for each test that has the status in the newest run of its suite, and the text in its ID."""
+        rows: list[GridRow] = []
+        more = 0
+        states = MATCHES.get(wanted.status or "", ())
+        for line in self._grid.lines:
+            points = self._points(line)
+            newest = next((point for point in points if point and not point.infra), None)
+            if newest is None:
+                continue
+            for place, name in enumerate(self._names_of(line)):
+                if wanted.text not in name.lower() or not name.startswith(wanted.folder):
+                    continue
+                cell = _cell_of_test(newest, place)
+                if cell.state is CellState.ABSENT or (states and cell.state not in states):
+                    continue
+                if len(rows) >= MOST_ROWS:
+                    more += 1
+                    continue
+                cells = [
+                    _cell_of_test(point, place) if point else self._none(line, column)
+                    for column, point in enumerate(points)
+                ]
+                rows.append(self._row(line, RowKind.TEST, name, name, cells))
+        return RowsFound(rows, more)
+
+    def _row(self, line: GridLine, kind: RowKind, folder: str, name: str, cells: list[GridCell]) -> GridRow:
+        return GridRow(kind=kind, name=name, target=_target(line), suite=line.suite, folder=folder, cells=cells)
+
+    def _points(self, line: GridLine) -> list[GridPoint | None]:
+        return [self._grid.points.get((line.series, sha)) for _, sha in self._grid.commits]
+
+    def _cells(self, line: GridLine, cell_of: Callable[[GridPoint], GridCell]) -> list[GridCell]:
+        return [cell_of(point) if point else self._none(line, place) for place, point in enumerate(self._points(line))]
+
+    def _none(self, line: GridLine, place: int) -> GridCell:
+        committed_at = self._grid.commits[place][0]
+        return no_cell(line, committed_at, self._now, expected=_target(line) in self._configured)
+
+
+def _target(line: GridLine) -> str:
+    return f"{line.about.lab}/{line.about.target}"
+
+
+def _cell_of_test(point: GridPoint, place: int) -> GridCell:
+    was = None if point.before is None else at(point.before, place)
+    return test_cell(point, was, at(point.now, place) or ABSENT)
+
+
+def _child(name: str, folder: str) -> str:
+    """Return the folder, file or test that stands next below a folder; empty for a name that is not below it."""
+    if not name.startswith(folder):
+        return ""
+    rest = name[len(folder) :]
+    file, inside, _ = rest.partition("::")
+    first, deeper, _ = file.partition("/")
+    if deeper:
+        return f"{folder}{first}/"
+    return f"{folder}{file}::" if inside and file else name
+
+
+def _is_test(child: str, folder: str) -> bool:
+    return not child.endswith(("/", "::")) or child == folder
+
+
+def _only_folder(names: Sequence[str], folder: str) -> str:
+    """Go down as long as a folder holds one other and nothing else: `tests/` alone says nothing."""
+    below = [name for name in names if name.startswith(folder)]
+    while True:
+        children = set(_children(below, folder))
+        if len(children) != 1 or _is_test(only := next(iter(children)), folder):
+            return folder
+        folder = only
+
+
+def _children(names: Sequence[str], folder: str) -> Iterator[str]:
+    """Yield the children of a folder, at most two different ones."""
+    first = ""
+    for name in names:
+        child = _child(name, folder)
+        yield child
+        if first and child != first:
+            return
+        first = child

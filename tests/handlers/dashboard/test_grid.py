@@ -1,0 +1,166 @@
+"""`/r/{owner}/{repo}`: rows, columns and cells, and that their numbers are those of the check runs."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.results.compare.diff import compare
+from bot.results.model import SeenTest, Status
+from bot.results.store.cells import count_cell, count_groups, new_failures, renamed_column
+from bot.results.store.collect import collect
+from bot.results.store.columns import SEEN, STATUS_BYTES, status_of
+from bot.results.store.store import ResultsStore
+from tests.engine.filled import Traced
+from tests.handlers.dashboard.nightly_runs import Sent, operators, sha
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+GRID = "/api/v1/repos/octocat/compiler/grid"
+BYTES = [byte for byte in range(STATUS_BYTES) if byte == 0 or status_of(byte)]
+
+
+async def rows(site: DashboardSite, query: str = "") -> dict[str, list[Any]]:
+    status, page = await site.json(GRID + query)
+    assert status == 200, page
+    return {row["name"]: row["cells"] for row in page["rows"]}
+
+
+async def states(site: DashboardSite, name: str, query: str = "") -> list[str]:
+    return [cell["state"] for cell in (await rows(site, query))[name]]
+
+
+async def test_columns_are_the_commits_that_labs_tested_the_newest_first(site: DashboardSite) -> None:
+    _, page = await site.json(GRID)
+    assert [commit["sha"] for commit in page["commits"]] == [sha(number) for number in reversed(range(14))]
+
+
+async def test_a_failure_is_new_once_and_what_has_not_come_is_never_green(site: DashboardSite) -> None:
+    hexagon = await states(site, "example-lab/hexagon-v73")
+    assert hexagon[:4] == ["still-failing", "new-failure", "still-failing", "new-failure"]
+    adreno = await states(site, "example-lab/adreno")
+    assert (adreno[0], adreno[1], adreno[6]) == ("new-failure", "incomplete", "infra")
+    # A suite of the target came, and the other one did not.
+    assert (adreno[4], adreno[9]) == ("incomplete", "incomplete")
+    board = await states(site, "hubot-lab/rpi-5@rack:2")
+    assert (board[:4], board[-2:]) == (["waiting", "waiting", "missing", "passed"], ["not-run", "not-run"])
+
+
+async def test_one_goes_down_from_target_to_suite_to_file_to_test(site: DashboardSite) -> None:
+    _, _, page = await site.get("/r/octocat/compiler")
+    assert 'href="/r/octocat/compiler?target=example-lab%2Fhexagon-v73"' in page
+    target = "?target=example-lab/hexagon-v73"
+    assert set(await rows(site, target)) == {"operators", "runtime"}
+    files = await rows(site, f"{target}&suite=operators")
+    assert [cell["failed"] for cell in files["test_softmax.py::"]][:5] == [3, 3, 3, 3, 0]
+    tests = await rows(site, f"{target}&suite=operators&folder=tests/python/operators/test_softmax.py::")
+    assert len(tests) == 12
+    assert [cell["state"] for cell in tests["test_softmax[float16-16x64]"]][:5] == [
+        *["still-failing"] * 3,
+        "new-failure",
+        "passed",
+    ]
+
+
+async def test_counts_of_a_target_are_the_sums_of_its_parts(site: DashboardSite) -> None:
+    whole = (await rows(site))["example-lab/hexagon-v73"]
+    parts = (await rows(site, "?target=example-lab/hexagon-v73")).values()
+    for name in ("passed", "failed", "new", "flaky", "skipped"):
+        assert [cell[name] for cell in whole] == [sum(cells[n][name] for cells in parts) for n in range(14)], name
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [("?status=failing", 7), ("?status=new-failure", 1), ("?q=SOFTMAX&status=failing", 4), ("?q=nothing-like-it", 0)],
+)
+async def test_filters_in_the_address_list_tests(site: DashboardSite, query: str, count: int) -> None:
+    _, page = await site.json(GRID + query)
+    assert len(page["rows"]) == count
+    assert (await site.get(f"/r/octocat/compiler{query}"))[0] == 200
+
+
+async def test_a_day_leaves_out_older_commits_and_pages_go_on_where_they_end(site: DashboardSite) -> None:
+    _, page = await site.json(f"{GRID}?since=2026-11-20")
+    assert [commit["sha"] for commit in page["commits"]] == [sha(13), sha(12), sha(11)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["?target=x", "?status=green", "?since=yesterday", "?before=now", "?other=1", "?q=a&q=b", f"?q={'a' * 201}"],
+)
+async def test_a_malformed_address_is_explained(site: DashboardSite, query: str) -> None:
+    status, _, page = await site.get(f"/r/octocat/compiler{query}")
+    assert (status, "<h1>Bad Request</h1>" in page) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/r/octocat/new", "No lab has sent results"),
+        ("/r/octocat/docs", "takes no results"),
+        ("/r/octocat/compiler?since=2030-01-01", "no results of nightly commits for these filters"),
+        ("/r/octocat/compiler?q=nothing-like-it", "No test matches"),
+    ],
+)
+async def test_an_empty_page_says_what_to_do(site: DashboardSite, path: str, words: str) -> None:
+    status, _, page = await site.get(path)
+    assert (status, words in page) == (200, True)
+
+
+def seen(column: bytes) -> dict[str, SeenTest]:
+    return {f"t{place}": SEEN[byte] for place, byte in enumerate(column) if byte}
+
+
+@pytest.mark.parametrize("seed", range(30))
+async def test_columns_are_counted_as_the_check_run_compares_them(seed: int) -> None:
+    random_ = random.Random(seed)
+    before, now = (bytes(random_.choices(BYTES, k=random_.randrange(1, 60))) for _ in range(2))
+    compared = compare(seen(now), seen(before), exit_status=None)
+    counts = count_cell(before, now)
+    # Comparing, tests may be found to be renamed; the grid knows those from the series.
+    if not (compared.renamed or compared.infra):
+        fresh = {f"t{place}" for place in new_failures(before, now)}
+        assert fresh == set(compared.new_failures)
+        assert (counts.new, counts.failed) == (len(compared.new_failures), len(compared.failing))
+        assert (counts.flaky, counts.skipped) == (compared.counts.flaky, compared.counts.skipped)
+    groups = [random_.randrange(-1, 3) for _ in now]
+    for group, found in count_groups(before, now, groups).items():
+        mask = bytes(byte if of == group else 0 for byte, of in zip(now, groups, strict=True))
+        assert found == count_cell(before, mask)
+
+
+async def test_a_renamed_test_keeps_its_outcome() -> None:
+    failed, passed = (SEEN.index(SeenTest(status)) for status in (Status.FAILED, Status.PASSED))
+    before, now = bytes([failed, passed]), bytes([0, passed, failed])
+    assert count_cell(before, now).new == 1
+    assert count_cell(renamed_column(before, {2: 0}), now).new == 0
+
+
+def many(store: ResultsStore) -> None:
+    """Fill twenty targets of two labs with five suites each, for one commit."""
+    every = tuple(operators())
+    for number in range(2):
+        for suite in range(5):
+            for lab in ("example-lab", "hubot-lab"):
+                for target in range(10):
+                    one = Sent(number, (lab, f"target-with-a-long-name-{target}"), f"suite-{suite}", every)
+                    store.put(one.run, collect(one.cases(), lambda case: (case.nodeid, case.path)))
+
+
+async def test_the_first_page_is_small_and_no_statement_scans_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traced = Traced(tmp_path / "nightjar.db", monkeypatch)
+    async with dashboard_site(tmp_path, filled=many) as site:
+        traced.statements.clear()
+        _, _, page = await site.get("/r/octocat/compiler")
+        _, _, newest = await site.get("/r/octocat/compiler?since=2026-11-10")
+        assert page.count("<tr>") == newest.count("<tr>") == 24
+        column = len(page) - len(newest)
+        assert len(newest) + 13 * column < 100_000
+        await site.get("/r/octocat/compiler?target=example-lab/target-with-a-long-name-3&suite=suite-2")
+        await site.get("/r/octocat/compiler?status=passed")
+        assert [scan for scan, _ in traced.scans() if "nightjar_" in scan] == []
