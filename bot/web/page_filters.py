@@ -13,6 +13,8 @@ from markupsafe import Markup, escape
 MINUTE, HOUR, DAY = 60, 3600, 86400
 SHORT_SHA = 7
 MOMENT = Markup('<time datetime="{at:%Y-%m-%dT%H:%M:%SZ}">{at:%Y-%m-%d %H:%M}&nbsp;UTC</time>')
+REPLACED = "replace"
+"""What a lab's JSON says may hold half of a pair of surrogates, which UTF-8 cannot write."""
 LONGEST_TEXT = 20_000
 """Characters of one text from outside on a page."""
 
@@ -74,13 +76,13 @@ def duration(seconds: float | None) -> str:
 
 def segment(text: str) -> str:
     """Write a text as one segment of an address's path."""
-    return quote(text, safe="")
+    return quote(text, safe="", errors=REPLACED)
 
 
 def query(values: Mapping[str, object]) -> str:
     """Write the query of an address, with its question mark, without what is empty."""
     given = {name: value for name, value in values.items() if value not in (None, "", ())}
-    return f"?{urlencode(given, doseq=True)}" if given else ""
+    return f"?{urlencode(given, doseq=True, errors=REPLACED)}" if given else ""
 
 
 def clipped(text: str, most: int = LONGEST_TEXT) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,14 +12,26 @@ from typing import Any
 from aiohttp import web
 from procrastinate.exceptions import ConnectorException
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from bot.core.errors import TryAgain
 from bot.web.access import PAGES_OF_A_REPOSITORY
+from bot.web.csv_tables import CsvTable, csv_bytes
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.pages import PAGES, RETRY_SECONDS, Pages
 from bot.web.problems import Problem
 from bot.web.repositories import PARAMETERS, repository_of
-from bot.web.texts import BAD_QUERY, DATABASE_UNAVAILABLE, NO_PAGE, REPEATED_QUERY, UNKNOWN_QUERY
+from bot.web.texts import BAD_QUERY, DATABASE_UNAVAILABLE, NO_PAGE, REPEATED_QUERY, UNKNOWN_FORMAT, UNKNOWN_QUERY
+
+FORMAT, JSON, CSV = "format", "json", "csv"
+IN_FORMAT = Parameter(
+    FORMAT,
+    "`csv` for the rows of the page's table, up to 50,000 of them; default: `json`.",
+    {"enum": [JSON, CSV], "type": "string"},
+    "query",
+    required=False,
+)
+MOST_CSV_ROWS = 50_000
 
 
 class NoQuery(BaseModel):
@@ -29,13 +42,21 @@ class NoQuery(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """What a page is asked for: `repository` is `owner/name`, empty on a page of none; `at` is the time now."""
+    """What a page is asked for: `repository` is `owner/name`, empty on a page of none; `at` is the time now.
+
+    `as_csv`: the rows are wanted as a table of their own, up to `MOST_CSV_ROWS`, instead of one page of them.
+    """
 
     repository: str
     path: Mapping[str, str]
     query: Any
     pages: Pages
     at: float
+    as_csv: bool = False
+
+    def most_rows(self, of_page: int) -> int:
+        """Return how many rows are wanted, if a page has so many."""
+        return MOST_CSV_ROWS if self.as_csv else of_page
 
 
 LoadPage = Callable[[PageRequest], Awaitable[BaseModel]]
@@ -63,6 +84,8 @@ class Page:
     """The parts of the path besides the repository."""
     has_own_twin: bool = True
     """Whether this page makes the route at `api_path`; False where another feature has it."""
+    table: Callable[[Any], CsvTable] | None = None
+    """Makes a table of what `load` returned; then the JSON twin takes `format=csv` too."""
 
     @property
     def of_repository(self) -> bool:
@@ -79,10 +102,11 @@ class Page:
             503: problem("The database could not be read; Retry-After says when to ask again"),
         }
         html = ResponseSchema("The page", media_type="text/html")
-        json = ResponseSchema("What the page shows", self.model)
+        said = ResponseSchema("What the page shows", self.model)
         shown = Operation("GET", self.path, self.summary, self._answer_page, {200: html, **errors}, parameters)
         if not self.has_own_twin:
             return [shown]
+        formats = [IN_FORMAT] if self.table else []
         return [
             shown,
             Operation(
@@ -90,8 +114,8 @@ class Page:
                 self.api_path,
                 f"{self.summary} (JSON)",
                 self._answer_json,
-                {200: json, **errors},
-                parameters,
+                {200: said, **errors},
+                [*parameters, *formats],
                 public=not self.of_repository,
             ),
         ]
@@ -104,14 +128,27 @@ class Page:
             "query": asked.query,
             "repository": asked.repository,
             "api": self.api_path.format(**_halves(asked.repository), **asked.path) + _query_string(request),
+            "has_csv": self.table is not None,
         }
         return await asked.pages.answer(request, self.template, context)
 
     async def _answer_json(self, request: web.Request) -> web.Response:
-        asked = self._asked(request)
+        asked = self._asked(request, formats=self.table is not None)
         shown = await self._loaded(asked)
-        body = await asked.pages.run(lambda: shown.model_dump_json().encode())
+        if asked.as_csv and self.table is not None:
+            return await self._answer_csv(asked, self.table, shown)
+        body = await asked.pages.run(_json, shown)
         return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-cache"})
+
+    async def _answer_csv(self, asked: PageRequest, table: Callable[[Any], CsvTable], shown: BaseModel) -> web.Response:
+        body = await asked.pages.run(lambda: csv_bytes(table(shown)))
+        name = self.api_path.rpartition("/")[2]
+        headers = {
+            "Cache-Control": "no-cache",
+            "Content-Disposition": f'attachment; filename="{name}.csv"',
+            "X-Content-Type-Options": "nosniff",
+        }
+        return web.Response(body=body, content_type="text/csv", charset="utf-8", headers=headers)
 
     async def _loaded(self, asked: PageRequest) -> BaseModel:
         try:
@@ -126,18 +163,22 @@ class Page:
                 raise
             raise Problem(HTTPStatus.NOT_FOUND, NO_PAGE) from None
 
-    def _asked(self, request: web.Request) -> PageRequest:
+    def _asked(self, request: web.Request, *, formats: bool = False) -> PageRequest:
         pages = request.app[PAGES]
         pages.admit(request)
         path = dict(request.match_info)
         repository = repository_of(request) if self.of_repository else ""
         parts = {name: text for name, text in path.items() if name not in ("owner", "repo")}
-        return PageRequest(repository, parts, read_query(self.query, request), pages, time.time())
+        query = read_query(self.query, request, [FORMAT] if formats else [])
+        return PageRequest(repository, parts, query, pages, time.time(), formats and _wants_csv(request))
 
 
-def read_query(model: type[BaseModel], request: web.Request) -> BaseModel:
-    """Read the query of an address. Raises `Problem` 400 for a parameter that is unknown, repeated or malformed."""
-    known = [info.alias or name for name, info in model.model_fields.items()]
+def read_query(model: type[BaseModel], request: web.Request, besides: Sequence[str] = ()) -> BaseModel:
+    """Read the query of an address. Raises `Problem` 400 for a parameter that is unknown, repeated or malformed.
+
+    Parameters `besides` those of the model are known too, and left out.
+    """
+    known = [*(info.alias or name for name, info in model.model_fields.items()), *besides]
     for name in request.query:
         if name not in known:
             detail = UNKNOWN_QUERY.format(name=name[:40], known=", ".join(known) or "none")
@@ -145,13 +186,27 @@ def read_query(model: type[BaseModel], request: web.Request) -> BaseModel:
         if len(request.query.getall(name)) > 1:
             raise Problem(HTTPStatus.BAD_REQUEST, REPEATED_QUERY.format(name=name))
     # An empty field of a form is one that was left out.
-    given = {name: text for name, text in request.query.items() if text}
+    given = {name: text for name, text in request.query.items() if text and name not in besides}
     try:
         return model.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))
         raise Problem(HTTPStatus.BAD_REQUEST, BAD_QUERY.format(name=name, why=first["msg"])) from None
+
+
+def _json(shown: BaseModel) -> bytes:
+    try:
+        return shown.model_dump_json().encode()
+    except PydanticSerializationError:  # half of a pair of surrogates, which JSON can write escaped
+        return json.dumps(shown.model_dump(mode="json"), separators=(",", ":")).encode()
+
+
+def _wants_csv(request: web.Request) -> bool:
+    wanted = request.query.get(FORMAT) or JSON
+    if wanted not in (JSON, CSV):
+        raise Problem(HTTPStatus.BAD_REQUEST, BAD_QUERY.format(name=FORMAT, why=UNKNOWN_FORMAT))
+    return wanted == CSV
 
 
 def _parameters(query: type[BaseModel]) -> list[Parameter]:

@@ -135,7 +135,7 @@ PAGES: web.AppKey[Pages] = web.AppKey("pages", Pages)
 def _rendered(request: web.Request, template: str, context: dict[str, Any]) -> RenderedPage:
     # The path alone, for the navigation: what stands in an address is text from outside.
     context.setdefault("path", request.path)
-    body = aiohttp_jinja2.render_string(template, request, context).encode()
+    body = aiohttp_jinja2.render_string(template, request, context).encode(errors=page_filters.REPLACED)
     compressed = gzip.compress(body, 6, mtime=0) if len(body) > SMALL else None
     return RenderedPage(body, compressed, hashlib.sha256(body).hexdigest()[:32])
 

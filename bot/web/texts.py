@@ -12,6 +12,7 @@ TOO_MANY_PAGES = "Too many pages are being made at the same time. Try again in a
 BAD_QUERY = "{name}: {why}"
 UNKNOWN_QUERY = "{name} is not a parameter of this address; there are: {known}."
 REPEATED_QUERY = "{name} is given more than once."
+UNKNOWN_FORMAT = "it is csv or json"
 
 # -- the API --
 

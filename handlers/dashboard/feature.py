@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bot.feature import Feature, Services
 from bot.web.openapi import Operation
+from handlers.dashboard.compare import compare_page
 from handlers.dashboard.grid import grid_page
 from handlers.dashboard.nightly import nightly_page
 from handlers.dashboard.overview import overview_page
@@ -16,6 +17,7 @@ PAGES = (
     overview_page,
     grid_page,
     nightly_page,
+    compare_page,
 )
 """The pages; each is a function of `DashboardParts`."""
 

@@ -40,3 +40,15 @@ def compact(count: int) -> str:
             scaled = count / size
             return f"{scaled:.1f}{unit}" if scaled < 9.95 else f"{scaled:.0f}{unit}"
     return str(count)
+
+
+# -- comparing two commits --
+
+AMBIGUOUS_COMMIT = "More than one commit with results begins with {digits}. Give more digits of the one you mean."
+COMMIT_WITHOUT_RESULTS = "There are no results of {sha} on {target}. Choose a commit that its lab tested."
+NO_RESULTS_AT_HEAD = "It has no results at the head."
+NO_RESULTS_AT_BASE = "It has no results at the base, so there is nothing to compare with."
+INCOMPLETE_AT_HEAD = "Its results at the head are incomplete, so nothing counts as removed."
+PRECLUDED = "{count:,} tests could not run this time, because their file or the run ended early."
+RENAMED = "{count:,} tests have a new name."
+UNSEARCHED = "So many names changed that renamed tests were not searched for: they count as removed and new."

@@ -14,6 +14,7 @@ ALL_SKIPPED = (
 MASS_COLLECTION = "{broken:,} of {files:,} test files could not be imported; check the lab's installation"
 ONE_CAUSE = "{failed:,} of the {ran:,} tests that ran failed with one cause; check the lab's installation and device"
 COMPARISON_COST = "it could not be compared: {why}"
+BASE_UNUSABLE = "its results at the base say nothing about the code: {why}"
 SEARCH_SKIPPED = "the search for renamed tests is skipped"
 SEARCH_TOO_LONG = "that would take more than {most:,} steps"
 STILL_CHANGING = "the results beside this run keep changing while it is stored"

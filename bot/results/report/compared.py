@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.compare.diff import compare
+from bot.results.compare.diff import compare, infra, untested
 from bot.results.compare.flaky import Flakiness
 from bot.results.compare.lasting import newly_confirmed
+from bot.results.compare.texts import BASE_UNUSABLE
 from bot.results.model import SeenTest
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState
@@ -22,6 +23,16 @@ def compared_with(
     if not suite.complete:
         comparison = replace(comparison, removed=())
     return ComparedSuite(comparison, baseline)
+
+
+def compared_with_any(
+    suite: SuiteState, baseline: Baseline, before: Mapping[str, SeenTest], aliases: Aliases = NO_ALIASES
+) -> ComparedSuite:
+    """Compare a suite with a commit that somebody chose, and which may say nothing about the code itself."""
+    why = infra(before, None, exit_status=None) or untested(before) if before else ""
+    if why:
+        return ComparedSuite(replace(compare(suite.seen, None, exit_status=None), infra=BASE_UNUSABLE.format(why=why)))
+    return compared_with(suite, baseline if before else None, before or None, aliases)
 
 
 def with_flaky(comparison_: ComparedSuite, flakiness: Mapping[str, Flakiness]) -> ComparedSuite:

@@ -39,6 +39,7 @@ from bot.results.store import combine as merge
 from bot.results.store import pending_checks as checks
 from bot.results.store.blobs import Stored
 from bot.results.store.collect import Columns, Reason
+from bot.results.store.commits_with_results import CommitsWithResults
 from bot.results.store.database import ResultsDatabase
 from bot.results.store.failure_texts import TextReader
 from bot.results.store.grid import Grids
@@ -80,6 +81,7 @@ class ResultsStore:
         self.failures = FailureReports(self._database, self._known, now)
         self.timelines = Timelines(self._database.reading, self._known)
         self.grids = Grids(self._database.reading, self._known)
+        self.commits = CommitsWithResults(self._database.reading)
 
     def open(self) -> None:
         """Bring the tables up to date; raise DatabaseError, in one line, if they cannot be used."""

@@ -1,0 +1,242 @@
+"""What a comparison of two commits lists: one row for each test to which something happened. No I/O."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, Self, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.results.compare.quarantine import Quarantine
+from bot.results.model import SeenTest
+from bot.results.report.findings import ComparedSuite
+from bot.results.store.commits_with_results import CommitWithResults
+from bot.web.csv_tables import CsvTable
+from handlers.dashboard import texts
+
+ChangeClass = Literal[
+    "new-failure", "quarantined", "still-failing", "flaky", "fixed", "new-test", "newly-skipped", "removed"
+]
+CLASSES: tuple[ChangeClass, ...] = get_args(ChangeClass)
+ROWS = 100
+"""Tests on a page."""
+SHOWN_MESSAGE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class SuitePair:
+    """One suite at the head and at the base; `compared` is None where it has no results at the head."""
+
+    suite: str
+    now: Mapping[str, SeenTest]
+    before: Mapping[str, SeenTest]
+    compared: ComparedSuite | None
+    quarantine: Quarantine
+    complete: bool = True
+
+
+class ComparisonCommit(BaseModel):
+    """A commit with results of the target."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sha: str
+    committed_at: datetime
+    pull_request: int | None = Field(description="The pull request of which it is the head.")
+
+    @staticmethod
+    def of(commit: CommitWithResults | None) -> ComparisonCommit | None:
+        """Return a commit as the page shows it."""
+        return ComparisonCommit.from_store(commit) if commit else None
+
+    @classmethod
+    def from_store(cls, commit: CommitWithResults) -> Self:
+        """Return a commit as the page shows it."""
+        number = None if commit.mainline else commit.pull_request
+        return cls(sha=commit.sha, committed_at=datetime.fromtimestamp(commit.committed_at, UTC), pull_request=number)
+
+
+class ComparedTest(BaseModel):
+    """A test to which something happened. A status is null where the test was not there."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    status: ChangeClass
+    suite: str
+    test: str
+    before: str | None
+    now: str | None
+    message: str = Field(description="The first line of why it did not pass at the head.")
+    renamed_from: str | None = Field(description="What it was called at the base.")
+
+
+class ComparedSuiteCounts(BaseModel):
+    """What a comparison says of a suite."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    suite: str
+    tests: int = Field(description="How many tests it has at the head.")
+    counts: dict[ChangeClass, int]
+    note: str | None = Field(description="Why it was not compared, or what limits the comparison.")
+
+
+class ComparePage(BaseModel):
+    """A comparison; the counts are those of all suites, `tests` are filtered."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    takes_results: bool = Field(description="Whether app.yaml has `results` for the repository.")
+    targets: list[str] = Field(description="All targets of app.yaml, as LAB/TARGET.")
+    target: str | None
+    base: ComparisonCommit | None
+    head: ComparisonCommit | None
+    commits: list[ComparisonCommit] = Field(description="The newest commits with results, to choose from.")
+    counts: dict[ChangeClass, int]
+    suites: list[ComparedSuiteCounts]
+    tests: list[ComparedTest]
+    matching: int = Field(description="How many tests the filters match, on all pages.")
+    pages: int
+
+    @classmethod
+    def without_results(cls) -> Self:
+        """Return the page of a repository that takes no results."""
+        return cls(
+            takes_results=False,
+            targets=[],
+            target=None,
+            base=None,
+            head=None,
+            commits=[],
+            counts={},
+            suites=[],
+            tests=[],
+            matching=0,
+            pages=1,
+        )
+
+
+def comparison_page(
+    suites: Sequence[SuitePair],
+    *,
+    status: ChangeClass | None,
+    suite: str | None,
+    text: str,
+    number: int,
+    csv_rows: int,
+    targets: list[str],
+    target: str | None,
+    base: ComparisonCommit | None,
+    head: ComparisonCommit | None,
+    commits: list[ComparisonCommit],
+) -> ComparePage:
+    """Return one page of the tests to which something happened; with `csv_rows`, so many from the first on."""
+    every = [(pair, list(changed_tests(pair))) for pair in suites]
+    counts = [Counter(kind for kind, _ in tests) for _, tests in every]
+    wanted = text.lower()
+    matching = [
+        (CLASSES.index(kind), pair.suite, test, pair, kind)
+        for pair, tests in every
+        if suite in (None, pair.suite)
+        for kind, test in tests
+        if status in (None, kind) and wanted in test.lower()
+    ]
+    matching.sort(key=lambda one: one[:3])
+    shown = matching[:csv_rows] if csv_rows else matching[(number - 1) * ROWS : number * ROWS]
+    renamed = {pair.suite: _renamed(pair) for pair in suites}
+    return ComparePage(
+        takes_results=True,
+        targets=targets,
+        target=target,
+        base=base,
+        head=head,
+        commits=commits,
+        counts=_in_order(sum(counts, Counter[ChangeClass]())),
+        suites=[
+            ComparedSuiteCounts(suite=pair.suite, tests=len(pair.now), counts=_in_order(of), note=note_of(pair))
+            for (pair, _), of in zip(every, counts, strict=True)
+        ],
+        tests=[_row(kind, pair, test, renamed[pair.suite]) for _, _, test, pair, kind in shown],
+        matching=len(matching),
+        pages=max(1, -(-len(matching) // ROWS)),
+    )
+
+
+def changed_tests(pair: SuitePair) -> Iterator[tuple[ChangeClass, str]]:
+    """Yield the tests of a suite to which something happened, each once, as its check run counts them."""
+    if pair.compared is None or pair.compared.comparison.infra or not pair.compared.comparison.has_baseline:
+        return
+    comparison = pair.compared.comparison
+    quarantined = {test for test in comparison.new_failures if pair.quarantine.of(test)}
+    failing = {*comparison.new_failures, *comparison.known_flaky, *comparison.still_failing}
+    classes: Mapping[ChangeClass, Sequence[str]] = {
+        "new-failure": [test for test in comparison.new_failures if test not in quarantined],
+        "quarantined": sorted(quarantined),
+        "still-failing": comparison.still_failing,
+        "flaky": sorted({*comparison.known_flaky, *(test for test in comparison.flaky if test not in failing)}),
+        "fixed": comparison.fixed,
+        "new-test": [test for test in comparison.new if test not in failing],
+        "newly-skipped": comparison.newly_skipped,
+        "removed": comparison.removed,
+    }
+    for kind, tests in classes.items():
+        for test in tests:
+            yield kind, test
+
+
+def note_of(pair: SuitePair) -> str | None:
+    """Say why a suite was not compared, or what limits the comparison."""
+    if pair.compared is None:
+        return texts.NO_RESULTS_AT_HEAD
+    comparison = pair.compared.comparison
+    if comparison.infra:
+        return comparison.infra
+    if not comparison.has_baseline:
+        return texts.NO_RESULTS_AT_BASE
+    parts = []
+    if not pair.complete:
+        parts.append(texts.INCOMPLETE_AT_HEAD)
+    if comparison.precluded:
+        parts.append(texts.PRECLUDED.format(count=len(comparison.precluded)))
+    if comparison.renamed:
+        parts.append(texts.RENAMED.format(count=len(comparison.renamed)))
+    if comparison.unsearched:
+        parts.append(texts.UNSEARCHED)
+    return " ".join(parts) or None
+
+
+def compare_table(page: ComparePage) -> CsvTable:
+    """Return the tests of a comparison as a table."""
+    columns = ("status", "suite", "test", "before", "now", "message", "renamed_from")
+    return CsvTable(columns, ([getattr(one, column) for column in columns] for one in page.tests))
+
+
+def _in_order(counts: Mapping[ChangeClass, int]) -> dict[ChangeClass, int]:
+    return {kind: counts.get(kind, 0) for kind in CLASSES}
+
+
+def _renamed(pair: SuitePair) -> dict[str, str]:
+    return {now: before for before, now in pair.compared.comparison.renamed} if pair.compared else {}
+
+
+def _row(kind: ChangeClass, pair: SuitePair, test: str, renamed: Mapping[str, str]) -> ComparedTest:
+    now, before = pair.now.get(test), pair.before.get(renamed.get(test, test))
+    lines = (line.strip() for line in now.message.splitlines() if line.strip()) if now else iter(())
+    return ComparedTest(
+        status=kind,
+        suite=pair.suite,
+        test=test,
+        before=_ended(before),
+        now=_ended(now),
+        message=next(lines, "")[:SHOWN_MESSAGE],
+        renamed_from=renamed.get(test),
+    )
+
+
+def _ended(seen: SeenTest | None) -> str | None:
+    if seen is None:
+        return None
+    return "flaky" if seen.flaky else seen.status.value

@@ -1,0 +1,19 @@
+"""Pages about many tests in a real browser: comparisons, and lists of flaky, slow and skipped tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.conftest import Walk
+from tests.handlers.dashboard.nightly_runs import sha
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
+
+HEXAGON = "target=example-lab%2Fhexagon-v73"
+
+
+async def test_what_changed_between_two_commits(walk: Walk) -> None:
+    page = await walk.go(f"/r/octocat/compiler/compare?{HEXAGON}&base={sha(9)}&head={sha(13)}")
+    assert "6\nnew failures" in page
+    await walk.seen("compare")
+    assert "test_softmax" not in await walk.follow("✓ 1")
