@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import BinaryIO, TypeAlias
 
 from bot.core.refused import Refused, TooMuch
@@ -83,10 +84,10 @@ def read(stream: BinaryIO, name: str, format: str | None = None, repairs: Repair
     opened = inflated(stream, name)
     try:
         reader = FORMATS[format or guess(opened.peek(HEAD_BYTES)[:HEAD_BYTES])]
-        for count, case in enumerate(reader(opened, repairs or Repairs()), 1):
-            if count > MAX_CASES:
-                raise TooMuch(texts.TOO_MANY_CASES.format(name=name))
-            yield case
+        cases = reader(opened, repairs or Repairs())
+        yield from islice(cases, MAX_CASES)
+        if next(cases, None) is not None:
+            raise TooMuch(texts.TOO_MANY_CASES.format(name=name))
     except Refused as refused:
         # What `inflated` refuses has the name already.
         if str(refused).startswith(name):

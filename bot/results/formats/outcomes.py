@@ -42,6 +42,8 @@ FLAKY = ("flakyFailure", "flakyError")
 RERUN = ("rerunFailure", "rerunError")
 """Attempts of one that did not; but then the first attempt is a failure or an error of its own."""
 
+_NOTHING_MORE = (False, Trouble.NONE, "", "", None, False, "")
+"""What a case has behind its duration, where there is nothing to tell."""
 NOWHERE = "", None
 """The place of a test that has none."""
 
@@ -65,15 +67,29 @@ def build(
     status, flaky, trouble, message, text, failure_path, failure_line = outcome
     if failure_path or failure_line is not None:
         failure_path, line = "" if failure_path == path else failure_path, failure_line
-    time: float | None
-    try:
-        time = float(attributes["time"])
-        if not 0 <= time <= MAX_SECONDS:
-            time = None
-    except (KeyError, ValueError):
-        time = None
+    time: float | None = None
+    if "time" in attributes:  # of skipped tests many have none, and an exception costs as much as all the rest
+        try:
+            time = float(attributes["time"])
+            if not 0 <= time <= MAX_SECONDS:
+                time = None
+        except ValueError:
+            pass
     fields = (name, status, classname, path, "", line, time, flaky, trouble, message, text, None, attempt, failure_path)
     return _new(Case, fields)
+
+
+def passed_case(attributes: dict[str, str]) -> Case | None:
+    """Make a case that passed of nothing but its name, class and duration, as most are; None for any other."""
+    if len(attributes) != 3:
+        return None
+    try:
+        name, classname, time = attributes["name"], attributes["classname"], float(attributes["time"])
+    except (KeyError, ValueError):
+        return None
+    if not (name and classname and 0 <= time <= MAX_SECONDS) or len(name) + len(classname) > MAX_RAW_NAME:
+        return None
+    return _new(Case, (name, Status.PASSED, classname, "", "", None, time, *_NOTHING_MORE))
 
 
 def place(attributes: dict[str, str], first: int = 1) -> tuple[str, int | None]:

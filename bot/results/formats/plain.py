@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.results.formats import pytest
-from bot.results.formats.outcomes import PASSED, CaseOutcome, build, outcome, place
+from bot.results.formats.outcomes import PASSED, CaseOutcome, build, outcome, passed_case, place
 from bot.results.formats.xml import Part, SuiteElement
 from bot.results.model import Case, Status
 
@@ -25,6 +25,8 @@ STATUSES = {
 
 def case(attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> Case | None:
     """Read a case. Its class, where it has none, is the path of its suites, unless the suite has the test's name."""
+    if not parts and (passed := passed_case(attributes)) is not None:
+        return passed
     # Reports of several tools may have been put together in one suite.
     if parts and pytest.is_own(parts):
         return pytest.case(attributes, parts, suite)

@@ -54,22 +54,21 @@ class Resolver:
         The ID of a file that could not be collected, or was skipped as a whole, is its path alone. Where nothing
         matches, the ID is what the case says: `classname::name`.
         """
-        name = case.name
-        classname = case.classname
-        if case.nodeid:
+        name, _, classname, where, nodeid, _, _, _, trouble, _, _, _, _, failure_path = case
+        if nodeid:
             test, path = self._noded(case)
-        elif not classname or case.trouble is Trouble.COLLECTION:
+        elif not classname or trouble is Trouble.COLLECTION:
             test, path = self._unusual(case)
-        elif case.path:
-            key = (classname, case.path)
+        elif where:
+            key = (classname, where)
             head, path = self._placed.get(key) or _remembered(self._placed, key, self._place(*key))
             test = head + (name if name.isprintable() else _visible(name))
         else:
             known = self._classes.get(classname)
             head, path = known or _remembered(self._classes, classname, self._class(classname))
             test = head + (name if name.isprintable() else _visible(name))
-        if case.failure_path:
-            path = self._files.get(self._file(case.failure_path), "")
+        if failure_path:
+            path = self._files.get(self._file(failure_path), "")
         if len(test) > MAX_NAME:
             test = _shortened(test)
         return test, path

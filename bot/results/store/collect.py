@@ -120,7 +120,7 @@ def collect(cases: Iterable[Case], resolve: Resolve) -> Columns:
 
 def _fold(columns: Columns, texts: TextPacker, cases: Iterable[Case], resolve: Resolve) -> tuple[list[str], int]:
     """Fold some cases; return the new names among them, and how many cases there were."""
-    tests, packed_of, code_of, bounds = columns.tests, _PACKED, CODES, BOUNDS
+    tests, reasons, packed_of, code_of, bounds = columns.tests, columns.reasons, _PACKED, CODES, BOUNDS
     passed, count = CODES[Status.PASSED], 0
     names: list[str] = []
     known: dict[str, int] = {}  # thousands of tests may be skipped for one reason
@@ -139,13 +139,16 @@ def _fold(columns: Columns, texts: TextPacker, cases: Iterable[Case], resolve: R
         else:
             names.append(test_id)
         tests[key] = packed_of[packed]
-        if counts and (code != passed or message or text or measures or trouble):
-            if code not in _BAD and message in known and not (text or measures or trouble):
-                columns.reasons[key] = known[message]
+        if code == passed and not (message or text or measures or trouble):
+            continue
+        if counts:
+            is_short = code not in _BAD and not (text or measures or trouble)
+            if is_short and message in known:
+                reasons[key] = known[message]
             else:
                 _explain(columns, texts, key, test_id, path, case)
-                if code not in _BAD and not (text or measures or trouble) and message:
-                    known[message] = columns.reasons[key]
+                if is_short and message:
+                    known[message] = reasons[key]
     return names, count
 
 
