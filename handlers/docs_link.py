@@ -15,7 +15,7 @@ from bot.config.docs_link import DocsLink
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
 from bot.core.urls import linkable
-from bot.effects.section_state import moment, seconds_since_1970, short
+from bot.effects.section_words import moment, seconds_since_1970, short
 from bot.effects.sections import SubmitSection
 from bot.feature import Feature
 from bot.github.pull_heads import confirmed_head, pulls_with_head

@@ -15,10 +15,8 @@ from bot.effects.section_state import (
     SectionText,
     Shown,
     marked,
-    moment,
-    seconds_since_1970,
-    short,
 )
+from bot.effects.section_words import moment, seconds_since_1970, short
 from bot.github.sticky import with_section
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40

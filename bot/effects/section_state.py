@@ -10,16 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from bot.effects import texts
+from bot.effects.section_words import short
 from bot.engine.internal import InternalEvent
 from bot.engine.records import Record
-from bot.github.markdown import code
-
-SHOWN_SHA = 7
-"""Digits of a commit that people see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,22 +98,3 @@ def marked(text: str, sha: str, head: str) -> str:
     if not text or not head:
         return text
     return f"{texts.OUT_OF_DATE}{texts.OF_ANOTHER_COMMIT.format(sha=short(sha), head=short(head))}\n\n{text}"
-
-
-def short(sha: str) -> str:
-    """Return the digits of a commit that people see, as code: GitHub makes no link of it, and a link to it is ours."""
-    return code(sha[:SHOWN_SHA])
-
-
-def moment(at: str | float) -> str:
-    """Return a moment, in ISO 8601 or in seconds since 1970, as people read it."""
-    seconds = seconds_since_1970(at) if isinstance(at, str) else at
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def seconds_since_1970(at: str) -> float:
-    """Convert one of GitHub's ISO 8601 times to seconds since 1970; return 0 for a text that is not a time."""
-    try:
-        return datetime.fromisoformat(at).timestamp()
-    except ValueError:
-        return 0.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, LiteralString, TypeVar, cast
 
-from pydantic import PlainSerializer, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from bot.core.payload import Json
 from bot.engine import text
@@ -24,9 +24,6 @@ SEPARATOR, AFTER_SEPARATOR = ":", ";"
 """What divides the parts of a key, and the next character: a range of keys ends before it."""
 
 DAY = 86400.0
-
-SORTED = PlainSerializer(sorted)
-"""Annotates a set in a record, which would be written in another order by each process."""
 
 GET: LiteralString = "SELECT value AS stored, version FROM nightjar_records WHERE key = %(key)s"
 PUT: LiteralString = """

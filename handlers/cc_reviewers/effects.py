@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from bot.core.payload import Payload
+from bot.core.sorted_sets import SORTED
 from bot.effects.comments import write_section
-from bot.engine.records import SORTED, Record
+from bot.engine.records import Record
 from bot.github.access import ISSUES, MEMBERS, PULL_REQUESTS, WritePermissions
 from bot.github.errors import is_unprocessable, message_of
 from bot.github.markdown import code

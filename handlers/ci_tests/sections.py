@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from bot.core.payload import Payload
 from bot.core.untrusted.pool import POOL
 from bot.core.untrusted.queue import Owner
-from bot.effects.section_state import SECTION_EVENT, SectionEvent, seconds_since_1970, short
+from bot.effects.section_state import SECTION_EVENT, SectionEvent
+from bot.effects.section_words import seconds_since_1970, short
 from bot.effects.sections import RequestSection, SubmitSection
 from bot.github.pull_heads import confirmed_head, pulls_with_head
 from bot.plan.handler import NOTHING, Context, Plan, Router

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.effects.section_state import moment, short
+from bot.effects.section_words import moment, short
 from bot.github.markdown import code
 from bot.results.compare.renames import MAX_STEPS
 from handlers.ci_tests import texts, words

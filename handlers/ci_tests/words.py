@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from bot.core.urls import linkable
-from bot.effects.section_state import moment, short
+from bot.effects.section_words import moment, short
 from bot.github.markdown import code
 from bot.results.report.tables import middle_cut
 from bot.results.report.texts import MORE

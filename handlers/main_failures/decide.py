@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Annotated
 
 from bot.config.types import matches
-from bot.engine.records import SORTED
+from bot.core.sorted_sets import SORTED
 from bot.github.refs import Commit
 from bot.github.required import Signal
 

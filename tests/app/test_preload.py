@@ -9,7 +9,7 @@ from pathlib import Path
 from bot.app.features import ALL_FEATURES
 
 ROOT = Path(__file__).parent.parent.parent
-NOT_NEEDED = ("aiohttp", "asyncio", "cryptography", "procrastinate", "psycopg", "sqlalchemy", "structlog")
+NOT_NEEDED = ("aiohttp", "asyncio", "cryptography", "procrastinate", "psycopg", "pydantic", "sqlalchemy", "structlog")
 PROGRAM = """
 import importlib, sys
 for module in sys.argv[1:]:

@@ -1,0 +1,32 @@
+"""Commits and moments as the sections of the sticky comment show them.
+
+Processes that read untrusted input import this, and nothing of the engine with it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from bot.github.markdown import code
+
+SHOWN_SHA = 7
+"""Digits of a commit that people see."""
+
+
+def short(sha: str) -> str:
+    """Return the digits of a commit that people see, as code: GitHub makes no link of it, and a link to it is ours."""
+    return code(sha[:SHOWN_SHA])
+
+
+def moment(at: str | float) -> str:
+    """Return a moment, in ISO 8601 or in seconds since 1970, as people read it."""
+    seconds = seconds_since_1970(at) if isinstance(at, str) else at
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def seconds_since_1970(at: str) -> float:
+    """Convert one of GitHub's ISO 8601 times to seconds since 1970; return 0 for a text that is not a time."""
+    try:
+        return datetime.fromisoformat(at).timestamp()
+    except ValueError:
+        return 0.0
