@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.core.parts import PartKey
@@ -31,6 +32,17 @@ if TYPE_CHECKING:
     from bot.results.store.store import ResultsStore
 
 
+Result = TypeVar("Result")
+
+
+class RunBlocking(Protocol):
+    """Runs a function that blocks, as `asyncio.to_thread` does."""
+
+    async def __call__(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Result:
+        """Return what the function returns."""
+        ...
+
+
 class ResultsService:
     """The results of all repositories that have labs; `source_for` gives the bucket of a name."""
 
@@ -41,9 +53,16 @@ class ResultsService:
         self.pool = pool
         self.file_lists = files
         self.source_for = source_for
+        self._run: RunBlocking = asyncio.to_thread
         self._names = {
             name.lower(): name for name, repository in config.repositories.items() if repository.results is not None
         }
+
+    def running_in(self, run: RunBlocking) -> ResultsService:
+        """Return the same service, whose calls of the store `run` does, in threads of its own."""
+        other = copy(self)
+        other._run = run
+        return other
 
     def canonical(self, about: TargetKey) -> TargetKey:
         """Return a target with its repository's name as app.yaml has it, for so the bucket's keys have it.
@@ -55,31 +74,31 @@ class ResultsService:
     async def targets(self, repository: str, sha: str) -> list[TargetKey]:
         """Return the targets of which something is known at a commit."""
         named = self.canonical(TargetKey(repository, "", "")).repository
-        return await asyncio.to_thread(self.store.targets, named, sha)
+        return await self._run(self.store.targets, named, sha)
 
     async def admission(self, repository: str, sha: str) -> Admission | None:
         """Return what is known of a commit that labs tested."""
-        return await asyncio.to_thread(self.store.admission, repository, sha)
+        return await self._run(self.store.admission, repository, sha)
 
     async def state(self, about: TargetKey, sha: str) -> TargetState:
         """Return what is known of a commit on a target."""
-        return await asyncio.to_thread(self.store.state, about, sha)
+        return await self._run(self.store.state, about, sha)
 
     async def baseline_candidates(self, about: TargetKey, suite: str, sha: str) -> list[Candidate]:
         """Return the commits that another one may be compared with if they are ancestors of it, the newest first."""
-        return await asyncio.to_thread(self.store.baselines, about, suite, sha)
+        return await self._run(self.store.baselines, about, suite, sha)
 
     async def relations(self, repository: str, shas: Collection[str]) -> list[Relation]:
         """Return what is known of how some commits lie to others."""
-        return await asyncio.to_thread(self.store.relations, repository, shas)
+        return await self._run(self.store.relations, repository, shas)
 
     async def learn(self, repository: str, relations: Sequence[Relation]) -> None:
         """Store how commits lie to one another."""
-        await asyncio.to_thread(self.store.learn, repository, relations)
+        await self._run(self.store.learn, repository, relations)
 
     async def seen(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, SeenTest]:
         """Return the verdict of every test of a suite at a commit."""
-        return await asyncio.to_thread(self.store.seen, about, suite, sha)
+        return await self._run(self.store.seen, about, suite, sha)
 
     async def contexts(
         self, about: TargetKey, sha: str, asked: Mapping[str, AskedFailures], aliases: Aliases = NO_ALIASES
@@ -87,22 +106,22 @@ class ResultsService:
         """Return the contexts of failures at a commit, by suite and test; `asked` has those of each suite."""
         if not asked:
             return {}
-        return await asyncio.to_thread(self.store.timelines.contexts, about, sha, asked, aliases)
+        return await self._run(self.store.timelines.contexts, about, sha, asked, aliases)
 
     async def flakiness(
         self, about: TargetKey, suite: str, sha: str, now: Mapping[str, SeenTest], aliases: Aliases = NO_ALIASES
     ) -> Mapping[str, Flakiness]:
         """Return how flaky tests of a suite are, up to a commit at which they ended like `now`."""
-        return await asyncio.to_thread(self.store.failures.flakiness, about, suite, sha, now, aliases)
+        return await self._run(self.store.failures.flakiness, about, suite, sha, now, aliases)
 
     async def unreliable(self, about: TargetKey, sha: str = "") -> Mapping[str, SuiteHealth]:
         """Return the suites whose results are unreliable at a commit on a target, by default at the newest run."""
-        every = await asyncio.to_thread(self.store.failures.health, about, sha)
+        every = await self._run(self.store.failures.health, about, sha)
         return {suite: one for suite, one in every.items() if one.unreliable}
 
     async def durations(self, about: TargetKey, suite: str, sha: str) -> Mapping[str, float]:
         """Return how many seconds each test of a suite took at a commit, as far as its runs reported it."""
-        return await asyncio.to_thread(self.store.durations, about, suite, sha)
+        return await self._run(self.store.durations, about, suite, sha)
 
     async def files(self, github: GitHub, repository: str, sha: str) -> frozenset[str]:
         """Return the paths of all files at a commit."""

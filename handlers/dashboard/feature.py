@@ -11,6 +11,7 @@ from handlers.dashboard.compare import compare_page
 from handlers.dashboard.grid import grid_page
 from handlers.dashboard.nightly import nightly_page
 from handlers.dashboard.overview import overview_page
+from handlers.dashboard.run import run_page
 from handlers.dashboard.wiring import DashboardParts
 
 PAGES = (
@@ -18,6 +19,7 @@ PAGES = (
     grid_page,
     nightly_page,
     compare_page,
+    run_page,
 )
 """The pages; each is a function of `DashboardParts`."""
 

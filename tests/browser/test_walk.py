@@ -21,6 +21,10 @@ async def test_the_grid_down_to_the_tests(walk: Walk) -> None:
     await walk.follow("operators")
     assert "test_softmax[float16-16x64]" in await walk.follow("test_softmax.py::")
     await walk.seen("grid-tests")
+    await walk.page.locator("a.c.still").first.click()
+    await walk.page.wait_for_load_state()
+    assert "Not equal to tolerance" in await walk.text()
+    await walk.seen("run")
 
 
 async def test_arrow_keys_move_between_cells(walk: Walk) -> None:

@@ -296,12 +296,12 @@ def _one_cause(outcomes: SharedOutcomes) -> str:
         return ""
     causes = Counter[str]()
     for message, count in messages.items():
-        causes[_cause(message)] += count
+        causes[failure_cause(message)] += count
     failed = max(causes.values())
     return texts.ONE_CAUSE.format(failed=failed, ran=ran) if failed > ONE_CAUSE_SHARE * ran else ""
 
 
-def _cause(message: str) -> str:
+def failure_cause(message: str) -> str:
     """Fold what differs between failures of one cause: paths and node IDs, numbers, addresses, workers' names."""
     return _NUMBER.sub("0", _PATH.sub("/", message))
 

@@ -30,10 +30,11 @@ AHEAD = "ahead"
 
 
 async def compared_suites(
-    results: ResultsService, github: GitHub, repository: str, state: TargetState, aliases: Aliases = NO_ALIASES
+    results: ResultsService, github: GitHub | None, repository: str, state: TargetState, aliases: Aliases = NO_ALIASES
 ) -> dict[str, ComparedSuite]:
     """Compare every suite of a commit, by name: GitHub says which commits are its ancestors, the store has the results.
 
+    Without `github`, only those count that were asked about before, when the check run was written.
     `repository` is `owner/name` as GitHub knows it now; `aliases` are the names of tests that maintainers renamed.
     """
     about, sha = state.about, state.sha
@@ -90,7 +91,7 @@ async def _compared(
 
 async def nearest_ancestors(
     results: ResultsService,
-    github: GitHub,
+    github: GitHub | None,
     repository: str,
     about: TargetKey,
     sha: str,
@@ -109,9 +110,9 @@ async def nearest_ancestors(
     shas = {one.sha for every in candidates.values() for one in every}
     known = await results.relations(about.repository, {sha, *shas})
     search = AncestorSearch(sha, candidates, known, wanted)
-    while (other := search.next()) is not None:
+    while github is not None and (other := search.next()) is not None:
         await _ask(github, repository, sha, other, search)
-    if learned := [*search.learned, *search.derived()]:
+    if github is not None and (learned := [*search.learned, *search.derived()]):
         await results.learn(about.repository, learned)
     return {suite: [Baseline(one.other, one.url) for one in found] for suite, found in search.found().items()}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from bot.results.compare.ancestors import Relation
 from bot.results.model import Case, RunKey, Status, Trouble
 from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store.collect import collect
@@ -67,12 +68,13 @@ class Sent:
     log_url: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     slow: float = 1.0
+    run_name: str = ""
 
     @property
     def run(self) -> Run:
         """What is known of it besides its tests."""
         arrived = committed_at(self.number) + 5 * 3600
-        key = RunKey(REPOSITORY, *self.target, sha(self.number), f"{self.suite}-{self.run_id}")
+        key = RunKey(REPOSITORY, *self.target, sha(self.number), self.run_name or f"{self.suite}-{self.run_id}")
         claims = Claims(
             self.suite,
             1,
@@ -163,3 +165,13 @@ def fill(store: ResultsStore) -> None:
             store.put(sent.run, collect(sent.cases(), lambda case: (case.nodeid, case.path)))
         else:
             store.note(sent.run)
+    store.learn(
+        REPOSITORY,
+        [
+            Relation(
+                sha(number), sha(earlier), is_ancestor=True, url=f"https://github.com/{REPOSITORY}/commit/{earlier}"
+            )
+            for number in range(NIGHTLY_RUNS)
+            for earlier in range(number)
+        ],
+    )

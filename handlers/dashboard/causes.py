@@ -1,0 +1,109 @@
+"""Failures of a run by what they have in common: a hundred tests with one message are one thing to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.results.compare.diff import failure_cause
+from bot.results.model import SeenTest, Status
+from bot.results.report import sentences
+from bot.results.report.findings import Findings, NewFailure
+from handlers.dashboard.texts import KNOWN_FLAKY, NEW_FAILURE, STILL_FAILING, UNJUDGED
+
+MOST_CAUSES = 40
+"""Causes that a page shows."""
+MOST_TESTS = 25
+"""Tests of one cause that it names."""
+MOST_JUDGED = 5_000
+"""Failures that are sorted by their cause; of a broken lab there may be 100,000."""
+MOST_OUTPUT = 4_000
+"""Characters of the output of one test, from its end."""
+
+
+class CausedTest(BaseModel):
+    """A test that failed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    suite: str
+    test: str
+    kind: str = Field(description="`new`, `still failing`, `known flaky`, or `nothing to compare with`.")
+
+
+class FailureCause(BaseModel):
+    """Failures whose messages differ in numbers and paths at most."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    message: str = Field(description="The message of the first of them; empty if the report has none.")
+    happened: str = Field(description="What happened, such as `failed` or `timed out`.")
+    new: int = Field(description="How many of them are new failures.")
+    count: int
+    tests: list[CausedTest] = Field(description="The first of them, new ones first.")
+    output: str = Field(description="The end of the output of the first of them.")
+    place: str = Field(description="Where it failed, as PATH:LINE; empty if the report does not say.")
+    reproduce: str = Field(description="A command that runs the first of them; empty if app.yaml has no template.")
+
+
+@dataclass(slots=True)
+class _Group:
+    first: NewFailure
+    kinds: list[tuple[int, str, NewFailure]] = field(default_factory=list)
+
+
+_ORDER = {NEW_FAILURE: 0, UNJUDGED: 1, KNOWN_FLAKY: 2, STILL_FAILING: 3}
+
+
+def causes_of(findings: Findings, command_of: Callable[[NewFailure], str]) -> tuple[list[FailureCause], int, int]:
+    """Return the failures by cause, how many further causes there are, and how many failures were not looked at."""
+    groups: dict[tuple[str, str], _Group] = {}
+    judged = total = 0
+    for kind, failure in _failures(findings):
+        total += 1
+        if judged >= MOST_JUDGED:
+            continue
+        judged += 1
+        group = groups.setdefault((sentences.happened(failure), failure_cause(failure.message)), _Group(failure))
+        group.kinds.append((_ORDER[kind], kind, failure))
+    ordered = sorted(groups.items(), key=lambda item: (min(one[0] for one in item[1].kinds), -len(item[1].kinds)))
+    shown = [_cause(happened, group, command_of) for (happened, _), group in ordered[:MOST_CAUSES]]
+    return shown, len(ordered) - len(shown), total - judged
+
+
+def _failures(findings: Findings) -> list[tuple[str, NewFailure]]:
+    found = []
+    new = {(one.suite, one.test) for one in findings.new_failures}
+    for suite, compared in findings.suites:
+        comparison = compared.comparison
+        flaky, still = set(comparison.known_flaky), set(comparison.still_failing)
+        for test in comparison.failing:
+            kind = UNJUDGED if not comparison.has_baseline or comparison.infra else STILL_FAILING
+            if (suite.suite, test) in new:
+                kind = NEW_FAILURE
+            elif test in flaky:
+                kind = KNOWN_FLAKY
+            elif test in still:
+                kind = STILL_FAILING
+            seen = suite.seen.get(test, SeenTest(Status.FAILED))
+            found.append((kind, NewFailure(suite.suite, test, seen, suite.details)))
+    return sorted(found, key=lambda one: _ORDER[one[0]])
+
+
+def _cause(happened: str, group: _Group, command_of: Callable[[NewFailure], str]) -> FailureCause:
+    kinds = sorted(group.kinds, key=lambda one: (one[0], one[2].suite, one[2].test))
+    first = kinds[0][2]
+    detail = first.detail
+    output = detail.text.strip()
+    return FailureCause(
+        message=first.message,
+        happened=happened,
+        new=sum(kind == NEW_FAILURE for _, kind, _ in kinds),
+        count=len(kinds),
+        tests=[CausedTest(suite=one.suite, test=one.test, kind=kind) for _, kind, one in kinds[:MOST_TESTS]],
+        output=output[-MOST_OUTPUT:],
+        place=f"{detail.path}:{detail.line}" if detail.path and detail.line else detail.path,
+        reproduce=command_of(first),
+    )

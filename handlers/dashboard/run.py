@@ -1,0 +1,258 @@
+"""`/r/{owner}/{repo}/runs/…`: one run, what was read of it, and why its check run has its conclusion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.results.compare.quarantine import quarantine_at
+from bot.results.model import RunKey, TargetKey
+from bot.results.report import sentences
+from bot.results.report.baseline import compared_suites
+from bot.results.report.findings import ComparedSuite, Findings
+from bot.results.report.reproduce import command
+from bot.results.state import Run, RunState, SuiteState, TargetState
+from bot.web.openapi import Parameter
+from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.causes import FailureCause, causes_of
+from handlers.dashboard.markdown import plain_html
+from handlers.dashboard.wiring import DashboardParts
+
+if TYPE_CHECKING:
+    from bot.config.model import RepositoryConfig
+
+MOST_CLAIMS = 50
+"""Entries of an environment that are shown."""
+LONGEST_CLAIM = 500
+"""Characters of one."""
+PARTS = tuple(
+    Parameter(name, words, {"type": "string"})
+    for name, words in (
+        ("lab", "The lab."),
+        ("target", "The target."),
+        ("sha", "The commit."),
+        ("run_id", "The run's ID."),
+    )
+)
+
+
+class ClaimedFact(BaseModel):
+    """A name and a value that a lab reported; nobody has verified them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    value: str
+
+
+class SeenRun(BaseModel):
+    """A run of the commit on the target, and what became of it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run_id: str
+    suite: str | None
+    attempt: int | None
+    shard: str = Field(description="Such as 1/4; empty for a suite in one part.")
+    state: RunState
+    reason: str = Field(description="Why the run is not stored, or what was repaired in its files.")
+    received_at: datetime
+    bytes: int
+
+
+class SuiteSummary(BaseModel):
+    """How a suite ended, and what it was compared with."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    suite: str
+    passed: int
+    failed: int
+    skipped: int
+    flaky: int
+    new_failures: int
+    still_failing: int
+    known_flaky: int
+    fixed: int
+    removed: int
+    baseline: str | None = Field(description="The commit that it was compared with; null if there is none.")
+    infra: str = Field(description="Why the results say nothing about the code; empty if they do.")
+    missing: str = Field(description="What has not come; empty if everything has.")
+
+
+class CheckSummary(BaseModel):
+    """What the check run of the commit on the target says."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    title: str
+    conclusion: str
+    why: str = Field(description="In Markdown.")
+
+
+class RunDetails(BaseModel):
+    """One run, the others of its commit on its target, and what all of them come to."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    lab: str
+    target: str
+    sha: str
+    committed_at: datetime | None
+    pull_request: int | None
+    run: SeenRun
+    claims: list[ClaimedFact]
+    environment: list[ClaimedFact]
+    others: list[SeenRun]
+    check: CheckSummary | None = Field(description="Null where nothing of the commit is stored.")
+    suites: list[SuiteSummary]
+    missing_suites: list[str]
+    causes: list[FailureCause] = Field(description="Failures by what they have in common, new ones first.")
+    more_causes: int
+    unlisted: int = Field(description="Failures of all causes that are not listed.")
+
+    @property
+    def why_html(self) -> object:
+        """Why the check run has its conclusion, as HTML."""
+        return plain_html(self.check.why if self.check else "")
+
+
+def run_page(parts: DashboardParts) -> Page:
+    """Return the page."""
+
+    async def load(asked: PageRequest) -> RunDetails:
+        found = parts.named(asked.repository)
+        if found is None or found[1].results is None:
+            raise LookupError(asked.repository)
+        name, settings = found
+        key = RunKey(name, asked.path["lab"], asked.path["target"], asked.path["sha"], asked.path["run_id"])
+        run = await asked.pages.run(parts.store.run, key)
+        if run is None:
+            raise LookupError(key.folder)
+        listed = await asked.pages.run(lambda: parts.store.runs(name, lab=key.lab, target=key.target, sha=key.sha))
+        results = parts.results.running_in(asked.pages.run)
+        state = await results.state(key.about, key.sha)
+        # Relations that are not known yet are not asked for: a reader's page makes no request to GitHub.
+        compared = await compared_suites(results, None, name, state, settings.aliases)
+        findings = _findings(settings, key.about, state, compared, parts.now())
+        findings = replace(findings, unreliable=await results.unreliable(key.about, key.sha))
+        return await asked.pages.run(_page_of, run, listed, findings)
+
+    return Page(
+        path="/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}",
+        api_path="/api/v1/repos/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}",
+        summary="One run of a lab, and why its check run has its conclusion",
+        template="run.html",
+        model=RunDetails,
+        parts=PARTS,
+        load=load,
+    )
+
+
+def _findings(
+    settings: RepositoryConfig, about: TargetKey, state: TargetState, compared: dict[str, ComparedSuite], now: float
+) -> Findings:
+    quarantine, ended = quarantine_at(settings.quarantine, about, now)
+    lab = settings.results.labs.get(about.lab) if settings.results else None
+    reproduce = (lab.reproduce if lab else None) or ""
+    return Findings(state, compared, reproduce=reproduce, quarantine=quarantine, ended=ended)
+
+
+def _page_of(run: Run, listed: Sequence[Run], findings: Findings) -> RunDetails:
+    """Put the page together; it blocks, for outputs of failures are read."""
+    key, state = run.key, findings.state
+    admission = run.admission
+    causes, more, unlisted = causes_of(findings, lambda failure: _command(findings, failure))
+    return RunDetails(
+        lab=key.lab,
+        target=key.target,
+        sha=key.sha,
+        committed_at=datetime.fromtimestamp(admission.committed_at, UTC) if admission else None,
+        pull_request=admission.pull_request if admission else None,
+        run=_seen(run),
+        claims=_claims(run),
+        environment=_environment(run),
+        others=[_seen(other) for other in listed if other.key != key],
+        check=_check(findings) if state.suites else None,
+        suites=[_suite(suite, comparison_, findings) for suite, comparison_ in findings.suites],
+        missing_suites=list(state.missing_suites),
+        causes=causes,
+        more_causes=more,
+        unlisted=unlisted,
+    )
+
+
+def _check(findings: Findings) -> CheckSummary:
+    conclusion, why = sentences.conclusion(findings)
+    name = findings.state.about.check_name
+    return CheckSummary(name=name, title=sentences.title(findings), conclusion=conclusion, why=why)
+
+
+def _suite(suite: SuiteState, compared: ComparedSuite, findings: Findings) -> SuiteSummary:
+    comparison, counts = compared.comparison, compared.comparison.counts
+    missing = [f"shard {number} of {suite.shard_total}" for number in suite.missing_shards[:20]]
+    missing += [f"run {run.key.run_id}" for run in (*suite.waiting, *suite.broken)][:20]
+    return SuiteSummary(
+        suite=suite.suite,
+        passed=counts.passed + counts.xfailed + counts.xpassed,
+        failed=counts.failed + counts.errored,
+        skipped=counts.skipped,
+        flaky=counts.flaky,
+        new_failures=sum(one.suite == suite.suite for one in findings.new_failures),
+        still_failing=len(comparison.still_failing),
+        known_flaky=len(comparison.known_flaky),
+        fixed=len(comparison.fixed),
+        removed=len(comparison.removed),
+        baseline=compared.baseline.sha if compared.baseline else None,
+        infra=comparison.infra,
+        missing=", ".join(missing),
+    )
+
+
+def _command(findings: Findings, failure: object) -> str:
+    about = findings.state.about
+    return command(findings.reproduce, failure, about.target, findings.state.sha) if findings.reproduce else ""  # type: ignore[arg-type]
+
+
+def _seen(run: Run) -> SeenRun:
+    claims = run.claims
+    parts = claims.shard_total if claims else 1
+    return SeenRun(
+        run_id=run.key.run_id,
+        suite=claims.suite if claims else None,
+        attempt=claims.attempt if claims else None,
+        shard=f"{claims.shard_index}/{parts}" if claims and parts > 1 else "",
+        state=run.state,
+        reason=run.reason,
+        received_at=datetime.fromtimestamp(run.received_at, UTC),
+        bytes=run.bytes,
+    )
+
+
+def _claims(run: Run) -> list[ClaimedFact]:
+    claims = run.claims
+    if claims is None:
+        return []
+    facts = {
+        "started": claims.started_at,
+        "finished": claims.finished_at,
+        "exit status": "" if claims.exit_status is None else str(claims.exit_status),
+        "log": claims.log_url,
+    }
+    return _facts(facts.items())
+
+
+def _environment(run: Run) -> list[ClaimedFact]:
+    return (
+        _facts(sorted((str(name), str(value)) for name, value in run.claims.environment.items())) if run.claims else []
+    )
+
+
+def _facts(pairs: Iterable[tuple[str, str]]) -> list[ClaimedFact]:
+    given = [(name, value) for name, value in pairs if value][:MOST_CLAIMS]
+    return [ClaimedFact(name=name[:LONGEST_CLAIM], value=value[:LONGEST_CLAIM]) for name, value in given]

@@ -1,0 +1,94 @@
+"""`/r/…/runs/…`: one run, and why its check run has its conclusion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bot.results.store.collect import collect
+from bot.results.store.store import ResultsStore
+from tests.handlers.dashboard.nightly_runs import ADRENO, BOARD, HEXAGON, TIMEOUT, Sent, Target, sha
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+HOSTILE = '"><script>alert(1)</script>[link](https://evil.example.org) https://evil.example.org @octocat {{ 7 * 7 }}'
+
+
+def address(target: Target, number: int, run_id: str) -> str:
+    lab, name = target
+    return f"octocat/compiler/runs/{lab}/{name.replace('@', '%40').replace(':', '%3A')}/{sha(number)}/{run_id}"
+
+
+async def test_it_has_the_title_and_the_reason_of_the_check_run(site: DashboardSite) -> None:
+    where = address(HEXAGON, 12, "operators-run-1")
+    status, _, page = await site.get(f"/r/{where}")
+    assert status == 200
+    assert "<strong>Neutral</strong>" in page
+    _, answered = await site.json(f"/api/v1/repos/{where}")
+    assert answered["check"]["title"].startswith("3 new failures")
+    assert answered["check"]["conclusion"] == "neutral"
+    (operators, _) = answered["suites"]
+    assert (operators["new_failures"], operators["still_failing"], operators["baseline"]) == (3, 3, sha(11))
+
+
+async def test_failures_with_one_cause_are_one_entry_and_new_ones_come_first(site: DashboardSite) -> None:
+    _, answered = await site.json(f"/api/v1/repos/{address(HEXAGON, 12, 'operators-run-1')}")
+    new, known = answered["causes"]
+    assert (new["new"], new["count"], len(new["tests"])) == (3, 3, 3)
+    assert new["message"].startswith("IndexError")
+    assert (known["new"], known["count"]) == (0, 3)
+    assert new["reproduce"].startswith("pytest 'tests/python/operators/test_gather.py::")
+
+
+async def test_a_broken_lab_is_no_failure_of_the_code(site: DashboardSite) -> None:
+    _, _, page = await site.get(f"/r/{address(ADRENO, 7, 'runtime-run-1')}")
+    assert "says nothing about the code" in page
+    assert TIMEOUT in page
+
+
+async def test_a_refused_run_says_why(site: DashboardSite) -> None:
+    status, _, page = await site.get(f"/r/{address(BOARD, 13, 'runtime-run-2')}")
+    assert status == 200
+    assert "te.xml is not what the manifest says" in page
+    assert "there is no check run" in page
+
+
+@pytest.mark.parametrize("run_id", ["nothing", "operators-run-1%2f..", "%3Cscript%3E"])
+async def test_an_unknown_run_is_not_there(site: DashboardSite, run_id: str) -> None:
+    assert (await site.get(f"/r/{address(HEXAGON, 12, run_id)}"))[0] == 404
+
+
+def hostile(store: ResultsStore) -> None:
+    """Store a run of a lab that wants to be more than text."""
+    for number in range(2):
+        one = Sent(
+            number,
+            HEXAGON,
+            HOSTILE,
+            (f"{HOSTILE}::one", "two"),
+            failed={f"{HOSTILE}::one": HOSTILE} if number else {},
+            environment={HOSTILE: HOSTILE},
+            log_url="https://evil.example.org/log",
+            run_name="run",
+        )
+        store.put(one.run, collect(one.cases(), lambda case: (case.nodeid, case.path)))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/r/octocat/compiler",
+        "/r/octocat/compiler?target=example-lab/hexagon-v73",
+        "/r/octocat/compiler?status=failing",
+        f"/r/{address(HEXAGON, 1, 'run')}",
+    ],
+)
+async def test_text_of_a_lab_is_text_and_leads_nowhere(tmp_path: Path, path: str) -> None:
+    async with dashboard_site(tmp_path, filled=hostile) as site:
+        status, _, page = await site.get(path)
+        assert status == 200
+        assert "<script>alert" not in page
+        assert 'href="https://evil' not in page
+        assert 'href="//' not in page
