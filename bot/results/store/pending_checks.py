@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import bisect
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ class _Check:
 class _SuitePoint(NamedTuple):
     suite: str
     mainline: bool
+    committed_at: float
 
 
 # Made once, for that takes longer than to have them answered.
@@ -39,7 +40,7 @@ _JOINED = _POINTS.join(schema.series).join(_SUITES, schema.series.c.suite_id == 
 _SUITE = sa.type_coerce(_SUITES.c.suite, sa.Text)
 """As it is stored: of thousands of rows, few have another one (`_suite_name`)."""
 _ARRIVED = (
-    sa.select(_POINTS.c.sha, _SUITE, _POINTS.c.mainline, _POINTS.c.complete)
+    sa.select(_POINTS.c.sha, _SUITE, _POINTS.c.mainline, _POINTS.c.committed_at, _POINTS.c.complete)
     .select_from(_JOINED)
     .where(_OF_TARGET, _OF_SHAS)
 )
@@ -109,7 +110,9 @@ def scheduled_checks(
             undecided[check.target_id].append(check.pending.sha)
     complete = {target: _complete(connection, target, shas) for target, shas in undecided.items()}
     return [
-        check.pending if check.pending.over == over else replace(check.pending, over=over)
+        check.pending
+        if check.pending.over == over
+        else PendingCheck(check.pending.about, check.pending.sha, check.pending.revision, over)
         for check in found
         for over in [check.changed_at <= now - deadline or check.pending.sha in complete[check.target_id]]
     ]
@@ -127,7 +130,7 @@ def whole(connection: sa.Connection, target: int, sha: str) -> PendingCheck | No
         if check.announced:
             continue
         reported = [run for _, run in runs.reported(connection, target, sha)]
-        expected = _suites_before(connection, target, [sha]).get(sha)
+        expected = _suites_before(connection, target, _moments(connection, target, [sha])).get(sha)
         if expected and expected <= _suites(reported) and _all_here(reported):
             return PendingCheck(check.pending.about, sha, check.pending.revision, over=True)
     return None
@@ -140,13 +143,18 @@ def _complete(connection: sa.Connection, target: int, shas: Sequence[str]) -> se
         some = shas[start : start + schema.AT_ONCE]
         arrived = _arrived(connection, target, some)
         here = {sha: {one.suite for one in points} for sha, points in arrived.items()}
-        mainline = [sha for sha, points in arrived.items() if any(one.mainline for one in points)]
+        moments = {
+            sha: min(one.committed_at for one in points)
+            for sha, points in arrived.items()
+            if any(one.mainline for one in points)
+        }
         if others := [sha for sha in some if sha not in arrived]:
             at = runs.reported_runs_at(connection, [(target, sha) for sha in others])
             reported = {sha: [run for _, run in at.get((target, sha), [])] for sha in others}
             here |= {sha: _suites(those) for sha, those in reported.items() if _all_here(those)}
-            mainline += [sha for sha in here if sha not in arrived and _is_mainline(reported[sha])]
-        before = _suites_before(connection, target, mainline)
+            mainline = [sha for sha in here if sha not in arrived and _is_mainline(reported[sha])]
+            moments |= _moments(connection, target, mainline)
+        before = _suites_before(connection, target, moments)
         found |= {sha for sha, suites in here.items() if before.get(sha, set()) <= suites}
     return found
 
@@ -154,8 +162,8 @@ def _complete(connection: sa.Connection, target: int, shas: Sequence[str]) -> se
 def _arrived(connection: sa.Connection, target: int, shas: Sequence[str]) -> dict[str, list[_SuitePoint]]:
     """Return the points of those commits all of whose suites are complete: of those, no run need be read."""
     found, missing = defaultdict[str, list[_SuitePoint]](list), set[str]()
-    for sha, suite, mainline, complete in connection.execute(_ARRIVED, {"target": target, "shas": shas}).all():
-        found[sha].append(_SuitePoint(_suite_name(suite), mainline))
+    for sha, suite, *point, complete in connection.execute(_ARRIVED, {"target": target, "shas": shas}).all():
+        found[sha].append(_SuitePoint(_suite_name(suite), *point))
         if not complete:
             missing.add(sha)
     return {sha: those for sha, those in found.items() if sha not in missing}
@@ -184,7 +192,9 @@ def missing_suites(connection: sa.Connection, target: int, sha: str, reported: I
     known = list(reported)
     if not _is_mainline(known):
         return ()
-    return tuple(sorted(_suites_before(connection, target, [sha]).get(sha, set()) - _suites(known)))
+    return tuple(
+        sorted(_suites_before(connection, target, _moments(connection, target, [sha])).get(sha, set()) - _suites(known))
+    )
 
 
 def _is_mainline(reported: list[Run]) -> bool:
@@ -196,13 +206,17 @@ def _suites(reported: Iterable[Run]) -> set[str]:
     return {run.claims.suite for run in reported if run.claims}
 
 
-def _suites_before(connection: sa.Connection, target: int, shas: Sequence[str]) -> dict[str, set[str]]:
+def _moments(connection: sa.Connection, target: int, shas: Sequence[str]) -> dict[str, float]:
+    """Return when each of some commits was made, as far as any suite of the target has a point of it."""
+    found = connection.execute(_MOMENTS, {"target": target, "shas": shas}).all()
+    return {row.sha: row.moment for row in found}
+
+
+def _suites_before(connection: sa.Connection, target: int, moments: Mapping[str, float]) -> dict[str, set[str]]:
     """Return for each of some commits the suites of the newest earlier commit on the nightly branch, if there is one.
 
-    The number of statements does not depend on the number of commits, of which there are at most `AT_ONCE`.
+    `moments` tells when each was made. The number of statements does not depend on how many they are.
     """
-    found = connection.execute(_MOMENTS, {"target": target, "shas": shas}).all()
-    moments = {row.sha: row.moment for row in found}
     if not moments:
         return {}
     first = connection.execute(_LAST_BEFORE, {"target": target, "moment": min(moments.values())}).scalar()
