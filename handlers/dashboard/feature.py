@@ -9,6 +9,7 @@ from bot.feature import Feature, Services
 from bot.web.openapi import Operation
 from handlers.dashboard.compare import compare_page
 from handlers.dashboard.grid import grid_page
+from handlers.dashboard.lab import lab_page
 from handlers.dashboard.nightly import nightly_page
 from handlers.dashboard.overview import overview_page
 from handlers.dashboard.run import run_page
@@ -20,6 +21,7 @@ PAGES = (
     nightly_page,
     compare_page,
     run_page,
+    lab_page,
 )
 """The pages; each is a function of `DashboardParts`."""
 

@@ -27,6 +27,8 @@ ROUTES = {
     "GET /help",
     "GET /metrics",
     "GET /r/{owner}/{repo}/compare",
+    "GET /api/v1/repos/{owner}/{repo}/labs/{lab}",
+    "GET /r/{owner}/{repo}/labs/{lab}",
     "GET /r/{owner}/{repo}/nightly",
     "GET /r/{owner}/{repo}",
     "GET /r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}",

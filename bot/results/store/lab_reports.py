@@ -1,0 +1,162 @@
+"""How a lab does: its last results, how long they take, runs that tell nothing, missed nightly runs, refused uploads.
+
+Everything is read by indices, for a window of time: the runs of a target by when they were received, the points of a
+suite by when their commit was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from bot.results.state import Run, RunState
+from bot.results.store import runs, schema
+
+MOST_UNUSABLE = 20
+"""Refused and incomplete uploads that are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitReport:
+    """What a target's suites at a commit of the nightly branch came to: how many reported, and how many were infra."""
+
+    committed_at: float
+    suites: int
+    infra: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetActivity:
+    """What a target of a lab sent. `first` is when its first commit on the nightly branch was made, None for none.
+
+    `latencies` are the seconds from each commit on the nightly branch to the first stored run of each suite, sorted.
+    `commits` are those of the window, by SHA.
+    """
+
+    newest: Run | None
+    first: float | None
+    latencies: Sequence[float]
+    commits: Mapping[str, CommitReport]
+
+
+@dataclass(frozen=True, slots=True)
+class LabActivity:
+    """What a lab sent since a moment, by target.
+
+    `tested` are the commits of the nightly branch with results of any lab, by SHA, and when they were made. `unusable`
+    are the newest uploads that were refused, or waited in vain for files.
+    """
+
+    targets: Mapping[str, TargetActivity]
+    tested: Mapping[str, float]
+    unusable: Sequence[Run]
+
+
+class LabReports:
+    """Reads how labs do; calls block, as those of `ResultsStore`."""
+
+    def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]]) -> None:
+        self._reading = reading
+
+    def of(self, repository: str, lab: str, since: float) -> LabActivity:
+        """Return what a lab has sent since a moment, in seconds since 1970."""
+        with self._reading() as connection:
+            numbers = _targets(connection, repository, lab)
+            series = _series(connection, repository, numbers)
+            tested, commits = _commits(connection, repository, since)
+            latencies = _latencies(connection, numbers, since)
+            targets = {
+                name: TargetActivity(
+                    newest=_newest(connection, number),
+                    first=series.get(number),
+                    latencies=sorted(latencies.get(number, ())),
+                    commits=commits.get(number, {}),
+                )
+                for name, number in numbers.items()
+            }
+            return LabActivity(targets, tested, _unusable(connection, numbers, since))
+
+
+def _targets(connection: sa.Connection, repository: str, lab: str) -> dict[str, int]:
+    table = schema.targets
+    found = connection.execute(sa.select(table.c.target, table.c.id).filter_by(repository=repository, lab=lab))
+    return {row.target: row.id for row in found}
+
+
+def _series(connection: sa.Connection, repository: str, numbers: Mapping[str, int]) -> dict[int, float]:
+    """Return when the first commit of each target on the nightly branch was made."""
+    series, points = schema.series, schema.points
+    first = (
+        sa.select(points.c.committed_at)
+        .where(points.c.series_id == series.c.id, points.c.mainline)
+        .order_by(points.c.committed_at, points.c.sha)
+        .limit(1)
+        .correlate(series)
+        .scalar_subquery()
+    )
+    statement = (
+        sa.select(series.c.target_id, first.label("first"))
+        .select_from(schema.suites.join(series))
+        .where(schema.suites.c.repository == repository, series.c.target_id.in_(numbers.values()))
+    )
+    found: dict[int, float] = {}
+    for row in connection.execute(statement):
+        if row.first is not None:
+            found[row.target_id] = min(row.first, found.get(row.target_id, row.first))
+    return found
+
+
+def _commits(
+    connection: sa.Connection, repository: str, since: float
+) -> tuple[dict[str, float], dict[int, dict[str, CommitReport]]]:
+    """Return the commits on the nightly branch that any lab has tested, and what came of each on each target."""
+    series, points = schema.series, schema.points
+    infra = sa.func.sum(sa.case((points.c.infra != "", 1), else_=0))
+    statement = (
+        sa.select(series.c.target_id, points.c.sha, points.c.committed_at, sa.func.count(), infra)
+        .select_from(schema.suites.join(series).join(points, points.c.series_id == series.c.id))
+        .where(schema.suites.c.repository == repository, points.c.committed_at >= since, points.c.mainline)
+        .group_by(series.c.target_id, points.c.sha, points.c.committed_at)
+    )
+    tested: dict[str, float] = {}
+    found: dict[int, dict[str, CommitReport]] = {}
+    for target, sha, committed_at, suites, broken in connection.execute(statement):
+        tested[sha] = committed_at
+        found.setdefault(target, {})[sha] = CommitReport(committed_at, int(suites), int(broken))
+    return tested, found
+
+
+def _latencies(connection: sa.Connection, numbers: Mapping[str, int], since: float) -> dict[int, list[float]]:
+    table = schema.runs
+    seconds = sa.func.min(table.c.received_at) - table.c.committed_at
+    statement = (
+        sa.select(table.c.target_id, seconds)
+        .where(table.c.target_id.in_(numbers.values()), table.c.received_at >= since)
+        .where(table.c.state == RunState.STORED.value, table.c.mainline, table.c.committed_at >= since)
+        .group_by(table.c.target_id, table.c.sha, table.c.suite, table.c.committed_at)
+    )
+    found: dict[int, list[float]] = {}
+    for target, latency in connection.execute(statement):
+        found.setdefault(target, []).append(latency)
+    return found
+
+
+def _newest(connection: sa.Connection, number: int) -> Run | None:
+    table = schema.runs
+    statement = runs.select().where(table.c.target_id == number, table.c.state == RunState.STORED.value)
+    newest_first = statement.order_by(table.c.received_at.desc(), table.c.id.desc()).limit(1)
+    row = connection.execute(newest_first).mappings().first()
+    return runs.read(row) if row is not None else None
+
+
+def _unusable(connection: sa.Connection, numbers: Mapping[str, int], since: float) -> list[Run]:
+    table = schema.runs
+    states = [RunState.REFUSED.value, RunState.INCOMPLETE.value]
+    statement = runs.select().where(
+        table.c.target_id.in_(numbers.values()), table.c.received_at >= since, table.c.state.in_(states)
+    )
+    newest_first = statement.order_by(table.c.received_at.desc(), table.c.id.desc()).limit(MOST_UNUSABLE)
+    return [runs.read(row) for row in connection.execute(newest_first).mappings()]

@@ -1,0 +1,202 @@
+"""`/r/{owner}/{repo}/labs/{lab}`: what a lab sent last, how long its results take, and what went wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.results.state import Run, RunState
+from bot.web.openapi import Parameter
+from bot.web.page_routes import Page, PageRequest
+from handlers.branches.record import NIGHTLY, TrackingRecord
+from handlers.dashboard.overview import STALE_SECONDS
+from handlers.dashboard.wiring import DashboardParts
+
+if TYPE_CHECKING:
+    from bot.config.results import Lab
+    from bot.results.store.lab_reports import LabActivity, TargetActivity
+    from bot.results.store.store import ResultsStore
+    from handlers.branches.record import TrackingMove
+
+DAY = 86400.0
+DAYS = 30
+"""The window that the page is about."""
+MOST_MISSING = 5
+"""Missed nightly runs of a target that are named."""
+MEGABYTE = 1_000_000
+LAB_PART = Parameter("lab", "The lab's name in app.yaml.", {"type": "string", "maxLength": 64})
+
+
+class LabRun(BaseModel):
+    """A run that a lab uploaded."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: str
+    sha: str
+    run_id: str
+    received_at: datetime
+    state: RunState
+    reason: str = Field(description="Why it brought no result, or what was repaired in its files.")
+
+
+class MissingNightlyRun(BaseModel):
+    """A commit of the nightly branch of which a target sent nothing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sha: str
+    at: datetime = Field(description="When it was committed, or when the branch moved there.")
+
+
+class LabTarget(BaseModel):
+    """What a target sent in the last 30 days; `newest` is its last result, whenever that was."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: str
+    newest: LabRun | None
+    stale: bool = Field(description="Whether the last result is more than 36 hours old, or there is none.")
+    results: int = Field(description="Results of a suite at a commit of the nightly branch.")
+    seconds_p50: float | None = Field(description="From the commit to the first result of a suite: the median.")
+    seconds_p90: float | None = Field(description="Likewise, the 90th percentile.")
+    infra: int = Field(description="Results that say nothing about the code.")
+    infra_of: int = Field(description="Of how many, incomplete ones included.")
+    missing: int = Field(description="Nightly commits without any result, 36 hours after they were committed.")
+    expected: int = Field(description="Nightly commits since the target's first result.")
+    missing_commits: list[MissingNightlyRun] = Field(description="The newest of them.")
+
+
+class LabQuota(BaseModel):
+    """What a lab has uploaded today (UTC), and what app.yaml allows."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    runs: int
+    runs_per_day: int
+    megabytes: float
+    megabytes_per_day: int
+
+
+class LabPage(BaseModel):
+    """A lab: its targets in the order of app.yaml, and its newest uploads that brought no result."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    lab: str
+    contacts: list[str]
+    github: str = Field(description="The repository's page on GitHub.")
+    days: int = Field(description="How many days the numbers are about.")
+    quota: LabQuota
+    targets: list[LabTarget]
+    unusable: list[LabRun] = Field(description="Refused and incomplete uploads, the newest first, at most 20.")
+
+
+def lab_page(parts: DashboardParts) -> Page:
+    """Return the page."""
+    branches = TrackingRecord(parts.config, parts.records, NIGHTLY)
+
+    async def load(asked: PageRequest) -> LabPage:
+        settings = parts.config.repository(asked.repository)
+        name = asked.path["lab"]
+        lab = settings.results.labs.get(name) if settings and settings.results else None
+        if lab is None:
+            raise LookupError(name)
+        moves = await branches.moves(asked.repository)
+        repository = next(one for one in parts.config.repositories if one.lower() == asked.repository.lower())
+        about = (repository, name, lab, moves, parts.now(), f"{parts.github}/{repository}")
+        return await asked.pages.run(read_lab, parts.store, *about)
+
+    return Page(
+        path="/r/{owner}/{repo}/labs/{lab}",
+        api_path="/api/v1/repos/{owner}/{repo}/labs/{lab}",
+        summary="What a lab sent last, how long its results take, and what went wrong",
+        template="lab.html",
+        model=LabPage,
+        parts=(LAB_PART,),
+        load=load,
+    )
+
+
+def read_lab(
+    store: ResultsStore, repository: str, name: str, lab: Lab, moves: Sequence[TrackingMove], now: float, github: str
+) -> LabPage:
+    """Return what the page of a lab shows."""
+    activity = store.labs.of(repository, name, now - DAYS * DAY)
+    runs, size = store.usage(repository, name, now - now % DAY)
+    nightly = _nightly_commits(activity.tested, moves, now)
+    return LabPage(
+        lab=name,
+        contacts=list(lab.contacts),
+        github=github,
+        days=DAYS,
+        quota=LabQuota(
+            runs=runs,
+            runs_per_day=lab.runs_per_day,
+            megabytes=round(size / MEGABYTE, 1),
+            megabytes_per_day=lab.megabytes_per_day,
+        ),
+        targets=[_target(target, activity, nightly, now) for target in lab.targets],
+        unusable=[_run(run) for run in activity.unusable],
+    )
+
+
+def percentile(ordered: Sequence[float], share: float) -> float | None:
+    """Return the smallest value that at least a share of sorted values does not exceed, None where there are none."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
+
+
+def _nightly_commits(tested: Mapping[str, float], moves: Iterable[TrackingMove], now: float) -> dict[str, float]:
+    """Return the commits that the nightly branch was at, and since when: those that any lab tested, and all others."""
+    found = {}
+    for move in moves:
+        at = datetime.fromisoformat(move["moved_at"] or move["found_at"]).timestamp()
+        if move["sha"] and at >= now - DAYS * DAY:
+            found[move["sha"]] = at
+    return {**found, **tested}
+
+
+def _target(target: str, activity: LabActivity, nightly: Mapping[str, float], now: float) -> LabTarget:
+    sent = activity.targets.get(target)
+    newest = sent.newest if sent else None
+    expected, missing = _missing(sent, nightly, now) if sent else (0, [])
+    latencies, commits = (sent.latencies, sent.commits.values()) if sent else ((), ())
+    return LabTarget(
+        target=target,
+        newest=_run(newest) if newest else None,
+        stale=newest is None or now - newest.received_at > STALE_SECONDS,
+        results=len(latencies),
+        seconds_p50=percentile(latencies, 0.5),
+        seconds_p90=percentile(latencies, 0.9),
+        infra=sum(commit.infra for commit in commits),
+        infra_of=sum(commit.suites for commit in commits),
+        missing=len(missing),
+        expected=expected,
+        missing_commits=missing[:MOST_MISSING],
+    )
+
+
+def _missing(sent: TargetActivity, nightly: Mapping[str, float], now: float) -> tuple[int, list[MissingNightlyRun]]:
+    """Return how many commits a target was to test, and those of which it sent nothing, the newest first."""
+    first = sent.first
+    if first is None:
+        return 0, []
+    expected = {sha: at for sha, at in nightly.items() if first <= at <= now - STALE_SECONDS or sha in sent.commits}
+    missing = sorted(((at, sha) for sha, at in expected.items() if sha not in sent.commits), reverse=True)
+    return len(expected), [MissingNightlyRun(sha=sha, at=datetime.fromtimestamp(at, UTC)) for at, sha in missing]
+
+
+def _run(run: Run) -> LabRun:
+    key = run.key
+    return LabRun(
+        target=key.target,
+        sha=key.sha,
+        run_id=key.run_id,
+        received_at=datetime.fromtimestamp(run.received_at, UTC),
+        state=run.state,
+        reason=run.reason,
+    )

@@ -1,0 +1,65 @@
+"""`/r/{owner}/{repo}/labs/{lab}`: what a lab sent last, how long it takes, and what went wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from handlers.dashboard.lab import percentile
+from tests.handlers.dashboard.nightly_runs import sha
+from tests.handlers.dashboard.site import DashboardSite
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+API, PAGES = "/api/v1/repos/octocat/compiler/labs", "/r/octocat/compiler/labs"
+HOUR = 3600.0
+
+
+async def test_each_target_has_its_last_result_its_latency_and_what_it_missed(site: DashboardSite) -> None:
+    status, lab = await site.json(f"{API}/example-lab")
+    assert status == 200
+    hexagon, adreno = lab["targets"]
+    assert (hexagon["target"], hexagon["newest"]["sha"], hexagon["stale"]) == ("hexagon-v73", sha(13), False)
+    assert (hexagon["results"], hexagon["seconds_p50"], hexagon["seconds_p90"]) == (28, 5 * HOUR, 5 * HOUR)
+    assert (hexagon["missing"], hexagon["expected"]) == (0, 14)
+    assert (adreno["infra"], adreno["infra_of"]) == (1, 26)
+    assert lab["quota"] == {"runs": 0, "runs_per_day": 1000, "megabytes": 0.0, "megabytes_per_day": 5000}
+    assert lab["contacts"] == ["@example-lab-ci"]
+
+
+async def test_a_target_that_stopped_has_missed_nightly_runs(site: DashboardSite) -> None:
+    (board,) = (await site.json(f"{API}/hubot-lab"))[1]["targets"]
+    assert board["stale"] is True
+    # It sent results of the commits 2 to 10; those of 12 and 13 are less than 36 hours old.
+    assert (board["missing"], board["expected"]) == (1, 10)
+    assert [one["sha"] for one in board["missing_commits"]] == [sha(11)]
+    assert "stale, over 36 h" in (await site.get(f"{PAGES}/hubot-lab"))[2]
+
+
+async def test_a_refused_upload_is_listed_with_its_reason(site: DashboardSite) -> None:
+    status, _, page = await site.get(f"{PAGES}/hubot-lab")
+    assert status == 200
+    assert "te.xml is not what the manifest says: its SHA-256 is another one".replace(".", ".<wbr>") in page
+    assert f"/runs/hubot-lab/rpi-5%40rack%3A2/{sha(13)}/runtime-run-2" in page
+
+
+async def test_a_lab_without_results_says_what_to_do(site: DashboardSite) -> None:
+    _, _, page = await site.get("/r/octocat/new/labs/example-lab")
+    assert "nightjar results upload" in page
+    assert "no results yet" in page
+
+
+@pytest.mark.parametrize("path", ["compiler/labs/other-lab", "docs/labs/example-lab", "secret/labs/example-lab"])
+async def test_other_labs_and_private_ones_are_not_found(site: DashboardSite, path: str) -> None:
+    assert (await site.get(f"/r/octocat/{path}"))[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "found"),
+    [
+        ([], 0.5, None),
+        ([3.0], 0.9, 3.0),
+        ([1.0, 2.0, 3.0, 4.0], 0.5, 2.0),
+        ([float(n) for n in range(1, 11)], 0.9, 9.0),
+    ],
+)
+async def test_a_percentile_is_one_of_the_values(values: list[float], share: float, found: float | None) -> None:
+    assert percentile(values, share) == found

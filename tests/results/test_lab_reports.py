@@ -1,0 +1,70 @@
+"""What a lab has sent: read by indices, of one lab and one repository alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from bot.results.state import RunState
+from bot.results.store.lab_reports import LabActivity
+from bot.results.store.store import ResultsStore
+from tests.results.uploads import LAB, REPOSITORY, Upload, sha
+
+PASSED = {f"test_{number}": "passed" for number in range(5)}
+
+
+def filled(store: ResultsStore) -> None:
+    every = [
+        Upload(1, PASSED, at=100.0),
+        Upload(2, PASSED, at=1000.0),
+        Upload(2, PASSED, at=1000.0, run_id="again"),
+        Upload(3, PASSED, at=2000.0, target="hexagon"),
+        Upload(4, PASSED, at=2500.0, mainline=False, pull_request=42),
+        Upload(5, PASSED, at=2600.0, repository="octocat/other"),
+    ]
+    for upload in every:
+        store.put(upload.run, upload.columns)
+    store.note(Upload(3, {}, at=2000.0).without_results(RunState.REFUSED, "te.xml is not XML"))
+
+
+def read(store: ResultsStore) -> LabActivity:
+    return store.labs.of(REPOSITORY, LAB, since=500.0)
+
+
+def test_it_counts_what_one_lab_sent_of_one_repository_since_a_moment(store: ResultsStore) -> None:
+    filled(store)
+    found = read(store)
+    adreno, hexagon = found.targets["adreno"], found.targets["hexagon"]
+    assert (adreno.first, adreno.latencies, list(adreno.commits)) == (100.0, [4000.0], [sha(2)])
+    assert (hexagon.first, hexagon.latencies) == (2000.0, [3000.0])
+    assert adreno.newest is not None
+    assert found.tested == {sha(2): 1000.0, sha(3): 2000.0}
+    assert [(run.key.target, run.reason) for run in found.unusable] == [("adreno", "te.xml is not XML")]
+
+
+def test_of_an_unknown_lab_nothing_is_found(store: ResultsStore) -> None:
+    assert store.labs.of(REPOSITORY, "other-lab", 0.0) == LabActivity({}, {}, [])
+
+
+def test_no_statement_about_a_lab_reads_a_whole_table(store: ResultsStore) -> None:
+    filled(store)
+    plans = list[str]()
+
+    def explain(connection: sa.Connection, _: object, statement: str, parameters: Any, *__: object) -> None:
+        cursor = connection.connection.cursor()
+        if connection.dialect.name == "sqlite":
+            plans.extend(str(row[3]) for row in cursor.execute(f"EXPLAIN QUERY PLAN {statement}", parameters))
+            return
+        # Small tables are read whole where that is allowed.
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {statement}", parameters)
+        plans.extend(str(row[0]) for row in cursor.fetchall())
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", explain)
+    try:
+        read(store)
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", explain)
+    assert len(plans) > 6
+    assert [plan for plan in plans if plan.startswith("SCAN") or "Seq Scan" in plan] == []
