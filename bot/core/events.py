@@ -224,6 +224,11 @@ def check_lock(repository_id: object, name: object) -> str:
     return f"check:{repository_id}:{name}"
 
 
+def pull_lock(repository_id: object, number: int) -> str:
+    """Name what everything about one pull request is handled in order with."""
+    return f"pr:{repository_id}#{number}"
+
+
 def lock_key(event: str, body: Json) -> str:
     """Name what a delivery must be handled in order with: its pull request, branch, commit, or repository.
 
@@ -232,7 +237,7 @@ def lock_key(event: str, body: Json) -> str:
     repository = _get(body, "repository", "id") or 0
     number = _get(body, "pull_request", "number") or _get(body, "issue", "number")
     if isinstance(number, int):
-        return f"pr:{repository}#{number}"
+        return pull_lock(repository, number)
     if event == "push":
         return f"ref:{repository}:{_get(body, 'ref')}"
     if event == "check_run" and _get(body, "action") in ASKED_OF_US:

@@ -44,6 +44,11 @@ _HAS_FAILED: LiteralString = """
 """
 RECENT_FAILED: LiteralString = RECENT.format(more=_HAS_FAILED)
 RECENT = RECENT.format(more="")
+# `task_name = 'deliver'` is the condition of the index `nightjar_deliveries`.
+OF_LOCK: LiteralString = _DELIVERIES + (
+    " WHERE job.task_name = 'deliver' AND job.lock = %(lock)s AND job.id < %(before)s"
+    " ORDER BY job.id DESC LIMIT %(limit)s"
+)
 ONE: LiteralString = f"{_DELIVERIES} WHERE job.queueing_lock = %(key)s AND {IS_ONCE}"
 SOME: LiteralString = f"{_DELIVERIES} WHERE job.queueing_lock = ANY(%(keys)s) AND {IS_ONCE}"
 DERIVED: LiteralString = """
@@ -62,7 +67,8 @@ NO_LIMIT = 2**62  # above every id; both databases have 64 bits
 class JobState:
     """How one job stands; moments are seconds since 1970.
 
-    `state` is waiting, working, done, ignored, refused or failed.
+    `state` is waiting, working, done, ignored, refused or failed. `text` is for operators; `message` says to people why
+    the job failed, and is empty where it did not.
     """
 
     job_id: int
@@ -72,6 +78,7 @@ class JobState:
     attempts: int
     next_try: float | None
     at: float | None
+    message: str = ""
 
     @property
     def settled(self) -> bool:
@@ -213,6 +220,12 @@ class Journal:
             before = rows[-1]["id"]
         return await self._records(found[:limit])
 
+    async def of_lock(self, lock: str, limit: int = PAGE, before: int | None = None) -> list[DeliveryRecord]:
+        """Return the deliveries of a lock, as of one pull request (`bot.core.events.lock_key`), the newest first."""
+        last = NO_LIMIT if before is None else before
+        rows = await self._connector.execute_query_all_async(OF_LOCK, lock=lock, before=last, limit=limit)
+        return await self._records(rows)
+
     async def delivery(self, guid: str) -> DeliveryRecord | None:
         """Return the delivery of a GUID, None where there is none."""
         records = await self._records(await self._connector.execute_query_all_async(ONE, key=_key(guid)))
@@ -312,6 +325,7 @@ def _job(row: Mapping[str, Any]) -> JobState:
         attempts=row["attempts"],
         next_try=scheduled_at.timestamp() if scheduled_at else None,
         at=row["at"],
+        message=note.message,
     )
 
 

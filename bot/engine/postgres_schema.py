@@ -66,7 +66,12 @@ CREATE TABLE nightjar_schema (version integer NOT NULL);
 INSERT INTO nightjar_schema (version) VALUES (1);
 """
 
-VERSIONS = (WAKE + FORGET_WORKER + LIVE_LOCKS + OURS,)
+BY_LOCK = """
+CREATE INDEX nightjar_deliveries ON procrastinate_jobs (lock, id) WHERE task_name = 'deliver';
+"""
+"""Finds what came in about one pull request."""
+
+VERSIONS = (WAKE + FORGET_WORKER + LIVE_LOCKS + OURS, BY_LOCK)
 """What brings our part of the schema from each version to the next. Released ones never change."""
 
 LOCK_ID = 6_517_280_312

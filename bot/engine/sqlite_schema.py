@@ -122,7 +122,12 @@ CREATE TABLE nightjar_schema (version INTEGER NOT NULL);
 INSERT INTO nightjar_schema (version) VALUES (1);
 """
 
-VERSIONS = (TABLES + INDICES + EVENT_TRIGGERS + OURS,)
+BY_LOCK = """
+CREATE INDEX nightjar_deliveries ON procrastinate_jobs (lock, id) WHERE task_name = 'deliver';
+"""
+"""Finds what came in about one pull request."""
+
+VERSIONS = (TABLES + INDICES + EVENT_TRIGGERS + OURS, BY_LOCK)
 """What brings the schema from each version to the next; the first makes it. Released ones never change."""
 
 WAKE_TRIGGERS = """

@@ -13,6 +13,7 @@ from handlers.dashboard.lab import lab_page
 from handlers.dashboard.nightly import nightly_page
 from handlers.dashboard.overview import overview_page
 from handlers.dashboard.run import run_page
+from handlers.dashboard.pull import pull_page
 from handlers.dashboard.wiring import DashboardParts
 
 PAGES = (
@@ -22,6 +23,7 @@ PAGES = (
     compare_page,
     run_page,
     lab_page,
+    pull_page,
 )
 """The pages; each is a function of `DashboardParts`."""
 

@@ -101,13 +101,12 @@ def lab_page(parts: DashboardParts) -> Page:
     branches = TrackingRecord(parts.config, parts.records, NIGHTLY)
 
     async def load(asked: PageRequest) -> LabPage:
-        settings = parts.config.repository(asked.repository)
-        name = asked.path["lab"]
-        lab = settings.results.labs.get(name) if settings and settings.results else None
-        if lab is None:
+        known, name = parts.named(asked.repository), asked.path["lab"]
+        lab = known[1].results.labs.get(name) if known and known[1].results else None
+        if known is None or lab is None:
             raise LookupError(name)
         moves = await branches.moves(asked.repository)
-        repository = next(one for one in parts.config.repositories if one.lower() == asked.repository.lower())
+        repository = known[0]
         about = (repository, name, lab, moves, parts.now(), f"{parts.github}/{repository}")
         return await asked.pages.run(read_lab, parts.store, *about)
 

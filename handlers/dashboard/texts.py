@@ -54,3 +54,36 @@ INCOMPLETE_AT_HEAD = "Its results at the head are incomplete, so nothing counts 
 PRECLUDED = "{count:,} tests could not run this time, because their file or the run ended early."
 RENAMED = "{count:,} tests have a new name."
 UNSEARCHED = "So many names changed that renamed tests were not searched for: they count as removed and new."
+
+# -- the page of a pull request --
+
+BAD_NUMBER = "This is not the number of a pull request."
+STEP_FAILED = "It failed. Operators find the reason in the log under delivery {guid}."
+STEP_RETRIED = "tried {count} times, and tries again"
+OTHER_EVENT = "Something happened on GitHub"
+EVENTS = {
+    "issue_comment.created": "Someone commented",
+    "issue_comment.edited": "Someone edited a comment",
+    "issue_comment.deleted": "Someone deleted a comment",
+    "pull_request_review.submitted": "Someone submitted a review",
+    "pull_request_review.edited": "Someone edited a review",
+    "pull_request_review.dismissed": "A review was dismissed",
+    "pull_request_review_comment.created": "Someone commented on the code",
+    "pull_request_review_comment.edited": "Someone edited a comment on the code",
+    "pull_request.opened": "The pull request was opened",
+    "pull_request.reopened": "The pull request was reopened",
+    "pull_request.closed": "The pull request was closed",
+    "pull_request.edited": "Title, text or base was edited",
+    "pull_request.synchronize": "New commits were pushed",
+    "pull_request.labeled": "A label was added",
+    "pull_request.unlabeled": "A label was removed",
+    "pull_request.ready_for_review": "The pull request is ready for review",
+    "pull_request.converted_to_draft": "The pull request became a draft",
+    "pull_request.review_requested": "A review was requested",
+    "pull_request.enqueued": "The pull request joined the merge queue",
+    "pull_request.dequeued": "The pull request left the merge queue",
+    "nightjar.merge": "The bot checked whether the pending merge can go on",
+    "nightjar.section": "The bot computed a section of its comment",
+    "nightjar.section-text": "The bot updated its comment",
+}
+"""What happened, by event and action."""

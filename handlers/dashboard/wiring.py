@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.config.environment import SETTINGS
+from bot.core.redaction import Redactor
 from bot.results.service import RESULTS
 
 if TYPE_CHECKING:
     from bot.config import Config
     from bot.config.model import RepositoryConfig
+    from bot.engine.journal import Journal
     from bot.engine.records import Records
     from bot.feature import Services
     from bot.results.service import ResultsService
@@ -20,12 +22,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DashboardParts:
-    """What pages read: `now` gives seconds since 1970, `github` is the address of GitHub's own pages."""
+    """What pages read: `now` gives seconds since 1970, `github` is the address of GitHub's own pages.
+
+    `redact` removes secrets from a text of the audit log.
+    """
 
     config: Config
     records: Records
     results: ResultsService
     now: Callable[[], float]
+    journal: Journal
+    redact: Callable[[str], str]
     github: str = "https://github.com"
 
     @property
@@ -46,6 +53,13 @@ class DashboardParts:
     @staticmethod
     def of(services: Services) -> DashboardParts:
         """Return the parts of a process."""
+        settings = services.part(SETTINGS)
         return DashboardParts(
-            services.config, services.records, services.part(RESULTS), services.now, services.part(SETTINGS).github_url
+            services.config,
+            services.records,
+            services.part(RESULTS),
+            services.now,
+            services.journal,
+            Redactor(settings.secrets()).text,
+            settings.github_url,
         )

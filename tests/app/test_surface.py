@@ -32,6 +32,8 @@ ROUTES = {
     "GET /r/{owner}/{repo}/nightly",
     "GET /r/{owner}/{repo}",
     "GET /r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}",
+    "GET /r/{owner}/{repo}/pulls/{n}",
+    "GET /api/v1/repos/{owner}/{repo}/pulls/{n}",
     "GET /readyz",
     "GET /static/{name}",
     "POST /webhook",

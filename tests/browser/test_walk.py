@@ -59,3 +59,10 @@ async def test_a_lab(walk: Walk) -> None:
     await walk.seen("lab-refused")
     assert "Missed nightly runs" in await walk.go("/r/octocat/compiler/labs/example-lab")
     await walk.seen("lab")
+
+
+async def test_a_pull_request(walk: Walk) -> None:
+    assert "Pending merge" in await walk.go("/r/octocat/compiler/pulls/42")
+    await walk.seen("pull")
+    assert "<script>" in await walk.go("/r/octocat/compiler/pulls/43")
+    await walk.seen("pull-hostile")

@@ -111,3 +111,13 @@ async def test_what_is_not_known_is_nothing(database_url: str) -> None:
         assert await engine.journal.delivery("other") is None
         assert await engine.journal.known(["g", "other"]) == {"g"}
         assert await engine.journal.known([]) == set()
+
+
+async def test_the_deliveries_of_a_pull_request_are_found_by_its_lock(database_url: str) -> None:
+    async with opened(database_url) as engine:
+        for n in range(4):
+            await engine.accept(f"g{n}", EVENT, body({}), LOCK)
+            await engine.accept(f"other-{n}", EVENT, body({}), "pr:1#8")
+        newest = await engine.journal.of_lock(LOCK, 2)
+        older = await engine.journal.of_lock(LOCK, 9, newest[-1].job.job_id)
+        assert [[record.guid for record in page] for page in (newest, older)] == [["g3", "g2"], ["g1", "g0"]]

@@ -13,6 +13,7 @@ import aiohttp
 
 from bot.config import parse_config
 from bot.core.metrics import Metrics
+from bot.core.redaction import Redactor
 from bot.core.untrusted.pool import Pool
 from bot.engine.records import Records
 from bot.engine.service import Engine
@@ -26,8 +27,8 @@ from bot.web.connections import Connections, Door
 from bot.web.webhook import MAX_BODY
 from handlers.dashboard.feature import FEATURE, PAGES
 from handlers.dashboard.wiring import DashboardParts
-from tests.handlers.dashboard.moves import fill_engine
 from tests.handlers.dashboard.nightly_runs import NOW, REPOSITORY, fill
+from tests.handlers.dashboard.stored_history import fill_engine
 from tests.tables import with_tables
 
 CONFIG = """
@@ -100,7 +101,8 @@ async def dashboard_site(
         await fill_engine(engine)
         settings = parse_config(config.encode(), "app.yaml")
         results = ResultsService(settings, store, FileLists(), pool, _no_bucket)
-        parts = DashboardParts(settings, engine.records, results, lambda: now)
+        redact = Redactor(["configured-secret"]).text
+        parts = DashboardParts(settings, engine.records, results, lambda: now, engine.journal, redact)
 
         async def is_public(repository: str) -> bool:
             return repository.lower() in public

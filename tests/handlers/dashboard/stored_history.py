@@ -10,6 +10,7 @@ from bot.github.required import Signal, State
 from handlers.branches.decide import ScannedCommit
 from handlers.branches.record import NIGHTLY, TRACKING, TRACKING_MOVES, TrackingMove, TrackingState
 from tests.handlers.dashboard.nightly_runs import NIGHTLY_RUNS, NOW, REPOSITORY, committed_at, sha
+from tests.handlers.dashboard.stored_story import fill_story
 
 REPOSITORY_ID = 7
 HOSTILE_TITLE = "Fuse <script>alert(1)</script> [softmax](javascript:alert(1)) & `matmul` \u202e"
@@ -61,3 +62,4 @@ async def fill_engine(engine: Engine) -> None:
     }
     await engine.records.put(TRACKING.of(NIGHTLY, REPOSITORY_ID), state)
     await engine.records.put(TRACKING_MOVES.of(NIGHTLY, REPOSITORY_ID), {"branch": "nightly", "moves": moves})
+    await fill_story(engine, REPOSITORY_ID)

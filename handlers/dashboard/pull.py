@@ -1,0 +1,145 @@
+"""`/r/{owner}/{repo}/pulls/{n}`: everything that the bot did for a pull request, and why."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.core.events import pull_lock
+from bot.core.patterns import Pattern
+from bot.engine.upkeep import DONE_DAYS, FAILED_DAYS
+from bot.github.pull_heads import head_of, repository_id_of
+from bot.web.openapi import Parameter
+from bot.web.page_routes import Page, PageRequest
+from bot.web.problems import Problem
+from handlers.dashboard import texts
+from handlers.dashboard.story import DeliveryStory, StoryTeller
+from handlers.dashboard.wiring import DashboardParts
+from handlers.merge.pending import pending_merge
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from handlers.merge.pending import PendingMerge
+
+DELIVERIES = 50
+"""Deliveries that a page reads."""
+LARGEST_NUMBER = 2**31 - 1
+NUMBER_PART = Parameter("n", "The pull request's number.", {"type": "integer", "minimum": 1, "maximum": LARGEST_NUMBER})
+_NUMBER = Pattern(r"[1-9][0-9]{0,9}")
+MERGE_HANDLERS = ("merge-when-green", "merge")
+"""The handlers that say what a pending merge waits for."""
+
+
+class PullQuery(BaseModel):
+    """Which part of the story to show."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    before: int | None = Field(default=None, ge=1, le=2**62, description="Only what came before this: `older`.")
+    all: bool = Field(default=False, description="Also deliveries that needed nothing.")
+
+
+class KnownHead(BaseModel):
+    """The head of a pull request, as the newest webhook names it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sha: str
+    base: str
+    is_open: bool
+
+
+class WaitingMerge(BaseModel):
+    """A merge that somebody asked for, and that waits."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sha: str
+    base: str
+    by: str
+    url: str = Field(description="Where they asked.")
+    asked_at: datetime | None
+    queued: bool = Field(description="Whether it is in GitHub's merge queue.")
+    why: str = Field(description="What the bot found when it tried last; empty where that is not stored.")
+
+
+class PullPage(BaseModel):
+    """The story of a pull request: what came in, the newest first, and what the bot did about it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    number: int
+    github: str = Field(description="The repository's page on GitHub.")
+    head: KnownHead | None
+    merge: WaitingMerge | None
+    deliveries: list[DeliveryStory]
+    ignored: int = Field(description="Deliveries of this part that needed nothing; `all` shows them.")
+    older: int | None = Field(description="The `before` of the next part; null where this is the last one.")
+    done_days: int = Field(description="How long deliveries are stored.")
+    failed_days: int = Field(description="How long those with failures are stored.")
+
+
+def pull_page(parts: DashboardParts) -> Page:
+    """Return the page."""
+
+    async def load(asked: PageRequest) -> PullPage:
+        query, number = asked.query, _number(asked.path["n"])
+        repository_id = await repository_id_of(parts.records, asked.repository)
+        if parts.config.repository(asked.repository) is None or repository_id is None:
+            raise LookupError(asked.repository)
+        head = await head_of(parts.records, repository_id, number)
+        found = await parts.journal.of_lock(pull_lock(repository_id, number), DELIVERIES, query.before)
+        if head is None and not found:
+            raise LookupError(str(number))
+        pending = await pending_merge(parts.records, repository_id, number)
+        teller = StoryTeller(parts.redact)
+        stories = await asked.pages.run(lambda: [teller.delivery(record) for record in found])
+        shown = [one for one in stories if query.all or one.state != "ignored"]
+        return PullPage(
+            number=number,
+            github=f"{parts.github}/{asked.repository}",
+            head=KnownHead(sha=head.sha, base=head.base_ref, is_open=head.is_open) if head else None,
+            merge=_merge(pending, stories) if pending else None,
+            deliveries=shown,
+            ignored=len(stories) - len(shown),
+            older=found[-1].job.job_id if len(found) == DELIVERIES else None,
+            done_days=round(DONE_DAYS),
+            failed_days=round(FAILED_DAYS),
+        )
+
+    return Page(
+        path="/r/{owner}/{repo}/pulls/{n}",
+        api_path="/api/v1/repos/{owner}/{repo}/pulls/{n}",
+        summary="Everything that the bot did for a pull request, and why",
+        template="pull.html",
+        model=PullPage,
+        query=PullQuery,
+        parts=(NUMBER_PART,),
+        load=load,
+    )
+
+
+def _number(text: str) -> int:
+    if not _NUMBER.fullmatch(text) or int(text) > LARGEST_NUMBER:
+        raise Problem(400, texts.BAD_NUMBER)
+    return int(text)
+
+
+def _merge(pending: PendingMerge, stories: Sequence[DeliveryStory]) -> WaitingMerge:
+    of_merge = (plan for one in stories for plan in reversed(one.plans) if plan.handler in MERGE_HANDLERS)
+    return WaitingMerge(
+        sha=pending.sha,
+        base=pending.base,
+        by=pending.by.login,
+        url=pending.url,
+        asked_at=_moment(pending.asked_at),
+        queued=pending.queued,
+        why=next((plan.why for plan in of_merge if plan.why), ""),
+    )
+
+
+def _moment(text: str) -> Any:
+    return datetime.fromisoformat(text).astimezone(UTC) if text else None

@@ -1,0 +1,142 @@
+"""The audit log as a story for people: deliveries, plans and effects, in words, without secrets. No I/O.
+
+Reasons for operators stay with operators where something failed: an error may quote an address or an answer of another
+service. People see what they would see on GitHub.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.core.patterns import Pattern
+from bot.engine.journal import FAILED, WAITING, WORKING, PlanStage
+from bot.engine.notes import REFUSED
+from handlers.dashboard import texts
+
+if TYPE_CHECKING:
+    from bot.engine.journal import DeliveryRecord, EffectRecord, JobState, PlanRecord
+
+WRITTEN: Mapping[str, str] = {
+    "Reply": "text",
+    "UpsertSection": "text",
+    "SetStatus": "description",
+}
+"""Effects whose text everybody sees on GitHub, and the field that has it."""
+LONGEST_WRITTEN, LONGEST_REASON = 3_000, 1_000
+MOST_PLANS, MOST_EFFECTS = 30, 30
+"""Plans of a delivery, and effects of a plan, that are shown."""
+NOT_ENDED = (WAITING, WORKING)
+_SHA = Pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_CAPITAL = Pattern(r"[A-Z]")
+
+
+class EffectStory(BaseModel):
+    """One thing that the bot wrote, or was to write."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    what: str = Field(description="The kind of effect, in words.")
+    target: str
+    state: str = Field(description="waiting, working, done, refused or failed.")
+    outcome: str = Field(description="What became of it.")
+    wrote: str = Field(description="The text that everybody sees on GitHub; empty where there is none.")
+    sha: str = Field(description="The commit that it is about; empty where it is about none.")
+
+
+class PlanStory(BaseModel):
+    """What one handler decided, and why."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    handler: str
+    stage: PlanStage
+    state: str
+    why: str
+    effects: list[EffectStory]
+    more: int = Field(description="Effects that are not listed.")
+
+
+class DeliveryStory(BaseModel):
+    """What came in, and what the bot did about it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    guid: str
+    event: str
+    what: str = Field(description="What happened, in words.")
+    received_at: datetime
+    state: str = Field(description="waiting, working, done, ignored, refused or failed.")
+    next_try: datetime | None
+    why: str
+    plans: list[PlanStory]
+    replays: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoryTeller:
+    """Puts records of the journal into words; `redact` removes secrets from a text."""
+
+    redact: Callable[[str], str]
+
+    def delivery(self, record: DeliveryRecord) -> DeliveryStory:
+        """Return the story of a delivery."""
+        event = f"{record.event}.{record.action}" if record.action else record.event
+        tries = [job.next_try for job in record.jobs if job.next_try is not None]
+        return DeliveryStory(
+            guid=record.guid,
+            event=event,
+            what=texts.EVENTS.get(event) or texts.EVENTS.get(record.event) or texts.OTHER_EVENT,
+            received_at=datetime.fromtimestamp(record.received_at, UTC),
+            state=record.state,
+            next_try=datetime.fromtimestamp(min(tries), UTC) if tries else None,
+            why=self._reason(record.job, record.guid),
+            plans=[self._plan(plan, record.guid) for plan in record.plans[:MOST_PLANS]],
+            replays=len(record.replays),
+        )
+
+    def _plan(self, plan: PlanRecord, guid: str) -> PlanStory:
+        return PlanStory(
+            handler=plan.handler,
+            stage=plan.stage,
+            state=plan.job.state,
+            why=self._reason(plan.job, guid),
+            effects=[self._effect(effect, guid) for effect in plan.effects[:MOST_EFFECTS]],
+            more=len(plan.effects[MOST_EFFECTS:]),
+        )
+
+    def _effect(self, effect: EffectRecord, guid: str) -> EffectStory:
+        written = effect.effect.get(WRITTEN.get(effect.kind, ""))
+        return EffectStory(
+            what=effect_words(effect.kind),
+            target=self._text(effect.target, LONGEST_REASON),
+            state=effect.job.state,
+            outcome=self._reason(effect.job, guid),
+            wrote=self._text(written, LONGEST_WRITTEN) if isinstance(written, str) else "",
+            sha=_sha(effect.effect.get("sha")),
+        )
+
+    def _reason(self, job: JobState, guid: str) -> str:
+        if job.state in (FAILED, REFUSED):
+            return self._text(job.message, LONGEST_REASON) or texts.STEP_FAILED.format(guid=guid)
+        if job.state in NOT_ENDED:
+            return texts.STEP_RETRIED.format(count=job.attempts) if job.attempts else ""
+        return self._text(job.text, LONGEST_REASON)
+
+    def _text(self, text: str, most: int) -> str:
+        # Redacted as a whole: the half of a secret would not be known as one.
+        whole = self.redact(text)
+        return whole if len(whole) <= most else f"{whole[:most]}…"
+
+
+def effect_words(kind: str) -> str:
+    """Write the name of a kind of effect as words: `EnsureLabel` is `Ensure label`."""
+    return _CAPITAL.sub(lambda found: f" {found[0].lower()}", kind).strip().capitalize()
+
+
+def _sha(found: Any) -> str:
+    return found if isinstance(found, str) and _SHA.fullmatch(found) else ""

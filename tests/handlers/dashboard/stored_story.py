@@ -1,0 +1,100 @@
+"""What the bot did for two pull requests, as the engine's tables have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bot.core.events import Person, Repository, pull_lock
+from bot.core.utc import iso_utc
+from bot.engine import notes
+from bot.engine.jobs import Origin, delivery_job, effect_jobs, plan_job
+from bot.engine.notes import Note, write_note
+from bot.engine.once import NewJob
+from bot.engine.processor import PlannedEffect, PlannedEffects
+from bot.engine.service import Engine
+from bot.engine.store import Store
+from bot.github.pull_heads import HEAD, PullHead
+from handlers.merge.pending import MERGE_REQUEST, MergeRequest, PendingMerge
+from tests.handlers.dashboard.nightly_runs import NOW, REPOSITORY, sha
+
+NUMBER, HOSTILE = 42, 43
+SECRET = "ghp_" + "a1B2" * 9
+ENDED = "UPDATE procrastinate_jobs SET status = %(status)s, attempts = 1 WHERE id = %(id)s"
+HOSTILE_TEXT = "<script>alert(1)</script> [x](javascript:alert(1)) \"&' \u202e"
+
+
+class StoryWriter:
+    """Writes what came in about one pull request, and what was done, straight into the tables."""
+
+    def __init__(self, engine: Engine, repository_id: int, number: int) -> None:
+        self._connector = engine.database.connector
+        self._store = Store(self._connector)
+        self._repository = Repository(repository_id, REPOSITORY, 1)
+        self._number, self._at, self._count = number, NOW - 3600.0, 0
+
+    async def delivery(
+        self, event: str, action: str, *plans: tuple[str, str, Sequence[tuple[PlannedEffect, Note]]], outcome: str = ""
+    ) -> None:
+        """Write a delivery with what each handler planned, why, and how each effect ended."""
+        self._count += 1
+        self._at += 60
+        guid = f"0b989ba4-242f-11e5-81e1-{self._number:06}{self._count:06}"
+        lock = pull_lock(self._repository.id, self._number)
+        about = {"action": action, "repository": REPOSITORY, "number": self._number}
+        job = delivery_job(guid, event, '{"comment": {"body": "a comment of somebody else"}}', self._at, lock)
+        text = "no handler accepts it" if outcome == notes.IGNORED else ""
+        number = await self._ended(job, Note(outcome or notes.ROUTED, text, about=about))
+        for handler, why, effects in plans:
+            origin = Origin(guid, handler, f"{guid}:{handler}", number, self._at, 0, lock)
+            plan = await self._ended(plan_job(origin), Note(notes.PLANNED, why))
+            planned = PlannedEffects(tuple(effect for effect, _ in effects), why)
+            jobs = effect_jobs(origin, plan, self._repository, planned)
+            for one, (_, note) in zip(jobs, effects, strict=True):
+                await self._ended(one, note)
+
+    async def _ended(self, job: NewJob, note: Note) -> int:
+        (deferred,) = await self._store.defer([job])
+        status = "failed" if note.outcome == notes.FAILED else "succeeded"
+        await self._connector.execute_query_async(ENDED, status=status, id=deferred.job_id)
+        await write_note(self._connector, deferred.job_id, note)
+        return deferred.job_id
+
+
+def effect(kind: str, target: str, **fields: Any) -> PlannedEffect:
+    """Return an effect as a plan stores it."""
+    found: Mapping[str, Any] = {"kind": kind, **fields}
+    return PlannedEffect(target, found)
+
+
+async def fill_story(engine: Engine, repository_id: int) -> None:
+    """Write the stories of two pull requests: one as they are, and one whose texts are hostile."""
+    writer = StoryWriter(engine, repository_id, NUMBER)
+    status = effect("SetStatus", "status", sha=sha(13), description="on: hubot asked for slow tests", state="success")
+    await writer.delivery(
+        "pull_request", "opened", ("slow-tests", "the title has no slow tests", [(status, Note(notes.APPLIED, "set"))])
+    )
+    await writer.delivery("pull_request", "labeled", outcome=notes.IGNORED)
+    reply = effect("Reply", "reply:1", text="I merge it when `cpu/pr-head` is green.", number=NUMBER)
+    react = effect("React", "reaction:eyes", content="eyes")
+    await writer.delivery(
+        "issue_comment",
+        "created",
+        ("commands", "merge, asked for by hubot", [(react, Note(notes.APPLIED, "reacted with eyes"))]),
+        ("merge", "waits for cpu/pr-head", [(reply, Note(notes.APPLIED, "answered"))]),
+    )
+    rerun = effect("RestartRun", "run:7", sha=sha(13))
+    secret = Note(notes.FAILED, f"HTTPError: https://internal.example.org answered 500: {SECRET}", "")
+    denied = Note(notes.FAILED, "403", "GitHub denied this: the App needs *Actions: write*.", is_user_error=True)
+    await writer.delivery("issue_comment", "created", ("rerun", "rerun", [(rerun, denied)]))
+    await writer.delivery("pull_request", "synchronize", ("lint", "two findings", [(rerun, secret)]))
+    head = PullHead(sha(13), {sha(13): ""}, "", "main", 1, True, iso_utc(NOW))
+    await engine.records.put(HEAD.of(repository_id, NUMBER), head)
+    where = f"https://github.com/{REPOSITORY}/pull/{NUMBER}#issuecomment-1"
+    pending = PendingMerge(sha(13), "main", Person(2, "hubot", False), where, iso_utc(NOW - 1800))
+    await engine.records.put(MERGE_REQUEST.of(repository_id, NUMBER), MergeRequest(pending))
+    hostile = StoryWriter(engine, repository_id, HOSTILE)
+    said = effect("Reply", HOSTILE_TEXT, text=f"{HOSTILE_TEXT} {SECRET} configured-secret", number=HOSTILE)
+    await hostile.delivery(
+        "issue_comment", HOSTILE_TEXT, (HOSTILE_TEXT, HOSTILE_TEXT, [(said, Note(notes.APPLIED, HOSTILE_TEXT))])
+    )

@@ -1,0 +1,71 @@
+"""`/r/{owner}/{repo}/pulls/{n}`: the audit log of one pull request as a story, without what is not for strangers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.handlers.dashboard.nightly_runs import sha
+from tests.handlers.dashboard.site import DashboardSite
+from tests.handlers.dashboard.stored_story import HOSTILE, NUMBER, SECRET
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+PAGE, API = "/r/octocat/compiler/pulls", "/api/v1/repos/octocat/compiler/pulls"
+
+
+async def test_it_shows_what_came_in_what_was_decided_and_what_was_written(site: DashboardSite) -> None:
+    status, answered = await site.json(f"{API}/{NUMBER}")
+    assert status == 200
+    assert [(one["event"], one["state"]) for one in answered["deliveries"]] == [
+        ("pull_request.synchronize", "failed"),
+        ("issue_comment.created", "failed"),
+        ("issue_comment.created", "done"),
+        ("pull_request.opened", "done"),
+    ]
+    asked = answered["deliveries"][2]
+    plans = [(plan["handler"], plan["why"], [effect["wrote"] for effect in plan["effects"]]) for plan in asked["plans"]]
+    assert plans == [
+        ("commands", "merge, asked for by hubot", [""]),
+        ("merge", "waits for cpu/pr-head", ["I merge it when `cpu/pr-head` is green."]),
+    ]
+    assert (answered["ignored"], answered["older"]) == (1, None)
+    assert (answered["head"], answered["merge"]["by"], answered["merge"]["why"]) == (
+        {"sha": sha(13), "base": "main", "is_open": True},
+        "hubot",
+        "waits for cpu/pr-head",
+    )
+
+
+async def test_deliveries_that_needed_nothing_are_shown_when_asked_for(site: DashboardSite) -> None:
+    _, answered = await site.json(f"{API}/{NUMBER}?all=true")
+    assert [one["state"] for one in answered["deliveries"]].count("ignored") == 1
+
+
+async def test_older_deliveries_are_a_page_of_their_own(site: DashboardSite) -> None:
+    _, answered = await site.json(f"{API}/{NUMBER}?before=1")
+    assert (answered["deliveries"], answered["older"]) == ([], None)
+
+
+async def test_why_something_failed_is_said_as_on_github_and_the_rest_is_for_operators(site: DashboardSite) -> None:
+    _, _, page = await site.get(f"{PAGE}/{NUMBER}")
+    assert "GitHub denied this: the App needs *Actions: write*." in page.replace("<wbr>", "")
+    assert "Operators find the reason in the log under delivery 0b989ba4" in page.replace("<wbr>", "")
+    for hidden in ("internal.example.org", SECRET, "a comment of somebody else"):
+        assert hidden not in page.replace("<wbr>", "")
+
+
+async def test_text_from_outside_is_text_and_has_no_secret(site: DashboardSite) -> None:
+    status, _, page = await site.get(f"{PAGE}/{HOSTILE}")
+    assert status == 200
+    assert "<script>alert" not in page
+    assert "javascript:" not in [part[:11] for part in page.split('href="')]
+    assert SECRET not in page
+    assert "configured-secret" not in page
+    assert page.count("[redacted]") == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("compiler/pulls/7", 404), ("docs/pulls/42", 404), ("secret/pulls/42", 404), ("compiler/pulls/x", 400)],
+)
+async def test_a_pull_request_that_is_not_known_is_not_found(site: DashboardSite, path: str, status: int) -> None:
+    assert (await site.get(f"/r/octocat/{path}"))[0] == status
