@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 from aiohttp import web
 from procrastinate.exceptions import ConnectorException
@@ -32,6 +32,16 @@ IN_FORMAT = Parameter(
     required=False,
 )
 MOST_CSV_ROWS = 50_000
+
+
+Loaded = TypeVar("Loaded")
+ERRORS = {
+    400: problem("A parameter is unknown, or not as it must be"),
+    404: problem("There is nothing at this address, or nothing that the public may see"),
+    429: problem("Too many requests came from this address; Retry-After says when to ask again"),
+    503: problem("The database could not be read; Retry-After says when to ask again"),
+}
+"""What every address of the pages may answer instead of what it shows."""
 
 
 class NoQuery(BaseModel):
@@ -95,15 +105,9 @@ class Page:
     def operations(self) -> list[Operation]:
         """Return its routes."""
         parameters = [*(PARAMETERS if self.of_repository else ()), *self.parts, *_parameters(self.query)]
-        errors = {
-            400: problem("A parameter is unknown, or not as it must be"),
-            404: problem("There is nothing at this address, or nothing that the public may see"),
-            429: problem("Too many requests came from this address; Retry-After says when to ask again"),
-            503: problem("The database could not be read; Retry-After says when to ask again"),
-        }
         html = ResponseSchema("The page", media_type="text/html")
         said = ResponseSchema("What the page shows", self.model)
-        shown = Operation("GET", self.path, self.summary, self._answer_page, {200: html, **errors}, parameters)
+        shown = Operation("GET", self.path, self.summary, self._answer_page, {200: html, **ERRORS}, parameters)
         if not self.has_own_twin:
             return [shown]
         formats = [IN_FORMAT] if self.table else []
@@ -114,7 +118,7 @@ class Page:
                 self.api_path,
                 f"{self.summary} (JSON)",
                 self._answer_json,
-                {200: said, **errors},
+                {200: said, **ERRORS},
                 [*parameters, *formats],
                 public=not self.of_repository,
             ),
@@ -122,7 +126,7 @@ class Page:
 
     async def _answer_page(self, request: web.Request) -> web.Response:
         asked = self._asked(request)
-        shown = await self._loaded(asked)
+        shown = await loaded(self.load, asked)
         context = {
             "page": shown,
             "query": asked.query,
@@ -134,7 +138,7 @@ class Page:
 
     async def _answer_json(self, request: web.Request) -> web.Response:
         asked = self._asked(request, formats=self.table is not None)
-        shown = await self._loaded(asked)
+        shown = await loaded(self.load, asked)
         if asked.as_csv and self.table is not None:
             return await self._answer_csv(asked, self.table, shown)
         body = await asked.pages.run(_json, shown)
@@ -150,19 +154,6 @@ class Page:
         }
         return web.Response(body=body, content_type="text/csv", charset="utf-8", headers=headers)
 
-    async def _loaded(self, asked: PageRequest) -> BaseModel:
-        try:
-            return await self.load(asked)
-        except TryAgain as error:
-            seconds = str(max(RETRY_SECONDS, round(error.retry_in or 0)))
-            raise _unavailable(seconds) from error
-        except ConnectorException as error:
-            raise _unavailable(str(RETRY_SECONDS)) from error
-        except LookupError as error:
-            if isinstance(error, KeyError | IndexError):  # a bug, not an answer
-                raise
-            raise Problem(HTTPStatus.NOT_FOUND, NO_PAGE) from None
-
     def _asked(self, request: web.Request, *, formats: bool = False) -> PageRequest:
         pages = request.app[PAGES]
         pages.admit(request)
@@ -171,6 +162,21 @@ class Page:
         parts = {name: text for name, text in path.items() if name not in ("owner", "repo")}
         query = read_query(self.query, request, [FORMAT] if formats else [])
         return PageRequest(repository, parts, query, pages, time.time(), formats and _wants_csv(request))
+
+
+async def loaded(load: Callable[[PageRequest], Awaitable[Loaded]], asked: PageRequest) -> Loaded:
+    """Return what an address shows. Raises `Problem` 404 where there is nothing, and 503 to ask again later."""
+    try:
+        return await load(asked)
+    except TryAgain as error:
+        seconds = str(max(RETRY_SECONDS, round(error.retry_in or 0)))
+        raise _unavailable(seconds) from error
+    except ConnectorException as error:
+        raise _unavailable(str(RETRY_SECONDS)) from error
+    except LookupError as error:
+        if isinstance(error, KeyError | IndexError):  # a bug, not an answer
+            raise
+        raise Problem(HTTPStatus.NOT_FOUND, NO_PAGE) from None
 
 
 def read_query(model: type[BaseModel], request: web.Request, besides: Sequence[str] = ()) -> BaseModel:

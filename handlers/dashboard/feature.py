@@ -7,13 +7,15 @@ from pathlib import Path
 
 from bot.feature import Feature, Services
 from bot.web.openapi import Operation
+from handlers.dashboard.badge import target_badge
 from handlers.dashboard.compare import compare_page
+from handlers.dashboard.feed import regressions_feed
 from handlers.dashboard.grid import grid_page
 from handlers.dashboard.lab import lab_page
 from handlers.dashboard.nightly import nightly_page
 from handlers.dashboard.overview import overview_page
-from handlers.dashboard.run import run_page
 from handlers.dashboard.pull import pull_page
+from handlers.dashboard.run import run_page
 from handlers.dashboard.wiring import DashboardParts
 
 PAGES = (
@@ -24,8 +26,10 @@ PAGES = (
     run_page,
     lab_page,
     pull_page,
+    target_badge,
+    regressions_feed,
 )
-"""The pages; each is a function of `DashboardParts`."""
+"""The pages, and files made for readers; each is a function of `DashboardParts`."""
 
 
 def routes(services: Services) -> Sequence[Operation]:

@@ -87,3 +87,14 @@ EVENTS = {
     "nightjar.section-text": "The bot updated its comment",
 }
 """What happened, by event and action."""
+
+# -- badges and the feed of regressions --
+
+BADGE_NO_RESULTS, BADGE_STALE, BADGE_GREEN = "no results", "stale", "passing"
+BADGE_FAILING = "{count:,} failing"
+FEED_TITLE = "Regressions in {repository}"
+FEED_AUTHOR = "Nightjar"
+FEED_ENTRY = "{test} fails on {target}"
+FEED_SINCE = "The test of {suite} fails since {since}."
+FEED_GOOD = "It passed last at {good}."
+FEED_ENDED = "Over since {day}: {how}."

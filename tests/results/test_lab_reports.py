@@ -7,9 +7,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.results.state import RunState
+from bot.results.store.failures import Failure
 from bot.results.store.lab_reports import LabActivity
 from bot.results.store.store import ResultsStore
-from tests.results.uploads import LAB, REPOSITORY, Upload, sha
+from tests.results.uploads import ABOUT, LAB, REPOSITORY, Upload, sha
 
 PASSED = {f"test_{number}": "passed" for number in range(5)}
 
@@ -47,6 +48,24 @@ def test_of_an_unknown_lab_nothing_is_found(store: ResultsStore) -> None:
     assert store.labs.of(REPOSITORY, "other-lab", 0.0) == LabActivity({}, {}, [])
 
 
+def reported(store: ResultsStore) -> None:
+    for number, test in ((2, "test_0"), (3, "test_1")):
+        failure = Failure("operators", test, sha(number), sha(1))
+        store.failures.report(ABOUT, sha(number), [failure], {})
+
+
+def test_messages_about_regressions_come_with_their_tests(store: ResultsStore) -> None:
+    filled(store)
+    reported(store)
+    found = store.timelines.newest_messages(REPOSITORY, 0.0, 5)
+    assert sorted((one.about, one.suite, one.test, one.message.since) for one in found) == [
+        (ABOUT, "operators", "test_0", sha(2)),
+        (ABOUT, "operators", "test_1", sha(3)),
+    ]
+    assert len(store.timelines.newest_messages(REPOSITORY, 0.0, 1)) == 1
+    assert store.timelines.newest_messages("octocat/other", 0.0, 5) == []
+
+
 def test_no_statement_about_a_lab_reads_a_whole_table(store: ResultsStore) -> None:
     filled(store)
     plans = list[str]()
@@ -64,6 +83,8 @@ def test_no_statement_about_a_lab_reads_a_whole_table(store: ResultsStore) -> No
     sa.event.listen(sa.Engine, "before_cursor_execute", explain)
     try:
         read(store)
+        store.labs.newest(ABOUT)
+        store.timelines.newest_messages(REPOSITORY, 0.0, 5)
     finally:
         sa.event.remove(sa.Engine, "before_cursor_execute", explain)
     assert len(plans) > 6

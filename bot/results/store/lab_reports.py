@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from bot.results.model import TargetKey
 from bot.results.state import Run, RunState
 from bot.results.store import runs, schema
 
@@ -78,6 +79,12 @@ class LabReports:
                 for name, number in numbers.items()
             }
             return LabActivity(targets, tested, _unusable(connection, numbers, since))
+
+    def newest(self, about: TargetKey) -> Run | None:
+        """Return the last stored run of a target, None where there is none."""
+        with self._reading() as connection:
+            number = runs.target_id(connection, about)
+            return None if number is None else _newest(connection, number)
 
 
 def _targets(connection: sa.Connection, repository: str, lab: str) -> dict[str, int]:

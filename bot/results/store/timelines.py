@@ -61,6 +61,16 @@ class FailureMessage:
     ended_at: float
 
 
+@dataclass(frozen=True, slots=True)
+class RegressionMessage:
+    """A message about a lasting failure, and which test of which suite and target it is about."""
+
+    about: TargetKey
+    suite: str
+    test: str
+    message: FailureMessage
+
+
 class Timelines:
     """Reads timelines of tests; calls block, as those of `ResultsStore`."""
 
@@ -152,11 +162,33 @@ class Timelines:
                 .where(table.c.ordinal.in_([one for one in ordinals if one is not None]))
                 .order_by(table.c.reported_at, table.c.since)
             )
-            fields = FailureMessage.__dataclass_fields__
+            return [_message(row) for row in connection.execute(statement).mappings()]
+
+    def newest_messages(self, repository: str, since: float, limit: int) -> list[RegressionMessage]:
+        """Return the newest messages about tests of a repository since a moment, the newest first."""
+        table, series, suites, targets = schema.reports, schema.series, schema.suites, schema.targets
+        statement = (
+            sa.select(table, suites.c.id.label("suite_id"), suites.c.suite, suites.c.names)
+            .add_columns(targets.c.lab, targets.c.target)
+            .select_from(suites.join(series).join(targets).join(table, table.c.series_id == series.c.id))
+            .where(suites.c.repository == repository, table.c.reported_at >= since)
+            .order_by(table.c.reported_at.desc(), table.c.series_id, table.c.ordinal)
+            .limit(limit)
+        )
+        with self._reading() as connection:
             return [
-                FailureMessage(**{name: row[name] for name in fields})
-                for row in connection.execute(statement).mappings()
+                RegressionMessage(
+                    TargetKey(repository, row["lab"], row["target"]),
+                    row["suite"],
+                    self._known.every(connection, names.SuiteRow(row["suite_id"], row["names"]))[row["ordinal"]],
+                    _message(row),
+                )
+                for row in connection.execute(statement).mappings().all()
             ]
+
+
+def _message(row: sa.RowMapping) -> FailureMessage:
+    return FailureMessage(**{name: row[name] for name in FailureMessage.__dataclass_fields__})
 
 
 def _series(suite: names.SuiteRow, target: int | None) -> sa.Select[tuple[int]]:

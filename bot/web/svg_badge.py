@@ -1,0 +1,53 @@
+"""A badge: a small picture with a label and a message, made on the server. Text in it is escaped. No I/O."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from markupsafe import Markup
+
+LONGEST_LABEL, LONGEST_MESSAGE = 60, 30
+CHARACTER, PADDING = 6.6, 10.0
+"""Pixels of a character of the font, about, and beside each text; `textLength` fits the text to its place."""
+# No `xml:space`, no style and no script: whoever embeds it gets shapes and text alone.
+_BADGE = Markup(
+    '<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="20" role="img" '
+    'aria-label="{label}: {message}">'
+    "<title>{label}: {message}</title>"
+    '<rect width="{width:.0f}" height="20" rx="3" fill="{colour}"/>'
+    '<path d="M3 0h{left:.0f}v20H3a3 3 0 0 1-3-3V3a3 3 0 0 1 3-3z" fill="#3f4643"/>'
+    '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
+    '<text x="{padding:.0f}" y="14" textLength="{label_length:.0f}">{label}</text>'
+    '<text x="{message_at:.0f}" y="14" textLength="{message_length:.0f}">{message}</text>'
+    "</g></svg>\n"
+)
+
+
+class BadgeColour(StrEnum):
+    """What a badge says at a glance; white text has a contrast of 4.5:1 on each."""
+
+    GOOD = "#1d6b3a"
+    BAD = "#b3261e"
+    UNKNOWN = "#5b635f"
+
+
+def svg_badge(label: str, message: str, colour: BadgeColour) -> str:
+    """Return a badge as SVG."""
+    label, message = _clipped(label, LONGEST_LABEL), _clipped(message, LONGEST_MESSAGE)
+    label_length, message_length = (len(text) * CHARACTER for text in (label, message))
+    left = label_length + 2 * PADDING
+    return _BADGE.format(
+        label=label,
+        message=message,
+        colour=colour.value,
+        width=left + message_length + 2 * PADDING,
+        left=left - 3,
+        padding=PADDING,
+        label_length=label_length,
+        message_at=left + PADDING,
+        message_length=message_length,
+    )
+
+
+def _clipped(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,58 @@
+"""`/r/{owner}/{repo}/badge/{lab}/{target}.svg`: how a target does, for a README."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bot.config.results import TARGET_NAME
+from bot.results.model import TargetKey
+from bot.web.openapi import Parameter
+from bot.web.page_files import PageFile
+from bot.web.svg_badge import BadgeColour, svg_badge
+from handlers.dashboard import texts
+from handlers.dashboard.lab import LAB_PART
+from handlers.dashboard.overview import STALE_SECONDS
+
+if TYPE_CHECKING:
+    from bot.results.store.store import ResultsStore
+    from bot.web.page_routes import PageRequest
+    from handlers.dashboard.wiring import DashboardParts
+
+SECONDS = 300
+"""How long caches may keep a badge."""
+TARGET_PART = Parameter("target", "The target's name in app.yaml.", {"type": "string", "pattern": f"^{TARGET_NAME}$"})
+
+
+def target_badge(parts: DashboardParts) -> PageFile:
+    """Return the badge of each target of app.yaml."""
+
+    async def load(asked: PageRequest) -> str:
+        known, lab, target = parts.named(asked.repository), asked.path["lab"], asked.path["target"]
+        of = known[1].results.labs.get(lab) if known and known[1].results else None
+        if known is None or of is None or target not in of.targets:
+            raise LookupError(target)
+        about = TargetKey(known[0], lab, target)
+        return await asked.pages.run(draw_badge, parts.store, about, parts.now())
+
+    return PageFile(
+        path="/r/{owner}/{repo}/badge/{lab}/{target}.svg",
+        summary="A badge: how many tests of a target fail in the newest nightly runs",
+        media_type="image/svg+xml",
+        load=load,
+        seconds=SECONDS,
+        parts=(LAB_PART, TARGET_PART),
+    )
+
+
+def draw_badge(store: ResultsStore, about: TargetKey, now: float) -> str:
+    """Return the badge of a target, by the numbers of the overview."""
+    label = f"{about.lab}/{about.target}"
+    newest = store.labs.newest(about)
+    runs = store.failures.newest_runs(about)
+    if newest is None or not runs:
+        return svg_badge(label, texts.BADGE_NO_RESULTS, BadgeColour.UNKNOWN)
+    if now - newest.received_at > STALE_SECONDS:
+        return svg_badge(label, texts.BADGE_STALE, BadgeColour.UNKNOWN)
+    if failing := sum(run.failing for run in runs):
+        return svg_badge(label, texts.BADGE_FAILING.format(count=failing), BadgeColour.BAD)
+    return svg_badge(label, texts.BADGE_GREEN, BadgeColour.GOOD)

@@ -1,0 +1,104 @@
+"""`/r/{owner}/{repo}/regressions.atom`: the messages about lasting failures as an Atom feed (RFC 4287)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from bot.core.patterns import Pattern
+from bot.core.utc import iso_utc
+from bot.web.page_files import PageFile
+from bot.web.page_filters import query
+from handlers.dashboard import texts
+
+if TYPE_CHECKING:
+    from bot.results.store.timelines import RegressionMessage
+    from bot.web.page_routes import PageRequest
+    from handlers.dashboard.wiring import DashboardParts
+
+ATOM = "http://www.w3.org/2005/Atom"
+SECONDS = 300
+"""How long caches may keep the feed."""
+MOST_ENTRIES = 50
+DAYS, DAY = 90, 86400.0
+LONGEST_TITLE = 400
+_NOT_XML = Pattern("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no XML document may hold (https://www.w3.org/TR/xml/#charsets)."""
+
+
+def regressions_feed(parts: DashboardParts) -> PageFile:
+    """Return the feed."""
+
+    async def load(asked: PageRequest) -> str:
+        known = parts.named(asked.repository)
+        if known is None or known[1].results is None:
+            raise LookupError(asked.repository)
+        messages = parts.store.timelines.newest_messages
+        found = await asked.pages.run(messages, known[0], parts.now() - DAYS * DAY, MOST_ENTRIES)
+        return atom_feed(known[0], found, (parts.config.public_url or "").rstrip("/"))
+
+    return PageFile(
+        path="/r/{owner}/{repo}/regressions.atom",
+        summary="Lasting failures of the nightly branch as an Atom feed",
+        media_type="application/atom+xml",
+        load=load,
+        seconds=SECONDS,
+    )
+
+
+def atom_feed(repository: str, messages: Sequence[RegressionMessage], public_url: str) -> str:
+    """Return the feed of some messages, the newest first; `public_url` is where the pages are, empty if unknown."""
+    ElementTree.register_namespace("", ATOM)
+    feed = ElementTree.Element(f"{{{ATOM}}}feed")
+    here = f"{public_url}/r/{repository}"
+    _add(feed, "id", _urn(repository))
+    _add(feed, "title", texts.FEED_TITLE.format(repository=repository))
+    _add(feed, "updated", iso_utc(max(map(_changed_at, messages), default=0.0)))
+    _add(feed, "link", rel="self", href=f"{here}/regressions.atom")
+    _add(feed, "link", rel="alternate", type="text/html", href=here)
+    _add(ElementTree.SubElement(feed, f"{{{ATOM}}}author"), "name", texts.FEED_AUTHOR)
+    for one in messages:
+        _entry(feed, one, here)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(feed, encoding="unicode")}\n'
+
+
+def _entry(feed: ElementTree.Element, one: RegressionMessage, here: str) -> None:
+    entry, message = ElementTree.SubElement(feed, f"{{{ATOM}}}entry"), one.message
+    target = f"{one.about.lab}/{one.about.target}"
+    title = texts.FEED_ENTRY.format(test=one.test, target=target)
+    _add(entry, "id", _urn(one.about.repository, target, one.suite, one.test, message.since))
+    _add(entry, "title", title if len(title) <= LONGEST_TITLE else f"{title[:LONGEST_TITLE]}…")
+    _add(entry, "published", iso_utc(message.reported_at))
+    _add(entry, "updated", iso_utc(_changed_at(one)))
+    _add(
+        entry,
+        "link",
+        rel="alternate",
+        type="text/html",
+        href=here + "/tests" + query({"id": one.test, "target": target}),
+    )
+    sentences = [texts.FEED_SINCE.format(suite=one.suite, since=message.since)]
+    if message.good:
+        sentences.append(texts.FEED_GOOD.format(good=message.good))
+    if message.ended:
+        day = datetime.fromtimestamp(message.ended_at, UTC).date().isoformat()
+        sentences.append(texts.FEED_ENDED.format(day=day, how=message.ended))
+    _add(entry, "content", " ".join(sentences), type="text")
+
+
+def _changed_at(one: RegressionMessage) -> float:
+    return one.message.ended_at if one.message.ended else one.message.reported_at
+
+
+def _urn(*parts: str) -> str:
+    return uuid.uuid5(uuid.NAMESPACE_URL, "\n".join(("nightjar-regressions", *parts))).urn
+
+
+def _add(parent: ElementTree.Element, name: str, text: str = "", **attributes: str) -> None:
+    fit = {key: _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", value) for key, value in attributes.items()}
+    element = ElementTree.SubElement(parent, f"{{{ATOM}}}{name}", fit)
+    if text:
+        element.text = _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
