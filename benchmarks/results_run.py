@@ -26,8 +26,8 @@ from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store.collect import collect
 from bot.results.store.store import ResultsStore
 from handlers.hardware.check_runs import RequestedCheck, decide_check_run
-from handlers.hardware.regression_state import JudgedTarget, KnownRegressions
-from handlers.hardware.regressions import REGRESSIONS, decide_regressions, judged_now
+from handlers.hardware.regression_state import REGRESSIONS, JudgedTarget, KnownRegressions
+from handlers.hardware.regressions import decide_regressions, judged_now
 from tests.results.uploads import REPOSITORY as PENDING
 from tests.results.uploads import Upload
 from tests.signal.github import StraightBranch

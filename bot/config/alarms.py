@@ -56,6 +56,11 @@ class MainFailures(Keys):
 
 
 class Regressions(Keys):
-    """Confirmed regressions on the nightly branch: one message per lab, target and nightly run."""
+    """Confirmed regressions on the nightly branch: one message for all targets that fail in the same tests."""
 
     to: tuple[Place, ...] = Field(default=("issue",), min_length=1, description=TO, examples=[["issue", "discord"]])
+    wait: Duration = Field(
+        default="30m",
+        description="How long news of a target waits for other targets that may fail in the same tests.",
+        examples=["30m"],
+    )

@@ -5,18 +5,20 @@ from __future__ import annotations
 from bot.feature import Feature
 from bot.plan.handler import joined
 from bot.results.deliveries import CHECK_EVENT, RUN_ARRIVED
-from handlers.hardware import check_runs, ingest_runs, regressions, watch, wiring
+from handlers.hardware import check_runs, ingest_runs, nightly_news, regressions, watch, wiring
 from handlers.hardware.check_runs import IGNORED
 from handlers.hardware.effects import IngestRun, RequestCheckRun, StoreReports
 from handlers.hardware.metrics import ResultsGauges
-from handlers.hardware.regressions import REGRESSIONS
+from handlers.hardware.news_groups import REGRESSION_GROUP, WAITING_NEWS
+from handlers.hardware.nightly_news import NIGHTLY_NEWS
+from handlers.hardware.regression_state import REGRESSIONS
 
 FEATURE = Feature(
     name="hardware",
     config=("results", "regressions"),
-    events=(CHECK_EVENT, RUN_ARRIVED),
-    records=(IGNORED, REGRESSIONS, watch.LISTED, watch.FAILED_CHECKS),
-    router=joined([ingest_runs.router, check_runs.router, regressions.router]),
+    events=(CHECK_EVENT, RUN_ARRIVED, NIGHTLY_NEWS),
+    records=(IGNORED, REGRESSIONS, WAITING_NEWS, REGRESSION_GROUP, watch.LISTED, watch.FAILED_CHECKS),
+    router=joined([ingest_runs.router, check_runs.router, regressions.router, nightly_news.router]),
     effects=(IngestRun, RequestCheckRun, StoreReports),
     provide=wiring.provide,
     routes=wiring.routes,

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from bot.engine.records import Record
 from bot.results.compare.diff import absent
 from bot.results.compare.health import SuiteHealth
 from bot.results.compare.quarantine import Quarantine
@@ -44,6 +45,11 @@ class KnownRegressions:
     news: str = ""
     page: str = ""
     unreliable: tuple[str, ...] = ()
+
+
+REGRESSIONS = Record(
+    "regressions", 1, KnownRegressions, "the nightly run of a target that was judged last, and its message", days=None
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ def _items(target: JudgedTarget, changes: RegressionChanges, contexts: Contexts)
             said = words.format(suite=one.suite, **commits)
             for test in one.tests:
                 text = said + _before(contexts.get((one.suite, test))) + _elsewhere(one, [test], contexts)
-                yield NewsItem(_shown(test), text, url)
+                yield NewsItem(shown_test(test), text, url)
     yield from _ended(changes.recovered, texts.RECOVERED, texts.RECOVERED_COUNT)
     yield from _ended(changes.removed, texts.REMOVED, texts.REMOVED_COUNT)
 
@@ -142,7 +142,7 @@ def _ended(failures: Sequence[Failure], words: str, together: tuple[str, str]) -
         if len(failures) >= GROUPED_TESTS:
             yield NewsItem(suite, counted(len(those), *together))
         else:
-            yield from (NewsItem(_shown(test), words.format(suite=suite)) for test in those)
+            yield from (NewsItem(shown_test(test), words.format(suite=suite)) for test in those)
 
 
 def _notes(target: JudgedTarget, changes: RegressionChanges, failing: Sequence[Failure]) -> Iterator[str]:
@@ -177,7 +177,7 @@ def _listed(target: JudgedTarget, failing: Sequence[Regression]) -> Iterator[str
         yield texts.FAILING.format(suite=code(one.suite), tests=tests, since=since, changed=changed, never=never)
         shown = one.tests[: min(room, GROUP_LISTED) if len(one.tests) >= GROUPED_TESTS else room]
         room -= len(shown)
-        yield from (texts.TEST.format(test=code(_shown(test))) for test in shown)
+        yield from (texts.TEST.format(test=code(shown_test(test))) for test in shown)
         if more := len(one.tests) - len(shown):
             yield texts.MORE_TESTS.format(count=more)
 
@@ -192,7 +192,8 @@ def _changed(target: JudgedTarget, one: Regression) -> str:
     return COMPARE_PAGE.format(page=target.page, good=one.good, since=one.since) if known else ""
 
 
-def _shown(test: str) -> str:
+def shown_test(test: str) -> str:
+    """Return a test's ID as people read it: its beginning and its end."""
     return middle_cut(test, SHOWN_ID)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.effects.issues import EnsureIssue, is_posted
 from bot.effects.remember import StoreRecord
-from bot.engine.records import Key, Record
+from bot.engine.records import Key
 from bot.news.effects import IssueState, message_effects
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
@@ -30,8 +30,10 @@ from bot.results.service import RESULTS
 from bot.results.store.contexts import AskedFailures
 from handlers.hardware import texts
 from handlers.hardware.effects import StoreReports
+from handlers.hardware.news_groups import NO_HOLD, REGRESSION_GROUP, NewsHold, active_targets
 from handlers.hardware.regression_state import (
     RECOVERED,
+    REGRESSIONS,
     REMOVED,
     JudgedTarget,
     KnownRegressions,
@@ -61,10 +63,6 @@ COMMIT_PAGE = "/commit/"
 
 
 router = Router()
-
-REGRESSIONS = Record(
-    "regressions", 1, KnownRegressions, "the nightly run of a target that was judged last, and its message", days=None
-)
 
 
 @router.on(CHECK_EVENT.name, name=NAME, feature="regressions")
@@ -117,7 +115,25 @@ async def report_regressions(context: Context) -> Plan:
     contexts = await asyncio.to_thread(
         contexts_of, service.store, about, runs, before, changes.began, context.config.aliases
     )
-    return decide_regressions(target, changes, failing, known, regressions.to, key, contexts, behind=behind)
+    hold = await _hold(context, about, newest.committed_at, changes)
+    return decide_regressions(target, changes, failing, known, regressions.to, key, contexts, hold, behind=behind)
+
+
+async def _hold(context: Context, about: TargetKey, committed_at: float, changes: RegressionChanges) -> NewsHold:
+    """Find out whether the news of a target waits for other targets, and which of its failures their issues list."""
+    repository_id, where = context.repository.id, f"{about.lab}/{about.target}"
+    groups = (await context.records.under(REGRESSION_GROUP, repository_id)).values()
+    members = [member for group in groups for member in group.members if member.where == where]
+    tests = frozenset((member.suite, test) for member in members for test in member.tests)
+    hold = NewsHold(repository_id, context.delivery.received_at, {}, grouped=tests)
+    if not changes.began:
+        return hold
+    judged = active_targets(await context.records.under(REGRESSIONS, repository_id), committed_at)
+    if not judged.keys() - {f"{about.lab}:{about.target}"}:
+        return hold
+    shas = {sha for one in changes.began for sha in (one.since, one.good) if sha}
+    moments = await asyncio.to_thread(context.part(RESULTS).store.failures.moments, about, shas)
+    return replace(hold, moments=moments, shared=True)
 
 
 async def _ancestors(context: Context, about: TargetKey, runs: Sequence[NewestRun]) -> tuple[dict[str, str], str]:
@@ -181,16 +197,18 @@ def decide_regressions(
     to: Sequence[Place],
     key: Key[KnownRegressions],
     contexts: Mapping[tuple[str, str], FailureContext] = MappingProxyType({}),
+    hold: NewsHold = NO_HOLD,
     *,
     behind: bool = False,
 ) -> Plan:
     """Return what is stored of a target, under a key, and the messages about it, with the contexts of new failures.
 
     It is stored first: where a channel is away for hours, the next nightly run is judged by what is reported here.
+    `hold` says whether the messages wait for those of other targets.
     `behind`: the issue lacks the newest message, because GitHub was away for too long; so it is brought up to date even
     without news.
     """
-    issue, title, body = _issue_of(target.about), issue_title(target), issue_body(target, failing)
+    issue, title, body = _issue_of(target.about), issue_title(target), issue_body(target, hold.own(failing))
     if not changes:
         remaining = EnsureIssue(issue, title, body, news_key=known.news, as_of=target.committed_at)
         return Plan((*_remembered(key, known, target), *([remaining] if behind else [])), why=_why_no_news(target))
@@ -202,9 +220,13 @@ def decide_regressions(
     reports = StoreReports(target.about.lab, target.about.target, target.sha, failures)
     begins = bool(changes.began or changes.unreliable)
     issue_state = IssueState(issue, title, body, begins=begins, as_of=target.committed_at)
-    effects = message_effects(to, news_key, news, issue_state)
+    if hold.shared:
+        effects: tuple[Effect, ...] = (hold.waiting(target, changes, failing, news_key, news, issue_state),)
+    else:
+        effects = (*message_effects(to, news_key, news, issue_state), *hold.refresh(target, news_key))
     stored = (*([reports] if changes.of_tests else []), *_remembered(key, known, target, news_key))
-    return Plan((*stored, *effects), why=news.title)
+    why = texts.NEWS_WAITS.format(news=news.title) if hold.shared else news.title
+    return Plan((*stored, *effects), why=why)
 
 
 def _why_no_news(target: JudgedTarget) -> str:

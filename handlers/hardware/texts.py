@@ -47,6 +47,24 @@ LATE = (
 STILL = "{tests} still, as reported before."
 QUARANTINED = "{tests} too; check runs list them."
 
+# News of several targets
+GROUP_TITLE = "{tests} on {targets} since {since}"
+JOINED_TITLE = "{targets} in the same tests: {tests} since {since}"
+GROUP_TESTS = "The tests: {tests}."
+GROUP_BETWEEN = "The cause is between {good}, where they passed, and {since}."
+
+# The issue of several targets
+GROUP_ISSUE = """\
+These targets fail in the same tests of {suite} on the nightly branch. {range}
+
+{targets}
+
+{tests}
+
+I'll close this issue when none of these tests fails on any of the targets."""
+GROUP_TARGET = "- {target}: {tests}, since {since}"
+GROUP_RANGE = "They passed before [these changes]({url})."
+
 # The issue of a target
 ISSUE_TITLE = "Regressions on {where}"
 ISSUE = """\
@@ -75,6 +93,9 @@ NOT_NIGHTLY = "the commit is not on the nightly branch"
 NIGHTLY_TOO_OLD = "the newest nightly commit of this target is older than 30 days"
 NEWER_PENDING = "results of a newer nightly commit are still arriving; this one is reported with it"
 NOTHING_FAILS = "nothing fails, and nothing failed before"
+NEWS_WAITS = "{news}; this waits for others"
+NO_NEWS_WAITING = "no news of targets is waiting"
+NEWS_POSTED = "posted the news of {targets}"
 NO_NEWS = "nothing new to report"
 ONLY_UNRELIABLE = "{changes} in unreliable results, which are not reported; nothing else is new"
 ONLY_QUARANTINED = "{tests} for two runs in a row; nothing else is new"

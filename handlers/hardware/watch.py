@@ -7,6 +7,7 @@ number of times, by any replica, and happens once.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -23,12 +24,15 @@ from bot.core.parts import PartKey
 from bot.engine.internal import announce
 from bot.engine.records import Record
 from bot.engine.sweeps import HOUR, LastRun, hours_between, last_run, only_logged
-from bot.github.pull_heads import find_repository_id
+from bot.github.pull_heads import find_repository_id, repository_id_of
 from bot.results.deliveries import CHECK_EVENT, RUN_ARRIVED, CheckEvent, RunArrived, check_event_in
 from bot.results.ingest.manifest import MANIFEST, run_key
 from bot.results.model import RunKey, TargetKey
 from bot.results.state import PendingCheck
 from handlers.hardware import texts
+from handlers.hardware.news_groups import REGRESSION_GROUP, WAITING_NEWS, is_time_to_post
+from handlers.hardware.nightly_news import NIGHTLY_NEWS, NightlyNews
+from handlers.hardware.regression_state import REGRESSIONS
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -106,6 +110,11 @@ class Watch:
             for name, repository in config.repositories.items()
             if repository.results is not None
         }
+        self._waits = {
+            name: seconds(repository.regressions.wait)
+            for name, repository in config.repositories.items()
+            if repository.regressions is not None
+        }
         self._store = store
         self._records = records
         self._journal = journal
@@ -166,7 +175,13 @@ class Watch:
         """Do what is scheduled. What fails for one repository is logged, and the others go on."""
         announced = 0
         for repository, results in self._watched.items():
-            for work in (self._list, self._check_again, self._check_failed_checks, self._announce_checks):
+            for work in (
+                self._list,
+                self._check_again,
+                self._check_failed_checks,
+                self._announce_checks,
+                self._announce_news,
+            ):
                 with only_logged(texts.WATCH_FAILED, repository=repository, bucket=results.bucket):
                     announced += await work(repository, results)
         return f"announced {announced}"
@@ -254,6 +269,23 @@ class Watch:
         for one in scheduled_checks:
             await self.announce_check(one)
         return len(scheduled_checks)
+
+    async def _announce_news(self, repository: str, _: Results) -> int:
+        """Have the news of targets posted, once all of them were judged or enough was waited."""
+        wait, number = self._waits.get(repository), await repository_id_of(self._records, repository)
+        if wait is None or number is None:
+            return 0
+        waiting = await self._records.under(WAITING_NEWS, number)
+        if not waiting:
+            return 0
+        groups = (await self._records.under(REGRESSION_GROUP, number)).values()
+        known = await self._records.under(REGRESSIONS, number)
+        if not is_time_to_post(waiting.values(), groups, known, self._now(), wait):
+            return 0
+        # Where everything that came of it has failed, it gets a new chance.
+        digest = hashlib.sha256("\0".join(sorted(waiting)).encode()).hexdigest()[:16]
+        event = NightlyNews(self._now(), f"{digest}:{hours_between(0.0, self._now())}")
+        return await announce(self._accept, NIGHTLY_NEWS, Repository(number, repository, None), event)
 
     async def announce_check(self, scheduled_checks: PendingCheck) -> None:
         """Have the check run of a commit written, once for each revision of its results, and once more when over."""

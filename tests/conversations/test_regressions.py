@@ -142,23 +142,6 @@ async def test_a_broken_lab_causes_no_message(nightly_runs: NightlyRuns) -> None
     assert (nightly_runs.titles, nightly_runs.issues) == ([], [])
 
 
-async def test_each_target_of_each_lab_has_a_message_of_its_own(nightly_runs: NightlyRuns) -> None:
-    places = ((LAB, TARGET), (LAB, "adreno"), ("example-lab-2", "adreno"))
-    for failed in ([], ["test_a"], ["test_a"]):
-        sha = nightly_runs.place.nightly_run()
-        for lab, target in places:
-            nightly_runs.upload(sha, *failed, lab=lab, target=target)
-        await nightly_runs.place.settle()
-    assert sorted(nightly_runs.titles) == sorted(
-        f"❌ 1 test began to fail on {lab}/{target} at nightly commit {sha[:7]} (details)" for lab, target in places
-    )
-    assert sorted(issue.title for issue in nightly_runs.issues) == sorted(
-        f"Regressions on {'/'.join(at)}" for at in places
-    )
-    (of_first,) = (said for said in nightly_runs.channels.discord.said if f" on {WHERE} at" in said)
-    assert "; also fails on example-lab-2/adreno, example-lab/adreno (details)" in of_first.splitlines()[1]
-
-
 async def test_what_fails_in_a_pull_request_is_nothing_of_the_nightly_branch(nightly_runs: NightlyRuns) -> None:
     nightly_run = await nightly_runs.nightly_run()
     nightly_runs.place.town.repo.push("main", onto=nightly_run, by="octocat")

@@ -35,7 +35,8 @@ FEATURES = {
 }
 NOT_HERE = frozenset(
     {
-        *("hardware-runs", "hardware-results", "hardware-results-all", "regressions", "news", "docker-update"),
+        *("hardware-runs", "hardware-results", "hardware-results-all", "regressions", "docker-update"),
+        *("nightly-news", "news"),
         *("skipped-tests", "skipped-tests-run", "skipped-tests-results"),
         *("runtime", "runtime-run", "runtime-results"),
         *("merge-group-slow-tests", "merge-group-lint", "merge-group-skip-ci"),

@@ -21,7 +21,7 @@ from bot.core.untrusted.limits import AllLimits
 from bot.core.untrusted.pool import Pool
 from bot.core.untrusted.queue import Owner
 from bot.effects.remember import StoreRecord
-from bot.engine.records import Key, Records, StoredValue
+from bot.engine.records import Key, Record, Records, StoredValue
 from bot.github.app import AppIdentity
 from bot.github.client import GitHub
 from bot.plan.handler import Context, Plan
@@ -121,6 +121,10 @@ class _RecordsInMemory:
     async def get(self, key: Key[T]) -> T | None:
         stored = self._stored.get(key.name)
         return None if stored is None else key.record.load(key.name, stored.value, stored.version)
+
+    async def under(self, record: Record[T], *ids: int | str) -> dict[str, T]:
+        del record, ids  # each lab has one target, and waits for no other
+        return {}
 
     def apply(self, effect: StoreRecord) -> None:
         assert effect.stored is not None

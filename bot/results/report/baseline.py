@@ -13,7 +13,7 @@ from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.queue import Owner
 from bot.github.errors import is_not_found
 from bot.results.compare import texts
-from bot.results.compare.ancestors import AncestorSearch, Relation
+from bot.results.compare.ancestors import AncestorSearch, Candidate, Relation
 from bot.results.compare.diff import CONFIRMED_RUNS, Comparison, Counts
 from bot.results.model import SeenTest, TargetKey
 from bot.results.report.compared import compared_with, with_confirmed, with_flaky
@@ -105,15 +105,29 @@ async def nearest_ancestors(
     answer is stored (https://docs.github.com/en/rest/commits/commits#compare-two-commits).
     """
     candidates = {suite: await results.baseline_candidates(about, suite, sha) for suite in suites}
+    return await searched_ancestors(results, github, repository, about.repository, sha, candidates, wanted=wanted)
+
+
+async def searched_ancestors(
+    results: ResultsService,
+    github: GitHub | None,
+    repository: str,
+    stored_as: str,
+    sha: str,
+    candidates: Mapping[str, Sequence[Candidate]],
+    *,
+    wanted: int,
+) -> dict[str, list[Baseline]]:
+    """Return which candidates are ancestors of a commit, likewise; `stored_as` is the repository's name in app.yaml."""
     if not any(candidates.values()):
         return {}
     shas = {one.sha for every in candidates.values() for one in every}
-    known = await results.relations(about.repository, {sha, *shas})
+    known = await results.relations(stored_as, {sha, *shas})
     search = AncestorSearch(sha, candidates, known, wanted)
     while github is not None and (other := search.next()) is not None:
         await _ask(github, repository, sha, other, search)
     if github is not None and (learned := [*search.learned, *search.derived()]):
-        await results.learn(about.repository, learned)
+        await results.learn(stored_as, learned)
     return {suite: [Baseline(one.other, one.url) for one in found] for suite, found in search.found().items()}
 
 

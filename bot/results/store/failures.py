@@ -105,6 +105,19 @@ def late_run(connection: sa.Connection, about: TargetKey, sha: str) -> tuple[str
     return (row.sha, row.committed_at) if row is not None else None
 
 
+def moments(connection: sa.Connection, about: TargetKey, shas: Collection[str]) -> dict[str, float]:
+    """Return when commits that a target tested were committed, in seconds since 1970."""
+    table, target = schema.runs, runs.target_id(connection, about)
+    found = dict[str, float]()
+    wanted = sorted(shas)
+    for start in range(0, len(wanted), schema.AT_ONCE):
+        of = table.c.sha.in_(wanted[start : start + schema.AT_ONCE])
+        statement = sa.select(table.c.sha, sa.func.min(table.c.committed_at).label("at"))
+        statement = statement.where(table.c.target_id == target, of, table.c.committed_at.is_not(None))
+        found |= {row.sha: row.at for row in connection.execute(statement.group_by(table.c.sha))}
+    return found
+
+
 def given_up(connection: sa.Connection, about: TargetKey, sha: str) -> set[str]:
     """Return the suites of which nothing came at a commit on the nightly branch, nor at the one before, nor later."""
     points, series, suites = schema.points, schema.series, schema.suites

@@ -67,6 +67,11 @@ class FailureReports:
         with self._database.reading() as connection:
             return health.of_target(connection, about, sha)
 
+    def moments(self, about: TargetKey, shas: Collection[str]) -> dict[str, float]:
+        """Return when commits that a target tested were committed, in seconds since 1970."""
+        with self._database.reading() as connection:
+            return failures.moments(connection, about, shas)
+
     def report(
         self,
         about: TargetKey,

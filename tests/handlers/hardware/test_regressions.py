@@ -27,13 +27,14 @@ from handlers.hardware import regressions
 from handlers.hardware.effects import StoreReports
 from handlers.hardware.regression_state import (
     RECOVERED,
+    REGRESSIONS,
     REMOVED,
     JudgedTarget,
     KnownRegressions,
     RegressionChanges,
     unpacked,
 )
-from handlers.hardware.regressions import NAME, OLD, REGRESSIONS, decide_regressions
+from handlers.hardware.regressions import NAME, OLD, decide_regressions
 from handlers.hardware.texts import NEWER_PENDING, NIGHTLY_TOO_OLD, NO_NEWS, NOT_NIGHTLY, NOT_OVER, NOTHING_FAILS
 from tests.handlers.driver import FULL_NAME
 from tests.handlers.labs import TILE, Labs, a_lab

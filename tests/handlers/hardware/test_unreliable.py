@@ -13,9 +13,15 @@ from bot.plan.handler import Plan
 from bot.results.compare.health import RunFlips, SuiteHealth
 from bot.results.store.failures import Failure
 from handlers.hardware.effects import StoreReports
-from handlers.hardware.regression_state import JudgedTarget, KnownRegressions, RegressionChanges, without_unreliable
+from handlers.hardware.regression_state import (
+    REGRESSIONS,
+    JudgedTarget,
+    KnownRegressions,
+    RegressionChanges,
+    without_unreliable,
+)
 from handlers.hardware.regression_text import issue_body, regression_news
-from handlers.hardware.regressions import REGRESSIONS, decide_regressions
+from handlers.hardware.regressions import decide_regressions
 from tests.results.reported import ABOUT, AT, SHA
 
 HEALTH = SuiteHealth("c" * 40, newest=RunFlips(SHA, 750, 7_000))

@@ -1,0 +1,248 @@
+"""Which targets fail in the same tests, so that one message is enough for all of them. No I/O."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+from bot.effects.remember import StoreRecord
+from bot.engine.records import Record
+from bot.news.effects import IssueState
+from bot.news.message import News
+from bot.plan.effect import Effect
+from handlers.hardware.regression_state import (
+    RECOVERED,
+    REMOVED,
+    JudgedTarget,
+    KnownRegressions,
+    RegressionChanges,
+    grouped,
+    packed,
+)
+
+if TYPE_CHECKING:
+    from bot.results.store.failures import Failure
+
+FAILING = "failing"
+"""Among packed changes: what fails after them."""
+SHARED, LEAST_OF_LARGER = 0.9, 0.5
+"""Targets fail in the same tests if so much of the smaller set is shared, and that is so much of the larger one."""
+ACTIVE = 7 * 86400.0
+"""Seconds after which a target whose newest judged commit is older is waited for no longer."""
+JOINED = 7 * 86400.0
+"""Seconds after which no further target joins a group."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """Tests of a suite that began to fail together on a target, at the commit `since`.
+
+    They passed last at `good`, which is empty if they never did. The moments of both are in seconds since 1970.
+    """
+
+    lab: str
+    target: str
+    suite: str
+    since: str
+    since_at: float
+    good: str
+    good_at: float
+    tests: tuple[str, ...]
+
+    @property
+    def where(self) -> str:
+        """The target, as people read it."""
+        return f"{self.lab}/{self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionGroup:
+    """Targets that fail in the same tests, and have one message and one issue.
+
+    `name` is in the key of the issue. `members` have the tests that have not recovered. `page` is that of the
+    repository. The newest message is of the moment `news_at`, in seconds since 1970.
+    """
+
+    name: str
+    members: tuple[GroupMember, ...]
+    page: str
+    opened_at: float
+    news_at: float
+
+    @classmethod
+    def of(cls, members: Sequence[GroupMember], page: str, at: float) -> Self:
+        """Return the group that some members begin."""
+        text = "\0".join(part for one in members for part in (one.where, one.suite, one.since, *one.tests))
+        return cls(hashlib.sha256(text.encode()).hexdigest()[:16], tuple(members), page, at, at)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingNews:
+    """News of a target that waits for that of other targets.
+
+    `news` and `issue` are posted as they are if no other target fails in the same tests; `key` identifies them.
+    `began` are the new failures. `changes` has how others ended and what fails now, as `packed` makes it, and
+    `reliability` the suites that became unreliable and reliable. Without `news`, only issues of groups are refreshed.
+    """
+
+    about: JudgedTarget
+    opened_at: float
+    key: str = ""
+    began: tuple[GroupMember, ...] = ()
+    changes: str = ""
+    reliability: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    news: News | None = None
+    issue: IssueState | None = None
+
+
+WAITING_NEWS = Record("regression-news", 1, WaitingNews, "news of a target that waits for other targets", days=30)
+REGRESSION_GROUP = Record("regression-group", 1, RegressionGroup, "targets that fail in the same tests", days=365)
+
+
+@dataclass(frozen=True, slots=True)
+class NewsHold:
+    """Whether news of a target waits for that of others (`shared`).
+
+    `grouped` are its tests, with their suites, that the issues of several targets list, so that its own does not.
+    `moments` are those of the commits of new failures; `at` is now. All are in seconds since 1970.
+    """
+
+    repository_id: int
+    at: float
+    moments: Mapping[str, float]
+    shared: bool = False
+    grouped: Collection[tuple[str, str]] = ()
+
+    def own(self, failing: Iterable[Failure]) -> list[Failure]:
+        """Return the failures that the issue of the target lists."""
+        return [one for one in failing if (one.suite, one.test) not in self.grouped]
+
+    def waiting(
+        self,
+        target: JudgedTarget,
+        changes: RegressionChanges,
+        failing: Sequence[Failure],
+        key: str,
+        news: News,
+        issue: IssueState,
+    ) -> Effect:
+        """Return the effect that stores news until it is posted."""
+        began = tuple(
+            GroupMember(
+                target.about.lab,
+                target.about.target,
+                one.suite,
+                one.since,
+                self.moments.get(one.since, target.committed_at),
+                one.good,
+                self.moments.get(one.good, 0.0),
+                one.tests,
+            )
+            for one in grouped(changes.began)
+        )
+        sides = {RECOVERED: changes.recovered, REMOVED: changes.removed, FAILING: self.own(failing)}
+        reliability = (changes.unreliable, changes.reliable)
+        return self._stored(target, key, began, packed(sides), reliability, news, issue)
+
+    def refresh(self, target: JudgedTarget, key: str) -> tuple[Effect, ...]:
+        """Return the effect after which the issues of the target's groups are brought up to date, if it has any."""
+        return (self._stored(target, key),) if self.grouped else ()
+
+    def _stored(self, target: JudgedTarget, key: str, *news: Any) -> Effect:
+        digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+        record = WAITING_NEWS.of(self.repository_id, target.about.lab, target.about.target, digest)
+        return StoreRecord.of(record, WaitingNews(target, self.at, key, *news))
+
+
+NO_HOLD = NewsHold(0, 0.0, MappingProxyType({}))
+
+
+def active_targets(known: Mapping[str, KnownRegressions], now: float) -> dict[str, KnownRegressions]:
+    """Return the targets of which a commit of the last days was judged."""
+    return {where: one for where, one in known.items() if one.committed_at >= now - ACTIVE}
+
+
+def is_time_to_post(
+    waiting: Collection[WaitingNews],
+    groups: Iterable[RegressionGroup],
+    known: Mapping[str, KnownRegressions],
+    now: float,
+    wait: float,
+) -> bool:
+    """Say whether waiting news is posted now: every active target was judged, or enough was waited.
+
+    A group has at most one message in that time.
+    """
+    if not waiting:
+        return False
+    news = [one for one in waiting if one.news]
+    if not news or min(one.opened_at for one in news) + wait <= now:
+        return True
+    if any(group.news_at + wait > now for group in groups):
+        return False
+    newest = max(one.about.committed_at for one in news)
+    return all(one.committed_at >= newest for one in active_targets(known, now).values())
+
+
+def grouped_members(members: Iterable[GroupMember]) -> list[list[GroupMember]]:
+    """Return members that fail in the same tests of a suite together, in an order that no arrival changes."""
+    groups: list[list[GroupMember]] = []
+    for one in sorted(members, key=lambda one: (one.since_at, one.since, one.suite, one.where, one.tests)):
+        group = next((group for group in groups if joins(one, group)), None)
+        if group is None:
+            groups.append([one])
+        else:
+            group.append(one)
+    return groups
+
+
+def joins(one: GroupMember, group: Sequence[GroupMember]) -> bool:
+    """Say whether a target fails in the tests of a group, since a commit that does not contradict its others."""
+    first = group[0]
+    if one.suite != first.suite or any(one.where == other.where for other in group):
+        return False
+    smaller, larger = sorted((set(one.tests), set(first.tests)), key=len)
+    shared = len(smaller & larger)
+    if shared < SHARED * len(smaller) or shared < LEAST_OF_LARGER * len(larger):
+        return False
+    return is_consistent([*group, one])
+
+
+def is_consistent(members: Collection[GroupMember]) -> bool:
+    """Say whether there is a commit before which the tests of all members passed, and after which all failed."""
+    return newest_good(members)[0] < oldest_since(members)[0]
+
+
+def newest_good(members: Collection[GroupMember]) -> tuple[float, str]:
+    """Return the newest commit at which the tests passed on any target, and before it its moment."""
+    return max((one.good_at, one.good) for one in members)
+
+
+def oldest_since(members: Collection[GroupMember]) -> tuple[float, str]:
+    """Return the oldest commit at which the tests failed on any target, and before it its moment."""
+    return min((one.since_at, one.since) for one in members)
+
+
+def range_to_ask(members: Collection[GroupMember]) -> list[tuple[str, str, float]]:
+    """Return pairs of commits of which the first has to contain the second, whose moment is the third.
+
+    The oldest failure contains the newest pass; all failures contain the oldest one, and the newest pass all others.
+    """
+    (good_at, good), (since_at, since) = newest_good(members), oldest_since(members)
+    pairs = {(since, good, good_at), *((one.since, since, since_at) for one in members)}
+    pairs |= {(good, one.good, one.good_at) for one in members}
+    return sorted(pair for pair in pairs if pair[0] and pair[1] and pair[0] != pair[1])
+
+
+def is_narrower(group: RegressionGroup, before: RegressionGroup) -> bool:
+    """Say whether the range of a group is smaller than it was before others joined."""
+    ranges = [(newest_good(one.members), oldest_since(one.members)) for one in (group, before)]
+    return ranges[0] != ranges[1]
+
+
+def shared_tests(members: Collection[GroupMember]) -> tuple[str, ...]:
+    """Return the tests that fail on at least one member, sorted."""
+    return tuple(sorted({test for one in members for test in one.tests}))

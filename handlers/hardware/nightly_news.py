@@ -1,0 +1,237 @@
+"""News of several targets about one nightly run: those that fail in the same tests have one message, and one issue.
+
+Each target is judged by itself. Its news waits until the other targets were judged too, or for a while; `Watch.tick`
+sees when. What waits is a record that the target's own plan stores, and that the plan with the message removes. So a
+kill loses nothing, and one lock for each repository keeps two messages apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bot.config.alarms import Place
+from bot.effects.issues import NEWS_STATE, EnsureIssue, NewsState
+from bot.effects.remember import StoreRecord
+from bot.engine.internal import InternalEvent
+from bot.news.effects import IssueState, PostMessage, message_effects
+from bot.news.render import as_markdown
+from bot.plan.effect import Effect
+from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.results.compare.ancestors import Candidate
+from bot.results.model import TargetKey
+from bot.results.report.baseline import searched_ancestors
+from bot.results.service import RESULTS
+from bot.results.store.failures import Failure
+from handlers.hardware import texts
+from handlers.hardware.group_text import group_body, group_news, group_title, joined_news
+from handlers.hardware.news_groups import (
+    FAILING,
+    JOINED,
+    REGRESSION_GROUP,
+    WAITING_NEWS,
+    GroupMember,
+    RegressionGroup,
+    WaitingNews,
+    grouped_members,
+    is_narrower,
+    joins,
+    range_to_ask,
+    shared_tests,
+)
+from handlers.hardware.regression_state import RECOVERED, REMOVED, RegressionChanges, unpacked
+from handlers.hardware.regression_text import issue_body, regression_news
+
+NAME = "nightly-news"
+MOST_ASKED = 10
+"""Pairs of commits of a group about which GitHub is asked."""
+Failing = Mapping[str, Collection[tuple[str, str]]]
+"""What people know to fail on targets (`LAB/TARGET`), as pairs of suite and test."""
+
+
+@dataclass(frozen=True, slots=True)
+class NightlyNews:
+    """News of targets is to be posted, at a moment in seconds since 1970; `asked` names which, and why now."""
+
+    at: float
+    asked: str
+
+
+NIGHTLY_NEWS = InternalEvent(
+    "nightjar.nightly-news",
+    NightlyNews,
+    guid=lambda repository, event: f"nightly-news:{repository}:{event.asked}",
+    lock=lambda repository, _: f"news:{repository}",
+)
+
+router = Router()
+
+
+@router.on(NIGHTLY_NEWS.name, name=NAME, feature="regressions")
+async def post_nightly_news(context: Context) -> Plan:
+    """Post the news that waits: of several targets together, if they fail in the same tests."""
+    regressions, event = context.config.regressions, NIGHTLY_NEWS.read(context.delivery.payload)
+    waiting = await context.records.under(WAITING_NEWS, context.repository.id)
+    if regressions is None:
+        return NOTHING
+    if not waiting:
+        return Plan(why=texts.NO_NEWS_WAITING)
+    groups = list((await context.records.under(REGRESSION_GROUP, context.repository.id)).values())
+    joined, alone = joined_members(groups, [member for one in waiting.values() for member in one.began], event.at)
+    for group in groups:
+        if group.name in joined and not await _is_range(context, [*group.members, *joined[group.name]]):
+            alone += joined.pop(group.name)
+    found = [group for group in grouped_members(alone) if len(group) > 1]
+    page = next((one.about.page for one in waiting.values() if one.about.page), "")
+    begun = [RegressionGroup.of(one, page, event.at) for one in found if await _is_range(context, one)]
+    members = [one for group in (*groups, *begun) for one in group.members]
+    failing = await _failing(context, [*members, *(one for those in joined.values() for one in those)])
+    return decide_nightly_news(context.repository.id, regressions.to, event.at, waiting, groups, joined, begun, failing)
+
+
+def decide_nightly_news(
+    repository_id: int,
+    to: Sequence[Place],
+    at: float,
+    waiting: Mapping[str, WaitingNews],
+    groups: Sequence[RegressionGroup],
+    joined: Mapping[str, Sequence[GroupMember]],
+    begun: Sequence[RegressionGroup],
+    failing: Failing,
+) -> Plan:
+    """Return the messages: of new groups, of groups that others joined, and of targets that are in none.
+
+    `joined` has the new members of the `groups` that were there, by key; `failing` is what people know to fail.
+    """
+    news = _GroupPosts(repository_id, to, at, failing)
+    grouped = {one for group in begun for one in group.members} | {one for those in joined.values() for one in those}
+    effects = [effect for one in waiting.values() for effect in own_messages(repository_id, to, one, grouped)]
+    for group in begun:
+        effects += news.begun(group)
+    concerned = {f"{one.about.about.lab}/{one.about.about.target}" for one in waiting.values()}
+    for group in groups:
+        if new := joined.get(group.name):
+            effects += news.joined(group, new)
+        elif any(one.where in concerned for one in group.members):
+            effects += news.refreshed(group)
+    removed = [StoreRecord.of(WAITING_NEWS.of(repository_id, name), None) for name in waiting]
+    return Plan((*effects, *removed), why=texts.NEWS_POSTED.format(targets=", ".join(sorted(concerned))))
+
+
+def own_messages(
+    repository_id: int, to: Sequence[Place], one: WaitingNews, grouped: Collection[GroupMember]
+) -> Sequence[Effect]:
+    """Return the message of a target about everything that is in no group's message."""
+    if one.news is None or one.issue is None:
+        return ()
+    if not any(member in grouped for member in one.began):
+        return message_effects(to, one.key, one.news, one.issue)
+    sides = unpacked(one.changes)
+    failing = sides.pop(FAILING, [])
+    alone = [member for member in one.began if member not in grouped]
+    began = [Failure(each.suite, test, each.since, each.good) for each in alone for test in each.tests]
+    recovered, removed = (tuple(sides.get(side, ())) for side in (RECOVERED, REMOVED))
+    changes = RegressionChanges(tuple(began), recovered, removed, *one.reliability)
+    if changes:
+        elsewhere = {(each.suite, test) for each in one.began if each in grouped for test in each.tests}
+        own = [failure for failure in failing if (failure.suite, failure.test) not in elsewhere]
+        issue = replace(one.issue, body=issue_body(one.about, own), begins=bool(began or changes.unreliable))
+        return message_effects(to, one.key, regression_news(one.about, changes, own), issue)
+    # The next nightly run would take it for news that never came to the issue.
+    return (StoreRecord.of(NEWS_STATE.of(repository_id, "issue", one.key), NewsState(done=True)),)
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupPosts:
+    """Plans what is posted about groups of a repository, at a moment."""
+
+    repository_id: int
+    to: Sequence[Place]
+    at: float
+    failing: Failing
+
+    def begun(self, group: RegressionGroup) -> list[Effect]:
+        """Return the first message of a group; its issue is opened with it."""
+        issue = IssueState(_issue_of(group), group_title(group), self._body(group), begins=True)
+        return [*message_effects(self.to, _issue_of(group), group_news(group), issue), self._stored(group)]
+
+    def joined(self, group: RegressionGroup, new: Sequence[GroupMember]) -> list[Effect]:
+        """Return the message about further targets: a comment only if the range is smaller, or more tests fail."""
+        larger = replace(group, members=(*group.members, *new), news_at=self.at)
+        news, key = joined_news(larger, new), f"{_issue_of(group)}:{len(larger.members)}"
+        says_more = is_narrower(larger, group) or shared_tests(larger.members) != shared_tests(group.members)
+        effects: list[Effect] = []
+        for place in dict.fromkeys(self.to):
+            if place != "issue":
+                effects.append(PostMessage(place, key, news))
+            else:
+                comment = as_markdown(news) if says_more else ""
+                body = self._body(larger)
+                effects.append(EnsureIssue(_issue_of(group), group_title(larger), body, comment, key))
+        return [*effects, self._stored(larger)]
+
+    def refreshed(self, group: RegressionGroup) -> list[Effect]:
+        """Return what brings the issue of a group up to date, and closes it when nothing fails any more."""
+        body = self._body(group)
+        issue = [EnsureIssue(_issue_of(group), group_title(group), body)] if "issue" in self.to else []
+        # A test that fails again is news of its target.
+        tests = [(one, tuple(still_failing(one, self.failing))) for one in group.members]
+        members = tuple(replace(one, tests=those) for one, those in tests if those)
+        return [*issue, self._stored(replace(group, members=members) if members else group, over=not members)]
+
+    def _body(self, group: RegressionGroup) -> str:
+        return group_body(group, {one.where: still_failing(one, self.failing) for one in group.members})
+
+    def _stored(self, group: RegressionGroup, *, over: bool = False) -> Effect:
+        return StoreRecord.of(REGRESSION_GROUP.of(self.repository_id, group.name), None if over else group)
+
+
+def joined_members(
+    groups: Sequence[RegressionGroup], members: Sequence[GroupMember], at: float
+) -> tuple[dict[str, list[GroupMember]], list[GroupMember]]:
+    """Return which members join which group that was there, by its key, and all others."""
+    joined, alone = dict[str, list[GroupMember]](), list[GroupMember]()
+    recent = [group for group in groups if group.opened_at >= at - JOINED]
+    for one in sorted(members, key=lambda one: (one.where, one.suite, one.since, one.tests)):
+        found = next((g for g in recent if joins(one, (*g.members, *joined.get(g.name, ())))), None)
+        if found is None:
+            alone.append(one)
+        else:
+            joined.setdefault(found.name, []).append(one)
+    return joined, alone
+
+
+def still_failing(member: GroupMember, failing: Failing) -> list[str]:
+    """Return the tests of a member that people know to fail and that have not ended."""
+    known = failing.get(member.where, frozenset())
+    return [test for test in member.tests if (member.suite, test) in known]
+
+
+def _issue_of(group: RegressionGroup) -> str:
+    return f"regression-group:{group.name}"
+
+
+async def _is_range(context: Context, members: Sequence[GroupMember]) -> bool:
+    """Ask whether one range of commits fits all members: labs may test several branches."""
+    results, repository = context.part(RESULTS), context.repository.full_name
+    stored_as = results.canonical(TargetKey(repository, "", "")).repository
+    inside = range_to_ask(members)
+    if len(inside) > MOST_ASKED:
+        return False
+    for newer, older, older_at in inside:
+        candidates = {"": [Candidate(older, older_at)]}
+        if not await searched_ancestors(results, context.github, repository, stored_as, newer, candidates, wanted=1):
+            return False
+    return True
+
+
+async def _failing(context: Context, members: Sequence[GroupMember]) -> Failing:
+    """Return what people know to fail on the targets of groups."""
+    results, found = context.part(RESULTS), dict[str, set[tuple[str, str]]]()
+    for one in members:
+        if one.where not in found:
+            about = results.canonical(TargetKey(context.repository.full_name, one.lab, one.target))
+            reported = await asyncio.to_thread(results.store.failures.reported, about, context.config.aliases)
+            found[one.where] = {(failure.suite, failure.test) for failure in reported}
+    return found

@@ -1,0 +1,160 @@
+"""Several targets that fail in the same tests of a nightly run have one message, and one issue."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bot.results.deliveries import CHECK_EVENT
+from handlers.hardware.nightly_news import NIGHTLY_NEWS
+from sandbox.model.issues import Issue
+from tests.bucket import World
+from tests.conversations.channels import Channels, channels
+from tests.conversations.lab import LabTown, junit, lab_town
+from tests.conversations.town import BOT, REPOSITORY
+
+FILE = "tests/python/test_ops.py"
+TARGETS = ("example-lab/adreno", "example-lab/hexagon-v73", "lab-2/a", "lab-2/b", "lab-2/c")
+HALF_AN_HOUR = 1800.0
+TITLE = "❌ 2 tests fail on {count} targets since {since} (details)"
+
+
+@dataclass
+class ManyTargets:
+    """Labs in a town, and the places where the bot tells what they broke."""
+
+    place: LabTown
+    channels: Channels
+
+    def upload(self, sha: str, failed: Collection[str], targets: Sequence[str] = TARGETS) -> None:
+        """Let targets test a commit: five tests, of which some failed."""
+        verdicts = {f"test_{one}": "AssertionError: 3 != 4" if one in failed else "passed" for one in "abcde"}
+        for where in targets:
+            lab, _, target = where.partition("/")
+            self.place.upload(sha, {"ops.xml": junit(**verdicts)}, lab=lab, target=target)
+
+    async def nightly_run(self, failed: Collection[str], targets: Sequence[str] = TARGETS) -> str:
+        """Let targets test a new commit of the nightly branch, and the bot look what came of it."""
+        sha = self.place.nightly_run()
+        self.upload(sha, failed, targets)
+        await self.place.settle()
+        await self.place.scan()
+        return sha
+
+    async def arrive(self, sha: str, failed: Mapping[str, Collection[str]]) -> None:
+        """Let some targets test a commit."""
+        for where, those in failed.items():
+            self.upload(sha, those, [where])
+        await self.place.settle()
+        await self.place.scan()
+
+    @property
+    def titles(self) -> list[str]:
+        """Return the first lines of all messages in the channel."""
+        return [said.splitlines()[0] for said in self.channels.discord.said]
+
+    @property
+    def issues(self) -> list[Issue]:
+        """Return the issues that the bot has opened."""
+        return [issue for issue in self.place.town.repo.issues.values() if issue.user.login == BOT]
+
+
+@pytest.fixture
+async def targets(tmp_path: Path, aws_world: World) -> AsyncIterator[ManyTargets]:
+    async with (
+        channels() as opened,
+        lab_town(
+            f"sqlite:///{tmp_path}/nightjar.db",
+            aws_world,
+            features="regressions: {to: [discord, issue]}",
+            more_labs="lab-2: {targets: [a, b, c]}",
+            environment=opened.environment,
+        ) as place,
+    ):
+        yield ManyTargets(place, opened)
+
+
+async def test_five_targets_that_fail_in_the_same_tests_have_one_message_and_one_issue(targets: ManyTargets) -> None:
+    good = await targets.nightly_run("")
+    since = await targets.nightly_run("ab")
+    assert targets.titles == []
+    await targets.nightly_run("ab")
+    (said,) = targets.channels.discord.said
+    passed = f"operators, since {since[:7]}; it passed at {good[:7]}"
+    assert said.splitlines() == [
+        TITLE.format(count=5, since=since[:7]),
+        *(f"- {where}: {passed}" for where in TARGETS),
+        f"The tests: {FILE}::test_a, {FILE}::test_b.",
+        f"The cause is between {good[:7]}, where they passed, and {since[:7]}.",
+        "New failures are confirmed: they failed in two runs in a row.",
+    ]
+    (issue,) = targets.issues
+    assert (issue.title, issue.state, issue.comments) == (f"2 tests fail on 5 targets since {since[:7]}", "open", [])
+    assert f"/{REPOSITORY}/compare/{good}...{since}" in (issue.body or "")
+    assert all(f"- `{where}`: 2 tests, since `{since[:7]}`" in (issue.body or "") for where in TARGETS)
+
+    await targets.nightly_run("b")
+    assert f"- `{TARGETS[0]}`: 1 test, since" in (issue.body or "")
+    await targets.nightly_run("")
+    assert [one.state for one in targets.issues] == ["closed"]
+    assert await targets.place.town.failures() == []
+
+
+async def test_targets_that_fail_in_other_tests_have_messages_of_their_own(targets: ManyTargets) -> None:
+    await targets.nightly_run("")
+    for _ in range(2):
+        sha = targets.place.nightly_run()
+        await targets.arrive(sha, dict(zip(TARGETS, ("ab", "ab", "c", "d", ""), strict=True)))
+    assert sorted(targets.titles) == sorted(
+        [
+            *(f"❌ 1 test began to fail on {where} at nightly commit {sha[:7]} (details)" for where in TARGETS[2:4]),
+            next(title for title in targets.titles if "2 tests fail on 2 targets" in title),
+        ]
+    )
+    assert len(targets.issues) == 3
+
+
+async def test_a_target_hours_later_joins_the_issue_and_follows_up(targets: ManyTargets) -> None:
+    first, *others = TARGETS
+    await targets.nightly_run("")
+    since = await targets.nightly_run("ab")
+    sha = targets.place.nightly_run()
+    targets.upload(sha, "ab", others[:3])
+    await targets.place.settle()
+    assert targets.titles == []  # two targets are still waited for
+    await targets.place.scan(later=HALF_AN_HOUR)
+    assert targets.titles == [TITLE.format(count=3, since=since[:7])]
+    await targets.place.scan(later=2 * 3600)
+    await targets.arrive(sha, {first: "ab"})
+    assert targets.titles[1:] == [
+        f"❌ 1 more target fails in the same tests: 2 tests fail since {since[:7]} (details)",
+    ]
+    (issue,) = targets.issues
+    assert f"- `{first}`: 2 tests" in (issue.body or "")
+    assert issue.comments == []  # neither more tests nor a smaller range
+
+
+async def test_a_silent_target_is_waited_for_and_no_longer(targets: ManyTargets) -> None:
+    await targets.nightly_run("")
+    await targets.nightly_run("ab")
+    await targets.nightly_run("ab", TARGETS[:4])
+    assert targets.titles == []
+    await targets.place.scan(later=HALF_AN_HOUR)
+    assert len(targets.titles) == 1
+    assert "on 4 targets" in targets.titles[0]
+
+
+async def test_a_replay_posts_nothing_twice(targets: ManyTargets) -> None:
+    for failed in ("", "ab", "ab"):
+        await targets.nightly_run(failed)
+    assert (len(targets.titles), len(targets.issues)) == (1, 1)
+    engine = targets.place.town.bot.engine
+    for record in await engine.journal.recent(limit=500):
+        if record.event in (CHECK_EVENT.name, NIGHTLY_NEWS.name):
+            await engine.replay(record.guid)
+    await targets.place.settle()
+    await targets.place.scan(later=HALF_AN_HOUR)
+    assert (len(targets.titles), len(targets.issues), targets.issues[0].comments) == (1, 1, [])

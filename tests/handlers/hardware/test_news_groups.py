@@ -1,0 +1,189 @@
+"""Which targets fail in the same tests, from when on, and when their news is posted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+
+from bot.news.message import News
+from handlers.hardware.group_text import group_body, group_news, group_title, joined_news
+from handlers.hardware.news_groups import (
+    ACTIVE,
+    GroupMember,
+    RegressionGroup,
+    WaitingNews,
+    grouped_members,
+    is_time_to_post,
+    newest_good,
+    oldest_since,
+)
+from handlers.hardware.nightly_news import joined_members
+from handlers.hardware.regression_state import JudgedTarget, KnownRegressions
+from tests.results.reported import ABOUT, AT, SHA
+
+PAGE = "https://github.example/octocat/compiler"
+WAIT = 1800.0
+
+
+def sha(number: int) -> str:
+    return f"{number:x}" * 40
+
+
+def member(where: str, tests: Sequence[str], good: int = 1, since: int = 2, suite: str = "operators") -> GroupMember:
+    """Return what fails on a target since a commit; commits are numbered in their order, and 0 is none."""
+    lab, _, target = where.partition("/")
+    return GroupMember(lab, target, suite, sha(since), since, sha(good) if good else "", good, tuple(tests))
+
+
+def group(*members: GroupMember) -> RegressionGroup:
+    return RegressionGroup.of(members, PAGE, AT)
+
+
+def named(groups: Sequence[Sequence[GroupMember]]) -> list[list[str]]:
+    return sorted(sorted(one.where for one in members) for members in groups)
+
+
+def some(count: int, first: int = 0) -> list[str]:
+    return [f"test_{number}" for number in range(first, first + count)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "together"),
+    [
+        pytest.param(some(2), some(2), True, id="the same"),
+        pytest.param(some(20), some(18), True, id="all of the smaller"),
+        pytest.param(some(20), some(20, 2), True, id="nine of ten"),
+        pytest.param(some(20), some(20, 3), False, id="less"),
+        pytest.param(some(20), some(10), True, id="half as many"),
+        pytest.param(some(20), some(9), False, id="fewer"),
+        pytest.param(some(1), some(1, 1), False, id="others"),
+    ],
+)
+def test_targets_are_together_if_most_of_what_fails_is_shared(one: list[str], other: list[str], together: bool) -> None:
+    for first, second in ((one, other), (other, one)):
+        groups = grouped_members([member("lab/a", first), member("lab/b", second)])
+        assert (len(groups) == 1) is together
+
+
+def test_suites_and_the_tests_of_one_target_are_not_grouped() -> None:
+    members = [member("lab/a", "x"), member("lab/b", "x", suite="relax"), member("lab/a", "x", 3, 4)]
+    assert len(grouped_members(members)) == 3
+
+
+@pytest.mark.parametrize(
+    ("ranges", "good", "since"),
+    [
+        pytest.param([(1, 4), (2, 4)], 2, 4, id="a newer pass"),
+        pytest.param([(1, 4), (1, 3)], 1, 3, id="an older failure"),
+        pytest.param([(1, 4), (2, 5), (0, 6)], 2, 4, id="one that never passed"),
+    ],
+)
+def test_the_range_is_the_smallest_that_the_targets_allow(
+    ranges: Sequence[tuple[int, int]], good: int, since: int
+) -> None:
+    members = [member(f"lab/{number}", "x", *one) for number, one in enumerate(ranges)]
+    for order in permutations(members):
+        (found,) = grouped_members(order)
+        assert (newest_good(found)[1], oldest_since(found)[1]) == (sha(good), sha(since))
+
+
+def test_targets_whose_ranges_contradict_each_other_have_messages_of_their_own() -> None:
+    members = [member("lab/a", "x", 1, 2), member("lab/b", "x", 3, 4), member("lab/c", "x", 3, 5)]
+    for order in permutations(members):
+        assert named(grouped_members(order)) == [["lab/a"], ["lab/b", "lab/c"]]
+
+
+def test_any_order_of_arrival_comes_to_the_same_groups() -> None:
+    members = [member(f"lab/{name}", those) for name, those in zip("abcde", ("xy", "xy", "z", "z", "v"), strict=True)]
+    expected = [["lab/a", "lab/b"], ["lab/c", "lab/d"], ["lab/e"]]
+    names = set()
+    for order in permutations(members):
+        groups = grouped_members(order)
+        assert named(groups) == expected
+        names.add(group(*groups[0]).name)
+    assert len(names) == 1
+
+
+def test_later_targets_join_a_group_for_a_week() -> None:
+    before = group(member("lab/a", "xy"), member("lab/b", "xy"))
+    later, other = member("lab/c", "xy", 1, 3), member("lab/d", "z")
+    assert joined_members([before], [later, other], AT + 86_400) == ({before.name: [later]}, [other])
+    assert joined_members([before], [later], AT + 8 * 86_400) == ({}, [later])
+    assert joined_members([before], [member("lab/a", "xy", 4, 5)], AT + 1)[0] == {}
+
+
+NEWS = WaitingNews(JudgedTarget(ABOUT, SHA, AT), AT, "key", news=News("1 test began to fail"))
+REFRESH = replace(NEWS, news=None)
+JUDGED, EARLIER = KnownRegressions(SHA, AT), KnownRegressions("0" * 40, AT - 86_400)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "others", "posted", "later", "posted_now"),
+    [
+        pytest.param([NEWS], [JUDGED, JUDGED], None, 1.0, True, id="all were judged"),
+        pytest.param([NEWS], [JUDGED, EARLIER], None, 1.0, False, id="one was not"),
+        pytest.param([NEWS], [JUDGED, EARLIER], None, WAIT, True, id="enough was waited"),
+        pytest.param([NEWS], [replace(EARLIER, committed_at=AT - ACTIVE - 9)], None, 1.0, True, id="one is silent"),
+        pytest.param([NEWS], [JUDGED], -60.0, 1.0, False, id="a message was posted just now"),
+        pytest.param([NEWS], [JUDGED], -60.0, WAIT, True, id="and not too long ago"),
+        pytest.param([NEWS], [JUDGED], -WAIT, 1.0, True, id="long ago"),
+        pytest.param([REFRESH], [EARLIER], -60.0, 1.0, True, id="only issues are to be refreshed"),
+        pytest.param([], [JUDGED], None, WAIT, False, id="nothing waits"),
+    ],
+)
+def test_news_is_posted_when_all_targets_were_judged_or_enough_was_waited(
+    waiting: list[WaitingNews], others: list[KnownRegressions], posted: float | None, later: float, posted_now: bool
+) -> None:
+    groups = [] if posted is None else [replace(group(member("lab/a", "x")), news_at=AT + posted)]
+    known = {f"lab:{number}": one for number, one in enumerate(others)}
+    assert is_time_to_post(waiting, groups, known, AT + later, WAIT) is posted_now
+
+
+def test_the_message_names_targets_tests_and_what_lies_between() -> None:
+    targets = group(member("lab/a", "xyz", 1, 3), member("lab/b", "xyz", 0, 2))
+    news = group_news(targets)
+    assert news.title == group_title(targets) == "3 tests fail on 2 targets since 2222222"
+    assert news.url == f"{PAGE}/compare/{sha(1)}...{sha(2)}"
+    assert [(one.name, one.text) for one in news.items] == [
+        ("lab/a", "operators, since 3333333; it passed at 1111111"),
+        ("lab/b", "operators, fails since 2222222; it has never passed"),
+    ]
+    assert news.notes == (
+        "The tests: x, y, z.",
+        "The cause is between 1111111, where they passed, and 2222222.",
+        "New failures are confirmed: they failed in two runs in a row.",
+    )
+
+
+def test_what_never_passed_has_no_range() -> None:
+    news = group_news(group(member("lab/a", some(5), 0), member("lab/b", some(5), 0)))
+    assert (news.url, len(news.notes)) == ("", 2)
+    assert news.notes[0] == "The tests: test_0, test_1, test_2 and 2 more."
+
+
+def test_a_follow_up_names_only_the_targets_that_joined() -> None:
+    joined = [member("lab/c", "x")]
+    news = joined_news(group(member("lab/a", "x"), member("lab/b", "x"), *joined), joined)
+    assert news.title == "1 more target fails in the same tests: 1 test fails since 2222222"
+    assert [one.name for one in news.items] == ["lab/c"]
+
+
+def test_the_issue_lists_what_still_fails_and_is_empty_when_nothing_does() -> None:
+    targets = group(member("lab/a", "xy"), member("lab/b`c", "xy"))
+    body = group_body(targets, {"lab/a": ["x"], "lab/b`c": []})
+    assert "- `lab/a`: 1 test, since `2222222`" in body
+    assert "lab/b" not in body
+    assert f"[these changes]({PAGE}/compare/{sha(1)}...{sha(2)})" in body
+    assert group_body(targets, {"lab/a": [], "lab/b`c": []}) == ""
+
+
+def test_many_targets_and_tests_fit_into_a_message_and_an_issue() -> None:
+    many = group(*(member(f"lab/{number}", some(3_000)) for number in range(60)))
+    assert (len(group_news(many).items), group_news(many).more) == (10, 50)
+    body = group_body(many, {one.where: one.tests for one in many.members})
+    assert len(body) < 10_000
+    assert "- and 2,970 more" in body
+    assert "- and 40 more" in body

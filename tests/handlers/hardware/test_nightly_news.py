@@ -1,0 +1,215 @@
+"""News of several targets that waits, is posted together, and survives whatever happens in between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bot.app.features import CODEC
+from bot.config import parse_config
+from bot.core.events import Delivery, Repository
+from bot.core.payload import Payload
+from bot.effects.issues import EnsureIssue
+from bot.effects.remember import StoreRecord
+from bot.engine.processor import PlannedEffects
+from bot.news.effects import PostMessage
+from bot.plan.effect import Effect
+from bot.plan.handler import joined
+from bot.results.deliveries import CHECK_EVENT, CheckEvent
+from handlers.hardware import nightly_news, regressions
+from handlers.hardware.effects import StoreReports
+from handlers.hardware.news_groups import REGRESSION_GROUP, WAITING_NEWS, GroupMember, RegressionGroup
+from handlers.hardware.nightly_news import NIGHTLY_NEWS, NightlyNews, decide_nightly_news
+from tests.handlers.driver import FULL_NAME
+from tests.handlers.labs import MATMUL, TILE, Labs, a_lab
+from tests.results.reported import ABOUT, AT
+
+ONE, OTHER = "adreno", "hexagon-v73"
+
+
+@pytest.fixture
+async def labs(tmp_path: Path) -> AsyncIterator[Labs]:
+    """A lab with two targets in a world where regressions are reported, and nothing else is done."""
+    keys = {
+        "results": {"bucket": "device-results", "labs": {ABOUT.lab: {"targets": [ONE, OTHER]}}},
+        "regressions": {"to": ["issue", "slack"]},
+    }
+    config = parse_config(json.dumps({"repositories": {FULL_NAME: keys}}).encode(), "app.yaml")
+    router = joined([regressions.router, nightly_news.router])
+    async with a_lab(tmp_path) as labs:
+        labs.world.pipeline = replace(labs.world.pipeline, config=config, router=router)
+        yield labs
+
+
+def repository(labs: Labs) -> Repository:
+    return Repository(labs.world.repository.id, FULL_NAME, None)
+
+
+async def judged(labs: Labs, target: str, sha: str) -> PlannedEffects:
+    """Judge a target at a commit, and apply what is planned."""
+    event = CheckEvent(ABOUT.lab, target, sha, revision=1, over=True)
+    delivery = Delivery("check:1", CHECK_EVENT.name, Payload(CHECK_EVENT.body(repository(labs), event)), AT)
+    plan = await labs.world.pipeline.plan(delivery, regressions.NAME, f"check:{target}:{sha}")
+    await apply(labs, decoded(plan))
+    return plan
+
+
+async def posted(labs: Labs, asked: str = "1") -> list[Effect]:
+    """Plan what is posted now."""
+    body = NIGHTLY_NEWS.body(repository(labs), NightlyNews(AT + 1800, asked))
+    delivery = Delivery(f"nightly-news:{asked}", NIGHTLY_NEWS.name, Payload(body), AT)
+    return decoded(await labs.world.pipeline.plan(delivery, nightly_news.NAME, asked))
+
+
+def decoded(plan: PlannedEffects) -> list[Effect]:
+    return [CODEC.decode(one.effect) for one in plan.effects]
+
+
+async def apply(labs: Labs, effects: Sequence[Effect]) -> dict[str, str]:
+    """Apply effects, and return the titles of messages by their keys: each key is posted once."""
+    for effect in effects:
+        await labs.world.apply_alone(effect)
+    return {effect.key: effect.news.title for effect in effects if isinstance(effect, PostMessage)}
+
+
+async def nightly_run(labs: Labs, failed: dict[str, Sequence[str]], sha: str = "") -> str:
+    """Let both targets test a commit, and judge them."""
+    sha = sha or labs.commit()
+    for target, those in failed.items():
+        labs.upload(sha, *those, target=target)
+    for pending in labs.store.scheduled_checks(FULL_NAME, 1e12, 0.0, 1e11):
+        labs.store.announced(pending)
+    for target in failed:
+        await judged(labs, target, sha)
+    return sha
+
+
+async def failing_twice(labs: Labs, one: Sequence[str], other: Sequence[str]) -> None:
+    await nightly_run(labs, {ONE: (), OTHER: ()})
+    for _ in range(2):
+        await nightly_run(labs, {ONE: one, OTHER: other})
+
+
+async def waiting(labs: Labs) -> int:
+    return len(await labs.world.records.under(WAITING_NEWS, labs.world.repository.id))
+
+
+def issues(labs: Labs) -> list[tuple[str, str]]:
+    return [(issue.title, issue.state) for issue in labs.world.repository.issues.values()]
+
+
+async def test_what_waits_is_stored_with_what_is_reported_before_anything_is_posted(labs: Labs) -> None:
+    await nightly_run(labs, {ONE: (), OTHER: ()})
+    await nightly_run(labs, {ONE: [TILE], OTHER: [TILE]})
+    sha = labs.commit()
+    labs.upload(sha, TILE, target=ONE)
+    labs.upload(sha, TILE, target=OTHER)
+    for pending in labs.store.scheduled_checks(FULL_NAME, 1e12, 0.0, 1e11):
+        labs.store.announced(pending)
+    plan = await judged(labs, ONE, sha)
+    assert [type(one) for one in decoded(plan)] == [StoreReports, StoreRecord, StoreRecord]
+    assert plan.why == f"1 test began to fail on example-lab/{ONE} at nightly commit {sha[:7]}; this waits for others"
+    assert (issues(labs), await waiting(labs)) == ([], 1)
+
+
+@pytest.mark.parametrize("done", range(8))
+async def test_a_kill_after_any_effect_loses_and_doubles_nothing(labs: Labs, done: int) -> None:
+    await failing_twice(labs, [TILE], [TILE])
+    assert await waiting(labs) == 2
+    effects = await posted(labs)
+    assert len(effects) == 7
+    messages = await apply(labs, effects[:done])
+    if done <= 5:
+        # As long as everything waits, the same is planned once more.
+        messages |= await apply(labs, await posted(labs, "2"))
+    messages |= await apply(labs, effects)
+    assert [state for _, state in issues(labs)] == ["open"]
+    (title,) = messages.values()
+    assert title.startswith("1 test fails on 2 targets since ")
+    assert await waiting(labs) == 0
+    assert await posted(labs, "3") == []
+
+
+async def test_what_else_fails_on_a_target_is_in_a_message_and_an_issue_of_its_own(labs: Labs) -> None:
+    await failing_twice(labs, [TILE], [TILE])
+    await apply(labs, await posted(labs))
+    for _ in range(2):
+        sha = await nightly_run(labs, {ONE: [TILE, MATMUL], OTHER: [TILE]})
+    messages = await apply(labs, await posted(labs, "2"))
+    assert [*messages.values()] == [f"1 test began to fail on example-lab/{ONE} at nightly commit {sha[:7]}"]
+    (group, own) = labs.world.repository.issues.values()
+    assert own.title == f"Regressions on example-lab/{ONE}"
+    assert (MATMUL in (own.body or ""), TILE in (own.body or "")) == (True, False)
+    assert (MATMUL in (group.body or ""), TILE in (group.body or "")) == (False, True)
+
+
+async def test_the_issue_closes_when_no_target_fails_and_a_test_that_fails_again_is_news_of_its_target(
+    labs: Labs,
+) -> None:
+    await failing_twice(labs, [TILE], [TILE])
+    await apply(labs, await posted(labs))
+    await nightly_run(labs, {ONE: [], OTHER: [TILE]})
+    await apply(labs, await posted(labs, "2"))
+    (issue,) = labs.world.repository.issues.values()
+    assert (issue.state, f"example-lab/{ONE}" in (issue.body or "")) == ("open", False)
+    for _ in range(2):
+        await nightly_run(labs, {ONE: [TILE], OTHER: [TILE]})
+    await apply(labs, await posted(labs, "3"))
+    assert [title for title, _ in issues(labs)][1:] in ([f"Regressions on example-lab/{ONE}"], [])
+    assert f"example-lab/{ONE}" in "".join(f"{one.title}{one.body}" for one in labs.world.repository.issues.values())
+    await nightly_run(labs, {ONE: [], OTHER: []})
+    await apply(labs, await posted(labs, "4"))
+    assert {state for _, state in issues(labs)} == {"closed"}
+    assert await labs.world.records.under(REGRESSION_GROUP, labs.world.repository.id) == {}
+
+
+@pytest.mark.parametrize(
+    ("tests", "good", "comment"),
+    [(("x",), 1, False), (("x",), 2, True), (("x", "y"), 1, True)],
+    ids=["the same", "a smaller range", "more tests"],
+)
+def test_a_target_that_joins_leads_to_a_comment_only_if_that_says_more(
+    tests: tuple[str, ...], good: int, comment: bool
+) -> None:
+    first, other = (GroupMember("lab", name, "operators", "c" * 40, 3.0, "a" * 40, 1.0, ("x",)) for name in "ab")
+    later = GroupMember("lab", "c", "operators", "c" * 40, 3.0, f"{good}" * 40, float(good), tests)
+    if good == 1:
+        later = replace(later, good="a" * 40)
+    group = RegressionGroup.of([first, other], "", AT)
+    plan = decide_nightly_news(
+        5, ["issue", "slack"], AT + 60, {}, [group], {group.name: [later]}, [], {"lab/c": {("operators", "x")}}
+    )
+    issue, message, stored = plan.effects
+    assert isinstance(issue, EnsureIssue)
+    assert isinstance(message, PostMessage)
+    assert isinstance(stored, StoreRecord)
+    assert (bool(issue.news), issue.key) == (comment, f"regression-group:{group.name}")
+    assert message.news.title.startswith("1 more target fails in the same tests")
+
+
+async def test_a_range_that_ancestry_contradicts_is_not_reported(labs: Labs) -> None:
+    """The last pass of one target is not in the history of the first failure of the other."""
+    base = labs.commit()
+    for target in (ONE, OTHER):
+        labs.upload(base, target=target)
+    await nightly_run(labs, {OTHER: ()}, base)
+    side = labs.commit(onto=base)
+    labs.upload(side, target=ONE)
+    for _ in range(2):
+        sha = labs.commit(onto=side)
+        side = sha
+        labs.upload(sha, TILE, target=ONE)
+    await nightly_run(labs, {ONE: [TILE]}, sha)
+    for _ in range(2):
+        await nightly_run(labs, {OTHER: [TILE]})
+    effects = await posted(labs)
+    assert not any(isinstance(one, EnsureIssue) and one.key.startswith("regression-group") for one in effects)
+    titles = [one.news.title for one in effects if isinstance(one, PostMessage)]
+    assert sorted(title.partition(" at ")[0] for title in titles) == [
+        f"1 test began to fail on example-lab/{ONE}",
+        f"1 test began to fail on example-lab/{OTHER}",
+    ]
