@@ -24,10 +24,12 @@ class CountingConnector:
         return await self._connector.execute_query_all_async(query, **arguments)  # type: ignore[attr-defined]
 
 
-async def test_a_delivery_is_shown_with_what_it_is_about_and_what_came_of_it(database_url: str, world: World) -> None:
+async def test_a_delivery_is_shown_with_what_it_is_about_and_what_came_of_it(
+    url_with_tables: str, world: World
+) -> None:
     effects = [{"target": "x", "text": "hello"}, {"target": "y", "always": "user:Not on Sundays."}]
     payload = body({"a": {"effects": effects, "conclude": {}}}, issue={"number": 7})
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, payload, LOCK)
         (record,) = await settled(engine, "g")
     assert (record.guid, record.event, record.action) == ("g", EVENT, "created")
@@ -45,16 +47,16 @@ async def test_a_delivery_is_shown_with_what_it_is_about_and_what_came_of_it(dat
     assert json.loads(json.dumps(record.as_json()))["plans"][0]["effects"][0]["effect"]["text"] == "hello"
 
 
-async def test_a_delivery_that_still_waits_is_shown_too(database_url: str) -> None:
-    async with opened(database_url) as engine:
+async def test_a_delivery_that_still_waits_is_shown_too(url_with_tables: str) -> None:
+    async with opened(url_with_tables) as engine:
         await engine.accept("g", "push", "{}", "repo:1")
         (record,) = await engine.journal.recent()
     assert (record.state, record.event, record.lock, record.repository) == ("waiting", "push", "repo:1", "")
     assert not record.settled
 
 
-async def test_pages_go_from_the_newest_to_the_oldest(database_url: str) -> None:
-    async with opened(database_url) as engine:
+async def test_pages_go_from_the_newest_to_the_oldest(url_with_tables: str) -> None:
+    async with opened(url_with_tables) as engine:
         for n in range(7):
             await engine.accept(f"g{n}", EVENT, body({}), LOCK)
         pages, before = [], None
@@ -64,8 +66,8 @@ async def test_pages_go_from_the_newest_to_the_oldest(database_url: str) -> None
     assert pages == [["g6", "g5", "g4"], ["g3", "g2", "g1"], ["g0"]]
 
 
-async def test_only_what_failed_can_be_asked_for(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_only_what_failed_can_be_asked_for(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("fine", EVENT, body({"a": writes("x")}), LOCK)
         await engine.accept("unplanned", EVENT, body({"a": {"always": "payload"}}), LOCK)
         await engine.accept("unapplied", EVENT, body({"a": {"effects": [{"target": "x", "always": "user"}]}}), LOCK)
@@ -76,8 +78,8 @@ async def test_only_what_failed_can_be_asked_for(database_url: str, world: World
         assert [r.guid for r in await engine.journal.recent(1, failed[0].job.job_id, failed=True)] == ["unplanned"]
 
 
-async def test_a_page_costs_two_queries_however_long_it_is(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_a_page_costs_two_queries_however_long_it_is(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         guids = [f"g{n}" for n in range(12)]
         for guid in guids:
             await engine.accept(guid, EVENT, body({"a": writes("x", "y"), "b": writes("z")}), f"pr:1#{guid}")
@@ -87,8 +89,8 @@ async def test_a_page_costs_two_queries_however_long_it_is(database_url: str, wo
     assert counting.queries == 2
 
 
-async def test_a_retry_shows_its_scheduled_time(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_a_retry_shows_its_scheduled_time(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"effects": [{"target": "x", "errors": ["again:900"]}]}}), LOCK)
 
         async def waiting() -> bool:
@@ -105,8 +107,8 @@ async def test_a_retry_shows_its_scheduled_time(database_url: str, world: World)
     assert 900 <= job.next_try - job.at <= 1200
 
 
-async def test_what_is_not_known_is_nothing(database_url: str) -> None:
-    async with opened(database_url) as engine:
+async def test_what_is_not_known_is_nothing(url_with_tables: str) -> None:
+    async with opened(url_with_tables) as engine:
         await engine.accept("g", EVENT, "{}", LOCK)
         assert await engine.journal.delivery("other") is None
         assert await engine.journal.known(["g", "other"]) == {"g"}

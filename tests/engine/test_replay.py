@@ -12,9 +12,9 @@ from tests.engine.toy import World, body, writes
 EVENT = "issue_comment"
 
 
-async def test_a_failed_effect_is_tried_again_and_the_others_are_left_alone(database_url: str, world: World) -> None:
+async def test_a_failed_effect_is_tried_again_and_the_others_are_left_alone(url_with_tables: str, world: World) -> None:
     effects = [{"target": "x"}, {"target": "y", "errors": ["user:Not yet."]}, {"target": "z"}]
-    async with running(database_url, world) as engine, opened(database_url) as command:
+    async with running(url_with_tables, world) as engine, opened(url_with_tables) as command:
         await engine.accept("g", EVENT, body({"a": {"effects": effects}}), LOCK)
         (before,) = await settled(engine, "g")
         after = await command.replay("g")
@@ -25,9 +25,9 @@ async def test_a_failed_effect_is_tried_again_and_the_others_are_left_alone(data
     assert world.passes("effect g a x") == 1
 
 
-async def test_the_last_word_is_spoken_again_when_a_replay_went_better(database_url: str, world: World) -> None:
+async def test_the_last_word_is_spoken_again_when_a_replay_went_better(url_with_tables: str, world: World) -> None:
     script = {"effects": [{"target": "x", "errors": ["user:Not yet."]}], "conclude": {}}
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
         await settled(engine, "g")
         await engine.replay("g")
@@ -36,9 +36,9 @@ async def test_the_last_word_is_spoken_again_when_a_replay_went_better(database_
     assert [effect.target for effect in conclusion.effects] == ["end", "end"]
 
 
-async def test_what_a_conclusion_could_not_write_gives_way_to_the_next_one(database_url: str, world: World) -> None:
+async def test_what_a_conclusion_could_not_write_gives_way_to_the_next_one(url_with_tables: str, world: World) -> None:
     effects, end = [{"target": "x", "errors": ["user:Not yet."]}], {"errors": ["user:GitHub refused."]}
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"effects": effects, "conclude": {"effect": end}}}), LOCK)
         (before,) = await settled(engine, "g")
         record = await engine.replay("g")
@@ -47,9 +47,9 @@ async def test_what_a_conclusion_could_not_write_gives_way_to_the_next_one(datab
     assert record.state == "done"
 
 
-async def test_what_a_conclusion_could_not_write_is_tried_again(database_url: str, world: World) -> None:
+async def test_what_a_conclusion_could_not_write_is_tried_again(url_with_tables: str, world: World) -> None:
     script = writes("x", conclude={"effect": {"errors": ["user:GitHub refused."]}})
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
         await settled(engine, "g")
         record = await engine.replay("g")
@@ -57,18 +57,18 @@ async def test_what_a_conclusion_could_not_write_is_tried_again(database_url: st
     assert record.state == "done"
 
 
-async def test_an_answer_before_the_plan_is_known_to_its_conclusion(database_url: str, world: World) -> None:
+async def test_an_answer_before_the_plan_is_known_to_its_conclusion(url_with_tables: str, world: World) -> None:
     script = {**writes("x"), "errors": ["user:Not yet."], "answer": {}, "conclude": {}}
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
         await settled(engine, "g")
         await engine.replay("g")
     assert world.texts == ["Not yet.", "", "x=applied: written | again"]
 
 
-async def test_a_failed_plan_is_planned_again_and_does_the_real_thing(database_url: str, world: World) -> None:
+async def test_a_failed_plan_is_planned_again_and_does_the_real_thing(url_with_tables: str, world: World) -> None:
     script = {**writes("x"), "errors": ["user:Not yet."], "answer": {}}
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
         await settled(engine, "g")
         record = await engine.replay("g")
@@ -76,8 +76,8 @@ async def test_a_failed_plan_is_planned_again_and_does_the_real_thing(database_u
     assert record.state == "done"
 
 
-async def test_a_failure_is_not_reported_twice_to_the_same_person(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_a_failure_is_not_reported_twice_to_the_same_person(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"always": "user:Never.", "answer": {}}}), LOCK)
         await settled(engine, "g")
         record = await engine.replay("g")
@@ -85,9 +85,9 @@ async def test_a_failure_is_not_reported_twice_to_the_same_person(database_url: 
     assert record.state == "failed"
 
 
-async def test_an_answer_that_failed_gives_way_to_the_real_thing(database_url: str, world: World) -> None:
+async def test_an_answer_that_failed_gives_way_to_the_real_thing(url_with_tables: str, world: World) -> None:
     script = {**writes("x"), "errors": ["user:Not yet."], "answer": {"always": "user:GitHub refused the answer."}}
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
         (before,) = await settled(engine, "g")
         record = await engine.replay("g")
@@ -107,8 +107,8 @@ async def test_a_replay_has_all_its_tries_again(sqlite_url: str, world: World) -
     assert record.plans[0].effects[0].job.attempts == 2
 
 
-async def test_a_delivery_that_went_well_is_delivered_again(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_a_delivery_that_went_well_is_delivered_again(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": writes("x"), "b": writes("y", conclude={})}), LOCK)
         await settled(engine, "g")
         for replays in (1, 2):
@@ -118,7 +118,7 @@ async def test_a_delivery_that_went_well_is_delivered_again(database_url: str, w
     assert world.happenings.count("deliver g") == 3
     assert world.happenings.count("plan g a") == 3
     assert world.written == ["g a x", "g b y", "g b end"]
-    assert len(await _all(database_url)) == 1
+    assert len(await _all(url_with_tables)) == 1
 
 
 async def _all(url: str) -> list[DeliveryRecord]:
@@ -126,9 +126,9 @@ async def _all(url: str) -> list[DeliveryRecord]:
         return await engine.journal.recent()
 
 
-async def test_one_who_waits_hears_how_it_goes(database_url: str, world: World) -> None:
+async def test_one_who_waits_hears_how_it_goes(url_with_tables: str, world: World) -> None:
     heard: list[str] = []
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"effects": [{"target": "x", "errors": ["user"]}]}}), LOCK)
         await settled(engine, "g")
         record = await engine.replay("g", progress=lambda record: heard.append(record.state))
@@ -136,30 +136,30 @@ async def test_one_who_waits_hears_how_it_goes(database_url: str, world: World) 
     assert heard[-1] == record.state == "done"
 
 
-async def test_without_a_worker_the_wait_ends_and_the_replay_stays_queued(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_without_a_worker_the_wait_ends_and_the_replay_stays_queued(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": writes("x")}), LOCK)
         await settled(engine, "g")
-    async with opened(database_url) as command:
+    async with opened(url_with_tables) as command:
         record = await command.replay("g", patience=0.1)
         assert record.state == "waiting"
         # Asking again while one is under way waits for that one.
         assert len((await command.replay("g", patience=0.1)).replays) == 1
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         (record,) = await settled(engine, "g")
     assert record.state == "done"
 
 
-async def test_a_guid_that_is_not_known_is_said_so(database_url: str, world: World) -> None:
-    async with opened(database_url, world) as engine:
+async def test_a_guid_that_is_not_known_is_said_so(url_with_tables: str, world: World) -> None:
+    async with opened(url_with_tables, world) as engine:
         for ask in (engine.replay("nope"), engine.dry_run("nope")):
             with pytest.raises(UserError, match="No delivery nope is known here"):
                 await ask
 
 
-async def test_a_dry_run_shows_the_plans_and_changes_nothing(database_url: str, world: World) -> None:
+async def test_a_dry_run_shows_the_plans_and_changes_nothing(url_with_tables: str, world: World) -> None:
     handlers = {"a": writes("x", conclude={}), "b": {"always": "user:Ask first."}}
-    async with opened(database_url, world) as engine:
+    async with opened(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body(handlers), LOCK)
         before = await engine.journal.recent()
         shown = await engine.dry_run("g")

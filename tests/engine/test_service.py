@@ -44,9 +44,9 @@ class Heard:
 
 
 @pytest.mark.one_clock
-async def test_a_delivery_of_our_own_waits_for_its_moment(database_url: str, world: World) -> None:
+async def test_a_delivery_of_our_own_waits_for_its_moment(url_with_tables: str, world: World) -> None:
     moment = time.time() + 1.0
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         assert await engine.accept("g", EVENT, body({"a": writes("x")}), LOCK, not_before=moment)
         assert not await engine.accept("g", EVENT, body({"a": writes("y")}), LOCK)
         await settled(engine, "g")
@@ -54,10 +54,10 @@ async def test_a_delivery_of_our_own_waits_for_its_moment(database_url: str, wor
     assert time.time() >= moment
 
 
-async def test_what_was_accepted_is_there_for_another_process(database_url: str, world: World) -> None:
-    async with opened(database_url) as web:
+async def test_what_was_accepted_is_there_for_another_process(url_with_tables: str, world: World) -> None:
+    async with opened(url_with_tables) as web:
         assert await web.accept("g", EVENT, body({"a": writes("x")}), LOCK)
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         await settled(engine, "g")
     assert world.written == ["g a x"]
 
@@ -69,10 +69,10 @@ async def test_a_closed_engine_stores_nothing(sqlite_url: str) -> None:
         await engine.accept("g", EVENT, "{}", LOCK)
 
 
-async def test_it_is_ready_while_its_worker_runs(database_url: str, world: World) -> None:
-    async with opened(database_url) as idle:
+async def test_it_is_ready_while_its_worker_runs(url_with_tables: str, world: World) -> None:
+    async with opened(url_with_tables) as idle:
         assert idle.ready() == "the worker has not started"
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         assert engine.ready() is None
     assert engine.ready() == "the worker is not running"
 
@@ -124,8 +124,8 @@ async def test_what_was_running_is_taken_up_before_anything_else(sqlite_url: str
         assert after.state == "waiting"
 
 
-async def test_a_graceful_stop_lets_running_jobs_end_and_starts_no_other(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_a_graceful_stop_lets_running_jobs_end_and_starts_no_other(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         await engine.accept(
             "g", EVENT, body({"a": {"effects": [{"target": "x", "takes": 0.3}, {"target": "y"}]}}), LOCK
         )
@@ -133,27 +133,27 @@ async def test_a_graceful_stop_lets_running_jobs_end_and_starts_no_other(databas
         await engine.stop()
         await until(lambda: engine.ready() is not None)
         assert world.written == ["g a x"]
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         await settled(engine, "g")
     assert world.written == ["g a x", "g a y"]
     assert world.passes("effect g a x") == 1
 
 
-async def test_a_job_that_outlasts_the_stop_is_returned_to_the_queue(database_url: str, world: World) -> None:
+async def test_a_job_that_outlasts_the_stop_is_returned_to_the_queue(url_with_tables: str, world: World) -> None:
     script = {"effects": [{"target": "x", "waits_for": "release"}]}
-    async with running(database_url, world, pace=replace(QUICK, graceful=0.1)) as engine:
+    async with running(url_with_tables, world, pace=replace(QUICK, graceful=0.1)) as engine:
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
         await until(lambda: world.passes("effect g a x"))
     world.passed("release")
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         (record,) = await settled(engine, "g")
     assert record.state == "done"
     assert world.written == ["g a x"]
 
 
-async def test_the_observer_hears_of_every_step(database_url: str, world: World) -> None:
+async def test_the_observer_hears_of_every_step(url_with_tables: str, world: World) -> None:
     heard = Heard()
-    async with running(database_url, world, observer=heard) as engine:
+    async with running(url_with_tables, world, observer=heard) as engine:
         script = {"effects": [{"target": "x", "errors": ["again:0"]}, {"target": "y", "always": "user"}]}
         script["effects"].append({"target": "z", "always": "refused"})
         await engine.accept("g1", EVENT, body({"a": script, "b": {"always": "payload"}}), LOCK)
@@ -171,8 +171,8 @@ async def test_the_observer_hears_of_every_step(database_url: str, world: World)
     ]
 
 
-async def test_the_backlog_counts_what_waits_and_since_when(database_url: str) -> None:
-    async with opened(database_url) as engine:
+async def test_the_backlog_counts_what_waits_and_since_when(url_with_tables: str) -> None:
+    async with opened(url_with_tables) as engine:
         assert await engine.backlog() == Backlog(waiting={}, oldest_seconds=0.0)
         await engine.accept("g1", EVENT, body({}), LOCK)
         await engine.accept("g2", EVENT, body({}), LOCK)
@@ -230,13 +230,15 @@ async def test_a_timer_runs_once_for_each_tick_however_many_replicas(postgres_ur
     assert len(world.happenings) <= math.ceil(time.time() - began) + 1
 
 
-async def test_a_replica_that_lags_behind_ticks_twice_and_nothing_runs_twice(database_url: str, world: World) -> None:
+async def test_a_replica_that_lags_behind_ticks_twice_and_nothing_runs_twice(
+    url_with_tables: str, world: World
+) -> None:
     """Procrastinate forgets the ticks before the newest one, so one that thaws may tick for them again."""
 
     async def nightly() -> None:
         world.happened("nightly")
 
-    engine = Engine(database_url, Toy(world), pace=QUICK)
+    engine = Engine(url_with_tables, Toy(world), pace=QUICK)
     engine.every("nightly", "0 0 1 1 *", nightly)
     async with engine:
         work = asyncio.create_task(engine.run())
@@ -257,14 +259,14 @@ async def _idle(engine: Engine) -> None:
     await until(nothing_left)
 
 
-async def test_a_timer_can_run_at_start_and_is_tried_again(database_url: str, world: World) -> None:
+async def test_a_timer_can_run_at_start_and_is_tried_again(url_with_tables: str, world: World) -> None:
     async def sweep() -> str:
         if not world.passed("sweep"):
             raise TimeoutError("GitHub does not answer")
         world.happened("swept")
         return "nothing was missed"
 
-    engine = Engine(database_url, Toy(world), pace=QUICK)
+    engine = Engine(url_with_tables, Toy(world), pace=QUICK)
     engine.every("sweep", "0 0 1 1 *", sweep, at_start=True)
     async with engine:
         work = asyncio.create_task(engine.run())
@@ -274,10 +276,10 @@ async def test_a_timer_can_run_at_start_and_is_tried_again(database_url: str, wo
 
 
 async def test_a_failed_job_is_stored_with_its_explanation_and_the_rest_is_removed(
-    database_url: str, world: World
+    url_with_tables: str, world: World
 ) -> None:
     effects = [{"target": "x"}, {"target": "y", "always": "user"}]
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("fine", EVENT, body({"a": writes("x")}), LOCK)
         await engine.accept("failed", EVENT, body({"a": {"effects": effects}, "b": {"always": "payload"}}), LOCK)
         _, before = await settled(engine, "fine", "failed")

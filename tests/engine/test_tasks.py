@@ -12,8 +12,8 @@ from tests.waiting import until
 EVENT = "issue_comment"
 
 
-async def test_effects_of_all_handlers_are_applied_and_recorded(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_effects_of_all_handlers_are_applied_and_recorded(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         assert await engine.accept("g", EVENT, body({"a": writes("x", "y"), "b": writes("z")}), LOCK)
         (record,) = await settled(engine, "g")
     assert world.written == ["g a x", "g a y", "g b z"]
@@ -21,15 +21,15 @@ async def test_effects_of_all_handlers_are_applied_and_recorded(database_url: st
     assert outcomes(record) == {"a x": "applied", "a y": "applied", "b z": "applied"}
 
 
-async def test_what_nobody_wants_ends_with_the_reason(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_what_nobody_wants_ends_with_the_reason(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({}), LOCK)
         (record,) = await settled(engine, "g")
     assert (record.state, record.job.text) == ("ignored", "nobody wants it")
 
 
-async def test_a_delivery_that_comes_twice_is_handled_once(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_a_delivery_that_comes_twice_is_handled_once(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         stored = await asyncio.gather(*(engine.accept("g", EVENT, body({"a": writes("x")}), LOCK) for _ in range(10)))
         assert sorted(stored) == [False] * 9 + [True]
         await settled(engine, "g")
@@ -38,9 +38,9 @@ async def test_a_delivery_that_comes_twice_is_handled_once(database_url: str, wo
     assert world.written == ["g a x"]
 
 
-async def test_two_deliveries_of_one_event_are_one_intent(database_url: str, world: World) -> None:
+async def test_two_deliveries_of_one_event_are_one_intent(url_with_tables: str, world: World) -> None:
     comment = {"comment": {"id": 5, "updated_at": "2026-11-20T05:10:00Z"}}
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         for guid in ("app-hook", "repository-hook"):
             await engine.accept(guid, EVENT, body({"a": writes("x")}, **comment), LOCK)
         first, second = await settled(engine, "app-hook", "repository-hook")
@@ -50,22 +50,22 @@ async def test_two_deliveries_of_one_event_are_one_intent(database_url: str, wor
     assert second.job.text == f"a: already handled as {EVENT}:created:5:2026-11-20T05:10:00Z"
 
 
-async def test_deliveries_of_one_pull_request_are_done_one_after_the_other(database_url: str, world: World) -> None:
+async def test_deliveries_of_one_pull_request_are_done_one_after_the_other(url_with_tables: str, world: World) -> None:
     guids = [f"g{n}" for n in range(8)]
-    async with opened(database_url) as outside:
+    async with opened(url_with_tables) as outside:
         for guid in guids:
             await outside.accept(guid, EVENT, body({"a": writes("x", "y"), "b": writes("z")}), LOCK)
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         await settled(engine, *guids)
     expected = [f"{guid} {what}" for guid in guids for what in ("a x", "a y", "b z")]
     assert world.written == expected
 
 
 async def test_deliveries_of_different_pull_requests_do_not_wait_for_each_other(
-    database_url: str, world: World
+    url_with_tables: str, world: World
 ) -> None:
     """Each waits for what the other does first, so one after the other they would never end."""
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         for guid, other in (("g1", "g2"), ("g2", "g1")):
             script = {"effects": [{"target": "x", "waits_for": f"effect {other} a x"}]}
             await engine.accept(guid, EVENT, body({"a": script}), f"pr:1#{guid}")
@@ -73,8 +73,8 @@ async def test_deliveries_of_different_pull_requests_do_not_wait_for_each_other(
     assert sorted(world.written) == ["g1 a x", "g2 a x"]
 
 
-async def test_a_failing_handler_stops_no_other_even_while_it_waits(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_a_failing_handler_stops_no_other_even_while_it_waits(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         handlers = {
             "waits": {**writes("late"), "errors": ["again:3600"]},
             "refuses": {"always": "user"},
@@ -97,16 +97,16 @@ async def test_a_failing_handler_stops_no_other_even_while_it_waits(database_url
     assert plans["lacks"].text == "pull_request.head.sha: is missing where text was expected"
 
 
-async def test_an_effect_that_waits_holds_up_no_other_handler(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_an_effect_that_waits_holds_up_no_other_handler(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         slow = {"effects": [{"target": "slow", "errors": ["again:3600"]}, {"target": "other"}], "conclude": {}}
         await engine.accept("g", EVENT, body({"a": slow, "b": writes("x", conclude={})}), LOCK)
         await until(lambda: "g b end" in world.written)
     assert world.written == ["g a other", "g b x", "g b end"]
 
 
-async def test_the_next_delivery_waits_for_the_retries_of_the_one_before(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_the_next_delivery_waits_for_the_retries_of_the_one_before(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         slow = {"effects": [{"target": "x", "errors": ["again:0.3", "again:0.3"]}]}
         await engine.accept("g1", EVENT, body({"a": slow}), LOCK)
         await engine.accept("g2", EVENT, body({"a": writes("x")}), LOCK)
@@ -115,11 +115,11 @@ async def test_the_next_delivery_waits_for_the_retries_of_the_one_before(databas
     assert first.plans[0].effects[0].job.attempts == 3
 
 
-async def test_a_wait_outlives_the_process(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_a_wait_outlives_the_process(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"effects": [{"target": "x", "errors": ["again:1.5"]}]}}), LOCK)
         await until(lambda: world.passes("effect g a x") == 1)
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         record = await engine.journal.delivery("g")
         assert record is not None
         waiting = record.plans[0].effects[0].job
@@ -138,8 +138,8 @@ async def test_a_fault_of_ours_is_tried_three_times_then_stored_with_its_text(sq
     assert texts(record) == {"a x": "RuntimeError: a fault of ours: fault"}
 
 
-async def test_whoever_asked_hears_of_a_plan_that_failed(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_whoever_asked_hears_of_a_plan_that_failed(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         await engine.accept(
             "refused", EVENT, body({"a": {"always": "user:Ask somebody with triage.", "answer": {}}}), LOCK
         )
@@ -148,14 +148,14 @@ async def test_whoever_asked_hears_of_a_plan_that_failed(database_url: str, worl
     assert world.texts == ["Ask somebody with triage.", SORRY.format(guid="broken")]
 
 
-async def test_a_conclusion_is_drawn_from_how_all_effects_ended(database_url: str, world: World) -> None:
+async def test_a_conclusion_is_drawn_from_how_all_effects_ended(url_with_tables: str, world: World) -> None:
     effects = [
         {"target": "late", "errors": ["again:0.2"]},
         {"target": "refused", "always": "user:Not you."},
         {"target": "broken", "always": "payload"},
         {"target": "asks"},
     ]
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"effects": effects, "conclude": {}}}), LOCK)
         await settled(engine, "g")
     assert world.written == ["g a asks", "g a late", "g a end"]
@@ -167,10 +167,10 @@ async def test_a_conclusion_is_drawn_from_how_all_effects_ended(database_url: st
     ]
 
 
-async def test_a_refusal_to_a_person_is_an_answer_and_no_failure(database_url: str, world: World) -> None:
+async def test_a_refusal_to_a_person_is_an_answer_and_no_failure(url_with_tables: str, world: World) -> None:
     """The person hears of it as of a failure; operators do not find it among what they have to look after."""
     effects = [{"target": "merge", "errors": ["refused:Squash merges are not allowed."]}, {"target": "eyes"}]
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"effects": effects, "conclude": {}}}), LOCK)
         (record,) = await settled(engine, "g")
         assert await engine.journal.recent(failed=True) == []
@@ -182,8 +182,8 @@ async def test_a_refusal_to_a_person_is_an_answer_and_no_failure(database_url: s
     assert world.happenings.count("effect g a merge") == 1, "a person who was refused asks again; a replay does not"
 
 
-async def test_a_handler_that_this_version_lacks_ends_its_job_at_once(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_a_handler_that_this_version_lacks_ends_its_job_at_once(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"always": "unknown:a"}}), LOCK)
         (record,) = await settled(engine, "g")
     (plan,) = [plan for plan in record.plans if plan.stage is PlanStage.PLAN]
@@ -191,8 +191,8 @@ async def test_a_handler_that_this_version_lacks_ends_its_job_at_once(database_u
     assert plan.job.text.startswith("UnknownHandler: this version has no handler 'a'; replay the delivery with a")
 
 
-async def test_a_conclusion_that_fails_is_stored_as_failed_and_replayed(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_a_conclusion_that_fails_is_stored_as_failed_and_replayed(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         script = writes("x", conclude={"errors": ["user:Not yet."]})
         await engine.accept("g", EVENT, body({"a": script}), LOCK)
         (before,) = await settled(engine, "g")
@@ -202,8 +202,8 @@ async def test_a_conclusion_that_fails_is_stored_as_failed_and_replayed(database
     assert world.written == ["g a x", "g a end"]
 
 
-async def test_a_plan_that_is_refused_is_answered(database_url: str, world: World) -> None:
-    async with running(database_url, world) as engine:
+async def test_a_plan_that_is_refused_is_answered(url_with_tables: str, world: World) -> None:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"always": "refused:Not here.", "answer": {}}}), LOCK)
         (record,) = await settled(engine, "g")
         assert await engine.journal.recent(failed=True) == []
@@ -211,11 +211,11 @@ async def test_a_plan_that_is_refused_is_answered(database_url: str, world: Worl
     assert world.texts == ["Not here."]
 
 
-async def test_a_payload_that_is_odd_everywhere_is_carried_all_the_same(database_url: str, world: World) -> None:
+async def test_a_payload_that_is_odd_everywhere_is_carried_all_the_same(url_with_tables: str, world: World) -> None:
     raw = '{"action": "created", "title": "nul \\u0000, half a pair \\ud83d", "handlers": {"a": {"effects": ' + (
         '[{"target": "x", "text": "\\u0000 and \\ud83d"}]}}, "repository": {"id": 1, "full_name": "octocat/compiler"}}'
     )
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, raw, LOCK)
         (record,) = await settled(engine, "g")
     assert outcomes(record) == {"a x": "applied"}
@@ -223,9 +223,9 @@ async def test_a_payload_that_is_odd_everywhere_is_carried_all_the_same(database
     assert record.plans[0].effects[0].effect["text"] == "\x00 and \ud83d"
 
 
-async def test_a_hundred_deliveries_at_once_are_all_done_once(database_url: str, world: World) -> None:
+async def test_a_hundred_deliveries_at_once_are_all_done_once(url_with_tables: str, world: World) -> None:
     guids = [f"g{n}" for n in range(100)]
-    async with running(database_url, world) as engine:
+    async with running(url_with_tables, world) as engine:
         await asyncio.gather(
             *(
                 engine.accept(guid, EVENT, body({"a": writes("x", "y")}), f"pr:1#{n % 10}")

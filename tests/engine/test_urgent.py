@@ -19,28 +19,28 @@ def delivered(world: World) -> list[str]:
 
 
 async def test_a_command_goes_before_a_backlog_and_after_what_came_before_it_on_its_pull_request(
-    database_url: str, world: World
+    url_with_tables: str, world: World
 ) -> None:
     """The push before the command says which commit the command is about."""
-    async with opened(database_url) as web:
+    async with opened(url_with_tables) as web:
         for n in range(BACKLOG):
             await web.accept(f"star-{n}", "star", body({}), f"repo:{n}")
         await web.accept("push", "pull_request", body({}), LOCK)
         await web.accept("command", "issue_comment", body({"a": writes("x")}), LOCK, urgent=True)
         await web.accept("push-after", "pull_request", body({}), LOCK)
-    async with running(database_url, world, pace=ONE_AT_A_TIME) as engine:
+    async with running(url_with_tables, world, pace=ONE_AT_A_TIME) as engine:
         await settled(engine, "command")
         assert delivered(world)[:2] == ["push", "command"]
         assert world.written == ["command a x"]
         assert "push-after" not in delivered(world)[:3]
 
 
-async def test_our_own_deliveries_and_timers_go_before_a_backlog(database_url: str, world: World) -> None:
-    async with opened(database_url) as web:
+async def test_our_own_deliveries_and_timers_go_before_a_backlog(url_with_tables: str, world: World) -> None:
+    async with opened(url_with_tables) as web:
         for n in range(BACKLOG):
             await web.accept(f"star-{n}", "star", body({}), f"repo:{n}")
         await web.accept("timer", "nightjar.timer", body({}), "timer:1:nightly")
-    async with running(database_url, world, pace=ONE_AT_A_TIME) as engine:
+    async with running(url_with_tables, world, pace=ONE_AT_A_TIME) as engine:
         await settled(engine, "timer")
         assert delivered(world)[0] == "timer"
 
