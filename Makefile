@@ -19,11 +19,12 @@ UNTRACED  := $(addprefix tests/,app/doctor app/test_redelivery.py app/test_serve
                news/test_render.py test_text_work.py) \
              $(filter-out $(TRACED_OF),$(wildcard $(addprefix tests/,engine/test_*.py github/test_*.py results/test_*.py)))
 # Each worker collects all its tests, which takes seconds: so no more of them than make up for the time that tests wait,
-# and only the files that have tests to run alone.
+# and only the files that have tests to run alone. The traced tests run beside the others, so that no core waits for the
+# last of one kind; those that run alone come after both.
 ALONE     = $(shell grep -rl --include="*.py" "mark.alone" tests)
 PYTEST   := $(BIN)/pytest --dist loadgroup -m "not alone"
 
-.PHONY: demo test check types tests mutants bench lock docs images fixtures clean
+.PHONY: demo test check types tests untraced traced alone mutants bench lock docs images fixtures clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/python -m sandbox.demo $(ARGS)
@@ -32,7 +33,8 @@ test: $(VENV)/.ready
 	@scripts/postgres-for-tests
 	@scripts/chromium-for-tests
 	$(MAKE) --no-print-directory check
-	$(MAKE) --no-print-directory -j2 types tests
+	$(MAKE) --no-print-directory -j3 untraced traced types
+	$(MAKE) --no-print-directory alone
 
 check: $(VENV)/.ready
 	$(BIN)/ruff format --no-cache --check .
@@ -48,8 +50,16 @@ types: $(VENV)/.ready
 	$(BIN)/mypy
 
 tests: $(VENV)/.ready
-	$(PYTEST) -n 4 $(ARGS) $(UNTRACED)
+	$(MAKE) --no-print-directory -j2 untraced traced
+	$(MAKE) --no-print-directory alone
+
+untraced: $(VENV)/.ready
+	$(PYTEST) -n 3 $(ARGS) $(UNTRACED)
+
+traced: $(VENV)/.ready
 	$(PYTEST) -n 2 $(ARGS) --cov --cov-report= tests $(UNTRACED:%=--ignore=%)
+
+alone: $(VENV)/.ready
 	$(BIN)/pytest -m alone $(ALONE)
 	$(BIN)/coverage report
 
