@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.compare.context import COUNTED_RUNS, FailureContext, failure_context
+from bot.results.compare.context import FailureContext, failure_context
+from bot.results.compare.flaky import WINDOW
 from bot.results.model import SeenTest, Status, TargetKey
 from bot.results.store import contexts
 from bot.results.store.contexts import AskedFailures
@@ -88,7 +89,7 @@ def model(letters: str) -> FailureContext:
             good = number
             break
         since = number if letters[number] == "F" else since
-    before = [letter for letter in letters[max(0, since - COUNTED_RUNS) : since] if letter in "PF~"]
+    before = [letter for letter in letters[max(0, since - WINDOW) : since] if letter in "PF~"]
     return FailureContext(
         since=sha(since) if since < len(letters) else "",
         good=sha(good) if good < len(letters) else "",
@@ -97,7 +98,7 @@ def model(letters: str) -> FailureContext:
     )
 
 
-@given(st.text("PFS~-", max_size=3 * COUNTED_RUNS))
+@given(st.text("PFS~-", max_size=3 * WINDOW))
 def test_segments_say_the_same_as_one_run_after_the_other(letters: str) -> None:
     segments = [
         (number, SEEN[letter]) for number, letter in enumerate(letters) if not number or letters[number - 1] != letter
@@ -211,6 +212,40 @@ def test_no_statement_reads_a_whole_table(tmp_path: Path) -> None:
             sa.event.remove(sa.Engine, "before_cursor_execute", explain)
     assert len(plans) > STATEMENTS
     assert [plan for plan in plans if plan.startswith("SCAN") and "ROW" not in plan] == []
+
+
+def test_each_table_is_read_by_an_index_on_postgresql(postgres_url: str) -> None:
+    read = list[dict[str, Any]]()
+
+    def explain(connection: sa.Connection, _: object, statement: str, parameters: Any, *__: object) -> None:
+        if statement.startswith("SELECT"):
+            # So few rows are read as a whole where that may be; what no index answers still is.
+            cursor = connection.connection.cursor()
+            cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute("SET LOCAL enable_bitmapscan = off")
+            cursor.execute(f"EXPLAIN (FORMAT JSON) {statement}", parameters)
+            row: Any = cursor.fetchone()
+            read.extend(_tables_read(row[0][0]["Plan"]))
+
+    with closing(ResultsStore(with_tables(postgres_url))) as postgres:
+        postgres.open()
+        for target in ("adreno", "hexagon"):
+            stored(postgres, "PFPF", "test_a", "test_b", target=target)
+        sa.event.listen(sa.Engine, "before_cursor_execute", explain)
+        try:
+            assert context(postgres, 4, test="test_a").since == ""
+            assert len(postgres.timelines.failing(ABOUT, 10)[0]) == 2
+        finally:
+            sa.event.remove(sa.Engine, "before_cursor_execute", explain)
+    assert len(read) > 2 * STATEMENTS
+    assert [(one["Relation Name"], one["Node Type"]) for one in read if "Index Cond" not in one] == []
+
+
+def _tables_read(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "Relation Name" in plan:
+        yield plan
+    for inner in plan.get("Plans", ()):
+        yield from _tables_read(inner)
 
 
 def test_the_failing_tests_of_the_newest_runs_are_listed_up_to_a_limit(store: ResultsStore) -> None:

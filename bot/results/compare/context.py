@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.results.compare.diff import GOOD
+from bot.results.compare.flaky import WINDOW
 from bot.results.compare.lasting import Segment
 from bot.results.model import BAD, SeenTest, Status
-
-COUNTED_RUNS = 40
-"""Earlier runs in which failures are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ def _is_good(seen: SeenTest | None) -> bool:
 def _counted(history: Sequence[Segment], until: int) -> tuple[int, int]:
     """Count the runs in which the test failed or was flaky, and those in which it ran, of the last ones until one."""
     failed = runs = 0
-    first, end = max(0, until - COUNTED_RUNS), until
+    first, end = max(0, until - WINDOW), until
     for begin, seen in reversed(history):
         if begin >= end:
             continue

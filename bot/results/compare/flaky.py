@@ -15,7 +15,7 @@ from bot.results.compare.lasting import Segment
 from bot.results.model import BAD
 
 WINDOW = 40
-"""Runs that are looked at, the newest included."""
+"""Runs that are looked at, the newest included; and in which failures are counted, for both stand beside a failure."""
 LEAST_RUNS = 10
 """So many runs must have passed or failed before there is a rate."""
 ALPHA = 0.01
