@@ -75,4 +75,6 @@ def unpacked(blob: bytes) -> list[bytes]:
 
 def _packed(texts: Sequence[bytes]) -> bytes:
     head = struct.pack(f"<{len(texts) + 1}I", len(texts), *map(len, texts))
-    return zstandard.ZstdCompressor(level=LEVEL).compress(b"".join((head, *texts)))
+    compressed = zstandard.ZstdCompressor(level=LEVEL).compress(b"".join((head, *texts)))
+    # A copy, for what is given lies at the beginning of a block as large as the texts were.
+    return memoryview(compressed).tobytes()
