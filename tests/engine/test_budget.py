@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import LiteralString
@@ -12,6 +10,7 @@ import pytest
 
 from bot.engine.budget import BOOK, SWEEP_EVERY, WAIT, WriteBudget, WritePace
 from bot.engine.database import Database
+from tests.fork_server import launch
 from tests.running import ROOT, environment
 
 USUAL = WritePace(per_minute=80, per_hour=450, burst=15, spacing=1.0)
@@ -140,31 +139,9 @@ async def test_the_databases_own_clock_is_used_unless_another_is_given(database:
     assert await budget.book("42", WritePace(1, 450, 15, 1.0), 0.0) == pytest.approx(60, abs=15)
 
 
-CROWD = """
-import asyncio, sys
-from bot.engine.budget import WriteBudget, WritePace
-from bot.engine.database import Database
-
-async def main() -> None:
-    database = Database(sys.argv[1])
-    await database.open()
-    budget = WriteBudget(database.connector)
-    waits = await asyncio.gather(*(budget.book("42", WritePace(80, 450, 10_000, 0.0), 0.0) for _ in range(40)))
-    print(sum(1 for wait in waits if wait == 0.0))
-    await database.close()
-
-asyncio.run(main())
-"""
-
-
 async def test_processes_that_book_at_the_same_moment_never_overdraw(database: Database, url_with_tables: str) -> None:
     """Of 160 asked for by four processes at once, eighty are granted: none is lost and none is given twice."""
-    crowd = [
-        await asyncio.create_subprocess_exec(
-            sys.executable, "-c", CROWD, url_with_tables, env=environment({}), cwd=ROOT, stdout=asyncio.subprocess.PIPE
-        )
-        for _ in range(4)
-    ]
+    crowd = [await launch("tests.engine.crowd", url_with_tables, env=environment({}), cwd=ROOT) for _ in range(4)]
     granted = [int((await process.communicate())[0]) for process in crowd]
     assert sum(granted) == 80
     row = await database.connector.execute_query_one_async(COUNT)

@@ -19,7 +19,7 @@ from tests.engine.toy import SORRY, World, body, writes
 from tests.waiting import until
 
 EVENT = "issue_comment"
-LOAD = 30
+LOAD = 16
 KILLS = 4
 
 

@@ -106,7 +106,7 @@ async def test_a_database_that_crashes_under_load_costs_nothing_that_was_acknowl
 
             loading = asyncio.create_task(load())
             try:
-                for enough in (30, 60):
+                for enough in (15, 30):
                     await until(partial(more_than, acknowledged, enough))
                     await asyncio.to_thread(server.restart_immediately)
                 await until(partial(more_than, acknowledged, len(acknowledged) + 10))
