@@ -40,7 +40,7 @@ class BotProcess:
         self.command = command
         self.options = tuple(options)
         self.module = module
-        self._launch = launch
+        self.launch = launch
         self.port = 0
         self.logs: list[dict[str, Any]] = []
         self.output: list[str] = []
@@ -73,13 +73,13 @@ class BotProcess:
     async def spawn(self) -> Program:
         """Start it, and read what it logs."""
         self._ready = asyncio.Event()
-        self._process = await self._launch(self.module, *self._arguments(), env=self._environment(), merged=True)
+        self._process = await self.launch(self.module, *self._arguments(), env=self._environment(), merged=True)
         self._reader = asyncio.create_task(self._read(self._process))
         return self._process
 
     async def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run another `nightjar` command beside it; returns the exit code, standard output and standard error."""
-        process = await self._launch("bot", *arguments, env=self._environment())
+        process = await self.launch("bot", *arguments, env=self._environment())
         out, err = await process.communicate()
         assert process.returncode is not None
         return process.returncode, out.decode(), err.decode()

@@ -17,6 +17,8 @@ from tests.robustness.nightly_runs import NightlyRuns
 
 AT_ONCE = 3
 """How many of these tests run at once, whatever the number of workers: they mostly wait, but not always."""
+LONGEST = 600
+"""Seconds for one test: some hold many conversations, on a machine that may be busy."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -24,6 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
     for number, item in enumerate(here):
         item.add_marker(pytest.mark.xdist_group(f"robustness {number % AT_ONCE}"))
+        item.add_marker(pytest.mark.timeout(LONGEST))
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from sandbox import Fault, Repository
 from sandbox.faults import Faults, When
@@ -47,6 +47,11 @@ class Point:
             assert here.gate is not None
             return here.gate.faults
         return here.github.faults if self.server == "github" else here.jenkins.faults
+
+    @property
+    def place(self) -> tuple[type[Conversation], str]:
+        """Return the conversation and the server: requests to different servers have no order that is known."""
+        return self.talk, self.server
 
     def pattern(self, repository: Repository) -> re.Pattern[str]:
         """Return the paths of such requests in a repository."""
@@ -126,38 +131,123 @@ async def watch(
         return Undisturbed(tuple(points), {type(talk): talk.seen() for talk in talks}, frozenset(effects))
 
 
-class Crash:
-    """Conversations side by side, each of them stopped at a point of its own, so that one kill hits all of them."""
+T = TypeVar("T")
+KILLS = 2
+"""Of one bot. A job that more kills hit runs alone, for which the others that are held then would have to end."""
+APART = 6
+"""Requests from one point of a conversation to the next, at least: hardly a job makes so many."""
 
-    def __init__(self, here: Place, points: Sequence[Point]) -> None:
+
+def alone(points: Iterable[Point]) -> list[list[Point]]:
+    """Return a group, for a conversation, of each point."""
+    return [[point] for point in points]
+
+
+def packed(points: Iterable[Point], trace: Sequence[Point]) -> list[list[Point]]:
+    """Return points in groups for one conversation each, each as large as the number of kills: see `in_groups`."""
+    return in_groups(points, trace, lambda point: point, most=KILLS, apart=APART)
+
+
+def in_groups(
+    items: Iterable[T], trace: Sequence[Point], point_of: Callable[[T], Point], *, most: int, apart: int
+) -> list[list[T]]:
+    """Return items in groups for one conversation each, so that each item's request is still the one that is meant.
+
+    `trace` has all requests; a group has `most` items, which are so many requests `apart`. What is done again shifts
+    the numbers of later requests: so none of a group has the route of an earlier one, or of what its job had read.
+    """
+    where = {point: number for number, point in enumerate(trace)}
+
+    def position(item: T) -> int:
+        return where[point_of(item).at("before")]
+
+    def fits(group: list[T], item: T) -> bool:
+        point, before = point_of(item), [point_of(one) for one in group]
+        return (
+            len(group) < most
+            and before[0].place == point.place
+            and position(item) - position(group[-1]) >= apart
+            and not any(_route(point) in _done_again(trace, one) for one in before)
+        )
+
+    groups: list[list[T]] = []
+    for item in sorted(items, key=position):
+        group = next((group for group in groups if fits(group, item)), None)
+        if group is None:
+            groups.append([item])
+        else:
+            group.append(item)
+    return groups
+
+
+def _route(point: Point) -> tuple[str, str]:
+    return point.method, point.route
+
+
+def _done_again(trace: Sequence[Point], point: Point) -> set[tuple[str, str]]:
+    """Return the routes of what a job does again that is lost at a request: this one, and the reads before it."""
+    found = {_route(point)}
+    here = [one for one in trace if one.place == point.place]
+    for one in reversed(here[: here.index(point.at("before"))]):
+        if one.writes:
+            break
+        found.add(_route(one))
+    return found
+
+
+class Crash:
+    """Conversations side by side, each held at points of its own, one after the other: one kill hits all of them."""
+
+    def __init__(self, here: Place, groups: Sequence[Sequence[Point]]) -> None:
         self.here = here
-        self.points = points
-        self.talks = SideBySide(here, {str(point): point.talk for point in points})
-        self._pauses: list[Fault] = []
+        self.talks = SideBySide(here, {" and ".join(map(str, group)): group[0].talk for group in groups})
+        self._groups = groups
+        self._ahead: list[list[tuple[Point, Fault]]] = []
+        self._held: list[Fault] = []
+
+    async def kill_at_every_point(self) -> None:
+        """Begin the conversations; kill the bot at each of their points, and start it again."""
+        await self.come_to_the_points()
+        while True:
+            # What a bot misses that is away, other tests have: webhooks of conversations that go on wait meanwhile.
+            self.here.github.webhooks.hold()
+            await self.here.github.delivered()
+            await self.here.bot.kill()
+            self.lose_what_is_held()
+            await self.here.start()
+            self.here.github.webhooks.release()
+            if not any(self._ahead):
+                return
+            await self._come_to_the_next_points()
 
     async def come_to_the_points(self) -> None:
-        """Begin every conversation and wait until each is held at its point."""
-        talks = self.talks.talks.values()
-        self._pauses = [p.pause(self.here, talk.repository) for p, talk in zip(self.points, talks, strict=True)]
+        """Begin every conversation and wait until each is held at its first point."""
+        self._ahead = [
+            [(point, point.pause(self.here, talk.repository)) for point in group]
+            for group, talk in zip(self._groups, self.talks.talks.values(), strict=True)
+        ]
         self.talks.begin()
+        await self._come_to_the_next_points()
+        await self.here.github.delivered()
+
+    async def _come_to_the_next_points(self) -> None:
+        coming = [ahead.pop(0) for ahead in self._ahead if ahead]
+        self._held = [pause for _, pause in coming]
         try:
             async with asyncio.timeout(PATIENCE):
-                await asyncio.gather(*(pause.reached.wait() for pause in self._pauses))
+                await asyncio.gather(*(pause.reached.wait() for pause in self._held))
         except TimeoutError:
-            untouched = [
-                str(p) for p, pause in zip(self.points, self._pauses, strict=True) if not pause.reached.is_set()
-            ]
+            untouched = [str(point) for point, pause in coming if not pause.reached.is_set()]
             raise AssertionError(f"never came to {untouched}\n{self.here.github.transcript()}") from None
-        await self.here.github.delivered()
 
     def let_go(self) -> None:
         """Let go of the held requests of a process that lives."""
-        for pause in self._pauses:
+        for pause in self._held:
             pause.resume()
 
     def lose_what_is_held(self) -> None:
         """Let go of the held requests of a process that is dead: none of them takes effect any more."""
-        for pause in self._pauses:
+        for pause in self._held:
             pause.abandon()
 
 

@@ -24,7 +24,6 @@ from handlers.repository_file.sweep import LAST_SCANS, LastScans
 from sandbox import App, GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from sandbox.jenkins import JenkinsSandbox
-from sandbox.processes import Launch
 from tests.bucket import World
 from tests.fork_server import launch as forked
 from tests.robustness.gate import Gate, gate
@@ -43,8 +42,10 @@ UNTIL_REPORTED_AGAIN = 3
 """Seconds after which a queue sends a message again that nobody has acknowledged."""
 HURRIED = "tests.robustness.hurried"
 """The bot with two waits shortened: after a write of which nobody knows what became of it, and for the App's points."""
-PATIENCE = 90.0
-"""Seconds that a conversation may take: far more than it does."""
+SELDOM = 0.05
+"""Seconds between two reads of everything that came in."""
+PATIENCE = 240.0
+"""Seconds that a conversation may take: far more than it does, with a hundred others on a machine that is busy."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class Place:
                 same = before == len(self.github.webhooks.deliveries) and self.github.webhooks.idle
                 return same and all(record.settled for record in records)
 
-            await until(settled, deadline=deadline)
+            await until(settled, deadline=deadline, pause=SELDOM)
         return await self.deliveries()
 
     def replica(self, command: str = "serve") -> BotProcess:
@@ -152,7 +153,6 @@ async def place(
     *,
     environment: Mapping[str, str] | None = None,
     bucket: World | None = None,
-    launch: Launch = forked,
 ) -> AsyncIterator[Place]:
     """Start GitHub and Jenkins, and prepare the bot; at the end it has broken none of GitHub's rules.
 
@@ -177,7 +177,7 @@ async def place(
             opened = await stack.enter_async_context(gate(bucket.server))
             given |= opened.environment
             results = {**RESULTS, "bucket": bucket.name, "queue": bucket.queue(visibility=UNTIL_REPORTED_AGAIN)}
-        bot = BotProcess({**given, **(environment or {})}, config=folder / "app.yaml", module=HURRIED, launch=launch)
+        bot = BotProcess({**given, **(environment or {})}, config=folder / "app.yaml", module=HURRIED, launch=forked)
         stack.push_async_callback(bot.kill)
         yield Place(folder, github, jenkins, app, bot, opened, bucket, results)
         await bot.stop()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.robustness.conversation import Conversation
-from tests.robustness.crashes import Crash, Point, points_of
+from tests.robustness.crashes import Crash, Point, packed, points_of
 from tests.robustness.place import BOT, Place, place
 from tests.robustness.side_by_side import SideBySide
 
@@ -65,12 +65,9 @@ async def test_a_kill_around_any_request_of_an_alarm_loses_and_doubles_nothing(t
     held += [point for point in points if not point.writes]
     assert len(held) > 20
     async with place(tmp_path, sqlite_url) as here:
-        crash = Crash(here, held)
+        crash = Crash(here, packed(held, points))
         configure(here, crash.talks)
         await here.start()
-        await crash.come_to_the_points()
-        await here.bot.kill()
-        crash.lose_what_is_held()
-        await here.start()
+        await crash.kill_at_every_point()
         await crash.talks.end()
         assert crash.talks.differences({MainBreaks: seen}) == {}

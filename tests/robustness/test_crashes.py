@@ -10,7 +10,7 @@ from pathlib import Path
 from bot.app.features import CODEC
 from tests.bucket import World
 from tests.robustness.conversation import Rerun, SlowTests
-from tests.robustness.crashes import Crash, Point, Undisturbed, spread
+from tests.robustness.crashes import Crash, Point, Undisturbed, alone, packed, spread
 from tests.robustness.place import place
 
 NOT_KILLED = {"UpsertSection"}
@@ -41,7 +41,7 @@ IN_TEAMS = {"StoreTeamList", "MentionSubscribers"}
 IN_TIMERS = {"EnsurePull", "Remind"}
 """Effects of timers: tests/robustness/test_timer_crashes.py kills the bot around them."""
 
-AT_ONCE = 40
+AT_ONCE = 45
 """Requests that one kill hits: fewer than jobs run at once, for each job that is held takes the place of another."""
 
 
@@ -58,21 +58,21 @@ async def killed_and_started_again(
     folder: Path, undisturbed: Undisturbed, points: Sequence[Point], bucket: World | None = None
 ) -> None:
     """Kill the bot at each of these points, start it again, and find what an undisturbed run comes to."""
-    kills = math.ceil(len(points) / AT_ONCE)
-    for number in range(kills):
+    groups = packed(points, undisturbed.points)
+    places = math.ceil(len(groups) / AT_ONCE)
+    for number in range(places):
         place_of_its_own = folder / str(number)
         await asyncio.to_thread(place_of_its_own.mkdir)
-        await _killed_once(place_of_its_own, undisturbed, points[number::kills], bucket)
+        await _killed(place_of_its_own, undisturbed, groups[number::places], bucket)
 
 
-async def _killed_once(folder: Path, undisturbed: Undisturbed, points: Sequence[Point], bucket: World | None) -> None:
+async def _killed(
+    folder: Path, undisturbed: Undisturbed, groups: Sequence[Sequence[Point]], bucket: World | None
+) -> None:
     async with place(folder, f"sqlite:///{folder}/nightjar.db", bucket=bucket) as here:
-        crash = Crash(here, points)
+        crash = Crash(here, groups)
         await here.start()
-        await crash.come_to_the_points()
-        await here.bot.kill()
-        crash.lose_what_is_held()
-        await here.start()
+        await crash.kill_at_every_point()
         await crash.talks.end()
         assert crash.talks.differences(undisturbed.seen) == {}
 
@@ -93,7 +93,7 @@ async def test_another_replica_takes_over_where_one_was_killed_for_good(
     undisturbed: Undisturbed, tmp_path: Path, postgres_url: str
 ) -> None:
     async with place(tmp_path, postgres_url) as here:
-        crash = Crash(here, [*spread(undisturbed.around_writes, 8), *spread(undisturbed.at_reads, 4)])
+        crash = Crash(here, alone([*spread(undisturbed.around_writes, 8), *spread(undisturbed.at_reads, 4)]))
         await here.start()
         await crash.come_to_the_points()
         other = here.replica()
@@ -113,7 +113,7 @@ async def test_what_ran_again_and_ended_while_the_bot_was_dead_is_not_run_once_m
 ) -> None:
     async with place(tmp_path, sqlite_url) as here:
         again = [p.at("after") for p in undisturbed.points if p.writes and p.route.endswith(("/rerun", "Parameters"))]
-        crash = Crash(here, again)
+        crash = Crash(here, alone(again))
         await here.start()
         await crash.come_to_the_points()
         await here.bot.kill()

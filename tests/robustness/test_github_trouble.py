@@ -15,7 +15,7 @@ from sandbox import Fault, Repository
 from sandbox.faults import When
 from sandbox.journal import Request
 from tests.robustness.conversation import SlowTests
-from tests.robustness.crashes import Point, Undisturbed, spread
+from tests.robustness.crashes import Point, Undisturbed, in_groups, spread
 from tests.robustness.place import BOT, Place, failures, jobs, place, tracebacks
 from tests.robustness.side_by_side import SideBySide
 from tests.waiting import until
@@ -60,6 +60,10 @@ LIMITS = [
 ]
 
 
+MOST_TROUBLES = 5
+"""In one conversation."""
+
+
 async def test_trouble_with_any_request_is_overcome_and_nothing_is_done_twice(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:
@@ -70,11 +74,14 @@ async def test_trouble_with_any_request_is_overcome_and_nothing_is_done_twice(
     cells += [(point, trouble) for trouble in UNHEARD for point in spread(writes, 8)]
     cells += [(point, trouble) for trouble in limits for point in spread(on_github, 3)]
     cells += [(point, trouble) for trouble in [*UNHEARD, *limits] for point in spread(undisturbed.at_reads, 3)]
+    groups = in_groups(cells, undisturbed.points, lambda cell: cell[0], most=MOST_TROUBLES, apart=1)
     async with place(tmp_path, sqlite_url) as here:
-        talks = SideBySide(here, {f"{point}: {trouble.name}": point.talk for point, trouble in cells})
+        names = [" and ".join(f"{point}: {trouble.name}" for point, trouble in group) for group in groups]
+        talks = SideBySide(here, {name: group[0][0].talk for name, group in zip(names, groups, strict=True)})
         faults = [
             trouble.befall(point, here, talk.repository)
-            for talk, (point, trouble) in zip(talks.talks.values(), cells, strict=True)
+            for talk, group in zip(talks.talks.values(), groups, strict=True)
+            for point, trouble in group
         ]
         await here.start()
         talks.begin()

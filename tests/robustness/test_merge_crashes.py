@@ -7,7 +7,7 @@ from typing import Any
 
 from sandbox import PullRequest
 from tests.robustness.conversation import Conversation
-from tests.robustness.crashes import Crash, Point, points_of, spread
+from tests.robustness.crashes import Crash, Point, packed, points_of, spread
 from tests.robustness.place import BOT, Place, place, plain
 from tests.robustness.side_by_side import SideBySide
 
@@ -157,12 +157,9 @@ async def test_a_kill_around_any_write_of_a_merge_merges_once_and_says_so_once(t
     # How many refreshes there are depends on how they coincide; that there is one does not.
     reads = spread([point for point in points if not point.writes and point.number == 0], 8)
     async with place(tmp_path, sqlite_url) as here:
-        crash = Crash(here, [*around, *reads])
+        crash = Crash(here, packed([*around, *reads], points))
         configure(here, crash.talks)
         await here.start()
-        await crash.come_to_the_points()
-        await here.bot.kill()
-        crash.lose_what_is_held()
-        await here.start()
+        await crash.kill_at_every_point()
         await crash.talks.end()
         assert crash.talks.differences(seen) == {}

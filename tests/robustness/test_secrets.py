@@ -172,6 +172,7 @@ async def eventful_run(here: Place) -> str:
     here.github.webhooks.release()
     await here.quiet()
     await here.bot.kill()
+    here.bot.launch = launch  # from scratch, for its arguments are looked through: those of a fork are not its own
     await here.start()
     pull.comment("hubot", "@ci help")
     await here.quiet()
@@ -205,7 +206,7 @@ def environment() -> dict[str, str]:
 async def test_no_secret_is_seen_anywhere_on_sqlite(
     environment: dict[str, str], tmp_path: Path, sqlite_url: str, aws_world: World
 ) -> None:
-    async with place(tmp_path, sqlite_url, environment=environment, bucket=aws_world, launch=launch) as here:
+    async with place(tmp_path, sqlite_url, environment=environment, bucket=aws_world) as here:
         said = await read_pages(here)
         assert list(leaks(here, said)) == []
 
@@ -214,7 +215,7 @@ async def test_no_secret_is_seen_anywhere_on_postgresql_which_goes_away_meanwhil
     environment: dict[str, str], tmp_path: Path, postgres_url: str, postgres_server: PostgresServer, aws_world: World
 ) -> None:
     url = postgres_url.replace("@", f":{quote(PASSWORD, safe='')}@")
-    async with place(tmp_path, url, environment=environment, bucket=aws_world, launch=launch) as here:
+    async with place(tmp_path, url, environment=environment, bucket=aws_world) as here:
         here.configure([here.add_repository("octocat").full_name])
         await here.start()
         postgres_server.restart_immediately()

@@ -10,7 +10,7 @@ from bot.github import sticky
 from sandbox.model.issues import Comment
 from tests.handlers.ci_tests.test_artifacts import junit
 from tests.robustness.conversation import Conversation
-from tests.robustness.crashes import Crash, Point
+from tests.robustness.crashes import Crash, Point, alone
 from tests.robustness.place import BOT, place
 
 COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
@@ -62,14 +62,11 @@ def around(method: str, route: str, number: int) -> list[Point]:
 async def test_a_kill_around_any_write_loses_and_doubles_no_section(tmp_path: Path, sqlite_url: str) -> None:
     points = around("POST", COMMENTS, 0) + [point for n in range(EDITS) for point in around("PATCH", ONE, n)]
     async with place(tmp_path, sqlite_url) as here:
-        crash = Crash(here, points)
+        crash = Crash(here, alone(points))
         talks = crash.talks.talks.values()
         here.configure([talk.repository.full_name for talk in talks], **KEYS)
         await here.start()
-        await crash.come_to_the_points()
-        await here.bot.kill()
-        crash.lose_what_is_held()
-        await here.start()
+        await crash.kill_at_every_point()
         await crash.talks.end()
         for name, talk in crash.talks.talks.items():
             assert isinstance(talk, Pushed)

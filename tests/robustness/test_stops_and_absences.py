@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from tests.robustness.conversation import CONVERSATIONS
-from tests.robustness.crashes import Crash, Undisturbed, spread
+from tests.robustness.crashes import Crash, Undisturbed, alone, spread
 from tests.robustness.place import Place, place
 from tests.robustness.side_by_side import SideBySide
 from tests.waiting import until
@@ -32,7 +32,7 @@ async def test_what_is_in_progress_ends_before_the_process_does(
 ) -> None:
     url = request.getfixturevalue("sqlite_url" if kind == "sqlite" else "postgres_url")
     async with place(tmp_path, url) as here:
-        crash = Crash(here, spread(undisturbed.around_writes, 8))
+        crash = Crash(here, alone(spread(undisturbed.around_writes, 8)))
         await here.start()
         await crash.come_to_the_points()
         stopping = await stop(here)
@@ -47,7 +47,7 @@ async def test_what_does_not_end_in_time_is_left_for_the_next_process(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:
     async with place(tmp_path, sqlite_url) as here:
-        crash = Crash(here, spread(undisturbed.around_writes, 8))
+        crash = Crash(here, alone(spread(undisturbed.around_writes, 8)))
         await here.start()
         await crash.come_to_the_points()
         assert await (await stop(here)) == 0
@@ -61,7 +61,7 @@ async def test_a_second_signal_ends_the_process_at_once_and_nothing_is_lost(
     undisturbed: Undisturbed, tmp_path: Path, sqlite_url: str
 ) -> None:
     async with place(tmp_path, sqlite_url) as here:
-        crash = Crash(here, spread(undisturbed.around_writes, 4))
+        crash = Crash(here, alone(spread(undisturbed.around_writes, 4)))
         await here.start()
         await crash.come_to_the_points()
         stopping = await stop(here)

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.robustness.conversation import Conversation
-from tests.robustness.crashes import Crash, Point
+from tests.robustness.crashes import Crash, Point, alone
 from tests.robustness.place import BOT, place
 
 COMMENTS = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
@@ -36,14 +36,11 @@ async def test_a_kill_around_any_request_mentions_everybody_once(tmp_path: Path,
     points = [*around("POST", COMMENTS, 0), *around("PATCH", ONE, 0), *around("GET", ISSUE, 0)]
     points += [*around("GET", COMMENTS, 0), *around("GET", COMMENTS, 1)]
     async with place(tmp_path, sqlite_url) as here:
-        crash = Crash(here, points)
+        crash = Crash(here, alone(points))
         talks = crash.talks.talks
         here.configure([talk.repository.full_name for talk in talks.values()], **KEYS)
         await here.start()
-        await crash.come_to_the_points()
-        await here.bot.kill()
-        crash.lose_what_is_held()
-        await here.start()
+        await crash.kill_at_every_point()
         await crash.talks.end()
         for name, talk in talks.items():
             (comment,) = talk.pull.comments_by(BOT)

@@ -12,7 +12,7 @@ import pytest
 
 from sandbox.registry import RegistrySandbox
 from tests.robustness.conversation import Conversation
-from tests.robustness.crashes import Crash, Point, points_of, spread
+from tests.robustness.crashes import Crash, Point, packed, points_of, spread
 from tests.robustness.place import BOT, Place, place, plain
 from tests.robustness.side_by_side import SideBySide
 
@@ -120,12 +120,9 @@ async def test_a_kill_around_any_write_of_a_timer_loses_and_doubles_nothing(
     assert len(around) == 2 * (1 + 4 + 4 + 2), "a comment; a branch and its pull request made, changed and closed"
     reads = spread([point for point in points if not point.writes], 4)
     async with place(tmp_path, sqlite_url) as here:
-        crash = Crash(here, [*around, *reads])
+        crash = Crash(here, packed([*around, *reads], points))
         configure(here, crash.talks, hub)
         await here.start()
-        await crash.come_to_the_points()
-        await here.bot.kill()
-        crash.lose_what_is_held()
-        await here.start()
+        await crash.kill_at_every_point()
         await crash.talks.end()
         assert crash.talks.differences(seen) == {}
