@@ -16,6 +16,7 @@ from bot.github.markdown import truncate
 from bot.github.merge_queue import CHECKS_REQUESTED, MERGE_GROUP, MergeGroup
 from bot.github.pull_heads import head_of
 from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.plan.page_links import pull_page_url
 from handlers.ci_decisions import texts
 from handlers.ci_decisions.changes import ProposedChange, changes_of, read_proposed
 from handlers.ci_decisions.decide import NOT_NEEDED, Changes, CiVerdict, UnknownChanges, has_tag, needs_files, skip_ci
@@ -114,7 +115,8 @@ async def _shown(context: Context, proposed: ProposedChange, verdict: CiVerdict)
     shown = shown_for(verdict, pull.head_sha, await context.records.get(key))
     # A retry may come late; it then finds that something else is to be shown by now.
     recorded = SKIP_CI.dump(shown)
-    status = SetStatus(pull.head_sha, rules.status, SUCCESS, shown.description, record=key.name, recorded=recorded)
+    url = pull_page_url(context, pull.number)
+    status = SetStatus(pull.head_sha, rules.status, SUCCESS, shown.description, url, key.name, recorded)
     return Plan((StoreRecord.of(key, shown), status), why=verdict.reason)
 
 

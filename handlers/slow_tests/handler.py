@@ -22,6 +22,7 @@ from bot.github.markdown import code, truncate
 from bot.github.merge_queue import CHECKS_REQUESTED, MERGE_GROUP, MergeGroup
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.plan.page_links import pull_page_url
 from handlers.slow_tests import texts
 
 if TYPE_CHECKING:
@@ -88,9 +89,9 @@ def decide_slow_tests(
     return SlowTestsVerdict(choice.on, reason.format(login=choice.by, mention=mention))
 
 
-def slow_tests_status(config: SlowTests, sha: str, verdict: SlowTestsVerdict) -> SetStatus:
-    """Return the effect that shows a verdict on a commit."""
-    return SetStatus(sha, config.status, SUCCESS, truncate(verdict.reason, DESCRIPTION_LIMIT))
+def slow_tests_status(config: SlowTests, sha: str, verdict: SlowTestsVerdict, url: str = "") -> SetStatus:
+    """Return the effect that shows a verdict on a commit; `url` is a page with more, empty for none."""
+    return SetStatus(sha, config.status, SUCCESS, truncate(verdict.reason, DESCRIPTION_LIMIT), url)
 
 
 @router.on("pull_request", "opened", "reopened", "synchronize", name=NAME, feature=KEY)
@@ -104,7 +105,7 @@ async def show_on_head(context: Context) -> Plan:
     verdict = decide_slow_tests(config, event.pull.head_ref, choice, context.app_config.mentions[0])
     # A command may come between this and its retry: then what this would show is no longer true.
     shown = replace(
-        slow_tests_status(config, event.pull.head_sha, verdict),
+        slow_tests_status(config, event.pull.head_sha, verdict, pull_page_url(context, event.pull.number)),
         record=key.name,
         recorded=CHOICE.dump(choice) if choice else None,
     )
@@ -140,18 +141,18 @@ async def _switch(asked: CommandRequest, *, on: bool) -> CommandAnswer:
     config, mention = context.config.slow_tests, context.app_config.mentions[0]
     if config is None or not pull.is_open:
         return CommandAnswer(say=texts.CLOSED, done=False)
-    key = CHOICE.of(context.repository.id, pull.number)
+    key, url = CHOICE.of(context.repository.id, pull.number), pull_page_url(context, pull.number)
     before = await context.records.get(key)
     verdict = decide_slow_tests(config, pull.head_ref, before, mention)
     if pull.head_ref and matches(config.branches, pull.head_ref):
         say = (texts.ALWAYS_ON if on else texts.NEVER_OFF).format(branch=code(pull.head_ref))
-        return CommandAnswer((slow_tests_status(config, pull.head_sha, verdict),), say, done=on)
+        return CommandAnswer((slow_tests_status(config, pull.head_sha, verdict, url),), say, done=on)
     choice = SlowTestsChoice(on=on, by=asked.by.login, by_id=asked.by.id, at=asked.comment.written_at)
     if before is not None and before.at > choice.at:
         # Webhooks arrive in any order, and a redelivery late: the latest comment counts.
         later = (RUN_SLOW if before.on else SKIP_SLOW).name
         say = texts.OVERTAKEN.format(login=code(before.by), command=code(f"{mention} {later}"))
-        return CommandAnswer((slow_tests_status(config, pull.head_sha, verdict),), say)
+        return CommandAnswer((slow_tests_status(config, pull.head_sha, verdict, url),), say)
     replaces = frozenset({(SKIP_SLOW if on else RUN_SLOW).name})
     changes = verdict.on is not on
     if before is not None and not changes:
@@ -161,7 +162,7 @@ async def _switch(asked: CommandRequest, *, on: bool) -> CommandAnswer:
     # The record first: a CI that starts in between asks for the record, not for the status.
     effects: tuple[Effect, ...] = (
         StoreRecord.of(key, choice),
-        slow_tests_status(config, pull.head_sha, verdict),
+        slow_tests_status(config, pull.head_sha, verdict, url),
     )
     if not (on and changes):
         return CommandAnswer(effects, replaces=replaces)

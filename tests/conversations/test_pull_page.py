@@ -1,0 +1,28 @@
+"""From a status on GitHub to the page that says what the bot did for the pull request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import aiohttp
+
+from tests.conversations.town import CONFIG, town
+
+
+async def test_details_of_a_status_lead_to_the_story_of_the_pull_request(tmp_path: Path) -> None:
+    config = f"public_url: https://ci.example.org\n{CONFIG}"
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
+        pull = here.repo.open_pull_request("hubot", "Faster")
+        pull.comment("hubot", "what a person says\n\n@ci run slow tests")
+        await here.quiet()
+        status = here.repo.status(pull.head_sha, "ci/slow-tests")
+        assert status is not None
+        path = f"/r/octocat/compiler/pulls/{pull.number}"
+        assert status.target_url == f"https://ci.example.org{path}"
+        asking, headers = aiohttp.ClientSession(), {"Accept": "text/html"}
+        async with asking as session, session.get(f"{here.url}{path}", headers=headers) as response:
+            page = await response.text()
+            assert (response.status, response.content_type) == (200, "text/html")
+        assert "Someone commented" in page
+        assert "On: requested by hubot" in page
+        assert "what a person says" not in page
