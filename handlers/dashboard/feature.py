@@ -11,6 +11,7 @@ from handlers.dashboard.badge import target_badge
 from handlers.dashboard.compare import compare_page
 from handlers.dashboard.feed import regressions_feed
 from handlers.dashboard.grid import grid_page
+from handlers.dashboard.history import history_page
 from handlers.dashboard.lab import lab_page
 from handlers.dashboard.nightly import nightly_page
 from handlers.dashboard.overview import overview_page
@@ -28,6 +29,7 @@ PAGES = (
     pull_page,
     target_badge,
     regressions_feed,
+    history_page,
 )
 """The pages, and files made for readers; each is a function of `DashboardParts`."""
 

@@ -62,6 +62,7 @@ async def _acted(on: Stage) -> int:
 
 def _addresses(on: Stage) -> str:
     pages = {
+        "the dashboard": f"{on.bot.url}/r/{REPOSITORY}",
         "the conversation": f"{on.github.url}/{REPOSITORY}/pull/1",
         "what the lab tested": f"{on.github.url}/{REPOSITORY}/pull/2",
         "all commits": f"{on.github.url}/{REPOSITORY}",

@@ -25,6 +25,10 @@ async def test_the_grid_down_to_the_tests(walk: Walk) -> None:
     await walk.page.wait_for_load_state()
     assert "Not equal to tolerance" in await walk.text()
     await walk.seen("run")
+    await walk.page.locator("main .card li a").first.click()
+    await walk.page.wait_for_load_state()
+    assert "commits in between" in await walk.text()
+    await walk.seen("history")
 
 
 async def test_arrow_keys_move_between_cells(walk: Walk) -> None:

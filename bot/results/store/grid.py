@@ -16,8 +16,9 @@ from bot.results.compare.quarantine import Quarantine
 from bot.results.model import TargetKey
 from bot.results.state import Run
 from bot.results.store import flakiness, runs, schema
+from bot.results.store.blobs import raw
 from bot.results.store.cells import explained_column, new_failures, renamed_column
-from bot.results.store.columns import ABSENT, SEEN, at, differences
+from bot.results.store.columns import ABSENT, SEEN, at, differences, duration
 from bot.results.store.names import SuiteNames, SuiteRow
 from bot.results.store.rename_pairs import RenamePairs
 from bot.results.store.trace import Position
@@ -100,6 +101,30 @@ class Grids:
         """Return all names that tests of a suite have had, by their places."""
         with self._reading() as connection:
             return self._known.every(connection, line.row)
+
+    def lines_of_test(self, asked: GridRange, test: str) -> list[GridLine]:
+        """Return the lines of a part of a repository's results whose suite has a test of this name."""
+        with self._reading() as connection:
+            lines = _lines(connection, asked)
+            suites = {line.row.id: line.row for line in lines}
+            having = {
+                number for number, row in suites.items() if self._known.ordinal(connection, row, test) is not None
+            }
+            return [line for line in lines if line.row.id in having]
+
+    def durations(self, line: GridLine, called: Sequence[tuple[str, str]]) -> dict[str, float]:
+        """Return how many seconds a test took at some commits; `called` are pairs of a commit and its name then."""
+        with self._reading() as connection:
+            reported = _by_suite(_reported(connection, [(line.target_id, sha) for sha, _ in called]))
+            stored = {place: runs.stored(numbered) for place, numbered in reported.items()}
+            columns = _durations(connection, [number for numbers in stored.values() for number in numbers])
+            found = {}
+            for sha, name in called:
+                place = self._known.ordinal(connection, line.row, name)
+                for number in stored.get((line.target_id, sha, line.suite), ()):
+                    if place is not None and (code := at(columns[number], place)):
+                        found[sha] = duration(code) or 0.0
+            return found
 
     def _points(
         self, connection: sa.Connection, lines: Sequence[GridLine], commits: Sequence[Position], asked: GridRange
@@ -283,6 +308,12 @@ def _columns(connection: sa.Connection, reported: Mapping[Place, list[runs.Numbe
         stored = [runs.stored(reported[place]) for place in places]
         found |= zip(places, runs.statuses(connection, stored), strict=True)
     return found
+
+
+def _durations(connection: sa.Connection, numbers: Sequence[int]) -> dict[int, bytes]:
+    table = schema.columns
+    statement = sa.select(table.c.run_id, table.c.durations).where(table.c.run_id.in_(numbers))
+    return {row.run_id: raw(row.durations) for row in connection.execute(statement)}
 
 
 def _renames(connection: sa.Connection, series: Collection[int], points: Sequence[int]) -> dict[int, dict[int, int]]:

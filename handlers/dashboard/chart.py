@@ -1,0 +1,68 @@
+"""How long a test took from commit to commit, as coordinates of a small chart. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from pydantic import BaseModel, ConfigDict
+
+WIDTH, HEIGHT = 640, 110
+LEFT, RIGHT, TOP, BOTTOM = 8, 8, 14, 16
+LEAST_POINTS = 2
+
+
+class ChartPoint(BaseModel):
+    """A commit's point; `bad` where the test failed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    x: float
+    y: float
+    bad: bool
+    sha: str
+    seconds: float
+
+
+class DurationChart(BaseModel):
+    """What is drawn: points from the oldest to the newest, and the times that are named beside them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    width: int
+    height: int
+    base: float
+    line: str
+    points: list[ChartPoint]
+    longest: float
+    shortest: float
+    median: float
+
+
+def duration_chart(durations: Sequence[tuple[str, float | None, bool]]) -> DurationChart | None:
+    """Return the chart of commits with their seconds, the oldest first; None for fewer than two."""
+    known = [(sha, seconds, bad) for sha, seconds, bad in durations if seconds is not None]
+    if len(known) < LEAST_POINTS:
+        return None
+    longest = max(seconds for _, seconds, _ in known)
+    across, down = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+    points = [
+        ChartPoint(
+            x=round(LEFT + across * place / (len(known) - 1), 1),
+            y=round(TOP + down * (1 - seconds / longest if longest else 1), 1),
+            bad=bad,
+            sha=sha,
+            seconds=seconds,
+        )
+        for place, (sha, seconds, bad) in enumerate(known)
+    ]
+    return DurationChart(
+        width=WIDTH,
+        height=HEIGHT,
+        base=HEIGHT - BOTTOM,
+        line=" ".join(f"{point.x},{point.y}" for point in points),
+        points=points,
+        longest=longest,
+        shortest=min(seconds for _, seconds, _ in known),
+        median=median(seconds for _, seconds, _ in known),
+    )

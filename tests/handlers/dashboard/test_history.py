@@ -1,0 +1,73 @@
+"""`/r/{owner}/{repo}/tests?id=…`: one test from commit to commit."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from handlers.dashboard.chart import duration_chart
+from tests.handlers.dashboard.nightly_runs import FLAKY, SOFTMAX, sha
+from tests.handlers.dashboard.site import DashboardSite
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def history(site: DashboardSite, test: str, target: str = "") -> list[Any]:
+    query = f"?id={quote(test, safe='')}" + (f"&target={target}" if target else "")
+    status, _, _ = await site.get(f"/r/octocat/compiler/tests{query}")
+    assert status == 200
+    _, answered = await site.json(f"/api/v1/repos/octocat/compiler/tests{query}")
+    targets: list[Any] = answered["targets"]
+    return targets
+
+
+async def test_it_says_since_when_a_test_fails_and_where_else(site: DashboardSite) -> None:
+    adreno, hexagon = await history(site, SOFTMAX)
+    assert hexagon["failing"]["since"] == sha(10)
+    assert hexagon["failing"]["last_passed_at"] == sha(9)
+    assert hexagon["failing"]["also_on"] == ["example-lab/adreno"]
+    assert [run["cell"]["state"] for run in hexagon["runs"]][:5] == [*["still-failing"] * 3, "new-failure", "passed"]
+    assert adreno["failing"]["since"] == sha(13)
+    assert hexagon["reproduce"].startswith("pytest 'tests/python/operators/test_softmax.py")
+    assert hexagon["first_seen"] == sha(0)
+
+
+async def test_one_target_alone_can_be_shown(site: DashboardSite) -> None:
+    (adreno,) = await history(site, SOFTMAX, "example-lab/adreno")
+    assert adreno["target"] == "adreno"
+
+
+async def test_flakiness_names_the_commits_that_prove_it(site: DashboardSite) -> None:
+    (hexagon,) = await history(site, FLAKY, "example-lab/hexagon-v73")
+    assert hexagon["flakiness"]["proofs"] == [sha(11), sha(8), sha(3)]
+    _, _, page = await site.get(f"/r/octocat/compiler/tests?id={quote(FLAKY, safe='')}")
+    assert "◆ Flaky" in page
+
+
+async def test_how_long_it_took_is_a_chart_with_a_text(site: DashboardSite) -> None:
+    (hexagon,) = await history(site, SOFTMAX, "example-lab/hexagon-v73")
+    seconds = [run["seconds"] for run in hexagon["runs"]]
+    assert all(seconds)
+    assert seconds[0] > seconds[-1]
+    _, _, page = await site.get(f"/r/octocat/compiler/tests?id={quote(SOFTMAX, safe='')}")
+    assert 'role="img"' in page
+    assert "Duration over 14 nightly commits" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("?id=nothing", 404), ("", 400), ("?id=a&target=x", 400), ("?id=%00", 404), ("?id=a&b=1", 400)],
+)
+async def test_an_unknown_test_is_not_there(site: DashboardSite, query: str, status: int) -> None:
+    assert (await site.get(f"/r/octocat/compiler/tests{query}"))[0] == status
+
+
+async def test_a_chart_needs_two_commits_and_stays_inside_its_frame() -> None:
+    assert duration_chart([("a", 1.0, False)]) is None
+    chart = duration_chart([("a", 0.0, False), ("b", 2.0, True), ("c", 1.0, False)])
+    assert chart is not None
+    assert all(0 <= point.x <= chart.width and 0 <= point.y <= chart.base for point in chart.points)
+    assert (chart.longest, chart.shortest, chart.median) == (2.0, 0.0, 1.0)
+    assert duration_chart([("a", 0.0, False), ("b", 0.0, False)]) is not None
