@@ -75,6 +75,11 @@ class GridPage(BaseModel):
     more: int = Field(description="Further rows that match and are not listed.")
     older: str | None = Field(description="The `before` of the page with older commits; null if there is none.")
 
+    @property
+    def labs(self) -> list[str]:
+        """The labs of the targets."""
+        return list(dict.fromkeys(target.partition("/")[0] for target in self.targets))
+
 
 def grid_page(parts: DashboardParts) -> Page:
     """Return the page."""
