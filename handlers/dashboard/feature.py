@@ -10,6 +10,7 @@ from bot.web.openapi import Operation
 from handlers.dashboard.badge import target_badge
 from handlers.dashboard.compare import compare_page
 from handlers.dashboard.feed import regressions_feed
+from handlers.dashboard.flaky import flaky_page
 from handlers.dashboard.grid import grid_page
 from handlers.dashboard.history import history_page
 from handlers.dashboard.lab import lab_page
@@ -17,6 +18,8 @@ from handlers.dashboard.nightly import nightly_page
 from handlers.dashboard.overview import overview_page
 from handlers.dashboard.pull import pull_page
 from handlers.dashboard.run import run_page
+from handlers.dashboard.skipped import skipped_page
+from handlers.dashboard.slow import slow_page
 from handlers.dashboard.wiring import DashboardParts
 
 PAGES = (
@@ -24,6 +27,9 @@ PAGES = (
     grid_page,
     nightly_page,
     compare_page,
+    flaky_page,
+    slow_page,
+    skipped_page,
     run_page,
     lab_page,
     pull_page,

@@ -17,3 +17,18 @@ async def test_what_changed_between_two_commits(walk: Walk) -> None:
     assert "6\nnew failures" in page
     await walk.seen("compare")
     assert "test_softmax" not in await walk.follow("✓ 1")
+
+
+async def test_flaky_tests_with_their_proof(walk: Walk) -> None:
+    assert "3 commits" in await walk.go("/r/octocat/compiler/flaky")
+    await walk.seen("flaky")
+
+
+async def test_slow_tests(walk: Walk) -> None:
+    assert "The slowest tests" in await walk.go("/r/octocat/compiler/slow")
+    await walk.seen("slow")
+
+
+async def test_skipped_tests(walk: Walk) -> None:
+    assert "nowhere" in await walk.go("/r/octocat/compiler/skipped")
+    await walk.seen("skipped")

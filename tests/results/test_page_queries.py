@@ -8,9 +8,12 @@ import sqlalchemy as sa
 from bot.results.store import schema
 from bot.results.store.commits_with_results import CommitWithResults
 from bot.results.store.database import ResultsDatabase
+from bot.results.store.newest_points import AskedTests
 from bot.results.store.store import ResultsStore
 from tests.results.plans import whole_tables_read
-from tests.results.uploads import ABOUT, Upload, sha
+from tests.results.uploads import ABOUT, REPOSITORY, Upload, sha
+
+MOST_STATEMENTS = 50
 
 
 @pytest.fixture
@@ -48,6 +51,47 @@ def test_commits_are_found_by_an_index(filled: ResultsStore) -> None:
     statements, scans = whole_tables_read(work)
     assert statements == 6
     assert scans == []
+
+
+def test_lists_of_tests_are_read_by_indices(store: ResultsStore) -> None:
+    for number in range(1, 8):
+        for target in ("adreno", "hexagon"):
+            tests = {"test_flips": "failed" if number % 2 else "passed", "test_skipped": "skipped", "test_ok": "passed"}
+            upload = Upload(number, tests, target=target, flaky=frozenset({"test_flips"} if number == 3 else ()))
+            store.put(upload.run, upload.columns)
+    asked = AskedTests(REPOSITORY)
+
+    def work() -> None:
+        assert [one.test for one in store.lists.flaky(asked, 0.0).tests] == ["test_flips", "test_flips"]
+        found = store.lists.skipped(asked, 2500.0)
+        assert [one.test for one in found.tests] == [one.test for one in found.idle] == ["test_skipped"]
+        assert store.lists.slow(asked).timed == 4
+
+    work()  # reads the names, which a process keeps
+    statements, scans = whole_tables_read(work)
+    assert scans == []
+    assert statements <= MOST_STATEMENTS
+
+
+def test_a_renamed_test_is_flaky_under_its_present_name(database_url: str) -> None:
+    store = ResultsStore(database_url, renames=lambda removed, new: dict(zip(removed, new, strict=True)))
+    store.open()
+    names = ["test_old"] * 4 + ["test_new"] * 3
+    for number, name in enumerate(names, 1):
+        tests = {name: "failed" if number % 2 else "passed"} | {f"test_ok_{one}": "passed" for one in range(5)}
+        upload = Upload(number, tests)
+        store.put(upload.run, upload.columns)
+    (found,) = store.lists.flaky(AskedTests(REPOSITORY), 0.0).tests
+    store.close()
+    assert (found.test, found.flips, found.failed, found.runs) == ("test_new", 6, 4, 7)
+
+
+def test_a_test_that_is_flaky_in_each_run_is_listed(store: ResultsStore) -> None:
+    for number in range(1, 4):
+        upload = Upload(number, {"test_a": "failed", "test_b": "passed"}, flaky=frozenset({"test_a"}))
+        store.put(upload.run, upload.columns)
+    (found,) = store.lists.flaky(AskedTests(REPOSITORY), 0.0).tests
+    assert (found.test, found.proved, [proof.sha for proof in found.proofs]) == ("test_a", 3, [sha(3), sha(2), sha(1)])
 
 
 def test_a_read_of_a_whole_table_is_seen(store: ResultsStore, database_url: str) -> None:

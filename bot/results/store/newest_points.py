@@ -10,13 +10,33 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from bot.results.model import TargetKey
+from bot.core.aliases import NO_ALIASES, Aliases
+from bot.results.compare.lasting import Segment
+from bot.results.model import SeenTest, TargetKey
 from bot.results.state import RunState
 from bot.results.store import runs, schema
-from bot.results.store.names import SuiteRow
+from bot.results.store.failures import histories
+from bot.results.store.names import SuiteNames, SuiteRow
+from bot.results.store.renamed import series_names
 
 Place = tuple[int, str, str]
 """A target's number, a commit, and a suite."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTests:
+    """Which tests of a repository a list has: `limit` of them, from the place `start` on.
+
+    `target` is a lab and its target, None for all; `text` is a part of their IDs, in small letters. `aliases` are the
+    names of tests that maintainers renamed.
+    """
+
+    repository: str
+    target: tuple[str, str] | None = None
+    text: str = ""
+    start: int = 0
+    limit: int = 100
+    aliases: Aliases = NO_ALIASES
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,4 +137,42 @@ def status_columns(connection: sa.Connection, stored: Mapping[Place, Sequence[ru
         places = every[start : start + schema.AT_ONCE]
         groups = [runs.stored(stored[place]) for place in places]
         found |= zip(places, runs.statuses(connection, groups), strict=True)
+    return found
+
+
+def newest_columns(connection: sa.Connection, every: Iterable[SuiteOnTarget]) -> dict[int, bytes]:
+    """Return how the tests of each suite on each target ended in its newest run, by series."""
+    by_series = {one.series: one for one in every}
+    places = {
+        number: (by_series[number].target_id, points[-1].sha, by_series[number].suite)
+        for number, points in newest_points(connection, by_series, 1).items()
+    }
+    columns = status_columns(connection, stored_runs(connection, places.values()))
+    return {number: columns[place] for number, place in places.items() if place in columns}
+
+
+def window_histories(
+    connection: sa.Connection,
+    known: SuiteNames,
+    one: SuiteOnTarget,
+    window: Sequence[LinkedPoint],
+    column: bytes,
+    ordinals: Sequence[int],
+    aliases: Aliases,
+) -> dict[int, list[Segment]]:
+    """Return the segments of some tests over the newest points of a series; `column` is that of the last of them."""
+    if not window or not ordinals:
+        return {}
+    renames = series_names(connection, one.series, known.every(connection, one.row), aliases, ordinals)
+    chain = [(point.committed_at, point.sha) for point in window]
+    points = [point.id for point in window]
+    return dict(histories(connection, one.series, renames, chain, column, ordinals, points))
+
+
+def outcomes(history: Sequence[Segment], runs: int) -> list[SeenTest | None]:
+    """Return how a test ended in each of so many runs, by its segments."""
+    found: list[SeenTest | None] = []
+    for place, (begin, seen) in enumerate(history):
+        end = history[place + 1][0] if place + 1 < len(history) else runs
+        found += [seen] * (end - max(begin, len(found)))
     return found

@@ -45,6 +45,7 @@ from bot.results.store.failure_texts import TextReader
 from bot.results.store.grid import Grids
 from bot.results.store.history import Change, Flaky
 from bot.results.store.lab_reports import LabReports
+from bot.results.store.lists_of_tests import ListsOfTests
 from bot.results.store.names import SuiteRow
 from bot.results.store.point_facts import Infra, point_facts
 from bot.results.store.reported import FailureReports
@@ -82,6 +83,7 @@ class ResultsStore:
         self.failures = FailureReports(self._database, self._known, now)
         self.timelines = Timelines(self._database.reading, self._known)
         self.grids = Grids(self._database.reading, self._known)
+        self.lists = ListsOfTests(self._database.reading, self._known)
         self.commits = CommitsWithResults(self._database.reading)
         self.labs = LabReports(self._database.reading)
 

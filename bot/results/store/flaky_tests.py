@@ -1,0 +1,228 @@
+"""The tests of a repository that are flaky, with the commits that prove it.
+
+Changes between runs say which tests may be flaky, for all targets in one statement; only the few tests that a page
+shows are followed from run to run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import sqlalchemy as sa
+
+from bot.core.aliases import Aliases
+from bot.results.compare.flaky import WINDOW, flakiness_of
+from bot.results.model import TargetKey
+from bot.results.store import schema
+from bot.results.store.columns import ABSENT, FLAKY, at, is_flaky
+from bot.results.store.history import FLIPS
+from bot.results.store.names import SuiteNames
+from bot.results.store.newest_points import (
+    AskedTests,
+    LinkedPoint,
+    SuiteOnTarget,
+    newest_columns,
+    newest_points,
+    outcomes,
+    stored_runs,
+    suites_on_targets,
+    window_histories,
+)
+from bot.results.store.renamed import series_names
+
+MOST_TESTS = 1_000
+"""Tests that are looked at; those with the most proof come first."""
+LEAST_FLIPS = 3
+"""A test without proof is listed from so many changes between good and bad on: a failure that was fixed has two."""
+MOST_PROOFS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FlakyCommit:
+    """A commit of which a test had both outcomes: in `runs` runs, the last of which is `run_id`."""
+
+    sha: str
+    committed_at: float
+    run_id: str
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlakyTest:
+    """A flaky test of a target. `proofs` are the newest commits with both outcomes; `proved` counts all of them.
+
+    `flips` counts its changes between good and bad; `failed` of the last `runs` runs failed.
+    """
+
+    about: TargetKey
+    suite: str
+    test: str
+    flips: int
+    runs: int
+    failed: int
+    proved: int
+    explains: bool
+    proofs: tuple[FlakyCommit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FlakyList:
+    """Some flaky tests, those with the most proof first; `total` counts all, up to `MOST_TESTS`.
+
+    `suites` counts the suites on targets that have a nightly run.
+    """
+
+    tests: list[FlakyTest]
+    total: int
+    suites: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    one: SuiteOnTarget
+    ordinal: int
+    proved: int
+    flips: int
+
+
+_Found = dict[tuple[int, int], tuple[int, int]]
+"""How often a test, by its series and place, became flaky, and how often it changed between good and bad."""
+
+
+def flaky_tests(
+    connection: sa.Connection,
+    known: SuiteNames,
+    asked: AskedTests,
+    since: float,
+) -> FlakyList:
+    """Return tests that were flaky in commits made since a moment."""
+    every = {one.series: one for one in suites_on_targets(connection, asked.repository, *(asked.target or ()))}
+    columns = newest_columns(connection, every.values())
+    found = _candidates(connection, every, columns, since)
+    candidates = _under_present_names(connection, known, every, columns, found, asked.aliases)
+    if asked.text:
+        candidates = [
+            one for one in candidates if asked.text in known.every(connection, one.one.row)[one.ordinal].lower()
+        ]
+    shown = candidates[asked.start : asked.start + asked.limit]
+    windows = newest_points(connection, {one.one.series for one in shown}, WINDOW)
+    followed = list(_followed(connection, known, shown, windows, columns, asked.aliases))
+    targets = {one.about: one.target_id for one in every.values()}
+    return FlakyList(_with_runs(connection, followed, targets), len(candidates), len(columns))
+
+
+def _candidates(
+    connection: sa.Connection, every: Mapping[int, SuiteOnTarget], columns: Mapping[int, bytes], since: float
+) -> _Found:
+    changes, points = schema.changes, schema.points
+    proved = sa.func.sum(sa.case((changes.c.after >= FLAKY, 1), else_=0)).label("proved")
+    flips = sa.func.count().label("flips")
+    counted = Counter[tuple[int, int]]()
+    proofs = Counter[tuple[int, int]]()
+    numbers = sorted(every)
+    for start in range(0, len(numbers), schema.AT_ONCE):
+        statement = (
+            sa.select(points.c.series_id, changes.c.ordinal, proved, flips)
+            .select_from(points.join(changes, changes.c.point_id == points.c.id))
+            .where(points.c.series_id.in_(numbers[start : start + schema.AT_ONCE]), points.c.committed_at >= since)
+            .where(sa.tuple_(changes.c.before, changes.c.after).in_(FLIPS))
+            .group_by(points.c.series_id, changes.c.ordinal)
+            .having(sa.or_(proved > 0, flips >= LEAST_FLIPS))
+            .order_by(proved.desc(), flips.desc())
+            .limit(MOST_TESTS)
+        )
+        for row in connection.execute(statement):
+            counted[row.series_id, row.ordinal] = row.flips
+            proofs[row.series_id, row.ordinal] = int(row.proved)
+    for series, column in columns.items():
+        # What is flaky in each run never changes.
+        for ordinal in (place for place, byte in enumerate(column) if byte > FLAKY and is_flaky(byte)):
+            proofs[series, ordinal] = max(1, proofs[series, ordinal])
+    found = _Found()
+    for series, ordinal in counted.keys() | proofs.keys():
+        found[series, ordinal] = (proofs[series, ordinal], counted[series, ordinal])
+    return found
+
+
+def _under_present_names(
+    connection: sa.Connection,
+    known: SuiteNames,
+    every: Mapping[int, SuiteOnTarget],
+    columns: Mapping[int, bytes],
+    found: _Found,
+    aliases: Aliases,
+) -> list[_Candidate]:
+    """Add up what is known of a test under all its names; leave out those that the newest run does not have."""
+    absent = defaultdict[int, list[int]](list)
+    for series, ordinal in found:
+        if at(columns.get(series, b""), ordinal) == ABSENT:
+            absent[series].append(ordinal)
+    for series, ordinals in absent.items():
+        row = every[series].row
+        renames = series_names(connection, series, known.every(connection, row), aliases, ordinals)
+        for ordinal in ordinals:
+            proofs, flips = found.pop((series, ordinal))
+            now = renames.now(ordinal, (float("-inf"), ""))
+            if at(columns.get(series, b""), now) != ABSENT:
+                more_proofs, more_flips = found.get((series, now), (0, 0))
+                found[series, now] = (proofs + more_proofs, flips + more_flips)
+    ordered = [_Candidate(every[series], ordinal, *of) for (series, ordinal), of in found.items()]
+    return sorted(ordered, key=lambda one: (-one.proved, -one.flips, one.one.about, one.one.suite, one.ordinal))[
+        :MOST_TESTS
+    ]
+
+
+def _followed(
+    connection: sa.Connection,
+    known: SuiteNames,
+    shown: Sequence[_Candidate],
+    windows: Mapping[int, list[LinkedPoint]],
+    columns: Mapping[int, bytes],
+    aliases: Aliases,
+) -> Iterator[FlakyTest]:
+    of_series = defaultdict[int, list[_Candidate]](list)
+    for one in shown:
+        of_series[one.one.series].append(one)
+    followed: dict[tuple[int, int], FlakyTest] = {}
+    for series, candidates in of_series.items():
+        suite, window = candidates[0].one, windows.get(series, [])
+        ordinals = [one.ordinal for one in candidates]
+        pasts = window_histories(connection, known, suite, window, columns.get(series, b""), ordinals, aliases)
+        name_of = known.every(connection, suite.row)
+        for one in candidates:
+            past = pasts.get(one.ordinal, [])
+            flakiness = flakiness_of(past, len(window))
+            proofs = [
+                FlakyCommit(point.sha, point.committed_at, "", 0)
+                for point, seen in zip(window, outcomes(past, len(window)), strict=False)
+                if seen is not None and seen.flaky
+            ]
+            followed[series, one.ordinal] = FlakyTest(
+                suite.about,
+                suite.suite,
+                name_of[one.ordinal],
+                one.flips,
+                flakiness.runs + flakiness.row,
+                flakiness.failed + flakiness.row,
+                len(proofs),
+                flakiness.explains,
+                tuple(proofs[: -MOST_PROOFS - 1 : -1]),
+            )
+    for one in shown:
+        yield followed[one.one.series, one.ordinal]
+
+
+def _with_runs(
+    connection: sa.Connection, found: Sequence[FlakyTest], targets: Mapping[TargetKey, int]
+) -> list[FlakyTest]:
+    """Add to each proof which runs it is made of."""
+    places = {(targets[one.about], proof.sha, one.suite) for one in found for proof in one.proofs}
+    stored = stored_runs(connection, places)
+
+    def of_runs(one: FlakyTest, proof: FlakyCommit) -> FlakyCommit:
+        runs = stored.get((targets[one.about], proof.sha, one.suite), [])
+        return replace(proof, run_id=runs[-1][1].key.run_id if runs else "", runs=len(runs))
+
+    return [replace(one, proofs=tuple(of_runs(one, proof) for proof in one.proofs)) for one in found]

@@ -1,0 +1,119 @@
+"""`/r/{owner}/{repo}/flaky`: which tests are flaky, with the commits that prove it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.web.csv_tables import CsvTable
+from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, asked_tests, moment_of, page_count
+from handlers.dashboard.settings import configured_targets, settings_of
+from handlers.dashboard.wiring import DashboardParts
+
+if TYPE_CHECKING:
+    from bot.results.store.flaky_tests import FlakyTest
+
+DAYS = 30
+
+
+class FlakyQuery(ListQuery):
+    """Which flaky tests are listed. All are optional."""
+
+    days: Annotated[int, Field(ge=1, le=400)] = Field(
+        default=DAYS, description="Only tests that changed between good and bad in commits of so many days."
+    )
+
+
+class FlakyProof(BaseModel):
+    """A commit of which a test had both outcomes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sha: str
+    committed_at: datetime
+    run_id: str = Field(description="The last of the commit's runs of the suite.")
+    runs: int = Field(description="How many runs there are; of one, the lab's report itself says that it is flaky.")
+
+
+class FlakyTestRow(BaseModel):
+    """A flaky test of a target."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: str
+    suite: str
+    test: str
+    proved: int = Field(description="How many commits of the last 40 runs had both outcomes.")
+    failed: int = Field(description="How many of `runs` failed.")
+    runs: int = Field(description="How many of the last 40 runs passed or failed.")
+    flips: int = Field(description="How often it changed between good and bad.")
+    explains: bool = Field(description="Whether check runs take its newest failures for flaky ones.")
+    proofs: list[FlakyProof] = Field(description="The newest of those commits.")
+
+
+class FlakyPage(TestsOfRepository):
+    """Flaky tests, those with the most proof first."""
+
+    tests: list[FlakyTestRow]
+
+
+def flaky_page(parts: DashboardParts) -> Page:
+    """Return the page."""
+
+    async def load(asked: PageRequest) -> FlakyPage:
+        name, settings = settings_of(parts, asked.repository)
+        query: FlakyQuery = asked.query
+        targets = configured_targets(settings)
+        if settings.results is None:
+            return FlakyPage(takes_results=False, targets=[], has_results=False, total=0, pages=1, tests=[])
+        of = asked_tests(asked, name, settings, query.target)
+        found = await asked.pages.run(parts.store.lists.flaky, of, parts.now() - query.days * DAY)
+        return FlakyPage(
+            takes_results=True,
+            targets=targets,
+            has_results=found.suites > 0,
+            total=found.total,
+            pages=page_count(found.total),
+            tests=[_row(one) for one in found.tests],
+        )
+
+    return Page(
+        path="/r/{owner}/{repo}/flaky",
+        api_path="/api/v1/repos/{owner}/{repo}/flaky",
+        summary="Flaky tests, and the commits that prove it",
+        template="flaky.html",
+        model=FlakyPage,
+        query=FlakyQuery,
+        load=load,
+        table=_table,
+    )
+
+
+def _row(one: FlakyTest) -> FlakyTestRow:
+    proofs = [
+        FlakyProof(sha=proof.sha, committed_at=moment_of(proof.committed_at), run_id=proof.run_id, runs=proof.runs)
+        for proof in one.proofs
+    ]
+    return FlakyTestRow(
+        target=f"{one.about.lab}/{one.about.target}",
+        suite=one.suite,
+        test=one.test,
+        proved=one.proved,
+        failed=one.failed,
+        runs=one.runs,
+        flips=one.flips,
+        explains=one.explains,
+        proofs=proofs,
+    )
+
+
+def _table(page: FlakyPage) -> CsvTable:
+    columns = ("target", "suite", "test", "proved", "failed", "runs", "flips")
+    rows = (
+        [*(getattr(one, column) for column in columns), " ".join(proof.sha for proof in one.proofs)]
+        for one in page.tests
+    )
+    return CsvTable((*columns, "proofs"), rows)

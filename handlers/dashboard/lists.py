@@ -1,0 +1,70 @@
+"""What the lists of flaky, slow and skipped tests have in common: their filters and pages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from bot.results.store.newest_points import AskedTests
+from handlers.dashboard.settings import TARGET_PATTERN
+
+if TYPE_CHECKING:
+    from bot.config.model import RepositoryConfig
+    from bot.web.page_routes import PageRequest
+
+ROWS = 100
+"""Tests on a page."""
+DAY = 86400.0
+
+
+class ListQuery(BaseModel):
+    """Which tests a list has. All are optional."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: Annotated[str, StringConstraints(pattern=TARGET_PATTERN)] | None = Field(
+        default=None, description="Only tests of this target, as LAB/TARGET."
+    )
+    q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
+        default=None, description="Only tests whose ID contains this text, in any case of letters."
+    )
+    page: Annotated[int, Field(ge=1, le=10_000)] = Field(default=1, description="Which page of the list.")
+
+
+class TestsOfRepository(BaseModel):
+    """What every list of tests says."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    takes_results: bool = Field(description="Whether app.yaml has `results` for the repository.")
+    targets: list[str] = Field(description="All targets of app.yaml, as LAB/TARGET.")
+    has_results: bool = Field(description="Whether anything of a nightly commit is stored.")
+    total: int = Field(description="How many tests match on all pages.")
+    pages: int
+
+
+def asked_tests(asked: PageRequest, name: str, settings: RepositoryConfig, target: str | None) -> AskedTests:
+    """Return which tests a request asks for."""
+    query: ListQuery = asked.query
+    limit = asked.most_rows(ROWS)
+    lab, _, on = (target or "").partition("/")
+    return AskedTests(
+        name,
+        (lab, on) if target else None,
+        (query.q or "").lower(),
+        0 if asked.as_csv else (query.page - 1) * ROWS,
+        limit,
+        settings.aliases,
+    )
+
+
+def page_count(total: int) -> int:
+    """Return how many pages a list has."""
+    return max(1, -(-total // ROWS))
+
+
+def moment_of(seconds: float) -> datetime:
+    """Return a moment in seconds since 1970."""
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,136 @@
+"""`/r/{owner}/{repo}/skipped`: what is skipped where, and since when; and what ran nowhere for a week."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.web.csv_tables import Cell, CsvTable
+from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, asked_tests, moment_of, page_count
+from handlers.dashboard.settings import configured_targets, settings_of
+from handlers.dashboard.wiring import DashboardParts
+
+if TYPE_CHECKING:
+    from bot.results.model import TargetKey
+    from bot.results.store.skipped_tests import IdleTest, SkippedOn, SkippedTest
+
+WEEK = 7 * DAY
+SHOWN_REASON = 300
+
+
+class SkippedHere(BaseModel):
+    """A target on which a test is skipped."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: str
+    since: str = Field(description="The first commit of those in a row at which it was skipped.")
+    since_at: datetime
+    at_least: bool = Field(description="Whether it was skipped in all of the last 40 runs, and maybe before.")
+    reason: str = Field(description="What the lab's report says.")
+
+
+class SkippedTestRow(BaseModel):
+    """A test that the newest run of a target skipped."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    suite: str
+    test: str
+    skipped: list[SkippedHere]
+    runs_on: list[str] = Field(description="Targets whose newest run did not skip it.")
+
+
+class IdleTestRow(BaseModel):
+    """A test that ran on no target in the last week."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    suite: str
+    test: str
+    skipped_on: list[str]
+    silent: list[str] = Field(description="Targets on which it would run, but which sent nothing for a week.")
+
+
+class SkippedPage(TestsOfRepository):
+    """What is skipped, and what ran nowhere; `total` and `pages` are those of `tests`."""
+
+    tests: list[SkippedTestRow]
+    idle: list[IdleTestRow] = Field(description="The first 100 tests that ran nowhere for a week.")
+    idle_total: int
+
+
+def skipped_page(parts: DashboardParts) -> Page:
+    """Return the page."""
+
+    async def load(asked: PageRequest) -> SkippedPage:
+        name, settings = settings_of(parts, asked.repository)
+        query: ListQuery = asked.query
+        of = asked_tests(asked, name, settings, query.target)
+        found = await asked.pages.run(parts.store.lists.skipped, of, parts.now() - WEEK)
+        return SkippedPage(
+            takes_results=settings.results is not None,
+            targets=configured_targets(settings),
+            has_results=found.suites > 0,
+            total=found.total,
+            pages=page_count(found.total),
+            tests=[_row(one) for one in found.tests],
+            idle=[_idle_row(one) for one in found.idle],
+            idle_total=found.idle_total,
+        )
+
+    return Page(
+        path="/r/{owner}/{repo}/skipped",
+        api_path="/api/v1/repos/{owner}/{repo}/skipped",
+        summary="What is skipped where and since when, and what ran nowhere for a week",
+        template="skipped.html",
+        model=SkippedPage,
+        query=ListQuery,
+        load=load,
+        table=_table,
+    )
+
+
+def _name(about: TargetKey) -> str:
+    return f"{about.lab}/{about.target}"
+
+
+def _row(one: SkippedTest) -> SkippedTestRow:
+    return SkippedTestRow(
+        suite=one.suite,
+        test=one.test,
+        skipped=[_here(where) for where in one.skipped_on],
+        runs_on=[_name(about) for about in one.runs_on],
+    )
+
+
+def _here(where: SkippedOn) -> SkippedHere:
+    return SkippedHere(
+        target=_name(where.about),
+        since=where.since,
+        since_at=moment_of(where.since_at),
+        at_least=where.at_least,
+        reason=where.why[:SHOWN_REASON],
+    )
+
+
+def _idle_row(one: IdleTest) -> IdleTestRow:
+    return IdleTestRow(
+        suite=one.suite,
+        test=one.test,
+        skipped_on=[_name(about) for about in one.skipped_on],
+        silent=[_name(about) for about in one.silent],
+    )
+
+
+def _table(page: SkippedPage) -> CsvTable:
+    columns = ("suite", "test", "target", "since", "since_at", "reason")
+    rows: list[tuple[Cell, ...]] = [
+        (one.suite, one.test, where.target, where.since, where.since_at, where.reason)
+        for one in page.tests
+        for where in one.skipped
+    ]
+    return CsvTable(columns, rows)
