@@ -212,7 +212,7 @@ async def test_required_tests_are_read_on_the_base_branch(here: Town) -> None:
         (None, "it does not exist"),
         ("{", "it is not JSON: "),
         ("{}", "it lists no test"),
-        ("[]", "it has to be one object"),
+        ("[]", "it must be one object"),
     ],
 )
 async def test_a_list_of_required_tests_that_is_no_list_is_said(here: Town, content: str | None, why: str) -> None:
