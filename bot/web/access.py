@@ -70,7 +70,11 @@ class ApiAccess:
 
         async def handler(request: web.Request) -> web.StreamResponse:
             try:
-                public = await self._is_public(repository_of(request))
+                repository = repository_of(request)
+            except Problem:  # nothing can have this name, and so nothing is at this address
+                raise Problem(404, NO_PAGE) from None
+            try:
+                public = await self._is_public(repository)
             except ConnectorException as error:
                 raise Problem(503, DATABASE_UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
             if not public:
