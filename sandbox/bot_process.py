@@ -13,7 +13,7 @@ from typing import Any
 from sandbox.processes import Launch, Program, inherited, launch
 
 READY = "serving"  # the log line that tells the port
-STARTS_WITHIN = 30.0
+STARTS_WITHIN = 90.0
 STOPS_WITHIN = 40.0
 
 

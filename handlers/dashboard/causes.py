@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,7 +12,6 @@ from bot.results.compare.diff import failure_cause
 from bot.results.model import SeenTest, Status
 from bot.results.report import sentences
 from bot.results.report.findings import Findings, NewFailure
-from handlers.dashboard.texts import KNOWN_FLAKY, NEW_FAILURE, STILL_FAILING, UNJUDGED
 
 MOST_CAUSES = 40
 """Causes that a page shows."""
@@ -23,6 +23,15 @@ MOST_OUTPUT = 4_000
 """Characters of the output of one test, from its end."""
 
 
+class FailureKind(StrEnum):
+    """What a failure is, beside what it is compared with; the first matters most to a reader."""
+
+    NEW = "new"
+    UNJUDGED = "nothing to compare with"
+    KNOWN_FLAKY = "known flaky"
+    STILL_FAILING = "still failing"
+
+
 class CausedTest(BaseModel):
     """A test that failed."""
 
@@ -30,7 +39,7 @@ class CausedTest(BaseModel):
 
     suite: str
     test: str
-    kind: str = Field(description="`new`, `still failing`, `known flaky`, or `nothing to compare with`.")
+    kind: FailureKind
 
 
 class FailureCause(BaseModel):
@@ -51,10 +60,10 @@ class FailureCause(BaseModel):
 @dataclass(slots=True)
 class _Group:
     first: NewFailure
-    kinds: list[tuple[int, str, NewFailure]] = field(default_factory=list)
+    kinds: list[tuple[int, FailureKind, NewFailure]] = field(default_factory=list)
 
 
-_ORDER = {NEW_FAILURE: 0, UNJUDGED: 1, KNOWN_FLAKY: 2, STILL_FAILING: 3}
+_ORDER = {kind: place for place, kind in enumerate(FailureKind)}
 
 
 def causes_of(findings: Findings, command_of: Callable[[NewFailure], str]) -> tuple[list[FailureCause], int, int]:
@@ -73,20 +82,21 @@ def causes_of(findings: Findings, command_of: Callable[[NewFailure], str]) -> tu
     return shown, len(ordered) - len(shown), total - judged
 
 
-def _failures(findings: Findings) -> list[tuple[str, NewFailure]]:
+def _failures(findings: Findings) -> list[tuple[FailureKind, NewFailure]]:
     found = []
     new = {(one.suite, one.test) for one in findings.new_failures}
     for suite, compared in findings.suites:
         comparison = compared.comparison
         flaky, still = set(comparison.known_flaky), set(comparison.still_failing)
         for test in comparison.failing:
-            kind = UNJUDGED if not comparison.has_baseline or comparison.infra else STILL_FAILING
+            judged = comparison.has_baseline and not comparison.infra
+            kind = FailureKind.STILL_FAILING if judged else FailureKind.UNJUDGED
             if (suite.suite, test) in new:
-                kind = NEW_FAILURE
+                kind = FailureKind.NEW
             elif test in flaky:
-                kind = KNOWN_FLAKY
+                kind = FailureKind.KNOWN_FLAKY
             elif test in still:
-                kind = STILL_FAILING
+                kind = FailureKind.STILL_FAILING
             seen = suite.seen.get(test, SeenTest(Status.FAILED))
             found.append((kind, NewFailure(suite.suite, test, seen, suite.details)))
     return sorted(found, key=lambda one: _ORDER[one[0]])
@@ -100,7 +110,7 @@ def _cause(happened: str, group: _Group, command_of: Callable[[NewFailure], str]
     return FailureCause(
         message=first.message,
         happened=happened,
-        new=sum(kind == NEW_FAILURE for _, kind, _ in kinds),
+        new=sum(kind == FailureKind.NEW for _, kind, _ in kinds),
         count=len(kinds),
         tests=[CausedTest(suite=one.suite, test=one.test, kind=kind) for _, kind, one in kinds[:MOST_TESTS]],
         output=output[-MOST_OUTPUT:],

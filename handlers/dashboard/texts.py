@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-NEW_FAILURE, STILL_FAILING, KNOWN_FLAKY, UNJUDGED = "new", "still failing", "known flaky", "nothing to compare with"
-"""What a page calls a failure."""
 CELL_WORDS = {
     "infra": "says nothing about the code",
     "missing": "no results came",
