@@ -352,7 +352,7 @@ def truncate(text: str, limit: int) -> str:
 
 def _one_line(text: str) -> str:
     """Join lines and drop invisible characters that change the visible text: control and text direction characters."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable() and HOLE not in text:  # below, only runs of spaces would change
         return " ".join(text.split())
     visible = "".join(_shown(character) for character in text.replace(HOLE, "\N{REPLACEMENT CHARACTER}"))
     return " ".join(visible.split())

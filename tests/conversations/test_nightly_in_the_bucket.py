@@ -157,4 +157,4 @@ async def test_without_labs_there_is_nothing_to_write(sqlite_url: str) -> None:
         await place.nightly_run()
         (run,) = await place.runs()
         kinds = [effect.kind for plan in run.plans for effect in plan.effects]
-        assert kinds == ["MoveBranch", "StoreRecord", "StoreRecord", "MarkNightly"]
+        assert kinds == ["MoveBranch", "StoreRecord", "StoreRecord", "StoreRecord", "MarkNightly"]

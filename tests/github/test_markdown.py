@@ -369,4 +369,5 @@ def test_plain_text_from_outside_is_one_line_that_calls_nobody(text: str) -> Non
 
 
 def test_lines_keep_their_ends_and_tabs_and_lose_what_nobody_sees() -> None:
+    assert plain(f"a{HOLE}  é…") == "a\N{REPLACEMENT CHARACTER} é…"
     assert lines_of("a\tb\r\nc\rd\x1b[1m\u202e\ud800") == "a\tb\nc\nd[1m\N{REPLACEMENT CHARACTER}"
