@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from sandbox.channels import DiscordSandbox, SlackSandbox
+from sandbox.model.issues import Issue
+from tests.bucket import World
+from tests.conversations.lab import LabTown, lab_town
+from tests.conversations.town import BOT
 
 
 @dataclass(frozen=True)
@@ -30,3 +35,39 @@ async def channels() -> AsyncIterator[Channels]:
         yield opened
     assert opened.discord.refused == []
     assert opened.slack.refused == []
+
+
+@dataclass
+class LabNews:
+    """Labs in a town, and the places where the bot tells what they broke."""
+
+    place: LabTown
+    channels: Channels
+
+    @property
+    def titles(self) -> list[str]:
+        """Return the first lines of all messages in the channel."""
+        return [said.splitlines()[0] for said in self.channels.discord.said]
+
+    @property
+    def issues(self) -> list[Issue]:
+        """Return the issues that the bot has opened."""
+        return [issue for issue in self.place.town.repo.issues.values() if issue.user.login == BOT]
+
+
+@asynccontextmanager
+async def town_with_channels(
+    tmp_path: Path, aws_world: World, more_labs: str
+) -> AsyncIterator[tuple[LabTown, Channels]]:
+    """Start a town whose bot posts regressions to Discord and to issues."""
+    async with (
+        channels() as opened,
+        lab_town(
+            f"sqlite:///{tmp_path}/nightjar.db",
+            aws_world,
+            features="regressions: {to: [discord, issue]}",
+            more_labs=more_labs,
+            environment=opened.environment,
+        ) as place,
+    ):
+        yield place, opened

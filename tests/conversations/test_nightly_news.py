@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from bot.results.deliveries import CHECK_EVENT
 from handlers.hardware.nightly_news import NIGHTLY_NEWS
-from sandbox.model.issues import Issue
 from tests.bucket import World
-from tests.conversations.channels import Channels, channels
-from tests.conversations.lab import LabTown, junit, lab_town
-from tests.conversations.town import BOT, REPOSITORY
+from tests.conversations.channels import LabNews, town_with_channels
+from tests.conversations.lab import junit
+from tests.conversations.town import REPOSITORY
 
 FILE = "tests/python/test_ops.py"
 TARGETS = ("example-lab/adreno", "example-lab/hexagon-v73", "lab-2/a", "lab-2/b", "lab-2/c")
@@ -22,12 +20,8 @@ HALF_AN_HOUR = 1800.0
 TITLE = "❌ 2 tests fail on {count} targets since {since} (details)"
 
 
-@dataclass
-class ManyTargets:
+class ManyTargets(LabNews):
     """Labs in a town, and the places where the bot tells what they broke."""
-
-    place: LabTown
-    channels: Channels
 
     def upload(self, sha: str, failed: Collection[str], targets: Sequence[str] = TARGETS) -> None:
         """Let targets test a commit: five tests, of which some failed."""
@@ -51,29 +45,10 @@ class ManyTargets:
         await self.place.settle()
         await self.place.scan()
 
-    @property
-    def titles(self) -> list[str]:
-        """Return the first lines of all messages in the channel."""
-        return [said.splitlines()[0] for said in self.channels.discord.said]
-
-    @property
-    def issues(self) -> list[Issue]:
-        """Return the issues that the bot has opened."""
-        return [issue for issue in self.place.town.repo.issues.values() if issue.user.login == BOT]
-
 
 @pytest.fixture
 async def targets(tmp_path: Path, aws_world: World) -> AsyncIterator[ManyTargets]:
-    async with (
-        channels() as opened,
-        lab_town(
-            f"sqlite:///{tmp_path}/nightjar.db",
-            aws_world,
-            features="regressions: {to: [discord, issue]}",
-            more_labs="lab-2: {targets: [a, b, c]}",
-            environment=opened.environment,
-        ) as place,
-    ):
+    async with town_with_channels(tmp_path, aws_world, "lab-2: {targets: [a, b, c]}") as (place, opened):
         yield ManyTargets(place, opened)
 
 

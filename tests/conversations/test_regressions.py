@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +13,17 @@ from bot.results.model import TargetKey
 from bot.results.service import RESULTS
 from sandbox.model.issues import Issue
 from tests.bucket import World
-from tests.conversations.channels import Channels, channels
-from tests.conversations.lab import CHECK, LAB, TARGET, LabTown, junit, lab_town
-from tests.conversations.town import BOT, REPOSITORY
+from tests.conversations.channels import LabNews, town_with_channels
+from tests.conversations.lab import CHECK, LAB, TARGET, junit
+from tests.conversations.town import REPOSITORY
 
 WHERE = f"{LAB}/{TARGET}"
 FILE = "tests/python/test_ops.py"
 MANY = 30
 
 
-@dataclass
-class NightlyRuns:
+class NightlyRuns(LabNews):
     """A lab in a town, and the places where the bot tells what it broke."""
-
-    place: LabTown
-    channels: Channels
 
     def upload(self, sha: str, *failed: str, suite: str = "operators", tests: int = 4, **values: Any) -> None:
         """Upload the tests `test_a`, `test_b`, … of a suite, of which some failed."""
@@ -46,34 +41,15 @@ class NightlyRuns:
         return sha
 
     @property
-    def titles(self) -> list[str]:
-        """Return the first lines of all messages in the channel."""
-        return [said.splitlines()[0] for said in self.channels.discord.said]
-
-    @property
     def issue(self) -> Issue:
         """Return the one issue that the bot has opened."""
         (issue,) = self.issues
         return issue
 
-    @property
-    def issues(self) -> list[Issue]:
-        """Return the issues that the bot has opened."""
-        return [issue for issue in self.place.town.repo.issues.values() if issue.user.login == BOT]
-
 
 @pytest.fixture
 async def nightly_runs(tmp_path: Path, aws_world: World) -> AsyncIterator[NightlyRuns]:
-    async with (
-        channels() as opened,
-        lab_town(
-            f"sqlite:///{tmp_path}/nightjar.db",
-            aws_world,
-            features="regressions: {to: [discord, issue]}",
-            more_labs="example-lab-2: {targets: [adreno]}",
-            environment=opened.environment,
-        ) as place,
-    ):
+    async with town_with_channels(tmp_path, aws_world, "example-lab-2: {targets: [adreno]}") as (place, opened):
         yield NightlyRuns(place, opened)
 
 

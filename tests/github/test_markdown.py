@@ -368,6 +368,9 @@ def test_plain_text_from_outside_is_one_line_that_calls_nobody(text: str) -> Non
     assert re.search(r"@\w|://|[\x00-\x1f\u202a-\u202e\u2066-\u2069]", shown) is None
 
 
-def test_lines_keep_their_ends_and_tabs_and_lose_what_nobody_sees() -> None:
+def test_plain_text_has_no_sign_that_stands_for_code() -> None:
     assert plain(f"a{HOLE}  é…") == "a\N{REPLACEMENT CHARACTER} é…"
+
+
+def test_lines_keep_their_ends_and_tabs_and_lose_what_nobody_sees() -> None:
     assert lines_of("a\tb\r\nc\rd\x1b[1m\u202e\ud800") == "a\tb\nc\nd[1m\N{REPLACEMENT CHARACTER}"
