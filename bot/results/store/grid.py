@@ -20,6 +20,13 @@ from bot.results.store.blobs import raw
 from bot.results.store.cells import explained_column, new_failures, renamed_column
 from bot.results.store.columns import ABSENT, SEEN, at, differences, duration
 from bot.results.store.names import SuiteNames, SuiteRow
+from bot.results.store.newest_points import (
+    Place,
+    first_on_nightly,
+    reported_runs,
+    select_suites_on_targets,
+    status_columns,
+)
 from bot.results.store.rename_pairs import RenamePairs
 from bot.results.store.trace import Position
 
@@ -115,7 +122,7 @@ class Grids:
     def durations(self, line: GridLine, called: Sequence[tuple[str, str]]) -> dict[str, float]:
         """Return how many seconds a test took at some commits; `called` are pairs of a commit and its name then."""
         with self._reading() as connection:
-            reported = _by_suite(_reported(connection, [(line.target_id, sha) for sha, _ in called]))
+            reported = _by_suite(reported_runs(connection, [(line.target_id, sha) for sha, _ in called]))
             stored = {place: runs.stored(numbered) for place, numbered in reported.items()}
             columns = _durations(connection, [number for numbers in stored.values() for number in numbers])
             found = {}
@@ -135,8 +142,8 @@ class Grids:
         rows = _rows(connection, by_series, commits)
         previous = _previous(connection, by_series, commits[-1])
         places = {(by_series[row["series_id"]].target_id, row["sha"]) for row in [*rows, *previous.values()]}
-        reported = _by_suite(_reported(connection, places))
-        columns = _columns(connection, reported)
+        reported = _by_suite(reported_runs(connection, places))
+        columns = status_columns(connection, reported)
         renames = _renames(connection, by_series, [row["id"] for row in rows if row["linked"]])
         found = {}
         for row in sorted(rows, key=lambda one: (one["committed_at"], one["sha"])):
@@ -193,25 +200,7 @@ class Grids:
 
 
 def _lines(connection: sa.Connection, asked: GridRange) -> list[GridLine]:
-    series, targets, suites, points = schema.series, schema.targets, schema.suites, schema.points
-    first = (
-        sa.select(points.c.committed_at)
-        .where(points.c.series_id == series.c.id, points.c.mainline)
-        .order_by(points.c.committed_at, points.c.sha)
-        .limit(1)
-        .correlate(series)
-        .scalar_subquery()
-    )
-    joined = suites.join(series, series.c.suite_id == suites.c.id).join(targets, series.c.target_id == targets.c.id)
-    statement = (
-        sa.select(series.c.id, suites.c.id.label("suite_id"), suites.c.suite, suites.c.names, series.c.target_id)
-        .add_columns(targets.c.lab, targets.c.target, first.label("first"))
-        .select_from(joined)
-        .where(suites.c.repository == asked.repository)
-        .order_by(targets.c.lab, targets.c.target, suites.c.suite)
-    )
-    wanted = {targets.c.lab: asked.lab, targets.c.target: asked.target, suites.c.suite: asked.suite}
-    statement = statement.where(*(column == value for column, value in wanted.items() if value is not None))
+    statement = select_suites_on_targets(asked.repository, asked.lab, asked.target, asked.suite)
     return [
         GridLine(
             row.id,
@@ -221,7 +210,7 @@ def _lines(connection: sa.Connection, asked: GridRange) -> list[GridLine]:
             row.target_id,
             row.first,
         )
-        for row in connection.execute(statement)
+        for row in connection.execute(statement.add_columns(first_on_nightly().label("first")))
     ]
 
 
@@ -277,36 +266,12 @@ def _previous(connection: sa.Connection, series: Collection[int], oldest: Positi
     return {row["series_id"]: row for row in connection.execute(statement).mappings()}
 
 
-Place = tuple[int, str, str]
-"""A target's number, a commit, and a suite."""
-
-
-def _reported(
-    connection: sa.Connection, places: Collection[tuple[int, str]]
-) -> dict[tuple[int, str], list[runs.Numbered]]:
-    found: dict[tuple[int, str], list[runs.Numbered]] = {}
-    ordered = sorted(places)
-    for start in range(0, len(ordered), schema.AT_ONCE):
-        found |= runs.reported_runs_at(connection, ordered[start : start + schema.AT_ONCE])
-    return found
-
-
 def _by_suite(reported: Mapping[tuple[int, str], list[runs.Numbered]]) -> dict[Place, list[runs.Numbered]]:
     found: dict[Place, list[runs.Numbered]] = {}
     for (target, sha), numbered in reported.items():
         for number, run in numbered:
             if run.claims:
                 found.setdefault((target, sha, run.claims.suite), []).append((number, run))
-    return found
-
-
-def _columns(connection: sa.Connection, reported: Mapping[Place, list[runs.Numbered]]) -> dict[Place, bytes]:
-    found: dict[Place, bytes] = {}
-    every = list(reported)
-    for start in range(0, len(every), schema.AT_ONCE):
-        places = every[start : start + schema.AT_ONCE]
-        stored = [runs.stored(reported[place]) for place in places]
-        found |= zip(places, runs.statuses(connection, stored), strict=True)
     return found
 
 

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from bot.results.model import TargetKey
 from bot.results.state import Run, RunState
 from bot.results.store import runs, schema
+from bot.results.store.newest_points import first_on_nightly
 
 MOST_UNUSABLE = 20
 """Refused and incomplete uploads that are listed."""
@@ -95,17 +96,9 @@ def _targets(connection: sa.Connection, repository: str, lab: str) -> dict[str, 
 
 def _series(connection: sa.Connection, repository: str, numbers: Mapping[str, int]) -> dict[int, float]:
     """Return when the first commit of each target on the nightly branch was made."""
-    series, points = schema.series, schema.points
-    first = (
-        sa.select(points.c.committed_at)
-        .where(points.c.series_id == series.c.id, points.c.mainline)
-        .order_by(points.c.committed_at, points.c.sha)
-        .limit(1)
-        .correlate(series)
-        .scalar_subquery()
-    )
+    series = schema.series
     statement = (
-        sa.select(series.c.target_id, first.label("first"))
+        sa.select(series.c.target_id, first_on_nightly().label("first"))
         .select_from(schema.suites.join(series))
         .where(schema.suites.c.repository == repository, series.c.target_id.in_(numbers.values()))
     )

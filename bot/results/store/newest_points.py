@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -63,17 +64,6 @@ def suites_on_targets(
     connection: sa.Connection, repository: str, lab: str | None = None, target: str | None = None
 ) -> list[SuiteOnTarget]:
     """Return the suites of a repository on each of its targets, or on one, by target and suite."""
-    series, targets, suites = schema.series, schema.targets, schema.suites
-    joined = suites.join(series, series.c.suite_id == suites.c.id).join(targets, series.c.target_id == targets.c.id)
-    wanted = {targets.c.lab: lab, targets.c.target: target}
-    statement = (
-        sa.select(series.c.id, suites.c.id.label("suite_id"), suites.c.suite, suites.c.names, series.c.target_id)
-        .add_columns(targets.c.lab, targets.c.target)
-        .select_from(joined)
-        .where(suites.c.repository == repository)
-        .where(*(column == value for column, value in wanted.items() if value is not None))
-        .order_by(targets.c.lab, targets.c.target, suites.c.suite)
-    )
     return [
         SuiteOnTarget(
             row.id,
@@ -82,8 +72,38 @@ def suites_on_targets(
             TargetKey(repository, row.lab, row.target),
             row.target_id,
         )
-        for row in connection.execute(statement)
+        for row in connection.execute(select_suites_on_targets(repository, lab, target))
     ]
+
+
+def select_suites_on_targets(
+    repository: str, lab: str | None = None, target: str | None = None, suite: str | None = None
+) -> sa.Select[Any]:
+    """Return a statement for the suites of a repository on each of its targets; None is all."""
+    series, targets, suites = schema.series, schema.targets, schema.suites
+    joined = suites.join(series, series.c.suite_id == suites.c.id).join(targets, series.c.target_id == targets.c.id)
+    wanted = {targets.c.lab: lab, targets.c.target: target, suites.c.suite: suite}
+    return (
+        sa.select(series.c.id, suites.c.id.label("suite_id"), suites.c.suite, suites.c.names, series.c.target_id)
+        .add_columns(targets.c.lab, targets.c.target)
+        .select_from(joined)
+        .where(suites.c.repository == repository)
+        .where(*(column == value for column, value in wanted.items() if value is not None))
+        .order_by(targets.c.lab, targets.c.target, suites.c.suite)
+    )
+
+
+def first_on_nightly() -> sa.ScalarSelect[float]:
+    """Return a part of a statement about series: when the first commit of each on the nightly branch was made."""
+    points = schema.points
+    return (
+        sa.select(points.c.committed_at)
+        .where(points.c.series_id == schema.series.c.id, points.c.mainline)
+        .order_by(points.c.committed_at, points.c.sha)
+        .limit(1)
+        .correlate(schema.series)
+        .scalar_subquery()
+    )
 
 
 def newest_points(connection: sa.Connection, series: Collection[int], count: int) -> dict[int, list[LinkedPoint]]:
@@ -117,15 +137,23 @@ def newest_points(connection: sa.Connection, series: Collection[int], count: int
 def stored_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, list[runs.Numbered]]:
     """Return the stored runs of suites at commits, in their order."""
     wanted = set(places)
-    ordered = sorted({(target, sha) for target, sha, _ in wanted})
     found: dict[Place, list[runs.Numbered]] = {}
+    for (target, sha), numbered in reported_runs(connection, {(target, sha) for target, sha, _ in wanted}).items():
+        for number, run in numbered:
+            place = (target, sha, run.claims.suite if run.claims else "")
+            if place in wanted and run.state is RunState.STORED:
+                found.setdefault(place, []).append((number, run))
+    return found
+
+
+def reported_runs(
+    connection: sa.Connection, places: Collection[tuple[int, str]]
+) -> dict[tuple[int, str], list[runs.Numbered]]:
+    """Return what `runs.reported_runs_at` does, of any number of places: pairs of a target's number and a commit."""
+    found: dict[tuple[int, str], list[runs.Numbered]] = {}
+    ordered = sorted(places)
     for start in range(0, len(ordered), schema.AT_ONCE):
-        reported = runs.reported_runs_at(connection, ordered[start : start + schema.AT_ONCE])
-        for (target, sha), numbered in reported.items():
-            for number, run in numbered:
-                place = (target, sha, run.claims.suite if run.claims else "")
-                if place in wanted and run.state is RunState.STORED:
-                    found.setdefault(place, []).append((number, run))
+        found |= runs.reported_runs_at(connection, ordered[start : start + schema.AT_ONCE])
     return found
 
 
