@@ -109,7 +109,12 @@ class TargetKey:
     @property
     def check_name(self) -> str:
         """The name of its check runs."""
-        return f"hardware/{self.lab}/{self.target}"
+        return f"hardware/{self.full_name}"
+
+    @property
+    def full_name(self) -> str:
+        """The target as app.yaml, pages and messages name it, LAB/TARGET."""
+        return f"{self.lab}/{self.target}"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -159,7 +159,7 @@ async def show_problems_as_pages(request: web.Request, handler: Answer) -> web.S
     if response.content_type != PROBLEM_TYPE or not _wants_page(request) or not isinstance(response, web.Response):
         return response
     problem = page_filters.read_problem(response.body)
-    if response.status == HTTPStatus.NOT_FOUND and problem["detail"] not in (NO_PAGE,):
+    if response.status == HTTPStatus.NOT_FOUND:
         problem["detail"] = NO_PAGE
     rendered = _rendered(request, "problem.html", {"problem": problem})
     shown = _response(request, rendered, response.status)

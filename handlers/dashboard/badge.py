@@ -12,6 +12,7 @@ from bot.web.svg_badge import BadgeColour, svg_badge
 from handlers.dashboard import texts
 from handlers.dashboard.lab import LAB_PART
 from handlers.dashboard.overview import STALE_SECONDS
+from handlers.dashboard.settings import results_of
 
 if TYPE_CHECKING:
     from bot.results.store.store import ResultsStore
@@ -27,11 +28,11 @@ def target_badge(parts: DashboardParts) -> PageFile:
     """Return the badge of each target of app.yaml."""
 
     async def load(asked: PageRequest) -> str:
-        known, lab, target = parts.named(asked.repository), asked.path["lab"], asked.path["target"]
-        of = known[1].results.labs.get(lab) if known and known[1].results else None
-        if known is None or of is None or target not in of.targets:
+        name, _, results = results_of(parts, asked.repository)
+        lab, target = asked.path["lab"], asked.path["target"]
+        if lab not in results.labs or target not in results.labs[lab].targets:
             raise LookupError(target)
-        about = TargetKey(known[0], lab, target)
+        about = TargetKey(name, lab, target)
         return await asked.pages.run(draw_badge, parts.store, about, parts.now())
 
     return PageFile(
@@ -46,7 +47,7 @@ def target_badge(parts: DashboardParts) -> PageFile:
 
 def draw_badge(store: ResultsStore, about: TargetKey, now: float) -> str:
     """Return the badge of a target, by the numbers of the overview."""
-    label = f"{about.lab}/{about.target}"
+    label = about.full_name
     newest = store.labs.newest(about)
     runs = store.failures.newest_runs(about)
     if newest is None or not runs:

@@ -98,7 +98,7 @@ def compare_page(parts: DashboardParts) -> Page:
             number=query.page,
             csv_rows=asked.most_rows(0),
             targets=configured_targets(settings),
-            target=f"{chosen.about.lab}/{chosen.about.target}" if chosen.about else None,
+            target=chosen.about.full_name if chosen.about else None,
             base=ComparisonCommit.of(chosen.base),
             head=ComparisonCommit.of(chosen.head),
             commits=[ComparisonCommit.from_store(one) for one in chosen.listed],
@@ -145,7 +145,7 @@ def _named(
         raise Problem(400, texts.AMBIGUOUS_COMMIT.format(digits=digits))
     found = store.commits.of(about, shas[0]) if shas else None
     if found is None:
-        raise Problem(400, texts.COMMIT_WITHOUT_RESULTS.format(sha=digits, target=f"{about.lab}/{about.target}"))
+        raise Problem(400, texts.COMMIT_WITHOUT_RESULTS.format(sha=digits, target=about.full_name))
     return found
 
 

@@ -13,6 +13,7 @@ from bot.core.utc import iso_utc
 from bot.web.page_files import PageFile
 from bot.web.page_filters import query
 from handlers.dashboard import texts
+from handlers.dashboard.settings import results_of
 
 if TYPE_CHECKING:
     from bot.results.store.timelines import RegressionMessage
@@ -33,12 +34,10 @@ def regressions_feed(parts: DashboardParts) -> PageFile:
     """Return the feed."""
 
     async def load(asked: PageRequest) -> str:
-        known = parts.named(asked.repository)
-        if known is None or known[1].results is None:
-            raise LookupError(asked.repository)
+        name, _, _ = results_of(parts, asked.repository)
         messages = parts.store.timelines.newest_messages
-        found = await asked.pages.run(messages, known[0], parts.now() - DAYS * DAY, MOST_ENTRIES)
-        return atom_feed(known[0], found, (parts.config.public_url or "").rstrip("/"))
+        found = await asked.pages.run(messages, name, parts.now() - DAYS * DAY, MOST_ENTRIES)
+        return atom_feed(name, found, (parts.config.public_url or "").rstrip("/"))
 
     return PageFile(
         path="/r/{owner}/{repo}/regressions.atom",
@@ -67,7 +66,7 @@ def atom_feed(repository: str, messages: Sequence[RegressionMessage], public_url
 
 def _entry(feed: ElementTree.Element, one: RegressionMessage, here: str) -> None:
     entry, message = ElementTree.SubElement(feed, f"{{{ATOM}}}entry"), one.message
-    target = f"{one.about.lab}/{one.about.target}"
+    target = one.about.full_name
     title = texts.FEED_ENTRY.format(test=one.test, target=target)
     _add(entry, "id", _urn(one.about.repository, target, one.suite, one.test, message.since))
     _add(entry, "title", title if len(title) <= LONGEST_TITLE else f"{title[:LONGEST_TITLE]}…")

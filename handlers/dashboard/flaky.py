@@ -98,7 +98,7 @@ def _row(one: FlakyTest) -> FlakyTestRow:
         for proof in one.proofs
     ]
     return FlakyTestRow(
-        target=f"{one.about.lab}/{one.about.target}",
+        target=one.about.full_name,
         suite=one.suite,
         test=one.test,
         proved=one.proved,

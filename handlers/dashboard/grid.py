@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from bot.config.results import TARGET_NAME
 from bot.results.compare.quarantine import Quarantine, quarantine_at
 from bot.results.model import TargetKey
 from bot.results.store.grid import GridRange
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.rows import GridRow, RowFilter, rows_of
+from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, settings_of
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 COLUMNS = 14
 """Commits on a page."""
 Status = Literal["new-failure", "still-failing", "failing", "flaky", "skipped", "passed"]
-TARGET = rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}/{TARGET_NAME}$"
 
 
 class GridQuery(BaseModel):
@@ -31,7 +30,7 @@ class GridQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    target: Annotated[str, StringConstraints(pattern=TARGET)] | None = Field(
+    target: Annotated[str, StringConstraints(pattern=TARGET_PATTERN)] | None = Field(
         default=None, description="One target, as LAB/TARGET: its suites are the rows."
     )
     suite: Annotated[str, StringConstraints(max_length=200)] | None = Field(
@@ -85,10 +84,7 @@ def grid_page(parts: DashboardParts) -> Page:
     """Return the page."""
 
     async def load(asked: PageRequest) -> GridPage:
-        found = parts.named(asked.repository)
-        if found is None:
-            raise LookupError(asked.repository)
-        name, settings = found
+        name, settings = settings_of(parts, asked.repository)
         if settings.results is None:
             return GridPage(takes_results=False, targets=[], commits=[], rows=[], more=0, older=None)
         return await asked.pages.run(read_grid, parts.store, name, settings, asked.query, parts.now())
@@ -109,7 +105,7 @@ def read_grid(
 ) -> GridPage:
     """Read the grid that a query asks for; it blocks."""
     assert settings.results is not None
-    configured = [f"{lab}/{target}" for lab, of in settings.results.labs.items() for target in of.targets]
+    configured = configured_targets(settings)
     lab, _, target = (query.target or "").partition("/")
     asked = GridRange(
         repository,

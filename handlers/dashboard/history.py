@@ -20,8 +20,8 @@ from bot.results.store.timelines import LeftOut, TimelineRun
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.cells import CellState, GridCell
 from handlers.dashboard.chart import DurationChart, duration_chart
-from handlers.dashboard.grid import TARGET
 from handlers.dashboard.rows import cells_of_test
+from handlers.dashboard.settings import TARGET_PATTERN, results_of
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class HistoryQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     id: Annotated[str, StringConstraints(max_length=4000)] = Field(description="The test's ID.")
-    target: Annotated[str, StringConstraints(pattern=TARGET)] | None = Field(
+    target: Annotated[str, StringConstraints(pattern=TARGET_PATTERN)] | None = Field(
         default=None, description="Only this target, as LAB/TARGET."
     )
 
@@ -120,10 +120,7 @@ def history_page(parts: DashboardParts) -> Page:
     """Return the page."""
 
     async def load(asked: PageRequest) -> HistoryPage:
-        found = parts.named(asked.repository)
-        if found is None or found[1].results is None:
-            raise LookupError(asked.repository)
-        name, settings = found
+        name, settings, _ = results_of(parts, asked.repository)
         return await asked.pages.run(read_test, parts.store, name, settings, asked.query)
 
     return Page(

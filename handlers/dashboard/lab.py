@@ -14,6 +14,7 @@ from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from handlers.branches.record import NIGHTLY, TrackingRecord
 from handlers.dashboard.overview import STALE_SECONDS
+from handlers.dashboard.settings import results_of
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
@@ -101,12 +102,12 @@ def lab_page(parts: DashboardParts) -> Page:
     branches = TrackingRecord(parts.config, parts.records, NIGHTLY)
 
     async def load(asked: PageRequest) -> LabPage:
-        known, name = parts.named(asked.repository), asked.path["lab"]
-        lab = known[1].results.labs.get(name) if known and known[1].results else None
-        if known is None or lab is None:
+        repository, _, results = results_of(parts, asked.repository)
+        name = asked.path["lab"]
+        lab = results.labs.get(name)
+        if lab is None:
             raise LookupError(name)
         moves = await branches.moves(asked.repository)
-        repository = known[0]
         about = (repository, name, lab, moves, parts.now(), f"{parts.github}/{repository}")
         return await asked.pages.run(read_lab, parts.store, *about)
 

@@ -92,7 +92,7 @@ class _Rows:
         """Return a row for each target: those of app.yaml first, also those that sent nothing yet."""
         lines: dict[str, list[GridLine]] = {target: [] for target in configured}
         for line in self._grid.lines:
-            lines.setdefault(_target(line), []).append(line)
+            lines.setdefault(line.about.full_name, []).append(line)
         return RowsFound([self._target_row(target, of) for target, of in lines.items()])
 
     def _target_row(self, target: str, lines: Sequence[GridLine]) -> GridRow:
@@ -108,7 +108,7 @@ class _Rows:
         """Return the row of a suite."""
         cells = self._cells(line, lambda point: counted_cell(point, count_cell(point.before, point.now)))
         return GridRow(
-            kind=RowKind.SUITE, name=line.suite, target=_target(line), suite=line.suite, folder="", cells=cells
+            kind=RowKind.SUITE, name=line.suite, target=line.about.full_name, suite=line.suite, folder="", cells=cells
         )
 
     def folders(self, folder: str) -> RowsFound:
@@ -167,7 +167,7 @@ class _Rows:
         return RowsFound(rows, more)
 
     def _row(self, line: GridLine, kind: RowKind, folder: str, name: str, cells: list[GridCell]) -> GridRow:
-        return GridRow(kind=kind, name=name, target=_target(line), suite=line.suite, folder=folder, cells=cells)
+        return GridRow(kind=kind, name=name, target=line.about.full_name, suite=line.suite, folder=folder, cells=cells)
 
     def _points(self, line: GridLine) -> list[GridPoint | None]:
         return [self._grid.points.get((line.series, sha)) for _, sha in self._grid.commits]
@@ -177,7 +177,7 @@ class _Rows:
 
     def _none(self, line: GridLine, place: int) -> GridCell:
         committed_at = self._grid.commits[place][0]
-        return no_cell(line, committed_at, self._now, expected=_target(line) in self._configured)
+        return no_cell(line, committed_at, self._now, expected=line.about.full_name in self._configured)
 
 
 def cells_of_test(grid: Grid, line: GridLine, names: Sequence[str], test: str) -> list[GridCell]:
@@ -191,10 +191,6 @@ def cells_of_test(grid: Grid, line: GridLine, names: Sequence[str], test: str) -
         else:
             cells.append(_cell_of_test(point, place))
     return cells
-
-
-def _target(line: GridLine) -> str:
-    return f"{line.about.lab}/{line.about.target}"
 
 
 def _cell_of_test(point: GridPoint, place: int) -> GridCell:

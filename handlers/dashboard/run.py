@@ -13,13 +13,14 @@ from bot.results.compare.quarantine import quarantine_at
 from bot.results.model import RunKey, TargetKey
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
-from bot.results.report.findings import ComparedSuite, Findings
+from bot.results.report.findings import ComparedSuite, Findings, NewFailure
 from bot.results.report.reproduce import command
 from bot.results.state import Run, RunState, SuiteState, TargetState
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.causes import FailureCause, causes_of
 from handlers.dashboard.markdown import plain_html
+from handlers.dashboard.settings import results_of
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
@@ -126,10 +127,7 @@ def run_page(parts: DashboardParts) -> Page:
     """Return the page."""
 
     async def load(asked: PageRequest) -> RunDetails:
-        found = parts.named(asked.repository)
-        if found is None or found[1].results is None:
-            raise LookupError(asked.repository)
-        name, settings = found
+        name, settings, _ = results_of(parts, asked.repository)
         key = RunKey(name, asked.path["lab"], asked.path["target"], asked.path["sha"], asked.path["run_id"])
         run = await asked.pages.run(parts.store.run, key)
         if run is None:
@@ -214,9 +212,9 @@ def _suite(suite: SuiteState, compared: ComparedSuite, findings: Findings) -> Su
     )
 
 
-def _command(findings: Findings, failure: object) -> str:
+def _command(findings: Findings, failure: NewFailure) -> str:
     about = findings.state.about
-    return command(findings.reproduce, failure, about.target, findings.state.sha) if findings.reproduce else ""  # type: ignore[arg-type]
+    return command(findings.reproduce, failure, about.target, findings.state.sha) if findings.reproduce else ""
 
 
 def _seen(run: Run) -> SeenRun:

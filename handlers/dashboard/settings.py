@@ -8,6 +8,7 @@ from bot.config.results import TARGET_NAME
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
+    from bot.config.results import Results
     from handlers.dashboard.wiring import DashboardParts
 
 TARGET_PATTERN = rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}/{TARGET_NAME}$"
@@ -20,6 +21,14 @@ def settings_of(parts: DashboardParts, repository: str) -> tuple[str, Repository
     if found is None:
         raise LookupError(repository)
     return found
+
+
+def results_of(parts: DashboardParts, repository: str) -> tuple[str, RepositoryConfig, Results]:
+    """Return what `settings_of` does, and the settings of its labs; raise LookupError where it takes no results."""
+    name, settings = settings_of(parts, repository)
+    if settings.results is None:
+        raise LookupError(repository)
+    return name, settings, settings.results
 
 
 def configured_targets(settings: RepositoryConfig) -> list[str]:

@@ -14,7 +14,6 @@ from handlers.dashboard.settings import configured_targets, settings_of
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
-    from bot.results.model import TargetKey
     from bot.results.store.skipped_tests import IdleTest, SkippedOn, SkippedTest
 
 WEEK = 7 * DAY
@@ -94,22 +93,18 @@ def skipped_page(parts: DashboardParts) -> Page:
     )
 
 
-def _name(about: TargetKey) -> str:
-    return f"{about.lab}/{about.target}"
-
-
 def _row(one: SkippedTest) -> SkippedTestRow:
     return SkippedTestRow(
         suite=one.suite,
         test=one.test,
         skipped=[_here(where) for where in one.skipped_on],
-        runs_on=[_name(about) for about in one.runs_on],
+        runs_on=[about.full_name for about in one.runs_on],
     )
 
 
 def _here(where: SkippedOn) -> SkippedHere:
     return SkippedHere(
-        target=_name(where.about),
+        target=where.about.full_name,
         since=where.since,
         since_at=moment_of(where.since_at),
         at_least=where.at_least,
@@ -121,8 +116,8 @@ def _idle_row(one: IdleTest) -> IdleTestRow:
     return IdleTestRow(
         suite=one.suite,
         test=one.test,
-        skipped_on=[_name(about) for about in one.skipped_on],
-        silent=[_name(about) for about in one.silent],
+        skipped_on=[about.full_name for about in one.skipped_on],
+        silent=[about.full_name for about in one.silent],
     )
 
 

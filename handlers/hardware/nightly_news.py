@@ -109,7 +109,7 @@ def decide_nightly_news(
     effects = [effect for one in waiting.values() for effect in own_messages(repository_id, to, one, grouped)]
     for group in begun:
         effects += news.begun(group)
-    concerned = {f"{one.about.about.lab}/{one.about.about.target}" for one in waiting.values()}
+    concerned = {one.about.about.full_name for one in waiting.values()}
     for group in groups:
         if new := joined.get(group.name):
             effects += news.joined(group, new)

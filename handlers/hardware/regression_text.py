@@ -46,7 +46,7 @@ def regression_news(
     """
     items = list(_items(target, changes, contexts))
     return News(
-        title=texts.NEWS_TITLE.format(changes=_counts(changes), where=_where(target), sha=target.sha[:SHORT]),
+        title=texts.NEWS_TITLE.format(changes=_counts(changes), where=target.about.full_name, sha=target.sha[:SHORT]),
         items=tuple(items[:MOST_ITEMS]),
         more=len(items[MOST_ITEMS:]),
         url=CHECKS_PAGE.format(page=target.page, sha=target.sha) if target.page else "",
@@ -57,7 +57,7 @@ def regression_news(
 
 def issue_title(target: JudgedTarget) -> str:
     """Return the title of the issue that is open as long as anything fails."""
-    return texts.ISSUE_TITLE.format(where=_where(target))
+    return texts.ISSUE_TITLE.format(where=target.about.full_name)
 
 
 def issue_body(target: JudgedTarget, failing: Sequence[Failure]) -> str:
@@ -195,7 +195,3 @@ def _changed(target: JudgedTarget, one: Regression) -> str:
 def shown_test(test: str) -> str:
     """Return a test's ID as people read it: its beginning and its end."""
     return middle_cut(test, SHOWN_ID)
-
-
-def _where(target: JudgedTarget) -> str:
-    return f"{target.about.lab}/{target.about.target}"

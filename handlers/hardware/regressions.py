@@ -121,7 +121,7 @@ async def report_regressions(context: Context) -> Plan:
 
 async def _hold(context: Context, about: TargetKey, committed_at: float, changes: RegressionChanges) -> NewsHold:
     """Find out whether the news of a target waits for other targets, and which of its failures their issues list."""
-    repository_id, where = context.repository.id, f"{about.lab}/{about.target}"
+    repository_id, where = context.repository.id, about.full_name
     groups = (await context.records.under(REGRESSION_GROUP, repository_id)).values()
     members = [member for group in groups for member in group.members if member.where == where]
     tests = frozenset((member.suite, test) for member in members for test in member.tests)
@@ -237,7 +237,7 @@ def _why_no_news(target: JudgedTarget) -> str:
 
 
 def _issue_of(about: TargetKey) -> str:
-    return f"regressions:{about.lab}/{about.target}"
+    return f"regressions:{about.full_name}"
 
 
 def _remembered(

@@ -34,7 +34,7 @@ NO_QUARANTINE = Quarantine({}, ())
 def quarantine_at(items: Iterable[QuarantinedTest], about: TargetKey, moment: float) -> tuple[Quarantine, Quarantine]:
     """Return what is quarantined on a target at a moment in seconds since 1970, and what was until an earlier day."""
     today = f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d}"
-    here = [item for item in items if not item.targets or f"{about.lab}/{about.target}" in item.targets]
+    here = [item for item in items if not item.targets or about.full_name in item.targets]
     return (
         _collected(item for item in here if item.until >= today),
         _collected(item for item in here if item.until < today),

@@ -47,7 +47,7 @@ def find_target(timelines: Timelines, repository: str | None, name: str) -> Targ
 
 def find_commit(timelines: Timelines, about: TargetKey, sha: str) -> str:
     """Return the commit of a target whose SHA begins like this. Raises `UserError` unless there is exactly one."""
-    target = f"{about.lab}/{about.target}"
+    target = about.full_name
     found = timelines.commits(about, sha, MOST_NAMED)
     if not found:
         known = timelines.commits(about, "", MOST_NAMED)
@@ -61,7 +61,7 @@ def find_commit(timelines: Timelines, about: TargetKey, sha: str) -> str:
 
 def unknown_test(about: TargetKey, test: str, names: Iterable[str]) -> UserError:
     """Return the error for a test that nobody has heard of, with the names that are most like it."""
-    target = f"{about.lab}/{about.target}"
+    target = about.full_name
     similar = _similar(test, list(islice(names, MOST_SEARCHED)))
     if not similar:
         return UserError(texts.UNKNOWN_TEST_AT_ALL.format(target=target, test=test))
