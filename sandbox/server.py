@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 BODY_LIMIT = 32 * 2**20
+ENTERPRISE = "/api/v3"
+"""Where GitHub Enterprise Server has its API; here it is at both addresses."""
+CONVERSIONS = "/app-manifests/{code}/conversions"
 NOT_BUILT = "GitHub has this operation but the sandbox does not"
 
 
@@ -43,8 +46,12 @@ class Server:
         """Serve while the block runs, on a free port if `port` is 0."""
         application = web.Application(client_max_size=BODY_LIMIT)
         for route in sorted(all_routes(), key=lambda route: route.sort_key):
-            application.router.add_route(route.method, route.aiohttp_path, self._api(route))
-        application.router.add_route("POST", "/graphql", self._graphql)
+            for prefix in ("", ENTERPRISE):
+                application.router.add_route(route.method, prefix + route.aiohttp_path, self._api(route))
+        for prefix in ("", ENTERPRISE):
+            application.router.add_post(prefix + CONVERSIONS, self._conversion)
+        for path in ("/graphql", "/api/graphql"):
+            application.router.add_post(path, self._graphql)
         page.add_routes(application, self._github, self._unknown)
         artifact_store.add_routes(application, self._github)
         application.router.add_route("*", "/{rest:.*}", self._unknown)
@@ -73,6 +80,14 @@ class Server:
             return graphql.answer(self._github, token, _json(raw) or {})
 
         return await self._exchange(request, "/graphql", answer)
+
+    async def _conversion(self, request: web.Request) -> web.StreamResponse:
+        """Answer without credentials: the code is one."""
+
+        def answer(_: bytes) -> Answer:
+            return Answer(self._github.manifests.convert(request.match_info["code"]), 201)
+
+        return await self._exchange(request, CONVERSIONS, answer)
 
     async def _unknown(self, request: web.Request) -> web.StreamResponse:
         if "text/html" in request.headers.get("Accept", ""):

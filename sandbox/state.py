@@ -12,6 +12,7 @@ from sandbox.clock import Clock
 from sandbox.events import Events
 from sandbox.faults import Faults
 from sandbox.journal import Journal, Violation
+from sandbox.manifests import Manifests
 from sandbox.model.apps import DEFAULT_EVENTS, DEFAULT_PERMISSIONS, App, Tokens, new_private_key
 from sandbox.model.repository import Repository
 from sandbox.rate import RateLimits
@@ -47,6 +48,7 @@ class GitHubState:
         self.finds_apps_as_creators = True
         """Whether lists filtered by `creator=` know Apps: on github.com they do, and elsewhere they may not."""
         self.tokens = Tokens(self.clock, self.apps)
+        self.manifests = Manifests(self)
         self.webhooks = Courier(self)
         self.events = Events(self, self.webhooks, self.violations)
         self.actions_app = self._new_app(ACTIONS_APP_ID, "github-actions", self.user("github"))

@@ -93,6 +93,8 @@ class App:
     events: tuple[str, ...] = DEFAULT_EVENTS
     hook_content_type: str = "json"
     hook_insecure_ssl: str = "0"
+    client_secret: str = field(default_factory=lambda: secrets.token_hex(20))
+    callback_urls: tuple[str, ...] = ()
     installations: dict[int, Installation] = field(default_factory=dict)
 
     @property

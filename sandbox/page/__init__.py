@@ -14,6 +14,7 @@ from .check import address, check_run_page, newest
 from .layout import picture
 from .lists import commit_page, index_page, repository_page
 from .pull import issue_page
+from .registration import add_registration_routes
 
 if TYPE_CHECKING:
     from sandbox.model.repository import Repository
@@ -37,6 +38,7 @@ def add_routes(application: web.Application, github: GitHubState, unknown: Handl
     for path, page in pages.items():
         application.router.add_get(path, _handler(page, "text/html", unknown))
     application.router.add_post("/{owner}/{repo}/runs/{number}", _presses(github, unknown))
+    add_registration_routes(application, github, unknown)
     application.router.add_get("/avatars/{number}", _handler(lambda r: _avatar(github, r), "image/svg+xml", unknown))
 
 
