@@ -71,7 +71,37 @@ CREATE INDEX nightjar_deliveries ON procrastinate_jobs (lock, id) WHERE task_nam
 """
 """Finds what came in about one pull request."""
 
-VERSIONS = (WAKE + FORGET_WORKER + LIVE_LOCKS + OURS, BY_LOCK)
+DEVICE_JOBS = """
+CREATE TABLE nightjar_device_jobs (
+    id text PRIMARY KEY,
+    repository_id bigint NOT NULL, repository text NOT NULL, pull_request integer NOT NULL, sha text NOT NULL,
+    lab text NOT NULL, target text NOT NULL, suites text NOT NULL, tier integer NOT NULL, origin text NOT NULL,
+    requested_by_id bigint NOT NULL, requested_by text NOT NULL, requested_at double precision NOT NULL,
+    state text NOT NULL, expires_at double precision NOT NULL,
+    approved_by_id bigint NOT NULL, approved_by text NOT NULL, approved_at double precision NOT NULL,
+    queued_at double precision NOT NULL, attempt integer NOT NULL, slot integer NOT NULL,
+    lease text NOT NULL, old_lease text NOT NULL, lease_expires_at double precision NOT NULL,
+    leased_at double precision NOT NULL, deadline double precision NOT NULL,
+    run_id text NOT NULL, arrived text NOT NULL, log_url text NOT NULL,
+    note text NOT NULL, ended_for text NOT NULL, ended_at double precision NOT NULL,
+    shown integer NOT NULL, to_show integer NOT NULL, version integer NOT NULL
+);
+CREATE UNIQUE INDEX nightjar_device_jobs_device ON nightjar_device_jobs (lab, target, slot) WHERE slot >= 0;
+CREATE UNIQUE INDEX nightjar_device_jobs_once ON nightjar_device_jobs (repository_id, pull_request, sha, lab, target)
+    WHERE state IN ('waiting', 'queued', 'leased');
+CREATE INDEX nightjar_device_jobs_pull ON nightjar_device_jobs (repository_id, pull_request, requested_at);
+CREATE INDEX nightjar_device_jobs_open ON nightjar_device_jobs (lab, target) WHERE state IN ('queued', 'leased');
+CREATE INDEX nightjar_device_jobs_served ON nightjar_device_jobs (lab, leased_at, repository_id, requested_by_id);
+CREATE INDEX nightjar_device_jobs_requested
+    ON nightjar_device_jobs (lab, target, repository_id, requested_at, requested_by_id);
+CREATE INDEX nightjar_device_jobs_done ON nightjar_device_jobs (lab, target, ended_at) WHERE state = 'done';
+CREATE INDEX nightjar_device_jobs_expire ON nightjar_device_jobs (expires_at) WHERE expires_at > 0;
+CREATE INDEX nightjar_device_jobs_unshown ON nightjar_device_jobs (requested_at) WHERE shown < to_show;
+CREATE INDEX nightjar_device_jobs_ended ON nightjar_device_jobs (ended_at) WHERE ended_at > 0;
+"""
+"""What labs were asked to test (`handlers/hardware/jobs/`)."""
+
+VERSIONS = (WAKE + FORGET_WORKER + LIVE_LOCKS + OURS, BY_LOCK, DEVICE_JOBS)
 """What brings our part of the schema from each version to the next. Released ones never change."""
 
 LOCK_ID = 6_517_280_312

@@ -127,7 +127,36 @@ CREATE INDEX nightjar_deliveries ON procrastinate_jobs (lock, id) WHERE task_nam
 """
 """Finds what came in about one pull request."""
 
-VERSIONS = (TABLES + INDICES + EVENT_TRIGGERS + OURS, BY_LOCK)
+DEVICE_JOBS = """
+CREATE TABLE nightjar_device_jobs (
+    id TEXT PRIMARY KEY,
+    repository_id INTEGER NOT NULL, repository TEXT NOT NULL, pull_request INTEGER NOT NULL, sha TEXT NOT NULL,
+    lab TEXT NOT NULL, target TEXT NOT NULL, suites TEXT NOT NULL, tier INTEGER NOT NULL, origin TEXT NOT NULL,
+    requested_by_id INTEGER NOT NULL, requested_by TEXT NOT NULL, requested_at REAL NOT NULL,
+    state TEXT NOT NULL, expires_at REAL NOT NULL,
+    approved_by_id INTEGER NOT NULL, approved_by TEXT NOT NULL, approved_at REAL NOT NULL,
+    queued_at REAL NOT NULL, attempt INTEGER NOT NULL, slot INTEGER NOT NULL,
+    lease TEXT NOT NULL, old_lease TEXT NOT NULL, lease_expires_at REAL NOT NULL,
+    leased_at REAL NOT NULL, deadline REAL NOT NULL, run_id TEXT NOT NULL, arrived TEXT NOT NULL,
+    log_url TEXT NOT NULL, note TEXT NOT NULL, ended_for TEXT NOT NULL, ended_at REAL NOT NULL,
+    shown INTEGER NOT NULL, to_show INTEGER NOT NULL, version INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX nightjar_device_jobs_device ON nightjar_device_jobs (lab, target, slot) WHERE slot >= 0;
+CREATE UNIQUE INDEX nightjar_device_jobs_once ON nightjar_device_jobs (repository_id, pull_request, sha, lab, target)
+    WHERE state IN ('waiting', 'queued', 'leased');
+CREATE INDEX nightjar_device_jobs_pull ON nightjar_device_jobs (repository_id, pull_request, requested_at);
+CREATE INDEX nightjar_device_jobs_open ON nightjar_device_jobs (lab, target) WHERE state IN ('queued', 'leased');
+CREATE INDEX nightjar_device_jobs_served ON nightjar_device_jobs (lab, leased_at, repository_id, requested_by_id);
+CREATE INDEX nightjar_device_jobs_requested
+    ON nightjar_device_jobs (lab, target, repository_id, requested_at, requested_by_id);
+CREATE INDEX nightjar_device_jobs_done ON nightjar_device_jobs (lab, target, ended_at) WHERE state = 'done';
+CREATE INDEX nightjar_device_jobs_expire ON nightjar_device_jobs (expires_at) WHERE expires_at > 0;
+CREATE INDEX nightjar_device_jobs_unshown ON nightjar_device_jobs (requested_at) WHERE shown < to_show;
+CREATE INDEX nightjar_device_jobs_ended ON nightjar_device_jobs (ended_at) WHERE ended_at > 0;
+"""
+"""What labs were asked to test (`handlers/hardware/jobs/`)."""
+
+VERSIONS = (TABLES + INDICES + EVENT_TRIGGERS + OURS, BY_LOCK, DEVICE_JOBS)
 """What brings the schema from each version to the next; the first makes it. Released ones never change."""
 
 WAKE_TRIGGERS = """

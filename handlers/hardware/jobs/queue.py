@@ -1,0 +1,104 @@
+"""Which job a lab gets next: by repository, then by person, then by age. Pure.
+
+Whoever was served longest ago is next, so that neither a busy repository nor a busy person holds up the others.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from handlers.hardware.jobs.model import DeviceJob, DeviceJobState
+
+
+@dataclass(frozen=True, slots=True)
+class TargetLimits:
+    """How many jobs a target takes at once, and how long each may take, in seconds."""
+
+    slots: int
+    timeout: float
+
+
+LimitsOf = Callable[[DeviceJob], TargetLimits | None]
+"""Returns what app.yaml says of a job's target; None where it no longer takes requests, so that nobody gets the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastServed:
+    """When a job of a repository, and of a person in it, was handed out last by a lab; seconds since 1970."""
+
+    repositories: Mapping[int, float] = field(default_factory=dict)
+    people: Mapping[tuple[int, int], float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PickedJob:
+    """The job that is handed out, the device that it gets, and what its target allows."""
+
+    job: DeviceJob
+    slot: int
+    limits: TargetLimits
+
+
+def pick_job(
+    open_jobs: Sequence[DeviceJob], targets: Collection[str], limits_of: LimitsOf, served: LastServed
+) -> PickedJob | None:
+    """Choose among the queued jobs of a lab for these targets; None where there is none, or no device is free.
+
+    `open_jobs` are all jobs of the lab that are queued or leased: a target is one set of devices, whatever the
+    repository. Of one pull request the newest head comes first.
+    """
+    used: dict[str, set[int]] = defaultdict(set)
+    for job in open_jobs:
+        if job.state is DeviceJobState.LEASED:
+            used[job.target].add(job.slot)
+    for job in in_order(open_jobs, served):
+        limits = limits_of(job) if job.target in targets else None
+        if limits is None:
+            continue
+        free = (slot for slot in range(limits.slots) if slot not in used[job.target])
+        if (slot := next(free, None)) is not None:
+            return PickedJob(job, slot, limits)
+    return None
+
+
+def in_order(jobs: Iterable[DeviceJob], served: LastServed) -> list[DeviceJob]:
+    """Return those that are queued as they would be handed out if each were the next one."""
+    queued = [job for job in jobs if job.state is DeviceJobState.QUEUED]
+    first: dict[tuple[int, int], float] = {}
+    for job in queued:
+        pull = (job.repository_id, job.pull_request)
+        first[pull] = min(first.get(pull, job.queued_at), job.queued_at)
+
+    def rank(job: DeviceJob) -> tuple[float, float, float, int, float, str]:
+        pull = (job.repository_id, job.pull_request)
+        person = (job.repository_id, job.requested_by.id)
+        # A pull request keeps its place through a push, and its newest head comes first.
+        return (
+            served.repositories.get(job.repository_id, 0.0),
+            served.people.get(person, 0.0),
+            first[pull],
+            job.pull_request,
+            -job.requested_at,
+            job.id,
+        )
+
+    return sorted(queued, key=rank)
+
+
+def place_in_queue(job: DeviceJob, open_jobs: Sequence[DeviceJob], served: LastServed) -> int:
+    """Return how many jobs of the same target are before a queued one, those that run included."""
+    same = [one for one in open_jobs if one.target == job.target]
+    running = sum(one.state is DeviceJobState.LEASED for one in same)
+    ids = [one.id for one in in_order(same, served)]
+    return running + (ids.index(job.id) if job.id in ids else len(ids))
+
+
+def expected_wait(place: int, slots: int, durations: Sequence[float], timeout: float) -> float:
+    """Return in how many seconds a device should be free for a job with so many before it.
+
+    `durations` are those of the target's last tests; without any, half of its time-out is assumed.
+    """
+    typical = sorted(durations)[len(durations) // 2] if durations else timeout / 2
+    return (place // max(1, slots)) * typical if place >= slots else 0.0
