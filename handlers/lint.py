@@ -26,6 +26,7 @@ from bot.github.merge_queue import CHECKS_REQUESTED, MERGE_GROUP, MergeGroup
 from bot.github.pull_heads import head_of, pulls_with_head
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.plan.page_links import pull_page_url
 from handlers.ci_decisions.changes import read_proposed
 from handlers.team_tags.handler import KnownTopics, topics_of
 
@@ -169,7 +170,8 @@ async def _scanned(context: Context, pull: PullRequest, as_of: float, *, again: 
     )
     found = await run_in_thread(partial(decide_lint, pull.title, pull.body, rules), pull.body)
     content = lint_check_run(found)
-    put = PutCheckRun(CHECK, pull.head_sha, str(pull.number), content, as_of, again)
+    page = pull_page_url(context, pull.number)
+    put = PutCheckRun(CHECK, pull.head_sha, str(pull.number), content, as_of, again, page)
     effects: tuple[Effect, ...] = (teams.store, put) if teams.store else (put,)
     return Plan(effects, why=teams.noted(content.title))
 

@@ -62,17 +62,18 @@ class CommandResults:
 
 
 def decide_conclusion(
-    results: CommandResults, outcomes: EffectOutcomes, conclusions: Mapping[str, CommandConclusion]
+    results: CommandResults, outcomes: EffectOutcomes, conclusions: Mapping[str, CommandConclusion], page: str = ""
 ) -> tuple[Effect, ...]:
     """Return what ends a comment's commands, once all their effects have ended.
 
     `conclusions` are those of the commands that have one, by the commands' names. What they decide comes first, the
-    reaction last: it is what ends the 👀.
+    reaction last: it is what ends the 👀. `page` is that of the pull request, which an answer about trouble links.
     """
     effects = [effect for item in results.items for effect in _conclusion_of(item, outcomes, conclusions)]
     lines, done = verdict(results.items, outcomes)
     if lines:
-        text = answer_text(results.url, lines, WHAT.get(results.comment_kind, texts.COMMENT))
+        what = WHAT.get(results.comment_kind, texts.COMMENT)
+        text = answer_text(results.url, lines, what, "" if done else page)
         effects.append(Reply(number=results.number, text=text, since=results.written_at))
     kind, about, node_id = results.comment_kind, results.id, results.node_id
     effects.append(React(kind, about, node_id, DONE if done else CONFUSED))
@@ -116,10 +117,14 @@ def _line(item: Item, said: str, done: bool) -> str:
     return f"- {'' if done else '😕 '}{item.shown}: {indented}"
 
 
-def answer_text(url: str, lines: Sequence[str], what: str = texts.COMMENT) -> str:
-    """Write the answer, with a link to the comment that it answers, cut to GitHub's limit for a comment."""
+def answer_text(url: str, lines: Sequence[str], what: str = texts.COMMENT, page: str = "") -> str:
+    """Write the answer, with links to the comment that it answers and to the `page` that says more.
+
+    It is cut to GitHub's limit for a comment.
+    """
     text = "\n".join([texts.ABOUT.format(what=what, url=url), "", *lines])
-    if len(text) <= REPLY_LIMIT:
-        return text
+    end = f"\n\n{texts.PAGE.format(url=page)}" if page else ""
+    if len(text) + len(end) <= REPLY_LIMIT:
+        return text + end
     # Cut at the end of a line: half a code span would no longer prevent the mentions in it from notifying people.
-    return text[: text.rfind("\n", 0, REPLY_LIMIT - len(texts.CUT))] + texts.CUT
+    return text[: text.rfind("\n", 0, REPLY_LIMIT - len(texts.CUT) - len(end))] + texts.CUT + end

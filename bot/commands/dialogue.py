@@ -23,6 +23,7 @@ from bot.commands.effects import COMMANDS_BY, COMMANDS_ON, CountCommands
 from bot.commands.grammar import BadCommand, Command, CommandRegistry, CommandSpec, new_commands, parse
 from bot.core.errors import TryAgain, UserError
 from bot.core.events import Person, PullRequest, UserComment, comment_in
+from bot.core.page_paths import help_path
 from bot.core.payload import Payload
 from bot.core.run_in_thread import run_in_thread
 from bot.effects.reactions import CONFUSED, EYES, React
@@ -33,6 +34,7 @@ from bot.plan.effect import Effect
 from bot.plan.failure_text import failure_text, refusal_text
 from bot.plan.handler import NOTHING, ConcludeStage, Context, Handler, Plan, Router
 from bot.plan.outcome import EffectOutcomes
+from bot.plan.page_links import page_url, pull_page_url
 
 if TYPE_CHECKING:
     from bot.github.permissions import Permissions
@@ -180,14 +182,16 @@ class Dialogue:
             # The person may not be allowed to run anything; then the bot does not correct typos.
             return Plan(why=texts.WHY_NO_COMMAND)
         items = tuple(Item(answers.shown(command), message, done=False) for command in asked)
-        effects = decide_conclusion(CommandResults.of(comment, items), EffectOutcomes(), {})
+        page = pull_page_url(context, comment.number)
+        effects = decide_conclusion(CommandResults.of(comment, items), EffectOutcomes(), {}, page)
         return Plan(effects, why=texts.WHY_NOT_PLANNED)
 
     async def conclude(self, context: Context, results: CommandResults, outcomes: EffectOutcomes) -> Plan:
         """End a comment's commands: let each command conclude, answer, and react."""
         failed, count = len(outcomes.failures), len(outcomes.ended)
         why = texts.WHY_SOME_FAILED.format(failed=failed, count=count) if failed else texts.WHY_ALL_APPLIED
-        return Plan(decide_conclusion(results, outcomes, self._conclusions), why=why)
+        page = pull_page_url(context, results.number)
+        return Plan(decide_conclusion(results, outcomes, self._conclusions, page), why=why)
 
     async def _asked(self, context: Context, comment: UserComment) -> Sequence[Command | BadCommand] | None:
         """Return the commands to answer; None where there are none, or nobody whom we answer wrote them."""
@@ -329,4 +333,4 @@ def _last_words(
 
 def help_url(context: Context) -> str | None:
     """Return where the commands are listed for people: `bot.web.help`, at the address that app.yaml gives us."""
-    return f"{context.app_config.public_url}/help" if context.app_config.public_url else None
+    return page_url(context, help_path(context.repository.full_name)) or None

@@ -39,6 +39,7 @@ PULL_OVER = (
 ABOUT = "About [{what}]({url}):"
 """The first line of an answer; `what` is one of the three below."""
 DESCRIPTION, REVIEW, COMMENT = "the description", "your review", "your comment"
+PAGE = "[Everything I did on this pull request, and why]({url})"
 DONE_TEXT = "done."
 CUT = "\n\n*(The rest of this answer is too long for a comment.)*"
 

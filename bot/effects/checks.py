@@ -57,6 +57,8 @@ class PutCheckRun:
     content: CheckContent
     as_of: float
     again: bool = False
+    details_url: str = ""
+    """Where *Details* lead; where it is empty, GitHub links its own page."""
 
     @property
     def target(self) -> str:
@@ -156,6 +158,7 @@ class PutCheckRun:
             and found.text("external_id") == self.external_id
             and (output.text("title"), output.text("summary")) == (content.title, content.summary)
             and output.text("text") == content.text
+            and (not self.details_url or found.text("details_url") == self.details_url)
         )
 
     def _body(self, annotations: Iterable[Annotation]) -> dict[str, Any]:
@@ -164,6 +167,7 @@ class PutCheckRun:
         sent = [_as_json(annotation) for annotation in annotations]
         return {
             "external_id": self.external_id,
+            **({"details_url": self.details_url} if self.details_url else {}),
             "status": "completed",
             "conclusion": content.conclusion,
             "output": {**output, **({"annotations": sent} if sent else {})},

@@ -1,19 +1,45 @@
-"""Addresses of our own pages, for what is written on GitHub."""
+"""Addresses of our own pages, for what is written on GitHub: empty without `public_url` in app.yaml.
+
+A private repository's pages are linked too; who follows the link has to sign in.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from bot.core.page_paths import history_path, pull_path
 
 if TYPE_CHECKING:
     from bot.plan.handler import Context
 
+LONGEST_HISTORY_LINK = 500
+"""Characters of an address of a test's page in an issue that lists many."""
+HistoryLink = Callable[[str, str], str]
+"""Returns the address of a test's page on a target (LAB/TARGET), empty where there is none to link."""
+
+
+def no_history(_test: str, _target: str) -> str:
+    """Link nothing."""
+    return ""
+
+
+def page_url(context: Context, path: str) -> str:
+    """Return the address of a page by its path (`bot.core.page_paths`)."""
+    public_url = context.app_config.public_url
+    return f"{public_url.rstrip('/')}{path}" if public_url else ""
+
 
 def pull_page_url(context: Context, number: int) -> str:
-    """Return the page that says what the bot did for a pull request.
+    """Return the page that says what the bot did for a pull request."""
+    return page_url(context, pull_path(context.repository.full_name, number))
 
-    Empty without `public_url` in app.yaml, and for a private repository, whose pages strangers may not see.
-    """
-    public_url = context.app_config.public_url
-    if not public_url or context.delivery.payload.flag("repository", "private"):
-        return ""
-    return f"{public_url.rstrip('/')}/r/{context.repository.full_name}/pulls/{number}"
+
+def history_link(context: Context) -> HistoryLink:
+    """Return what links tests of the repository; an address that is too long to follow is left out."""
+
+    def link(test: str, target: str) -> str:
+        url = page_url(context, history_path(context.repository.full_name, test, target))
+        return url if len(url) <= LONGEST_HISTORY_LINK else ""
+
+    return link

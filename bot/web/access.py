@@ -13,6 +13,7 @@ from typing import Protocol
 from aiohttp import web
 from procrastinate.exceptions import ConnectorException
 
+from bot.core.page_paths import PAGES_OF_A_REPOSITORY
 from bot.core.patterns import Pattern
 from bot.github.ranks import Rank, ranked
 from bot.web.openapi import Operation, problem
@@ -21,7 +22,6 @@ from bot.web.repositories import RETRY_SECONDS, repository_of
 from bot.web.texts import DATABASE_UNAVAILABLE, INVALID_TOKEN, NO_PAGE, NO_TOKEN
 
 OF_A_REPOSITORY = "/api/v1/repos/{owner}/{repo}"
-PAGES_OF_A_REPOSITORY = "/r/{owner}/{repo}"
 API = "/api/"
 
 UNPROTECTED_ROUTE = "{path} is below {api}, but declares neither a repository nor that it is public"

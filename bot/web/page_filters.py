@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
+
+from bot.core.page_paths import query, segment
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 SHORT_SHA = 7
 MOMENT = Markup('<time datetime="{at:%Y-%m-%dT%H:%M:%SZ}">{at:%Y-%m-%d %H:%M}&nbsp;UTC</time>')
-REPLACED = "replace"
-"""What a lab's JSON says may hold half of a pair of surrogates, which UTF-8 cannot write."""
 LONGEST_TEXT = 20_000
 """Characters of one text from outside on a page."""
 
@@ -72,17 +71,6 @@ def duration(seconds: float | None) -> str:
     if seconds < MINUTE:
         return f"{seconds:.1f} s"
     return f"{seconds // MINUTE:.0f} min {seconds % MINUTE:.0f} s"
-
-
-def segment(text: str) -> str:
-    """Write a text as one segment of an address's path."""
-    return quote(text, safe="", errors=REPLACED)
-
-
-def query(values: Mapping[str, object]) -> str:
-    """Write the query of an address, with its question mark, without what is empty."""
-    given = {name: value for name, value in values.items() if value not in (None, "", ())}
-    return f"?{urlencode(given, doseq=True, errors=REPLACED)}" if given else ""
 
 
 def clipped(text: str, most: int = LONGEST_TEXT) -> str:

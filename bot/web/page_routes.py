@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from bot.core.errors import TryAgain
-from bot.web.access import PAGES_OF_A_REPOSITORY
+from bot.core.page_paths import PAGES_OF_A_REPOSITORY
 from bot.web.csv_tables import CsvTable, csv_bytes
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.pages import PAGES, RETRY_SECONDS, Pages

@@ -21,6 +21,7 @@ import jinja2
 from aiohttp import hdrs, web
 from sqlalchemy.exc import OperationalError
 
+from bot.core.page_paths import PATHS, REPLACED
 from bot.web import page_filters
 from bot.web.access import IsPublic
 from bot.web.assets import Assets, accepts_gzip
@@ -94,7 +95,7 @@ class Pages:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        environment.globals.update(assets=self.assets.addresses, **self._known)
+        environment.globals.update(assets=self.assets.addresses, **PATHS, **self._known)
         environment.filters.update(page_filters.FILTERS)
         app[PAGES] = self
         app.on_cleanup.append(self._close)
@@ -135,7 +136,7 @@ PAGES: web.AppKey[Pages] = web.AppKey("pages", Pages)
 def _rendered(request: web.Request, template: str, context: dict[str, Any]) -> RenderedPage:
     # The path alone, for the navigation: what stands in an address is text from outside.
     context.setdefault("path", request.path)
-    body = aiohttp_jinja2.render_string(template, request, context).encode(errors=page_filters.REPLACED)
+    body = aiohttp_jinja2.render_string(template, request, context).encode(errors=REPLACED)
     compressed = gzip.compress(body, 6, mtime=0) if len(body) > SMALL else None
     return RenderedPage(body, compressed, hashlib.sha256(body).hexdigest()[:32])
 

@@ -17,6 +17,7 @@ from bot.effects.section_words import seconds_since_1970, short
 from bot.effects.sections import RequestSection, SubmitSection
 from bot.github.pull_heads import confirmed_head, pulls_with_head
 from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.plan.page_links import pull_page_url
 from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.model import TargetKey
 from handlers.ci_tests import texts
@@ -118,6 +119,8 @@ async def show(
     """
     pool, owner = context.part(POOL), Owner(context.repository.full_name.lower(), event.sha)
     text = await pool.run(owner, pool.limits.tests, describe, found.tested, *arguments)
+    if url := pull_page_url(context, event.number):
+        text = f"{text}\n\n{texts.PAGE.format(url=url)}"
     return Plan(
         (SubmitSection(section, event.number, event.sha, text, found.as_of),),
         why=texts.WHY_COMPARED.format(sha=event.sha),

@@ -6,6 +6,7 @@ from __future__ import annotations
 FOLDED = "<details><summary>{title}: {count:,}</summary>\n\n{rows}\n\n</details>"
 UNFOLDED = "{title}:\n{rows}"
 HEADED = "**{title}** at {sha} ({at}):"
+PAGE = "[Everything the bot did on this pull request]({url})"
 
 # Skipped tests
 SKIPS_TITLE = "Skipped tests"

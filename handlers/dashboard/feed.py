@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+from bot.core.page_paths import history_path, view_path
 from bot.core.patterns import Pattern
 from bot.core.utc import iso_utc
 from bot.web.page_files import PageFile
-from bot.web.page_filters import query
 from handlers.dashboard import texts
 from handlers.dashboard.settings import results_of
 
@@ -52,19 +52,18 @@ def atom_feed(repository: str, messages: Sequence[RegressionMessage], public_url
     """Return the feed of some messages, the newest first; `public_url` is where the pages are, empty if unknown."""
     ElementTree.register_namespace("", ATOM)
     feed = ElementTree.Element(f"{{{ATOM}}}feed")
-    here = f"{public_url}/r/{repository}"
     _add(feed, "id", _urn(repository))
     _add(feed, "title", texts.FEED_TITLE.format(repository=repository))
     _add(feed, "updated", iso_utc(max(map(_changed_at, messages), default=0.0)))
-    _add(feed, "link", rel="self", href=f"{here}/regressions.atom")
-    _add(feed, "link", rel="alternate", type="text/html", href=here)
+    _add(feed, "link", rel="self", href=public_url + view_path(repository, "regressions.atom"))
+    _add(feed, "link", rel="alternate", type="text/html", href=public_url + view_path(repository))
     _add(ElementTree.SubElement(feed, f"{{{ATOM}}}author"), "name", texts.FEED_AUTHOR)
     for one in messages:
-        _entry(feed, one, here)
+        _entry(feed, one, public_url + history_path(repository, one.test, one.about.full_name))
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(feed, encoding="unicode")}\n'
 
 
-def _entry(feed: ElementTree.Element, one: RegressionMessage, here: str) -> None:
+def _entry(feed: ElementTree.Element, one: RegressionMessage, page: str) -> None:
     entry, message = ElementTree.SubElement(feed, f"{{{ATOM}}}entry"), one.message
     target = one.about.full_name
     title = texts.FEED_ENTRY.format(test=one.test, target=target)
@@ -72,13 +71,7 @@ def _entry(feed: ElementTree.Element, one: RegressionMessage, here: str) -> None
     _add(entry, "title", title if len(title) <= LONGEST_TITLE else f"{title[:LONGEST_TITLE]}…")
     _add(entry, "published", iso_utc(message.reported_at))
     _add(entry, "updated", iso_utc(_changed_at(one)))
-    _add(
-        entry,
-        "link",
-        rel="alternate",
-        type="text/html",
-        href=here + "/tests" + query({"id": one.test, "target": target}),
-    )
+    _add(entry, "link", rel="alternate", type="text/html", href=page)
     sentences = [texts.FEED_SINCE.format(suite=one.suite, since=message.since)]
     if message.good:
         sentences.append(texts.FEED_GOOD.format(good=message.good))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from bot.config.types import seconds
 from bot.core.events import ASKED_OF_US, Person, person_or_ghost
+from bot.core.page_paths import run_path
 from bot.effects.checks import PutCheckRun
 from bot.effects.remember import StoreRecord
 from bot.engine.records import Key, Record
@@ -20,6 +21,7 @@ from bot.github.markdown import code
 from bot.github.permissions import ROLES, Permissions
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.plan.page_links import page_url
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.deliveries import CHECK_EVENT, check_event_in
 from bot.results.model import TargetKey
@@ -116,21 +118,24 @@ async def show(context: Context) -> Plan:
         role = await Permissions().role(context.github, context.repository.full_name, asked.press.by)
         may = ROLES.index(role) >= ROLES.index("write")
     # In a thread, as it reads details from the database; linear in the tests of the runs (tests/test_handler_work.py).
-    return await asyncio.to_thread(decide_check_run, findings, asked, key, as_of, may=may)
+    page = page_url(context, run_path(asked.about.repository, asked.about.full_name, asked.sha, findings.external_id))
+    return await asyncio.to_thread(decide_check_run, findings, asked, key, as_of, page, may=may)
 
 
 def decide_check_run(
-    findings: Findings, asked: RequestedCheck, key: Key[IgnoredFailures] | None, as_of: float, *, may: bool
+    findings: Findings, asked: RequestedCheck, key: Key[IgnoredFailures] | None, as_of: float, page: str, *, may: bool
 ) -> Plan:
     """Return what is written: the check run, and before it what somebody chose to ignore, if they may.
 
-    `key` is that of the record of that, None where there is no pull request; `as_of` is when the findings were read.
+    `key` is that of the record of that, None where there is no pull request; `as_of` is when the findings were read,
+    and `page` the address of the newest run's page.
     """
     press, remembered = asked.press, list[Effect]()
     if press and press.button == IGNORE.identifier:
         findings, remembered = _ignore(findings, press, key, may=may)
     content = results_report(findings)
-    check = PutCheckRun(asked.about.check_name, asked.sha, findings.external_id, content, as_of, asked.again)
+    name, run_id = asked.about.check_name, findings.external_id
+    check = PutCheckRun(name, asked.sha, run_id, content, as_of, asked.again, page)
     return Plan((*remembered, check), why=content.title)
 
 

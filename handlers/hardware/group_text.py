@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from bot.github.markdown import code
 from bot.news.message import News, NewsItem
+from bot.plan.page_links import HistoryLink, no_history
 from bot.results.report.texts import counted, listed
 from handlers.hardware import texts
 from handlers.hardware.news_groups import GroupMember, RegressionGroup, newest_good, oldest_since, shared_tests
-from handlers.hardware.regression_text import COMPARE_PAGE, MOST_ITEMS, MOST_LISTED, SHORT, shown_test
+from handlers.hardware.regression_text import COMPARE_PAGE, MOST_ITEMS, MOST_LISTED, SHORT, shown_test, test_line
 
 MOST_TARGETS = 20
 """Targets that a message or an issue lists."""
@@ -42,8 +43,11 @@ def group_title(group: RegressionGroup) -> str:
     return _title(group)
 
 
-def group_body(group: RegressionGroup, failing: Mapping[str, Sequence[str]]) -> str:
-    """Return what the issue of a group says, in Markdown; `failing` has the tests that still fail, by target."""
+def group_body(group: RegressionGroup, failing: Mapping[str, Sequence[str]], history: HistoryLink = no_history) -> str:
+    """Return what the issue of a group says, in Markdown; `failing` has the tests that still fail, by target.
+
+    `history` links the page of each test.
+    """
     still = [one for one in group.members if failing.get(one.where)]
     if not still:
         return ""
@@ -56,7 +60,7 @@ def group_body(group: RegressionGroup, failing: Mapping[str, Sequence[str]]) -> 
     if len(still) > MOST_TARGETS:
         lines.append(texts.MORE.format(count=len(still) - MOST_TARGETS))
     tests = sorted({test for one in still for test in failing[one.where]})
-    named = [texts.TEST.format(test=code(shown_test(test))).strip() for test in tests[:MOST_LISTED]]
+    named = [test_line(test, history(test, "")).strip() for test in tests[:MOST_LISTED]]
     more = [texts.MORE.format(count=len(tests) - len(named))] if len(tests) > len(named) else []
     url = _range(group)
     between = texts.GROUP_RANGE.format(url=url) if url else ""

@@ -19,6 +19,7 @@ from bot.news.effects import IssueState, PostMessage, message_effects
 from bot.news.render import as_markdown
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.plan.page_links import HistoryLink, history_link, no_history
 from bot.results.compare.ancestors import Candidate
 from bot.results.model import TargetKey
 from bot.results.report.baseline import searched_ancestors
@@ -87,7 +88,17 @@ async def post_nightly_news(context: Context) -> Plan:
     begun = [RegressionGroup.of(one, page, event.at) for one in found if await _is_range(context, one)]
     members = [one for group in (*groups, *begun) for one in group.members]
     failing = await _failing(context, [*members, *(one for those in joined.values() for one in those)])
-    return decide_nightly_news(context.repository.id, regressions.to, event.at, waiting, groups, joined, begun, failing)
+    return decide_nightly_news(
+        context.repository.id,
+        regressions.to,
+        event.at,
+        waiting,
+        groups,
+        joined,
+        begun,
+        failing,
+        history_link(context),
+    )
 
 
 def decide_nightly_news(
@@ -99,14 +110,16 @@ def decide_nightly_news(
     joined: Mapping[str, Sequence[GroupMember]],
     begun: Sequence[RegressionGroup],
     failing: Failing,
+    history: HistoryLink = no_history,
 ) -> Plan:
     """Return the messages: of new groups, of groups that others joined, and of targets that are in none.
 
-    `joined` has the new members of the `groups` that were there, by key; `failing` is what people know to fail.
+    `joined` has the new members of the `groups` that were there, by key; `failing` is what people know to fail;
+    `history` links the page of each test.
     """
-    news = _GroupPosts(repository_id, to, at, failing)
+    news = _GroupPosts(repository_id, to, at, failing, history)
     grouped = {one for group in begun for one in group.members} | {one for those in joined.values() for one in those}
-    effects = [effect for one in waiting.values() for effect in own_messages(repository_id, to, one, grouped)]
+    effects = [effect for one in waiting.values() for effect in own_messages(repository_id, to, one, grouped, history)]
     for group in begun:
         effects += news.begun(group)
     concerned = {one.about.about.full_name for one in waiting.values()}
@@ -120,7 +133,11 @@ def decide_nightly_news(
 
 
 def own_messages(
-    repository_id: int, to: Sequence[Place], one: WaitingNews, grouped: Collection[GroupMember]
+    repository_id: int,
+    to: Sequence[Place],
+    one: WaitingNews,
+    grouped: Collection[GroupMember],
+    history: HistoryLink = no_history,
 ) -> Sequence[Effect]:
     """Return the message of a target about everything that is in no group's message."""
     if one.news is None or one.issue is None:
@@ -136,7 +153,7 @@ def own_messages(
     if changes:
         elsewhere = {(each.suite, test) for each in one.began if each in grouped for test in each.tests}
         own = [failure for failure in failing if (failure.suite, failure.test) not in elsewhere]
-        issue = replace(one.issue, body=issue_body(one.about, own), begins=bool(began or changes.unreliable))
+        issue = replace(one.issue, body=issue_body(one.about, own, history), begins=bool(began or changes.unreliable))
         return message_effects(to, one.key, regression_news(one.about, changes, own), issue)
     # The next nightly run would take it for news that never came to the issue.
     return (StoreRecord.of(NEWS_STATE.of(repository_id, "issue", one.key), NewsState(done=True)),)
@@ -150,6 +167,7 @@ class _GroupPosts:
     to: Sequence[Place]
     at: float
     failing: Failing
+    history: HistoryLink
 
     def begun(self, group: RegressionGroup) -> list[Effect]:
         """Return the first message of a group; its issue is opened with it."""
@@ -181,7 +199,8 @@ class _GroupPosts:
         return [*issue, self._stored(replace(group, members=members) if members else group, over=not members)]
 
     def _body(self, group: RegressionGroup) -> str:
-        return group_body(group, {one.where: still_failing(one, self.failing) for one in group.members})
+        failing = {one.where: still_failing(one, self.failing) for one in group.members}
+        return group_body(group, failing, self.history)
 
     def _stored(self, group: RegressionGroup, *, over: bool = False) -> Effect:
         return StoreRecord.of(REGRESSION_GROUP.of(self.repository_id, group.name), None if over else group)

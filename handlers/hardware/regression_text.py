@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from bot.github.markdown import code
 from bot.news.message import News, NewsItem
+from bot.plan.page_links import HistoryLink, no_history
 from bot.results.compare.context import FailureContext
 from bot.results.compare.health import RunFlips, SuiteHealth
 from bot.results.report.check_run import MOST_CONTACTS
@@ -60,11 +61,14 @@ def issue_title(target: JudgedTarget) -> str:
     return texts.ISSUE_TITLE.format(where=target.about.full_name)
 
 
-def issue_body(target: JudgedTarget, failing: Sequence[Failure]) -> str:
-    """Return what that issue says, in Markdown; nothing where nothing fails any more and the results are reliable."""
+def issue_body(target: JudgedTarget, failing: Sequence[Failure], history: HistoryLink = no_history) -> str:
+    """Return what that issue says, in Markdown; nothing where nothing fails any more and the results are reliable.
+
+    `history` links the page of each test.
+    """
     if not (failing or target.unreliable):
         return ""
-    lines = "\n".join(_listed(target, grouped(failing)))
+    lines = "\n".join(_listed(target, grouped(failing), history))
     where = {"lab": code(target.about.lab), "target": code(target.about.target)}
     parts = [texts.ISSUE.format(**where, failing=lines)] if failing else [texts.ISSUE_UNRELIABLE.format(**where)]
     if target.unreliable:
@@ -164,7 +168,7 @@ def _notes(target: JudgedTarget, changes: RegressionChanges, failing: Sequence[F
         yield CONTACTS.format(contacts=", ".join(target.contacts[:MOST_CONTACTS]))
 
 
-def _listed(target: JudgedTarget, failing: Sequence[Regression]) -> Iterator[str]:
+def _listed(target: JudgedTarget, failing: Sequence[Regression], history: HistoryLink) -> Iterator[str]:
     room = MOST_LISTED
     for place, one in enumerate(failing):
         if not room:
@@ -177,7 +181,7 @@ def _listed(target: JudgedTarget, failing: Sequence[Regression]) -> Iterator[str
         yield texts.FAILING.format(suite=code(one.suite), tests=tests, since=since, changed=changed, never=never)
         shown = one.tests[: min(room, GROUP_LISTED) if len(one.tests) >= GROUPED_TESTS else room]
         room -= len(shown)
-        yield from (texts.TEST.format(test=code(shown_test(test))) for test in shown)
+        yield from (test_line(test, history(test, target.about.full_name)) for test in shown)
         if more := len(one.tests) - len(shown):
             yield texts.MORE_TESTS.format(count=more)
 
@@ -190,6 +194,12 @@ def _changed(target: JudgedTarget, one: Regression) -> str:
     """Return the page of what changed from the last pass to the first failure, empty where that is not known."""
     known = target.page and one.good
     return COMPARE_PAGE.format(page=target.page, good=one.good, since=one.since) if known else ""
+
+
+def test_line(test: str, url: str) -> str:
+    """Return the line of a test in a list of the issue; `url` is its page, empty where there is none."""
+    shown = code(shown_test(test))
+    return texts.TEST_WITH_HISTORY.format(test=shown, url=url) if url else texts.TEST.format(test=shown)
 
 
 def shown_test(test: str) -> str:

@@ -20,6 +20,7 @@ from bot.engine.records import Key
 from bot.news.effects import IssueState, message_effects
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.plan.page_links import HistoryLink, history_link, no_history
 from bot.results.compare.diff import CONFIRMED_RUNS
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.deliveries import CHECK_EVENT, check_event_in
@@ -116,7 +117,9 @@ async def report_regressions(context: Context) -> Plan:
         contexts_of, service.store, about, runs, before, changes.began, context.config.aliases
     )
     hold = await _hold(context, about, newest.committed_at, changes)
-    return decide_regressions(target, changes, failing, known, regressions.to, key, contexts, hold, behind=behind)
+    return decide_regressions(
+        target, changes, failing, known, regressions.to, key, contexts, hold, history_link(context), behind=behind
+    )
 
 
 async def _hold(context: Context, about: TargetKey, committed_at: float, changes: RegressionChanges) -> NewsHold:
@@ -198,17 +201,18 @@ def decide_regressions(
     key: Key[KnownRegressions],
     contexts: Mapping[tuple[str, str], FailureContext] = MappingProxyType({}),
     hold: NewsHold = NO_HOLD,
+    history: HistoryLink = no_history,
     *,
     behind: bool = False,
 ) -> Plan:
     """Return what is stored of a target, under a key, and the messages about it, with the contexts of new failures.
 
     It is stored first: where a channel is away for hours, the next nightly run is judged by what is reported here.
-    `hold` says whether the messages wait for those of other targets.
+    `hold` says whether the messages wait for those of other targets; `history` links the page of each test.
     `behind`: the issue lacks the newest message, because GitHub was away for too long; so it is brought up to date even
     without news.
     """
-    issue, title, body = _issue_of(target.about), issue_title(target), issue_body(target, hold.own(failing))
+    issue, title, body = _issue_of(target.about), issue_title(target), issue_body(target, hold.own(failing), history)
     if not changes:
         remaining = EnsureIssue(issue, title, body, news_key=known.news, as_of=target.committed_at)
         return Plan((*_remembered(key, known, target), *([remaining] if behind else [])), why=_why_no_news(target))

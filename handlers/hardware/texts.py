@@ -81,6 +81,7 @@ FAILING = "- {suite}: {tests}, since {since}{changed}{never}"
 CHANGED = " ([what changed]({url}))"
 NEVER = "; never passed"
 TEST, MORE_TESTS, MORE = "  - {test}", "  - and {count:,} more", "- and {count:,} more"
+TEST_WITH_HISTORY = "  - {test} ([history]({url}))"
 
 # What the audit log says
 CHECK_REQUESTED = "requested a new {name} on {sha}"

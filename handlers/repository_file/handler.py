@@ -15,9 +15,11 @@ from bot.core.errors import TryAgain
 from bot.effects.checks import CHECK_RUN, PutCheckRun
 from bot.github.contents import FoundFile, found_at, knows_commit
 from bot.github.in_force import StoredFile, name_of, read_found, stored_file_of, with_file
+from bot.github.pull_heads import pulls_with_head
 from bot.github.refs import merge_base
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
+from bot.plan.page_links import pull_page_url
 from handlers.repository_file.effects import StoreRepositoryFile
 from handlers.repository_file.report import NAME as CHECK
 from handlers.repository_file.report import CheckedFile, config_report
@@ -158,9 +160,17 @@ async def _checked(
         branch=context.delivery.payload.text("repository", "default_branch"),
         removed=found is None,
     )
-    content = config_report(about)
-    put: Effect = PutCheckRun(CHECK, sha, name_of(found), content, as_of, again)
+    content, page = config_report(about), await _page(context, sha)
+    put: Effect = PutCheckRun(CHECK, sha, name_of(found), content, as_of, again, page)
     return Plan((put,), why=content.title)
+
+
+async def _page(context: Context, sha: str) -> str:
+    """Return the page of the pull request whose head a commit is; empty without one."""
+    payload = context.delivery.payload
+    asked = [payload.integer("pull_request", "number")] if payload.has("pull_request") else []
+    numbers = asked or await pulls_with_head(context.records, context.repository.id, sha)
+    return pull_page_url(context, numbers[-1]) if numbers else ""
 
 
 def _given(context: Context) -> RepositoryConfig:

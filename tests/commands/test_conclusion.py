@@ -78,6 +78,12 @@ def test_the_answer_links_what_it_answers_and_mentions_nobody() -> None:
     assert text.startswith("About [your comment](https://github.example/octocat/compiler/pull/1#issuecomment-7):\n\n- ")
 
 
+def test_a_long_answer_still_links_the_page_that_says_more() -> None:
+    text = answer_text("https://github.example/7", ["- x"] * 40_000, page="https://ci.example.org/pulls/7")
+    assert len(text) <= REPLY_LIMIT
+    assert text.endswith("[Everything I did on this pull request, and why](https://ci.example.org/pulls/7)")
+
+
 def test_the_answer_names_what_it_answers() -> None:
     assert answer_text("https://github.example/7", [], "your review").startswith("About [your review](")
 

@@ -14,11 +14,15 @@ async def test_details_of_a_status_lead_to_the_story_of_the_pull_request(tmp_pat
     async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
         pull = here.repo.open_pull_request("hubot", "Faster")
         pull.comment("hubot", "what a person says\n\n@ci run slow tests")
+        pull.comment("hubot", "@ci rum slow tests")
         await here.quiet()
         status = here.repo.status(pull.head_sha, "ci/slow-tests")
         assert status is not None
         path = f"/r/octocat/compiler/pulls/{pull.number}"
         assert status.target_url == f"https://ci.example.org{path}"
+        (answer,) = here.answers(pull)
+        assert f"](https://ci.example.org{path})" in answer
+        assert "](https://ci.example.org/help?repo=octocat%2Fcompiler)" in answer
         asking, headers = aiohttp.ClientSession(), {"Accept": "text/html"}
         async with asking as session, session.get(f"{here.url}{path}", headers=headers) as response:
             page = await response.text()

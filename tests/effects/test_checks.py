@@ -110,6 +110,16 @@ async def test_a_newer_upload_of_the_same_is_written_for_its_id(world: World) ->
     assert [run.external_id for run in runs(world)] == ["run-2b"]
 
 
+async def test_details_lead_to_our_page_once_there_is_one(world: World) -> None:
+    await world.apply_alone(check(world))
+    linked = replace(check(world), details_url="https://ci.example.org/r/octocat/compiler/pulls/1")
+    for _ in range(2):
+        await world.apply_alone(linked)
+    await world.apply_alone(check(world))
+    assert [run.details_url for run in runs(world)] == [linked.details_url]
+    assert writes(world) == [f"POST {CREATE}", f"PATCH {UPDATE}"]
+
+
 async def test_of_grown_annotations_only_the_new_ones_are_sent(world: World) -> None:
     """GitHub adds what a change brings to what is there."""
     await world.apply_alone(check(world))

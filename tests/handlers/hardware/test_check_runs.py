@@ -32,6 +32,7 @@ from tests.results.reported import ABOUT, AT, SHA, a_suite, compared, findings
 
 HUBOT = Person(7, "hubot", False)
 PRESSED = "2026-11-20T05:30:00Z"
+PAGE = "https://ci.example.org/r/octocat/compiler/runs/example-lab/hexagon-v73/x/night-2"
 KEY = IGNORED.of(5, 42, "example-lab", "hexagon-v73")
 
 
@@ -52,7 +53,7 @@ def decided(
     shown = (title(known), known.external_id)
     press = None if button is None else ButtonPress(button, HUBOT, PRESSED, shown)
     return list(
-        decide_check_run(known, RequestedCheck(ABOUT, SHA, press, again=button == ""), key, 7.0, may=may).effects
+        decide_check_run(known, RequestedCheck(ABOUT, SHA, press, again=button == ""), key, 7.0, PAGE, may=may).effects
     )
 
 
@@ -101,7 +102,7 @@ def test_what_is_written_and_what_is_remembered(
 ) -> None:
     effects = decided(known, button, may=may)
     check = check_of(effects)
-    assert (check.name, check.sha, check.external_id) == (CHECK, SHA, "night-2")
+    assert (check.name, check.sha, check.external_id, check.details_url) == (CHECK, SHA, "night-2", PAGE)
     assert (check.content.title.partition(" · ")[0], check.content.conclusion) == (title, conclusion)
     record = remembered(effects)
     assert (record["tests"] if record else None) == ([["operators", test] for test in ignored] if ignored else None)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bot.effects.issues import BODY_LIMIT
 from bot.news.message import NewsItem
+from bot.plan.page_links import LONGEST_HISTORY_LINK
 from bot.results.compare.context import FailureContext
 from bot.results.store.failures import Failure
 from handlers.hardware.regression_state import JudgedTarget, RegressionChanges
@@ -175,9 +176,15 @@ def test_the_issue_lists_so_many_tests_and_counts_the_others() -> None:
     assert "s30" not in body
 
 
+def test_the_issue_links_the_history_of_each_test() -> None:
+    body = issue_body(judged(), some("a.py::test_x"), lambda test, target: f"https://ci.example.org/{target}?id={test}")
+    assert "  - `a.py::test_x` ([history](https://ci.example.org/example-lab/hexagon-v73?id=a.py::test_x))\n" in body
+
+
 def test_the_longest_issue_is_one_that_github_takes() -> None:
     worst = [one for n in range(MOST_LISTED) for one in some("@|" * 500 + str(n), suite="s" * 100 + str(n))]
-    assert len(issue_body(judged(*(["@|" * 50] * 12)), worst)) < BODY_LIMIT
+    linked = issue_body(judged(*(["@|" * 50] * 12)), worst, lambda _, target: "x" * LONGEST_HISTORY_LINK)
+    assert len(linked) < BODY_LIMIT
 
 
 @settings(max_examples=200)

@@ -1,0 +1,70 @@
+"""The paths of our own pages, in one place for pages and for what is written on GitHub. No I/O.
+
+What comes from outside is quoted, so a path is one address whatever a lab calls its tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import quote, urlencode
+
+PAGES_OF_A_REPOSITORY = "/r/{owner}/{repo}"
+REPLACED = "replace"
+"""What a lab's JSON says may hold half of a pair of surrogates, which UTF-8 cannot write."""
+HELP = "/help"
+
+
+def segment(text: str) -> str:
+    """Write a text as one segment of an address's path."""
+    return quote(text, safe="", errors=REPLACED)
+
+
+def query(values: Mapping[str, object]) -> str:
+    """Write the query of an address, with its question mark, without what is empty."""
+    given = {name: value for name, value in values.items() if value not in (None, "", ())}
+    return f"?{urlencode(given, doseq=True, errors=REPLACED)}" if given else ""
+
+
+def view_path(repository: str, view: str = "", **filters: object) -> str:
+    """Return a view of a repository, such as `compare` or `nightly`; without a name, its grid."""
+    return f"/r/{quote(repository)}{f'/{view}' if view else ''}{query(filters)}"
+
+
+def run_path(repository: str, target: str, sha: str, run_id: str) -> str:
+    """Return the page of a run; `target` is LAB/TARGET."""
+    return view_path(repository, f"runs/{_target(target)}/{segment(sha)}/{segment(run_id)}")
+
+
+def history_path(repository: str, test: str, target: str = "") -> str:
+    """Return the page of a test, on all targets or on one, which is LAB/TARGET."""
+    return view_path(repository, "tests", id=test, target=target)
+
+
+def pull_path(repository: str, number: int) -> str:
+    """Return the page of a pull request."""
+    return view_path(repository, f"pulls/{number}")
+
+
+def lab_path(repository: str, lab: str) -> str:
+    """Return the page of a lab."""
+    return view_path(repository, f"labs/{segment(lab)}")
+
+
+def help_path(repository: str = "") -> str:
+    """Return the page of the commands, of all or of those that are on in a repository."""
+    return HELP + query({"repo": repository})
+
+
+def _target(target: str) -> str:
+    return "/".join(map(segment, target.split("/")))
+
+
+PATHS = {
+    "view_path": view_path,
+    "run_path": run_path,
+    "history_path": history_path,
+    "pull_path": pull_path,
+    "lab_path": lab_path,
+    "help_path": help_path,
+}
+"""What all templates know."""

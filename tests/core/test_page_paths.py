@@ -1,0 +1,36 @@
+"""The paths of our pages."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlsplit
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.core.page_paths import help_path, history_path, lab_path, pull_path, run_path, view_path
+
+HERE = "octocat/compiler"
+
+
+def test_each_page_has_one_path() -> None:
+    assert view_path(HERE) == "/r/octocat/compiler"
+    assert view_path(HERE, "flaky", target="example-lab/adreno", q="") == (
+        "/r/octocat/compiler/flaky?target=example-lab%2Fadreno"
+    )
+    assert run_path(HERE, "hubot-lab/rpi-5@rack:2", "ab", "run-1") == (
+        "/r/octocat/compiler/runs/hubot-lab/rpi-5%40rack%3A2/ab/run-1"
+    )
+    assert (pull_path(HERE, 7), lab_path(HERE, "hubot-lab")) == (
+        "/r/octocat/compiler/pulls/7",
+        "/r/octocat/compiler/labs/hubot-lab",
+    )
+    assert (help_path(), help_path(HERE)) == ("/help", "/help?repo=octocat%2Fcompiler")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_whatever_a_test_is_called_its_path_is_one_address_of_it(name: str) -> None:
+    path = urlsplit(history_path(HERE, name, "example-lab/adreno"))
+    assert (path.path, path.fragment) == ("/r/octocat/compiler/tests", "")
+    assert parse_qs(path.query, keep_blank_values=True) == {"id": [name], "target": ["example-lab/adreno"]}
+    assert run_path(HERE, f"lab/{name.replace('/', '')}x", "ab", name).count("/") == 8
+    assert history_path(HERE, "\ud800") == "/r/octocat/compiler/tests?id=%3F"
