@@ -132,7 +132,7 @@ def run_page(parts: DashboardParts) -> Page:
         run = await asked.pages.run(parts.store.run, key)
         if run is None:
             raise LookupError(key.folder)
-        listed = await asked.pages.run(lambda: parts.store.runs(name, lab=key.lab, target=key.target, sha=key.sha))
+        listed = await asked.pages.run(parts.store.commits.runs, key.about, key.sha)
         results = parts.results.running_in(asked.pages.run)
         state = await results.state(key.about, key.sha)
         # Relations that are not known yet are not asked for: a reader's page makes no request to GitHub.

@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
 
 
-def whole_tables_read(work: Callable[[], object]) -> tuple[int, list[str]]:
-    """Do some work; return how many statements it ran, and the steps of their plans that read a whole table.
+@dataclass
+class Plans:
+    """How many statements were run, and the steps of their plans that read a whole table, each with its statement."""
+
+    statements: int = 0
+    scans: list[str] = field(default_factory=list)
+
+
+@contextlib.contextmanager
+def plans_seen() -> Iterator[Plans]:
+    """Explain each statement that is run meanwhile, in whatever thread.
 
     PostgreSQL reads a small table as a whole though it has an index, so it is asked to avoid that: then it does so only
     where no index serves.
     """
-    statements, scans = 0, list[str]()
+    plans = Plans()
 
     def explain(connection: sa.Connection, _: object, statement: str, parameters: Any, *__: object) -> None:
-        nonlocal statements
         if not statement.startswith("SELECT"):
             return
-        statements += 1
+        plans.statements += 1
         cursor = connection.connection.cursor()
         if connection.dialect.name == "sqlite":
             rows = cursor.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
-            plans = [str(row[3]) for row in rows]
-            scans.extend(plan for plan in plans if plan.startswith("SCAN") and "ROW" not in plan)
+            steps = [str(row[3]) for row in rows]
+            scans = [step for step in steps if step.startswith("SCAN") and "ROW" not in step]
         else:
             cursor.execute("SET LOCAL enable_seqscan = off")
             cursor.execute(f"EXPLAIN {statement}", parameters)
-            scans.extend(row[0] for row in cursor.fetchall() if "Seq Scan" in row[0])
+            scans = [row[0] for row in cursor.fetchall() if "Seq Scan" in row[0]]
+        plans.scans.extend(f"{step}: {statement}" for step in scans)
 
     sa.event.listen(sa.Engine, "before_cursor_execute", explain)
     try:
-        work()
+        yield plans
     finally:
         sa.event.remove(sa.Engine, "before_cursor_execute", explain)
-    return statements, scans
+
+
+def whole_tables_read(work: Callable[[], object]) -> tuple[int, list[str]]:
+    """Do some work; return how many statements it ran, and the steps of their plans that read a whole table."""
+    with plans_seen() as plans:
+        work()
+    return plans.statements, plans.scans

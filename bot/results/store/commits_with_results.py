@@ -9,10 +9,12 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from bot.results.model import TargetKey
-from bot.results.store import schema
+from bot.results.state import Run
+from bot.results.store import runs, schema
 from bot.results.store.newest_points import suites_on_targets
 
 MOST_LISTED = 60
+MOST_RUNS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,15 @@ class CommitsWithResults:
             statement = sa.select(points.c.series_id).where(points.c.series_id.in_(numbers), points.c.sha == sha)
             there = set(connection.execute(statement).scalars())
         return [one.suite for one in every if one.series in there]
+
+    def runs(self, about: TargetKey, sha: str, limit: int = MOST_RUNS) -> list[Run]:
+        """Return the runs of a commit on a target whatever became of them, those that were received last first."""
+        table = schema.runs
+        with self._reading() as connection:
+            target = runs.target_id(connection, about)
+            statement = runs.select().where(table.c.target_id == target, table.c.sha == sha)
+            newest_first = statement.order_by(table.c.received_at.desc(), table.c.id.desc()).limit(limit)
+            return [runs.read(row) for row in connection.execute(newest_first).mappings()]
 
 
 def _merged(rows: Sequence[sa.RowMapping]) -> list[CommitWithResults]:

@@ -69,16 +69,18 @@ class SuiteFailures:
 def newest_runs(connection: sa.Connection, about: TargetKey) -> list[NewestRun]:
     """Return the newest run of each suite of a target, the newest of them first."""
     points, target = schema.points, runs.target_id(connection, about)
-    suites = sa.select(schema.series.c.id, schema.suites.c.suite).join(schema.suites).filter_by(target_id=target)
+    if target is None:
+        return []
+    suites = sa.select(schema.series.c.id, schema.suites.c.suite).join(schema.suites)
     found = []
-    for series, suite in connection.execute(suites).all():
+    for series, suite in connection.execute(suites.where(schema.series.c.target_id == target)).all():
         row = connection.execute(
             sa.select(points.c.sha, points.c.committed_at)
             .where(points.c.series_id == series, points.c.linked)
             .order_by(points.c.committed_at.desc(), points.c.sha.desc())
             .limit(1)
         ).first()
-        if row is not None and target is not None:
+        if row is not None:
             failing = sum(_statuses(connection, target, suite, row.sha).translate(_IS_FAILURE))
             found.append(NewestRun(suite, row.sha, row.committed_at, failing))
     return sorted(found, key=lambda one: (one.committed_at, one.sha, one.suite), reverse=True)

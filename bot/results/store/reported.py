@@ -8,7 +8,7 @@ from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.flaky import Flakiness
 from bot.results.compare.health import SuiteHealth
 from bot.results.model import SeenTest, TargetKey
-from bot.results.store import failures, flakiness, health
+from bot.results.store import failures, flakiness, health, revisions
 from bot.results.store.database import ResultsDatabase
 from bot.results.store.failures import Failure, NewestRun, SuiteFailures
 from bot.results.store.names import SuiteNames
@@ -83,3 +83,4 @@ class FailureReports:
         """Store which failures a nightly run's message reports, and how others ended."""
         with self._database.writing() as connection:
             failures.report(connection, self._known, about, sha, self._now(), began, ended, aliases)
+            revisions.grow(connection, about.repository)

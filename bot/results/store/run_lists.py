@@ -51,13 +51,17 @@ def waiting(connection: sa.Connection, repository: str) -> list[Run]:
 def newest(connection: sa.Connection, repository: str) -> dict[TargetKey, float]:
     """Return when the last run of each target was heard of that is stored, in seconds since 1970."""
     table, targets = schema.runs, schema.targets
-    statement = (
-        sa.select(targets.c.lab, targets.c.target, sa.func.max(table.c.received_at).label("at"))
-        .select_from(table.join(targets))
-        .where(targets.c.repository == repository, table.c.state == RunState.STORED.value)
-        .group_by(targets.c.lab, targets.c.target)
+    at = (
+        sa.select(table.c.received_at)
+        .where(table.c.target_id == targets.c.id, table.c.state == RunState.STORED.value)
+        .order_by(table.c.received_at.desc())
+        .limit(1)
+        .correlate(targets)
+        .scalar_subquery()
     )
-    return {TargetKey(repository, row.lab, row.target): row.at for row in connection.execute(statement)}
+    statement = sa.select(targets.c.lab, targets.c.target, at.label("at")).where(targets.c.repository == repository)
+    found = connection.execute(statement)
+    return {TargetKey(repository, row.lab, row.target): row.at for row in found if row.at is not None}
 
 
 def targets(connection: sa.Connection, repository: str, sha: str) -> list[TargetKey]:

@@ -211,6 +211,8 @@ def reported_runs_at(
     connection: sa.Connection, places: Collection[tuple[int, str]], suite: str | None = None
 ) -> dict[tuple[int, str], list[Numbered]]:
     """Return the runs of each of some commits on targets, likewise."""
+    if not places:
+        return {}
     values: dict[str, Any] = {"places": [*places]}
     if suite is not None:
         values["suite"] = suite
@@ -242,5 +244,6 @@ def columns(
 def statuses(connection: sa.Connection, numbers: Collection[Sequence[int]]) -> list[bytes]:
     """Return the merged status column of each group of stored runs, which are given in their order."""
     every = [number for group in numbers for number in group]
-    found = {row.run_id: row.statuses for row in connection.execute(_STATUSES, {"numbers": every})}
+    rows = connection.execute(_STATUSES, {"numbers": every}) if every else ()
+    found = {row.run_id: row.statuses for row in rows}
     return [merged([raw(found[number]) for number in group]) for group in numbers]

@@ -127,6 +127,7 @@ series = sa.Table(
     _of("suite"),
     _of("target"),
     sa.UniqueConstraint("suite_id", "target_id", name="nightjar_series_once"),
+    sa.Index("nightjar_series_target", "target_id"),
 )
 
 points = sa.Table(
@@ -190,6 +191,7 @@ reports = sa.Table(
     sa.Column("ended_in", sa.Text, nullable=False),
     sa.Column("ended_at", sa.Double, nullable=False),
     sa.Index("nightjar_reports_open", "series_id", sqlite_where=NOT_ENDED, postgresql_where=NOT_ENDED),
+    sa.Index("nightjar_reports_newest", "series_id", "reported_at"),
     sqlite_with_rowid=False,
 )
 
@@ -203,4 +205,12 @@ checks = sa.Table(
     sa.Column("announced", sa.Integer, nullable=False),  # the revision that a check run was written for, or 0
     sa.Column("over", sa.Boolean, nullable=False),  # and nothing more was expected then
     sa.Index("nightjar_checks_open", "target_id", sqlite_where=OPEN, postgresql_where=OPEN),
+)
+
+revisions = sa.Table(
+    "nightjar_revisions",
+    metadata,
+    sa.Column("repository", sa.Text, primary_key=True),  # in small letters
+    sa.Column("revision", sa.BigInteger, nullable=False),
+    sqlite_with_rowid=False,
 )

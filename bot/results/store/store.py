@@ -27,6 +27,7 @@ from bot.results.store import (
     failure_texts,
     history,
     names,
+    revisions,
     run_lists,
     runs,
     schema,
@@ -86,6 +87,7 @@ class ResultsStore:
         self.lists = ListsOfTests(self._database.reading, self._known)
         self.commits = CommitsWithResults(self._database.reading)
         self.labs = LabReports(self._database.reading)
+        self.revisions = revisions.Revisions(self._database.reading)
 
     def open(self) -> None:
         """Bring the tables up to date; raise DatabaseError, in one line, if they cannot be used."""
@@ -178,6 +180,7 @@ class ResultsStore:
             number, before = found or (None, None)
             runs.save(connection, target, run, number)
             self._follow(connection, target, search, before, run)
+            revisions.grow(connection, run.key.repository)
             return True
 
         return self._written(write, renames)
@@ -215,6 +218,7 @@ class ResultsStore:
             changed = writing.save(connection, saved, ordered, texts_of, is_new=number is None)
             written = {saved: ordered.stored()}
             self._follow(connection, target, search, before, run, written, news=changed or before != run)
+            revisions.grow(connection, run.key.repository)
             return True
 
         return self._written(write, renames)
@@ -336,6 +340,7 @@ class ResultsStore:
         """Store how commits lie to one another."""
         with self._database.writing() as connection:
             ancestry.learn(connection, repository, relations)
+            revisions.grow(connection, repository)
 
     # Check runs
 

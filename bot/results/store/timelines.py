@@ -106,6 +106,8 @@ class Timelines:
         series, suites = schema.series, schema.suites
         with self._reading() as connection:
             target = runs.target_id(connection, about)
+            if target is None:
+                return []
             statement = sa.select(suites.c.suite).join(series).where(series.c.target_id == target)
             return sorted(connection.execute(statement).scalars())
 
@@ -167,11 +169,24 @@ class Timelines:
     def newest_messages(self, repository: str, since: float, limit: int) -> list[RegressionMessage]:
         """Return the newest messages about tests of a repository since a moment, the newest first."""
         table, series, suites, targets = schema.reports, schema.series, schema.suites, schema.targets
+        other = table.alias()
+        # One series alone has as many messages since then; those of the others come between them.
+        last = (
+            sa.select(other.c.reported_at)
+            .where(other.c.series_id == series.c.id)
+            .order_by(other.c.reported_at.desc())
+            .limit(1)
+            .offset(limit - 1)
+            .correlate(series)
+            .scalar_subquery()
+        )
+        joined = suites.join(series, series.c.suite_id == suites.c.id).join(targets)
         statement = (
             sa.select(table, suites.c.id.label("suite_id"), suites.c.suite, suites.c.names)
             .add_columns(targets.c.lab, targets.c.target)
-            .select_from(suites.join(series).join(targets).join(table, table.c.series_id == series.c.id))
-            .where(suites.c.repository == repository, table.c.reported_at >= since)
+            .select_from(joined.join(table, table.c.series_id == series.c.id))
+            .where(suites.c.repository == repository, table.c.reported_at >= sa.func.coalesce(last, since))
+            .where(table.c.reported_at >= since)
             .order_by(table.c.reported_at.desc(), table.c.series_id, table.c.ordinal)
             .limit(limit)
         )

@@ -87,9 +87,13 @@ async def dashboard_site(
     pages_per_minute: int = 100_000,
     proxies: int = 0,
     now: float = NOW,
+    database: str = "",
 ) -> AsyncIterator[DashboardSite]:
-    """Serve the pages of a store that `filled` has filled; only the `public` repositories are public."""
-    url = with_tables(f"sqlite:///{folder}/nightjar.db")
+    """Serve the pages of a store that `filled` has filled; only the `public` repositories are public.
+
+    `database` is the URL of one with all tables; by default it is a new SQLite file.
+    """
+    url = database or with_tables(f"sqlite:///{folder}/nightjar.db")
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(Engine(url))
         store = ResultsStore(url, now=lambda: now)

@@ -1,0 +1,69 @@
+"""No page reads a whole table, on either database: their addresses are asked for, and each statement is explained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bot.results.model import TargetKey
+from bot.results.store.failures import Failure
+from bot.results.store.store import ResultsStore
+from tests.handlers.dashboard.nightly_runs import FLAKY, HEXAGON, NIGHTLY_RUNS, REPOSITORY, SOFTMAX, fill, sha
+from tests.handlers.dashboard.site import dashboard_site
+from tests.results.plans import plans_seen
+
+HERE = f"/r/{REPOSITORY}"
+LAB, TARGET = HEXAGON
+NEWEST = sha(NIGHTLY_RUNS - 1)
+ADDRESSES = {
+    "/": [""],
+    "/r/{owner}/{repo}": [
+        "", f"?target={LAB}/{TARGET}", f"?target={LAB}/{TARGET}&suite=operators", "?status=new-failure&q=soft",
+        "?since=2026-11-15",
+    ],
+    "/r/{owner}/{repo}/nightly": [""],
+    "/r/{owner}/{repo}/compare": ["", f"?target={LAB}/{TARGET}&base={sha(3)[:8]}&head={NEWEST}", "?q=soft"],
+    "/r/{owner}/{repo}/flaky": ["", "?q=rpc"],
+    "/r/{owner}/{repo}/slow": ["", f"?target={LAB}/{TARGET}"],
+    "/r/{owner}/{repo}/skipped": ["", "?q=bfloat16"],
+    "/r/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}": [""],
+    "/r/{owner}/{repo}/labs/{lab}": [""],
+    "/r/{owner}/{repo}/pulls/{n}": [""],
+    "/r/{owner}/{repo}/badge/{lab}/{target}.svg": [""],
+    "/r/{owner}/{repo}/regressions.atom": [""],
+    "/r/{owner}/{repo}/tests": [f"?id={SOFTMAX}", f"?id={FLAKY}&target={LAB}/{TARGET}"],
+}  # fmt: skip
+"""What each page is asked for."""
+PARTS = {
+    "owner": "octocat",
+    "repo": "compiler",
+    "lab": LAB,
+    "target": TARGET,
+    "sha": NEWEST,
+    "run_id": "operators-run-1",
+    "n": "42",
+}
+MOST_STATEMENTS = 400
+
+
+def reported(store: ResultsStore) -> None:
+    fill(store)
+    failures = [Failure("operators", SOFTMAX, sha(10), sha(9))]
+    store.failures.report(TargetKey(REPOSITORY, *HEXAGON), NEWEST, failures, {})
+
+
+async def test_all_pages_have_an_address_here(tmp_path: Path) -> None:
+    async with dashboard_site(tmp_path, filled=lambda _: None) as site:
+        _, document = await site.json("/api/v1/openapi.json")
+    pages = {path for path in document["paths"] if path == "/" or path.startswith("/r/")}
+    assert pages == set(ADDRESSES)
+
+
+async def test_no_page_reads_a_whole_table(tmp_path: Path, url_with_tables: str) -> None:
+    async with dashboard_site(tmp_path, database=url_with_tables, filled=reported) as site:
+        for path, queries in ADDRESSES.items():
+            for query in queries:
+                with plans_seen() as plans:
+                    status, _, text = await site.get(path.format(**PARTS) + query)
+                assert status == 200, (path, query, text)
+                assert plans.scans == [], (path, query)
+                assert plans.statements <= MOST_STATEMENTS, (path, query)

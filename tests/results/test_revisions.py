@@ -1,0 +1,41 @@
+"""The revision of a repository's results grows with what pages show of it, and with nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bot.results.compare.ancestors import Relation
+from bot.results.state import RunState
+from bot.results.store.failures import Failure
+from bot.results.store.store import ResultsStore
+from tests.results.uploads import ABOUT, REPOSITORY, Upload, sha
+
+ONE = Upload(1, {"test_a": "passed", "test_b": "failed"})
+OTHER = "octocat/other"
+
+
+def test_it_grows_with_each_change(store: ResultsStore) -> None:
+    def revision() -> int:
+        return store.revisions.of([REPOSITORY])[0]
+
+    assert revision() == 0
+    seen = [revision()]
+    waiting = replace(ONE.run, state=RunState.WAITING)
+    for change in (
+        lambda: store.note(waiting),
+        lambda: store.put(ONE.run, ONE.columns),
+        lambda: store.learn(REPOSITORY, [Relation(sha(2), sha(1), is_ancestor=True)]),
+        lambda: store.failures.report(ABOUT, sha(1), [Failure("operators", "test_b", sha(1))], {}),
+    ):
+        change()
+        seen.append(revision())
+    assert sorted(set(seen)) == seen
+    assert not store.put(ONE.run, ONE.columns)
+    assert not store.note(waiting)
+    assert revision() == seen[-1]
+
+
+def test_each_repository_has_its_own_in_any_letter_case(store: ResultsStore) -> None:
+    store.put(ONE.run, ONE.columns)
+    assert store.revisions.of([OTHER, REPOSITORY.upper()]) == [0, store.revisions.of([REPOSITORY])[0]]
+    assert store.revisions.of([REPOSITORY])[0] > 0
