@@ -1,0 +1,139 @@
+"""A store of 10^8 results for the pages: 250 nightly runs of 20 targets with 20,000 tests.
+
+Every run goes through `ResultsStore.put`, as one that a lab uploaded; only its columns are not parsed, but made: the
+tests of a target are collected once, and each run changes how some of them ended. Of the tests, 600 break now and then,
+20 of each target are flaky, a quarter is skipped on one target or another. Durations are lognormal and vary by five
+percent. Messages about lasting failures and the ancestors of commits are stored as the bot stores them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from benchmarks.results_store import TRACE, name_of
+from bot.results.compare.ancestors import Relation
+from bot.results.model import Case, RunKey, Status, TargetKey
+from bot.results.state import Admission, Claims, Run, RunState
+from bot.results.store.collect import Columns, collect
+from bot.results.store.columns import CODES, FLAKY, STATUS_BYTES, duration_code
+from bot.results.store.failures import Failure
+from bot.results.store.store import ResultsStore
+
+REPOSITORY, LABS, SUITE = "octocat/compiler", ("example-lab", "hubot-lab"), "operators"
+TARGETS_OF_LAB = 10
+DAY, HOUR = 86_400.0, 3_600.0
+SEED = 20_261_123
+FRAGILE, FLAKY_TESTS, FLIPS = 600, 20, 30
+VARIANTS = 8
+"""Different columns of durations of a target, which its runs have in turn."""
+REPORTED = 2
+"""Messages about lasting failures that a run of a target leads to."""
+GITHUB = f"https://github.com/{REPOSITORY}/commit/"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSize:
+    """How much is stored: nightly runs of each target, and tests in each."""
+
+    runs: int = 250
+    tests: int = 20_000
+
+    @property
+    def results(self) -> int:
+        """How many results that are."""
+        return self.runs * self.tests * len(LABS) * TARGETS_OF_LAB
+
+
+def sha_of_run(number: int) -> str:
+    """Return the commit of a nightly run, the oldest being 0."""
+    return f"{(number + 11) * 0x9E3779B97F4A7C15 % 2**160:040x}"[::-1]
+
+
+def targets_of(lab: str) -> list[str]:
+    """Return the names of a lab's targets."""
+    return [f"board-{number}" for number in range(TARGETS_OF_LAB)]
+
+
+def fill_store(store: ResultsStore, size: StoreSize, now: float) -> Iterator[int]:
+    """Store all nightly runs, the newest of which is of `now`; yield how many results there are after each."""
+    boards = [_Board(TargetKey(REPOSITORY, lab, target), size.tests) for lab in LABS for target in targets_of(lab)]
+    stored = 0
+    for number in range(size.runs):
+        committed_at = now - (size.runs - number) * DAY + 14 * HOUR
+        for board in boards:
+            columns = board.columns_of_next()
+            key = RunKey(REPOSITORY, board.about.lab, board.about.target, sha_of_run(number), "run-1")
+            claims = Claims(SUITE, environment={"device": "A board", "driver": "6.2"}, exit_status=1)
+            admission = Admission(committed_at, mainline=True)
+            received = committed_at + 4 * HOUR + board.number * 300
+            store.put(Run(key, "etag", RunState.STORED, "", received, 90_000_000, claims, admission), columns)
+            began = [Failure(SUITE, name_of(place), key.sha, "") for place in board.broken[:REPORTED]]
+            store.failures.report(board.about, key.sha, began, {})
+            stored += len(columns)
+        store.learn(REPOSITORY, [_relation(number, earlier) for earlier in range(max(0, number - 2), number)])
+        yield stored
+
+
+def _relation(number: int, earlier: int) -> Relation:
+    return Relation(sha_of_run(number), sha_of_run(earlier), is_ancestor=True, url=GITHUB + sha_of_run(earlier))
+
+
+class _Board:
+    """One target: how its tests end, run by run."""
+
+    def __init__(self, about: TargetKey, tests: int) -> None:
+        self.about = about
+        self.number = int(about.target.rpartition("-")[2])
+        chance = self._chance = random.Random(f"{SEED} {about.full_name}")
+        fragile = random.Random(SEED).sample(range(tests), min(tests, FRAGILE))
+        self._fragile, self._flaky = fragile[FLAKY_TESTS:], fragile[:FLAKY_TESTS]
+        self._failed = set(chance.sample(self._fragile, len(self._fragile) // 4))
+        skipped = set(chance.sample(range(tests), tests // 4)) - set(fragile)
+        # All that ever fail have their reasons in these columns, and their texts in its packs.
+        library = collect(self._cases(tests, skipped, {*fragile}), _resolve)
+        self._names, self._packs, self._texts, self._whys = library.names, library.packs, library.texts, library.whys
+        self._keys, self._reasons = list(library.tests), library.reasons
+        codes = dict.fromkeys(skipped, CODES[Status.SKIPPED])
+        self._ends = [codes.get(place, CODES[Status.PASSED]) for place in range(tests)]
+        seconds = [chance.lognormvariate(-3, 1.3) for _ in range(tests)]
+        self._durations = [
+            [STATUS_BYTES * duration_code(one * chance.gauss(1, 0.05)) for one in seconds] for _ in range(VARIANTS)
+        ]
+        self._run = 0
+        self.broken: Sequence[int] = ()
+
+    def columns_of_next(self) -> Columns:
+        """Change how some tests end, and return the columns of a run; `broken` are those that fail from now on."""
+        chance = self._chance
+        fixed = chance.sample(sorted(self._failed), min(FLIPS, len(self._failed)))
+        self.broken = chance.sample(sorted(set(self._fragile) - self._failed), FLIPS)
+        self._failed = (self._failed - set(fixed)) | set(self.broken)
+        ends = list(self._ends)
+        for place in self._failed:
+            ends[place] = CODES[Status.FAILED]
+        for place in self._flaky:
+            ends[place] = chance.choice(
+                [CODES[Status.PASSED]] * 3 + [CODES[Status.FAILED], CODES[Status.FAILED] | FLAKY]
+            )
+        durations = self._durations[self._run % VARIANTS]
+        self._run += 1
+        tests = dict(zip(self._keys, map(int.__add__, ends, durations), strict=True))
+        passed = CODES[Status.PASSED]
+        explained = {key: why for key, why in self._reasons.items() if tests[key] % STATUS_BYTES != passed}
+        return Columns(self._names, tests, explained, self._whys, self._texts, self._packs)
+
+    def _cases(self, tests: int, skipped: set[int], fragile: set[int]) -> Iterator[Case]:
+        for place in range(tests):
+            status, text, message = Status.PASSED, "", ""
+            if place in fragile:
+                status = Status.FAILED
+                message, text = f"AssertionError: value {place} differs", f"{TRACE}\nE   value {place} differs"
+            elif place in skipped:
+                status, message = Status.SKIPPED, ("need gpu", "not built", "too slow for the device")[place % 3]
+            yield Case(name_of(place), status, message=message, text=text)
+
+
+def _resolve(case: Case) -> tuple[str, str]:
+    return case.name, case.name.partition("::")[0]
