@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from bot.core.page_paths import history_path
 from bot.results.compare.context import FailureContext
 from bot.results.compare.flaky import Flakiness
-from bot.results.model import BAD, SeenTest, Status
+from bot.results.model import BAD, Detail, SeenTest, Status
 from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
 from bot.results.report.texts import how_flaky
@@ -20,8 +22,10 @@ from bot.results.store.timelines import LeftOut, TimelineRun
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.cells import CellState, GridCell
 from handlers.dashboard.chart import DurationChart, duration_chart
+from handlers.dashboard.issue_draft import IssueDraft
 from handlers.dashboard.rows import cells_of_test
 from handlers.dashboard.settings import TARGET_PATTERN, results_of
+from handlers.dashboard.source import file_in_id, source_place, source_url
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
@@ -33,6 +37,7 @@ RUNS = 30
 MOST_LINES = 60
 """Targets and suites that a page shows."""
 MOST_PROOFS = 10
+LONGEST_MESSAGE = 1000
 
 
 class HistoryQuery(BaseModel):
@@ -69,6 +74,7 @@ class HistoryFailing(BaseModel):
     failed_before: int
     runs_before: int
     also_on: list[str] = Field(description="Other targets with the failure in their newest run, as LAB/TARGET.")
+    message: str = Field(description="What the newest run reports, in one line; empty where that is not known.")
 
 
 class HistoryFlakiness(BaseModel):
@@ -80,6 +86,16 @@ class HistoryFlakiness(BaseModel):
     failed: int
     words: str
     proofs: list[str]
+
+
+class HistorySource(BaseModel):
+    """A test's place in the source, as its newest report or its ID has it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: str
+    line: int | None
+    url: str
 
 
 class HistoryOnTarget(BaseModel):
@@ -97,6 +113,8 @@ class HistoryOnTarget(BaseModel):
     first_seen_at: datetime | None
     renamed_from: list[str] = Field(description="What it was called before, the newest name first.")
     reproduce: str
+    source: HistorySource | None = Field(description="Where its source is; null where no report says it.")
+    issue_url: str = Field(description="GitHub's form for a new issue, filled in; empty for a test that is all right.")
 
     @property
     def chart(self) -> DurationChart | None:
@@ -121,7 +139,8 @@ def history_page(parts: DashboardParts) -> Page:
 
     async def load(asked: PageRequest) -> HistoryPage:
         name, settings, _ = results_of(parts, asked.repository)
-        return await asked.pages.run(read_test, parts.store, name, settings, asked.query)
+        links = HistoryAddresses(f"{parts.github}/{name}", (parts.config.public_url or "").rstrip("/"))
+        return await asked.pages.run(read_test, parts.store, name, settings, asked.query, links)
 
     return Page(
         path="/r/{owner}/{repo}/tests",
@@ -134,7 +153,17 @@ def history_page(parts: DashboardParts) -> Page:
     )
 
 
-def read_test(store: ResultsStore, repository: str, settings: RepositoryConfig, query: HistoryQuery) -> HistoryPage:
+@dataclass(frozen=True, slots=True)
+class HistoryAddresses:
+    """The page of the repository on GitHub, and where our own pages are, which is empty if unknown."""
+
+    page: str
+    public_url: str
+
+
+def read_test(
+    store: ResultsStore, repository: str, settings: RepositoryConfig, query: HistoryQuery, links: HistoryAddresses
+) -> HistoryPage:
     """Read everything known of a test; it blocks. Raises LookupError for a test that no suite has."""
     lab, _, target = (query.target or "").partition("/")
     lines = store.grids.lines_of_test(GridRange(repository, lab or None, target or None), query.id)
@@ -143,12 +172,14 @@ def read_test(store: ResultsStore, repository: str, settings: RepositoryConfig, 
     shown = lines[:MOST_LINES]
     return HistoryPage(
         id=query.id,
-        targets=[one for line in shown if (one := _on_target(store, settings, line, query.id)) is not None],
+        targets=[one for line in shown if (one := _on_target(store, settings, line, query.id, links)) is not None],
         more=len(lines) - len(shown),
     )
 
 
-def _on_target(store: ResultsStore, settings: RepositoryConfig, line: GridLine, test: str) -> HistoryOnTarget | None:
+def _on_target(
+    store: ResultsStore, settings: RepositoryConfig, line: GridLine, test: str, links: HistoryAddresses
+) -> HistoryOnTarget | None:
     about, suite, aliases = line.about, line.suite, settings.aliases
     asked = GridRange(about.repository, about.lab, about.target, suite, RUNS, aliases=aliases)
     grid = store.grids.read(asked)
@@ -167,17 +198,24 @@ def _on_target(store: ResultsStore, settings: RepositoryConfig, line: GridLine, 
         for (committed_at, sha), cell in zip(grid.commits, cells, strict=True)
     ]
     last = counted[0]
+    bad = last.status in BAD and not last.flaky
+    failure = _failure(store, line, last) if bad else None
+    failing = _failing(store, line, last, test, settings, failure) if failure else None
+    flaky = _flakiness(store, line, last, counted, test, settings)
+    steps = _reproduce(settings, line, last, test)
     return HistoryOnTarget(
         lab=about.lab,
         target=about.target,
         suite=suite,
         runs=runs,
-        failing=_failing(store, line, last, test, settings) if last.status in BAD and not last.flaky else None,
-        flakiness=_flakiness(store, line, last, counted, test, settings),
+        failing=failing,
+        flakiness=flaky,
         first_seen=counted[-1].sha,
         first_seen_at=datetime.fromtimestamp(counted[-1].committed_at, UTC),
         renamed_from=[name for name in dict.fromkeys(run.name for run in counted) if name != test],
-        reproduce=_reproduce(settings, line, last, test),
+        reproduce=steps,
+        source=_source(links, last, failure),
+        issue_url=_issue_url(links, line, test, failing, flaky, steps) if failing or flaky else "",
     )
 
 
@@ -194,7 +232,12 @@ def _at_commit(
 
 
 def _failing(
-    store: ResultsStore, line: GridLine, last: TimelineRun, test: str, settings: RepositoryConfig
+    store: ResultsStore,
+    line: GridLine,
+    last: TimelineRun,
+    test: str,
+    settings: RepositoryConfig,
+    failure: NewFailure,
 ) -> HistoryFailing:
     baselines = store.baselines(line.about, line.suite, last.sha, limit=1)
     asked = {line.suite: AskedFailures(baselines[0].sha if baselines else "", [test])}
@@ -207,6 +250,7 @@ def _failing(
         failed_before=context.failed,
         runs_before=context.runs,
         also_on=list(context.also_on),
+        message=failure.message[:LONGEST_MESSAGE],
     )
 
 
@@ -241,3 +285,42 @@ def _reproduce(settings: RepositoryConfig, line: GridLine, last: TimelineRun, te
         return ""
     failure = NewFailure(line.suite, test, SeenTest(last.status), {})
     return command(lab.reproduce, failure, line.about.target, last.sha)
+
+
+def _failure(store: ResultsStore, line: GridLine, last: TimelineRun) -> NewFailure:
+    assert last.status is not None
+    detail = store.grids.detail(line, last.sha, last.name) or Detail()
+    seen = SeenTest(last.status, trouble=detail.trouble, message=detail.message)
+    return NewFailure(line.suite, last.name, seen, {last.name: detail})
+
+
+def _source(links: HistoryAddresses, last: TimelineRun, failure: NewFailure | None) -> HistorySource | None:
+    path, line_number = source_place(failure) if failure else (file_in_id(last.name), None)
+    if not path:
+        return None
+    return HistorySource(path=path, line=line_number, url=source_url(links.page, last.sha, path, line_number))
+
+
+def _issue_url(
+    links: HistoryAddresses,
+    line: GridLine,
+    test: str,
+    failing: HistoryFailing | None,
+    flaky: HistoryFlakiness | None,
+    reproduce: str,
+) -> str:
+    target = line.about.full_name
+    page = history_path(line.about.repository, test, target)
+    return IssueDraft(
+        links.page,
+        test,
+        line.suite,
+        target,
+        flaky=flaky.words if flaky else "",
+        proofs=flaky.proofs if flaky else (),
+        since=failing.since if failing else "",
+        good=failing.last_passed_at if failing else "",
+        message=failing.message if failing else "",
+        reproduce=reproduce,
+        history=f"{links.public_url}{page}" if links.public_url else "",
+    ).address()

@@ -96,3 +96,13 @@ FEED_ENTRY = "{test} fails on {target}"
 FEED_SINCE = "The test of {suite} fails since {since}."
 FEED_GOOD = "It passed last at {good}."
 FEED_ENDED = "Over since {day}: {how}."
+
+# -- a new issue about a test --
+
+ISSUE_FLAKY, ISSUE_FAILING = "Flaky test: {test}", "Failing test: {test}"
+ISSUE_WHERE = "{test} of {suite} on {target}"
+ISSUE_IS_FLAKY, ISSUE_PROOF = "The test is flaky: {words}.", " These commits had both outcomes: {proofs}."
+ISSUE_SINCE = "It fails since {since}."
+ISSUE_GOOD = " It last passed at {good}: [commits in between]({url})."
+ISSUE_REPRODUCE = "To reproduce it:"
+ISSUE_HISTORY = "[History of the test]({url})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 
@@ -50,6 +51,18 @@ def has_evidence(runs: Sequence[Stored]) -> bool:
     troubles = {why.trouble for run in runs for why in run.reasons.whys}
     good, bad = good_and_bad(merged([run.statuses for run in runs]))
     return good > bad and not troubles & _OF_THE_RUNNER
+
+
+def detail_of(runs: Sequence[Stored], ordinal: int, test_id: str, fetch: Fetch) -> Detail | None:
+    """Return what is stored of one test of some runs, by the last that has it; None where that says nothing."""
+    for run in reversed(runs):
+        if at(run.statuses, ordinal):
+            reasons = run.reasons
+            place = bisect_left(reasons.ordinals, ordinal)
+            if place == len(reasons.ordinals) or reasons.ordinals[place] != ordinal:
+                return None
+            return Details({test_id: reasons.whys[reasons.numbers[place]]}, fetch)[test_id]
+    return None
 
 
 def verdicts(names: Sequence[str], runs: Sequence[Stored]) -> tuple[dict[str, SeenTest], dict[str, Reason]]:

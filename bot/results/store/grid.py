@@ -13,12 +13,14 @@ import sqlalchemy as sa
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.quarantine import Quarantine
-from bot.results.model import TargetKey
+from bot.results.model import Detail, TargetKey
 from bot.results.state import Run
 from bot.results.store import flakiness, runs, schema
 from bot.results.store.blobs import raw
 from bot.results.store.cells import explained_column, new_failures, renamed_column
 from bot.results.store.columns import ABSENT, SEEN, at, differences, duration
+from bot.results.store.combine import detail_of
+from bot.results.store.failure_texts import TextReader
 from bot.results.store.names import SuiteNames, SuiteRow
 from bot.results.store.newest_points import (
     Place,
@@ -132,6 +134,15 @@ class Grids:
                     if place is not None and (code := at(columns[number], place)):
                         found[sha] = duration(code) or 0.0
             return found
+
+    def detail(self, line: GridLine, sha: str, name: str) -> Detail | None:
+        """Return what is stored of a test at a commit besides its status; None where it just passed, or was absent."""
+        with self._reading() as connection:
+            reported = _by_suite(reported_runs(connection, [(line.target_id, sha)]))
+            numbers = runs.stored(reported.get((line.target_id, sha, line.suite), ()))
+            place = self._known.ordinal(connection, line.row, name)
+            columns = runs.columns(connection, numbers)
+        return None if place is None else detail_of(columns, place, name, TextReader(self._reading).text)
 
     def _points(
         self, connection: sa.Connection, lines: Sequence[GridLine], commits: Sequence[Position], asked: GridRange

@@ -46,6 +46,21 @@ async def test_flakiness_names_the_commits_that_prove_it(site: DashboardSite) ->
     assert "◆ Flaky" in page
 
 
+async def test_it_links_the_source_where_it_fails_and_a_new_issue_about_it(site: DashboardSite) -> None:
+    (hexagon,) = await history(site, SOFTMAX, "example-lab/hexagon-v73")
+    place = "tests/python/operators/test_softmax.py"
+    blob = f"https://github.com/octocat/compiler/blob/{sha(13)}/{place}"
+    line = hexagon["source"]["line"]
+    assert hexagon["source"] == {"path": place, "line": line, "url": f"{blob}#L{line}"}
+    assert hexagon["failing"]["message"].startswith("AssertionError: Not equal to tolerance")
+    assert hexagon["issue_url"].startswith("https://github.com/octocat/compiler/issues/new?title=Failing+test")
+    (flaky,) = await history(site, FLAKY, "example-lab/hexagon-v73")
+    assert "title=Flaky+test" in flaky["issue_url"]
+    assert flaky["source"]["line"] is None
+    _, _, page = await site.get(f"/r/octocat/compiler/tests?id={quote(FLAKY, safe='')}")
+    assert f'/runs/example-lab/hexagon-v73/{sha(11)}/runtime-run-1">' in page.split("Proof:")[1]
+
+
 async def test_how_long_it_took_is_a_chart_with_a_text(site: DashboardSite) -> None:
     (hexagon,) = await history(site, SOFTMAX, "example-lab/hexagon-v73")
     seconds = [run["seconds"] for run in hexagon["runs"]]

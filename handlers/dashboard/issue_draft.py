@@ -1,0 +1,81 @@
+"""A new issue about a flaky or failing test, filled in for somebody to look over and submit on GitHub. No I/O.
+
+https://docs.github.com/en/issues/tracking-your-work-with-issues/using-issues/creating-an-issue#creating-an-issue-from-a-url-query
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bot.core.page_paths import query
+from bot.github.markdown import code, fenced, plain, truncate
+from handlers.dashboard import texts
+
+LONGEST_ADDRESS = 6000
+"""Characters; GitHub refuses addresses from about 8,000 on."""
+BUDGETS = (1000, 400, 150, 60)
+"""Characters of each text from outside, until the address is short enough: a letter may take nine in an address."""
+MOST_PROOFS = 5
+SHORT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class IssueDraft:
+    """What an issue about a test on a target says; what is not known is empty.
+
+    `page` is the repository's on GitHub, `history` the address of the test's own page.
+    """
+
+    page: str
+    test: str
+    suite: str
+    target: str
+    flaky: str = ""
+    proofs: Sequence[str] = ()
+    since: str = ""
+    good: str = ""
+    message: str = ""
+    reproduce: str = ""
+    history: str = ""
+
+    def address(self) -> str:
+        """Return the address of GitHub's form, filled in."""
+        for most in BUDGETS:
+            url = f"{self.page}/issues/new{query({'title': self._title(most), 'body': self._body(most)})}"
+            if len(url) <= LONGEST_ADDRESS:
+                return url
+        return f"{self.page}/issues/new"
+
+    def _title(self, most: int) -> str:
+        words = texts.ISSUE_FLAKY if self.flaky else texts.ISSUE_FAILING
+        return words.format(test=plain(truncate(self.test, min(most, 200))))
+
+    def _body(self, most: int) -> str:
+        return "\n\n".join(self._parts(most))
+
+    def _parts(self, most: int) -> Iterator[str]:
+        shown = {name: code(truncate(getattr(self, name), most)) for name in ("test", "suite", "target")}
+        yield texts.ISSUE_WHERE.format(**shown)
+        if self.flaky:
+            proofs = ", ".join(self._commit(sha) for sha in self.proofs[:MOST_PROOFS])
+            yield texts.ISSUE_IS_FLAKY.format(words=self.flaky) + (
+                texts.ISSUE_PROOF.format(proofs=proofs) if proofs else ""
+            )
+        if self.since:
+            yield texts.ISSUE_SINCE.format(since=self._commit(self.since)) + (
+                texts.ISSUE_GOOD.format(
+                    good=self._commit(self.good), url=f"{self.page}/compare/{self.good}...{self.since}"
+                )
+                if self.good
+                else ""
+            )
+        if self.message:
+            yield fenced(truncate(self.message, most))
+        if self.reproduce:
+            yield f"{texts.ISSUE_REPRODUCE}\n\n{fenced(truncate(self.reproduce, most))}"
+        if self.history and len(self.history) <= most:
+            yield texts.ISSUE_HISTORY.format(url=self.history)
+
+    def _commit(self, sha: str) -> str:
+        return f"[`{sha[:SHORT]}`]({self.page}/commit/{sha})"
