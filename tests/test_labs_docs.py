@@ -232,7 +232,7 @@ def test_app_yaml_as_it_is_shown_is_good() -> None:
     assert found is not None
     results = parse_config(found[1].encode(), "app.yaml").repositories["octocat/compiler"].results
     assert results is not None
-    assert results.labs["example-lab"].targets == ("hexagon-v73", "adreno")
+    assert tuple(results.labs["example-lab"].targets) == ("hexagon-v73", "adreno")
 
 
 def test_the_manifest_as_it_is_shown_is_read_and_every_key_of_it_described() -> None:

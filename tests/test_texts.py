@@ -35,6 +35,7 @@ ELSEWHERE = {
     "bot/config/declared.py": "for who writes a feature",
     "bot/config/quarantine.py": "an example of docs/configuration.md",
     "bot/config/results.py": "describes keys of app.yaml",
+    "bot/config/targets.py": "describes keys of app.yaml",
     "bot/config/schema.py": "the schemas' titles",
     "bot/config/source.py": "parts of ruamel.yaml's texts",
     "bot/results/formats/pytest.py": "what pytest writes",

@@ -8,7 +8,8 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from bot.config.keys import Keys
-from bot.config.results import LabName, TargetName
+from bot.config.results import LabName
+from bot.config.targets import TargetName
 from bot.config.texts import BAD_PATH, NO_RESULTS_SOURCE, TWO_RESULTS_SOURCES
 from bot.config.types import LACKING, Duration, Pattern, Says, StatusContext, WholeNumber
 

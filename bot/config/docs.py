@@ -23,7 +23,7 @@ SCHEMA = Path("docs/app.schema.json")
 REPOSITORY_FILE_SCHEMA = Path("docs/nightjar.schema.json")
 GUIDE = Path("docs/configuration.md")
 
-_NAMED = {"repositories": ".OWNER/NAME", "labs": ".LAB"}
+_NAMED = {"repositories": ".OWNER/NAME", "labs": ".LAB", "targets": ".TARGET"}
 """Mappings whose keys the maintainers choose, and the placeholder for these keys."""
 
 KEYS_HEADER = ("key", "meaning", "value", "default")
@@ -94,7 +94,7 @@ def _left_out(field: FieldInfo, annotation: Any) -> str:
         return "required"
     default = field.get_default()
     if words(annotation).startswith("true"):
-        return "off" if default is None else "on"
+        return "on" if default else "off"
     return (
         "none"
         if default in (None, ()) or isinstance(default, BaseModel)

@@ -9,8 +9,9 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StringConstraints
 
 from bot.config.keys import Keys
+from bot.config.targets import Targets
 from bot.config.texts import PLACEHOLDER_IN_QUOTES, QUOTED_FOR_ONE_SHELL, UNKNOWN_PLACEHOLDER
-from bot.config.types import BranchName, Duration, Says, WebAddress, WholeNumber, seconds
+from bot.config.types import BranchName, Duration, Role, Says, WebAddress, WholeNumber, seconds
 from bot.core.patterns import LETTER_OR_DIGIT, Pattern
 
 PLACEHOLDERS = ("test", "path", "name", "suite", "target", "sha")
@@ -40,10 +41,6 @@ LabName = Annotated[
     StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"),
     Says("a name of letters, digits, . _ and -, as in example-lab"),
 ]
-TARGET_NAME = r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,63}"
-"""What names of targets are; in keys and addresses they are escaped (`bot.results.model`)."""
-TARGET_WORDS = "a name of letters, digits, . _ - @ and :, as in hexagon-v73 or rpi-4@lab:1"
-TargetName = Annotated[str, StringConstraints(pattern=f"^{TARGET_NAME}$"), Says(TARGET_WORDS)]
 Contact = Annotated[
     str,
     StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,98}[^\s\x00-\x1f\x7f])?$"),
@@ -79,10 +76,12 @@ Template = Annotated[
 class Lab(Keys):
     """A lab: it owns devices, and its credentials may write below its own folder of the bucket and nowhere else."""
 
-    targets: tuple[TargetName, ...] = Field(
-        min_length=1,
-        description="What the lab tests on. Each target gets its own check run, `hardware/LAB/TARGET`.",
-        examples=[["hexagon-v73", "adreno"]],
+    targets: Targets = Field(
+        description=(
+            "What the lab tests on: a list of names, or a mapping of names to `nightly` or the keys below. Each target "
+            "gets its own check run, `hardware/LAB/TARGET`."
+        ),
+        examples=[["hexagon-v73", "adreno"], {"hexagon-v73": {"tier": 2, "slots": 2}, "adreno": "nightly"}],
     )
     contacts: tuple[Contact, ...] = Field(
         default=(),
@@ -158,6 +157,15 @@ class Results(Keys):
         min_length=1,
         description="The labs, by the names of their folders.",
         examples=[{"example-lab": {"targets": ["hexagon-v73", "adreno"], "contacts": ["@example-lab-ci"]}}],
+    )
+
+    approve_tests: tuple[Role, ...] = Field(
+        default=("triage",),
+        description=(
+            "Roles that may approve tests on devices for people without the write role (`@ci approve tests`). A role "
+            "includes all higher ones."
+        ),
+        examples=[["write"]],
     )
 
     @property

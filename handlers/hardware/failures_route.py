@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.config.results import TARGET_NAME
+from bot.config.targets import TARGET_NAME
 from bot.results.model import TargetKey
 from bot.results.store.contexts import FailingTest
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem

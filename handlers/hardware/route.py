@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.config.results import TARGET_NAME
+from bot.config.targets import TARGET_NAME
 from bot.core.errors import TryAgain
 from bot.core.patterns import Pattern
 from bot.results.model import RunKey

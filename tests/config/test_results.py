@@ -3,7 +3,8 @@
 import pytest
 
 from bot.config import ConfigError, parse_config
-from bot.config.results import TARGET_WORDS, Results
+from bot.config.results import Results
+from bot.config.targets import TARGET_WORDS
 
 LAB = "a name of letters, digits, . _ and -, as in example-lab"
 TIME = "it must be a time such as 30s, 15m, 6h or 7d"
@@ -24,7 +25,8 @@ RESULTS = "repositories:\n  octocat/a:\n    results: %s\n"
         ("true", "3:14: {}.results: the key bucket is missing; it must be a bucket's name, as in device-results"),
         (
             "{bucket: b-1, labs: {example-lab: {targets: []}}}",
-            f"3:58: {{}}.results.labs.example-lab.targets: is empty; it must be a list, each item {TARGET_WORDS}",
+            "3:58: {}.results.labs.example-lab.targets: is empty; it must be a list or a mapping of names, each "
+            + TARGET_WORDS,
         ),
         (
             "{bucket: b-1, labs: {a/b: {targets: [x]}}}",

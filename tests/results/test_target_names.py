@@ -14,7 +14,7 @@ from bot.aws.bucket import Arrival
 from bot.aws.queue import arrivals
 from bot.cli.results.verify import UploadVerifier
 from bot.config import ConfigError, parse_config
-from bot.config.results import TARGET_NAME
+from bot.config.targets import TARGET_NAME
 from bot.core.patterns import Pattern
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from bot.results.ingest.manifest import MANIFEST, run_key
@@ -80,7 +80,7 @@ def test_a_configuration_may_name_it(target: str) -> None:
     ).replace("[hexagon-v73, adreno]", json.dumps([target]))
     results = parse_config(written.encode(), "app.yaml").repositories["octocat/compiler"].results
     assert results is not None
-    assert results.labs["example-lab"].targets == (target,)
+    assert tuple(results.labs["example-lab"].targets) == (target,)
 
 
 @pytest.mark.parametrize("target", ["@a", ":a", "a/b", "a%40b", "a b", "a" * 65, "ä", ""])

@@ -23,7 +23,8 @@ from bot.cli.results import texts
 from bot.cli.results.group import files_argument, format_option, report_lines
 from bot.cli.results.verify import UploadVerifier
 from bot.cli.support import AS_WRITTEN, REPOSITORY, Matching, config_option, json_option, stopping_at_faults
-from bot.config.results import TARGET_NAME, TARGET_WORDS, Results
+from bot.config.results import Results
+from bot.config.targets import TARGET_NAME, TARGET_WORDS
 from bot.core.errors import UserError
 from bot.core.patterns import Pattern
 from bot.core.refused import Refused

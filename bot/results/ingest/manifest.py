@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 
-from bot.config.results import TARGET_NAME
+from bot.config.targets import TARGET_NAME
 from bot.core.patterns import Pattern
 from bot.core.refused import Refused, TooMuch
 from bot.results.ingest import texts

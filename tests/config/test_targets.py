@@ -1,0 +1,68 @@
+"""The targets of a lab: as a list of names, or with what people may ask of each."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.config import ConfigError, parse_config
+from bot.config.results import Lab
+from bot.config.targets import TARGET_WORDS, TargetSettings, per_day
+
+CONFIG = "repositories:\n  octocat/a:\n    results: {bucket: b-1, labs: {a: {targets: %s}}}\n"
+PLACE = "app.yaml:3:%d: repositories.octocat/a.results.labs.a.targets"
+NIGHTLY = TargetSettings()
+
+
+def lab(targets: str) -> Lab:
+    results = parse_config((CONFIG % targets).encode(), "app.yaml").repositories["octocat/a"].results
+    assert results is not None
+    return results.labs["a"]
+
+
+@pytest.mark.parametrize(
+    "targets", ["[x, y]", "{x: nightly, y: nightly}", "{x: , y: {}}", "{x: nightly, y: {tier: 3}}"]
+)
+def test_a_list_of_names_is_targets_that_take_no_requests(targets: str) -> None:
+    assert dict(lab(targets).targets) == {"x": NIGHTLY, "y": NIGHTLY}
+    assert not NIGHTLY.takes_requests
+
+
+def test_a_target_says_what_may_be_asked_of_it() -> None:
+    written = """{
+        hexagon-v73: {tier: 2, label: "test: hexagon", paths: ["src/target/hexagon/**"], slots: 2, timeout: 90m,
+                      suites: [operators], budget: 40/day, budget_per_person: 5/day, sticky: true},
+        adreno: nightly, mali: {tier: 1}}"""
+    targets = lab(written).targets
+    assert list(targets) == ["hexagon-v73", "adreno", "mali"]
+    hexagon = targets["hexagon-v73"]
+    assert (hexagon.tier, hexagon.slots, hexagon.suites, hexagon.sticky) == (2, 2, ("operators",), True)
+    assert (per_day(hexagon.budget), per_day(hexagon.budget_per_person), per_day(None)) == (40, 5, None)
+    assert hexagon.timeout_seconds == 5400
+    assert [name for name, target in targets.items() if target.takes_requests] == ["hexagon-v73", "mali"]
+    assert [targets[name].label_of(name) for name in ("hexagon-v73", "mali")] == ["test: hexagon", "test: mali"]
+
+
+@pytest.mark.parametrize(
+    ("targets", "column", "fault"),
+    [
+        ("[1]", 48, ": must have only names as items; put a number in quotes, and write keys of targets as a mapping"),
+        ("[a b]", 39, f": must be {TARGET_WORDS}"),
+        ("{'a b': nightly}", 49, f".a b: must be {TARGET_WORDS}"),
+        ("{x: 2}", 52, ".x: is a number; it must be nightly, or a mapping of keys"),
+        ("{x: on}", 52, ".x: is text; it must be nightly, or a mapping of keys"),
+        ("{x: {tier: 4}}", 59, ".x.tier: must be 1 (every pull request), 2 (on request) or 3 (nightly only)"),
+        ("{x: {slots: 0}}", 60, ".x.slots: must be a whole number from 1 to 100"),
+        ("{x: {budget: 40/h}}", 61, ".x.budget: must be a number of tests per day, as in 40/day"),
+        ("{x: {timeout: 3w}}", 62, ".x.timeout: must be a time such as 30s, 15m, 6h or 7d"),
+        (
+            "{x: {teir: 1}}",
+            53,
+            ".x.teir: unknown key (did you mean tier?); allowed: tier, label, paths, slots, timeout, suites, budget, "
+            "budget_per_person, sticky",
+        ),
+    ],
+)
+def test_a_fault_is_named_with_its_place(targets: str, column: int, fault: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        lab(targets)
+    assert str(caught.value) == PLACE % column + fault
