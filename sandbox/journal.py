@@ -11,7 +11,7 @@ from sandbox.world import World
 
 # https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#calculating-points-for-the-secondary-rate-limit
 READ_POINTS, WRITE_POINTS = 1, 5
-TokenKind = Literal["none", "app", "installation", "invalid"]
+TokenKind = Literal["none", "app", "installation", "person", "invalid"]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from sandbox.git import Commit
 from sandbox.model.apps import App, Token
 from sandbox.model.issues import Issue
 from sandbox.model.pulls import PullRequest
+from sandbox.model.sign_in import PersonToken
 from sandbox.openapi import document
 from sandbox.users import User
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from sandbox.state import GitHubState
 
 Json = dict[str, Any]
+Auth = Literal["app", "installation", "either", "person", "client"]
+"""Who calls: the App, an installation, a person who signed in, or the App by its client ID and secret."""
 T = TypeVar("T")
 DEFAULT_PER_PAGE = 30
 FULL_SHA = re.compile(r"[0-9a-f]{40}\Z")
@@ -49,7 +52,7 @@ class Route:
     template: str
     handle: Callable[[Call], Answer]
     needs: tuple[str, ...]
-    auth: Literal["app", "installation", "either"]
+    auth: Auth
 
     @property
     def level(self) -> str:
@@ -76,7 +79,7 @@ def route(
     method: str,
     template: str,
     *needs: str,
-    auth: Literal["app", "installation", "either"] = "installation",
+    auth: Auth = "installation",
 ) -> Callable[[Callable[[Call], Answer]], Callable[[Call], Answer]]:
     """Register a function for an operation of GitHub's description."""
 
@@ -109,6 +112,7 @@ class Call:
     accept: str
     app: App
     token: Token | None
+    person: PersonToken | None = None
 
     @property
     def actor(self) -> User:

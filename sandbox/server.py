@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import json
 import logging
@@ -14,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from aiohttp import web
 from multidict import CIMultiDict
 
-from sandbox import artifact_store, graphql, openapi, page
+from sandbox import artifact_store, graphql, openapi, page, sign_in
 from sandbox.errors import BAD_CREDENTIALS, REQUIRES_AUTHENTICATION, ApiError, not_accessible
 from sandbox.faults import Fault, When
+from sandbox.graphql_people import answer_person
 from sandbox.journal import Request, TokenKind, Violation
 from sandbox.model.apps import App, Token
 from sandbox.rate import Window
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+PERSON = "ghu_"
+"""What user access tokens begin with."""
 BODY_LIMIT = 32 * 2**20
 ENTERPRISE = "/api/v3"
 """Where GitHub Enterprise Server has its API; here it is at both addresses."""
@@ -54,6 +59,7 @@ class Server:
             application.router.add_post(path, self._graphql)
         page.add_routes(application, self._github, self._unknown)
         artifact_store.add_routes(application, self._github)
+        sign_in.add_routes(application, self._github)
         application.router.add_route("*", "/{rest:.*}", self._unknown)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
@@ -74,6 +80,8 @@ class Server:
 
     async def _graphql(self, request: web.Request) -> web.StreamResponse:
         def answer(raw: bytes) -> Answer:
+            if (secret := _secret(request)).startswith(PERSON):
+                return answer_person(self._github, self._github.sign_ins.find(secret), _json(raw) or {})
             _, token = self._caller(request)
             if token is None:
                 raise ApiError(401, REQUIRES_AUTHENTICATION)
@@ -154,7 +162,14 @@ class Server:
 
     def _answer(self, request: web.Request, route: Route, raw: bytes) -> Answer:
         """Check a request against GitHub's description and its caller's rights, then carry it out."""
-        app, token = self._caller(request)
+        person = None
+        if route.auth == "person":
+            person = self._github.sign_ins.find(_secret(request))
+            app, token = person.app, None
+        elif route.auth == "client":
+            app, token = self._client(request), None
+        else:
+            app, token = self._caller(request)
         if route.auth == "app" and token is not None:
             raise ApiError(401, "A JSON web token could not be decoded", mistake=True)
         if route.auth == "installation" and token is None:
@@ -167,12 +182,24 @@ class Server:
         query = openapi.check_query(method, template, request.query)
         accept = request.headers.get("Accept", "")
         body = _json(raw)
-        call = Call(self._github, route, request.url, path, query, body or {}, accept, app, token)
+        call = Call(self._github, route, request.url, path, query, body or {}, accept, app, token, person)
         if "{owner}" in template:
             # Whoever may not see the repository learns nothing about the request's other faults.
             _ = call.repository
         openapi.check_body(method, template, body)
         return route.handle(call)
+
+    def _client(self, request: web.Request) -> App:
+        """Return the App that shows its client ID and secret."""
+        try:
+            shown = base64.b64decode(_secret(request), validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            raise ApiError(401, BAD_CREDENTIALS, mistake=True) from None
+        client_id, _, client_secret = shown.partition(":")
+        app = sign_in.client_of(self._github, client_id, client_secret)
+        if app is None:
+            raise ApiError(401, BAD_CREDENTIALS)
+        return app
 
     def _caller(self, request: web.Request) -> tuple[App, Token | None]:
         """Return the App that calls and, unless it calls with its JWT, the installation token."""
@@ -189,7 +216,9 @@ class Server:
         return self._github.tokens.app_of(secret), None
 
     def _token_kind(self, request: web.Request) -> TokenKind:
-        secret = request.headers.get("Authorization", "").partition(" ")[2]
+        secret = _secret(request)
+        if secret.startswith(PERSON):
+            return "person"
         return "none" if not secret else "installation" if secret.startswith("ghs_") else "app"
 
     def _respond(self, request: web.Request, record: Request, given: Answer) -> web.Response:
@@ -199,9 +228,10 @@ class Server:
         text = given.text if given.text is not None else json.dumps(given.body)
         if given.status == 200 and request.method == "GET":
             headers["ETag"] = f'W/"{hashlib.sha256(text.encode()).hexdigest()}"'
-        window: Window | None
+        window: Window | None = None
         try:
-            window = self._github.rate_limits.window(_caller_name(*self._caller(request)))
+            if record.token in ("app", "installation") and not request.path.startswith("/applications/"):
+                window = self._github.rate_limits.window(_caller_name(*self._caller(request)))
         except ApiError:
             window = None
         if window is not None and headers.get("ETag", "-") == request.headers.get("If-None-Match"):
@@ -217,6 +247,10 @@ class Server:
         kind = "application/json" if given.text is None else "application/vnd.github.raw+json"
         kind = headers.popone("Content-Type", kind)
         return web.Response(text=text, status=given.status, headers=headers, content_type=kind, charset="utf-8")
+
+
+def _secret(request: web.Request) -> str:
+    return request.headers.get("Authorization", "").partition(" ")[2]
 
 
 def _caller_name(app: App, token: Token | None) -> str:

@@ -15,6 +15,7 @@ from sandbox.journal import Journal, Violation
 from sandbox.manifests import Manifests
 from sandbox.model.apps import DEFAULT_EVENTS, DEFAULT_PERMISSIONS, App, Tokens, new_private_key
 from sandbox.model.repository import Repository
+from sandbox.model.sign_in import SignIns
 from sandbox.rate import RateLimits
 from sandbox.users import By, Role, User
 from sandbox.webhooks import Courier
@@ -49,6 +50,7 @@ class GitHubState:
         """Whether lists filtered by `creator=` know Apps: on github.com they do, and elsewhere they may not."""
         self.tokens = Tokens(self.clock, self.apps)
         self.manifests = Manifests(self)
+        self.sign_ins = SignIns(self.clock)
         self.webhooks = Courier(self)
         self.events = Events(self, self.webhooks, self.violations)
         self.actions_app = self._new_app(ACTIONS_APP_ID, "github-actions", self.user("github"))

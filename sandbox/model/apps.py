@@ -93,8 +93,11 @@ class App:
     events: tuple[str, ...] = DEFAULT_EVENTS
     hook_content_type: str = "json"
     hook_insecure_ssl: str = "0"
-    client_secret: str = field(default_factory=lambda: secrets.token_hex(20))
+    client_id: str = field(default_factory=lambda: f"Iv23li{secrets.token_hex(7)}")
+    client_secret: str = field(default_factory=lambda: secrets.token_hex(20), repr=False)
     callback_urls: tuple[str, ...] = ()
+    """Where people who sign in may be sent back to."""
+    person_tokens_expire: bool = True
     installations: dict[int, Installation] = field(default_factory=dict)
 
     @property

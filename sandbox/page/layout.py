@@ -45,6 +45,7 @@ def frame(title: str, crumbs: Iterable[tuple[str, str]], content: str) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="icon" href="data:,">'
         f"<title>{escape(title)}</title><style>{_style()}</style></head><body>"
         f'<header><nav><a class="home" href="/">◐ sandbox</a> <i>/</i> {trail}</nav></header>'
         f"<main>{content}</main><footer>{escape(NOTICE)}</footer></body></html>"

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from sandbox.routing import ROUTES, Route
 
-from . import actions, apps, checks, commits, contents, issues, pulls, reactions, refs, repositories, reviews, statuses
+from . import (
+    actions,
+    apps,
+    checks,
+    commits,
+    contents,
+    issues,
+    people,
+    pulls,
+    reactions,
+    refs,
+    repositories,
+    reviews,
+    statuses,
+)  # fmt: skip
 
 FAMILIES = (
-    actions, apps, checks, commits, contents, issues, pulls, reactions, refs, repositories, reviews, statuses,
+    actions, apps, checks, commits, contents, issues, people, pulls, reactions, refs, repositories, reviews, statuses,
 )  # fmt: skip
 
 

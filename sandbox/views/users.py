@@ -122,7 +122,7 @@ def app(found: App) -> Json:
     moment = iso(found.created_at)
     return {
         "id": found.id,
-        "client_id": f"Iv1.{found.id:016x}",
+        "client_id": found.client_id,
         "slug": found.slug,
         "node_id": found.node_id,
         "owner": user(found.owner),
