@@ -41,6 +41,7 @@ from bot.timers import timers
 from bot.timers.metrics import TimerGauges
 from bot.timers.timers import TimerState, timer_states
 from bot.web.openapi import Operation
+from bot.web.sign_in.sessions import SESSION
 from handlers import FEATURES
 
 SECTIONS = tuple(section for feature in FEATURES for section in feature.sections)
@@ -110,6 +111,7 @@ BOT = Feature(
         NEWS_STATE,
         PULL_BRANCH,
         SECTION,
+        SESSION,
         STICKY,
     ),
     routes=routes,

@@ -23,6 +23,7 @@ from bot.app.features import ALL_FEATURES, CODEC, REGISTRY, full_router
 from bot.app.processor import Pipeline
 from bot.app.redelivery import CRON, Redelivery
 from bot.app.services import open_services
+from bot.app.sign_in import make_sign_in
 from bot.app.texts import CANNOT_LISTEN, WORKER_ENDED
 from bot.aws.client import AWS
 from bot.commands.answers import help_text
@@ -289,6 +290,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
 
     is_public = Visibility(bot.config, github_for, bot.engine.records).is_public
     registry = bot.metrics.registry
+    sign_in = make_sign_in(bot.config, bot.settings, bot.services)
     gauges = [feature.metrics(bot.services, registry) for feature in ALL_FEATURES if feature.metrics is not None]
 
     async def refresh() -> None:
@@ -306,7 +308,9 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
     return Parts(
         inbox=bot.engine,
         connections=connections,
-        access=ApiAccess(TokenStore(bot.engine.database.connector, API).verify, is_public),
+        access=ApiAccess(TokenStore(bot.engine.database.connector, API).verify, is_public, sign_in.viewers),
+        viewers=sign_in.viewers,
+        begun=sign_in.begun,
         repositories=list(bot.config.repositories),
         is_public=is_public,
         bodies=Bodies(bot.config.http.megabytes_in_flight * MEGABYTE, MAX_BODY),

@@ -38,6 +38,8 @@ from bot.config.texts import (
     NOT_IN_MEMORY,
     NOT_SET,
     SHORT_SECRET,
+    SHORT_SESSION_SECRET,
+    SIGN_IN_TRIO,
     TWO_PRIVATE_KEYS,
 )
 from bot.core.errors import SettingsError
@@ -46,6 +48,8 @@ from bot.core.urls import encrypted_url, http_url
 
 SHORTEST_WEBHOOK_SECRET = 16
 """Characters; shorter secrets can be guessed by brute force."""
+SHORTEST_SESSION_SECRET = 32
+"""Characters; whoever guesses it can forge sign-ins."""
 LARGEST_KEY_FILE = 64 * 1024
 """Bytes; an RSA key of 16384 bits takes 13 KiB."""
 
@@ -225,6 +229,26 @@ class Settings(DatabaseSettings):
         description="the Slack webhook for `to: [slack]`; a secret",
     )
 
+    client_id: str | None = Field(
+        default=None,
+        alias="GITHUB_CLIENT_ID",
+        description="the App's client ID, for sign-in on the pages; without it only public pages are served",
+    )
+    client_secret: SecretStr | None = Field(
+        default=None,
+        alias="GITHUB_CLIENT_SECRET",
+        description="a client secret of the App, from the App's page on GitHub",
+    )
+    session_secret: SecretStr | None = Field(
+        default=None,
+        alias="SESSION_SECRET",
+        validate_default=True,
+        description=(
+            f"what sessions are sealed with: at least {SHORTEST_SESSION_SECRET} random characters, the same in all "
+            "replicas. A new one signs everybody out"
+        ),
+    )
+
     @property
     def github_url(self) -> str:
         """The address of GitHub's own pages, without a slash at the end: https://github.com, or https://HOST."""
@@ -242,6 +266,16 @@ class Settings(DatabaseSettings):
         if not text and not from_file:
             raise ValueError(NO_PRIVATE_KEY)
         return from_file or _pem(str(text))
+
+    @field_validator("session_secret")
+    @classmethod
+    def _all_or_none(cls, secret: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        given = {info.data.get("client_id") is None, info.data.get("client_secret") is None, secret is None}
+        if len(given) > 1:
+            raise ValueError(SIGN_IN_TRIO)
+        if secret is not None and len(secret.get_secret_value()) < SHORTEST_SESSION_SECRET:
+            raise ValueError(SHORT_SESSION_SECRET.format(least=SHORTEST_SESSION_SECRET))
+        return secret
 
     @field_validator("jenkins_token")
     @classmethod

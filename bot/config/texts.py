@@ -118,4 +118,8 @@ NOT_A_DATABASE = (
     "must be sqlite:///PATH or postgresql://…, as in sqlite:///nightjar.db or postgresql://db.example.org/nightjar"
 )
 NOT_IN_MEMORY = "must name a file: a database in memory is lost when the server ends"
+SIGN_IN_TRIO = "belongs together with GITHUB_CLIENT_ID and GITHUB_CLIENT_SECRET; set all three or none"
+SHORT_SESSION_SECRET = (
+    "has fewer than {least} characters; make one with python3 -c 'import secrets; print(secrets.token_hex(32))'"  # noqa: S105
+)
 JENKINS_PAIR = "and JENKINS_USER belong together; set both or neither"

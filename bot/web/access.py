@@ -1,4 +1,4 @@
-"""Who may read what the API says of a repository: everybody of a public one, else who has a token of it.
+"""Who may read about a repository: everybody of a public one, else who has a token of it, or reads it on GitHub.
 
 Every route of a repository is wrapped by `guarded`, which `create_app` does by the route's path, so none can forget it.
 A stranger gets the same answer for a private repository as for one that this bot does not know.
@@ -10,15 +10,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Protocol
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from procrastinate.exceptions import ConnectorException
 
 from bot.core.page_paths import PAGES_OF_A_REPOSITORY
 from bot.core.patterns import Pattern
 from bot.github.ranks import Rank, ranked
 from bot.web.openapi import Operation, problem
+from bot.web.pages import PAGES, IsPublic
 from bot.web.problems import Problem
 from bot.web.repositories import RETRY_SECONDS, repository_of
+from bot.web.sign_in.viewers import Viewers
 from bot.web.texts import DATABASE_UNAVAILABLE, INVALID_TOKEN, NO_PAGE, NO_TOKEN
 
 OF_A_REPOSITORY = "/api/v1/repos/{owner}/{repo}"
@@ -39,15 +41,15 @@ class TokenHolder(Protocol):
 
 
 VerifyToken = Callable[[str], Awaitable[TokenHolder | None]]
-IsPublic = Callable[[str], Awaitable[bool]]
 
 
 class ApiAccess:
     """Decide who may read about a repository."""
 
-    def __init__(self, verify: VerifyToken, is_public: IsPublic) -> None:
+    def __init__(self, verify: VerifyToken, is_public: IsPublic, viewers: Viewers | None = None) -> None:
         self._verify = verify
         self._is_public = is_public
+        self._viewers = viewers or Viewers()
 
     def guarded(self, operation: Operation) -> Operation:
         """Return an operation that asks for a token where one is needed; raise ValueError where that is not clear."""
@@ -66,7 +68,7 @@ class ApiAccess:
         return replace(operation, handler=handler, answers={**operation.answers, 401: refused}, takes_token=True)
 
     def _for_readers(self, operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-        """Return a page's handler that shows strangers what is public, and nothing of anything else."""
+        """Return a page's handler that shows what is public, and to those who are signed in what they may read."""
 
         async def handler(request: web.Request) -> web.StreamResponse:
             try:
@@ -75,24 +77,32 @@ class ApiAccess:
                 raise Problem(404, NO_PAGE) from None
             try:
                 public = await self._is_public(repository)
+                if not public and not await self._may_read(request, repository):
+                    raise Problem(404, NO_PAGE)
             except ConnectorException as error:
                 raise Problem(503, DATABASE_UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
-            if not public:
-                raise Problem(404, NO_PAGE)
-            with ranked(Rank.ANONYMOUS):
+            with ranked(Rank.ANONYMOUS if public else Rank.SWEEP):
                 return await operation.handler(request)
 
         return handler
+
+    async def _may_read(self, request: web.Request, repository: str) -> bool:
+        """Say whether who asks is signed in and may read a repository; what GitHub is asked for counts as a page."""
+        if await self._viewers.of(request) is None:
+            return False
+        request.app[PAGES].admit(request)
+        return await self._viewers.may_read(request, repository)
 
     async def _rank(self, request: web.Request) -> Rank:
         """Return the rank of what is asked of GitHub for this request. Raises `Problem`."""
         repository = repository_of(request)
         try:
-            return await self._rank_of(repository, request.headers.get("Authorization"))
+            return await self._rank_of(request, repository)
         except ConnectorException as error:
             raise Problem(503, DATABASE_UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
 
-    async def _rank_of(self, repository: str, authorization: str | None) -> Rank:
+    async def _rank_of(self, request: web.Request, repository: str) -> Rank:
+        authorization = request.headers.get("Authorization")
         if authorization is not None:
             bearer = _BEARER.fullmatch(authorization)
             holder = await self._verify(bearer[1]) if bearer else None
@@ -101,6 +111,11 @@ class ApiAccess:
             if holder.subject == repository.lower():
                 return Rank.SWEEP
         if not await self._is_public(repository):
+            # The session of a browser is enough to read, and for nothing else.
+            if request.method in (hdrs.METH_GET, hdrs.METH_HEAD) and await self._viewers.of(request) is not None:
+                if await self._may_read(request, repository):
+                    return Rank.SWEEP
+                raise Problem(404, NO_PAGE)
             # Who sends no token gets no error code: https://www.rfc-editor.org/rfc/rfc6750#section-3.1
             raise _unauthorized(NO_TOKEN)
         return Rank.ANONYMOUS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from aiohttp import web, web_response, web_urldispatcher
@@ -15,13 +15,15 @@ from pydantic import BaseModel, ConfigDict
 from bot.core.health import HealthCheck
 from bot.core.metrics import Metrics
 from bot.web import health, help
-from bot.web.access import ApiAccess, IsPublic
+from bot.web.access import ApiAccess
 from bot.web.bodies import Bodies, answer_without_the_body
 from bot.web.connections import IDLE_SECONDS, Connections, Malformed
+from bot.web.login import BegunSignIns, SignInRoutes
 from bot.web.openapi import Operation, Parameter, ResponseSchema, document, problem
-from bot.web.pages import Pages, show_problems_as_pages
+from bot.web.pages import IsPublic, Pages, show_problems_as_pages
 from bot.web.problems import answer_problems
 from bot.web.rate_limit import RateLimit
+from bot.web.sign_in.viewers import Viewers, private_for_viewers
 from bot.web.webhook import EVENT_HEADER, GUID_HEADER, SIGNATURE_HEADER, Inbox, Webhook
 
 OPENAPI_PATH = "/api/v1/openapi.json"
@@ -75,6 +77,10 @@ class Parts:
     """The names that address the bot in a text."""
     commands: str
     """What `GET /help` shows, in Markdown."""
+    viewers: Viewers = field(default_factory=Viewers)
+    """Who is signed in; by default nobody can."""
+    begun: BegunSignIns | None = None
+    """The sign-ins that browsers have begun, where they can."""
     templates: Sequence[Path] = ()
     """The folders of the features' templates."""
     github_url: str = "https://github.com"
@@ -89,7 +95,8 @@ def create_app(parts: Parts) -> web.Application:
     """Return the application; raise `ValueError` where `parts.secrets` holds no secret."""
     described = b""
     limit = RateLimit(parts.pages_per_minute, parts.proxies)
-    pages = Pages({"version": parts.version, "github": parts.github_url}, limit, parts.is_public, parts.templates)
+    known = {"version": parts.version, "github": parts.github_url}
+    pages = Pages(known, limit, parts.is_public, parts.templates, parts.viewers)
 
     async def openapi(_: web.Request) -> web.Response:
         return web.Response(body=described, content_type="application/json")
@@ -100,12 +107,13 @@ def create_app(parts: Parts) -> web.Application:
         *([_metrics(parts, health.PublicPart(parts.repositories, parts.is_public))] if parts.metrics_here else []),
         *parts.routes,
         help.operation(parts.commands),
+        *SignInRoutes(parts.viewers, parts.begun).operations(),
         pages.assets.operation(),
         Operation("GET", OPENAPI_PATH, "This document", openapi, {200: ResponseSchema("It", Document)}, public=True),
     ]
     operations = [parts.access.guarded(operation) for operation in operations]
     described = json.dumps(document(operations, parts.version)).encode()
-    app = _application(operations, parts.connections, show_problems_as_pages)
+    app = _application(operations, parts.connections, private_for_viewers, show_problems_as_pages)
     pages.join(app)
     return app
 

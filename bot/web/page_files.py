@@ -43,7 +43,7 @@ class PageFile:
         pages.admit(request)
         query = read_query(NoQuery, request)
         parts = {name: text for name, text in request.match_info.items() if name not in ("owner", "repo")}
-        asked = PageRequest(repository_of(request), parts, query, pages, time.time())
+        asked = PageRequest(repository_of(request), parts, query, pages, time.time(), request)
         body = (await loaded(self.load, asked)).encode()
         tag = hashlib.sha256(body).hexdigest()[:32]
         headers = {

@@ -55,6 +55,7 @@ class PageRequest:
     """What a page is asked for: `repository` is `owner/name`, empty on a page of none; `at` is the time now.
 
     `as_csv`: the rows are wanted as a table of their own, up to `MOST_CSV_ROWS`, instead of one page of them.
+    `pages.viewers` says who sent the `request`.
     """
 
     repository: str
@@ -62,6 +63,7 @@ class PageRequest:
     query: Any
     pages: Pages
     at: float
+    request: web.Request = field(repr=False)
     as_csv: bool = False
 
     def most_rows(self, of_page: int) -> int:
@@ -161,7 +163,7 @@ class Page:
         repository = repository_of(request) if self.of_repository else ""
         parts = {name: text for name, text in path.items() if name not in ("owner", "repo")}
         query = read_query(self.query, request, [FORMAT] if formats else [])
-        return PageRequest(repository, parts, query, pages, time.time(), formats and _wants_csv(request))
+        return PageRequest(repository, parts, query, pages, time.time(), request, formats and _wants_csv(request))
 
 
 async def loaded(load: Callable[[PageRequest], Awaitable[Loaded]], asked: PageRequest) -> Loaded:

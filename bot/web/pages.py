@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -23,10 +23,10 @@ from sqlalchemy.exc import OperationalError
 
 from bot.core.page_paths import PATHS, REPLACED
 from bot.web import page_filters
-from bot.web.access import IsPublic
 from bot.web.assets import Assets, accepts_gzip
 from bot.web.problems import PROBLEM_TYPE, Answer, Problem
 from bot.web.rate_limit import RateLimit
+from bot.web.sign_in.viewers import Viewers
 from bot.web.texts import DATABASE_UNAVAILABLE, NO_PAGE, TOO_MANY_PAGES, TOO_MANY_REQUESTS
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -52,6 +52,9 @@ HEADERS = {
 REVALIDATED = "no-cache"
 """Browsers ask each time; while nothing has changed, the answer is an empty 304."""
 NOT_STORED = "no-store"
+ADMITTED = web.RequestKey("admitted", bool)
+
+IsPublic = Callable[[str], Awaitable[bool]]
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -70,13 +73,20 @@ class Pages:
     """Makes the pages of an application; `folders` hold the templates of features.
 
     `known` is known in all templates: `version`, and `github`, the address of GitHub's own pages.
-    `is_public` says whether strangers may see a repository, and raises ConnectorException while the database is away.
+    `is_public` says whether strangers may see a repository, and raises ConnectorException while the database is away;
+    `viewers` says who is signed in.
     """
 
     def __init__(
-        self, known: Mapping[str, str], limit: RateLimit, is_public: IsPublic, folders: Sequence[Path] = ()
+        self,
+        known: Mapping[str, str],
+        limit: RateLimit,
+        is_public: IsPublic,
+        folders: Sequence[Path] = (),
+        viewers: Viewers | None = None,
     ) -> None:
         self.is_public = is_public
+        self.viewers = viewers or Viewers()
         self.assets = Assets()
         self._limit = limit
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pages")
@@ -104,7 +114,10 @@ class Pages:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def admit(self, request: web.Request) -> None:
-        """Count a request for a page. Raises `Problem` 429 for an address that asks for too many."""
+        """Count a request for a page, once. Raises `Problem` 429 for an address that asks for too many."""
+        if request.get(ADMITTED):
+            return
+        request[ADMITTED] = True
         if seconds := self._limit.wait(request):
             detail = TOO_MANY_REQUESTS.format(seconds=seconds)
             raise Problem(HTTPStatus.TOO_MANY_REQUESTS, detail, headers={"Retry-After": str(seconds)})
@@ -126,7 +139,8 @@ class Pages:
         self, request: web.Request, template: str, context: Mapping[str, Any], *, status: int = 200
     ) -> web.Response:
         """Return a page; an empty 304 if the browser has it already."""
-        rendered = await self.run(_rendered, request, template, dict(context))
+        reader = await self.viewers.context(request)
+        rendered = await self.run(_rendered, request, template, {**context, **reader})
         return _response(request, rendered, status)
 
 
@@ -142,7 +156,11 @@ def _rendered(request: web.Request, template: str, context: dict[str, Any]) -> R
 
 
 def _response(request: web.Request, rendered: RenderedPage, status: int) -> web.Response:
-    headers = {**HEADERS, "Vary": "Accept-Encoding", "Cache-Control": REVALIDATED if status == 200 else NOT_STORED}
+    headers = {
+        **HEADERS,
+        "Vary": "Accept-Encoding, Cookie",
+        "Cache-Control": REVALIDATED if status == 200 else NOT_STORED,
+    }
     if status == HTTPStatus.OK:
         headers[hdrs.ETAG] = f'W/"{rendered.tag}"'
         if any(tag.value in (rendered.tag, "*") for tag in request.if_none_match or ()):
@@ -162,7 +180,8 @@ async def show_problems_as_pages(request: web.Request, handler: Answer) -> web.S
     problem = page_filters.read_problem(response.body)
     if response.status == HTTPStatus.NOT_FOUND:
         problem["detail"] = NO_PAGE
-    rendered = _rendered(request, "problem.html", {"problem": problem})
+    reader = await request.app[PAGES].viewers.context(request)
+    rendered = _rendered(request, "problem.html", {"problem": problem, **reader})
     shown = _response(request, rendered, response.status)
     for name in ("Retry-After", "Allow"):
         if name in response.headers:

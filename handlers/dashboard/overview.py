@@ -1,14 +1,15 @@
-"""`/`: all public repositories, the last result of each target, and how far their branches are behind."""
+"""`/`: all repositories that the reader may see, the last result of each target, and how far branches are behind."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.core.aliases import Aliases
+from bot.core.errors import TryAgain
 from bot.results.model import TargetKey
 from bot.web.page_routes import Page, PageRequest
 from handlers.branches.last_good import LastGoods
@@ -64,7 +65,7 @@ class BranchOverview(BaseModel):
 
 
 class RepositoryOverview(BaseModel):
-    """A repository whose results are public."""
+    """A repository that the reader may see."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -76,11 +77,14 @@ class RepositoryOverview(BaseModel):
 
 
 class OverviewPage(BaseModel):
-    """All public repositories, in the order of app.yaml."""
+    """All repositories that the reader may see, in the order of app.yaml."""
 
     model_config = ConfigDict(extra="forbid")
 
     repositories: list[RepositoryOverview]
+    private_unknown: bool = Field(
+        description="Whether GitHub did not answer which private repositories the reader may see; none is listed then."
+    )
 
 
 def overview_page(parts: DashboardParts) -> Page:
@@ -90,9 +94,9 @@ def overview_page(parts: DashboardParts) -> Page:
 
     async def load(asked: PageRequest) -> OverviewPage:
         found = []
-        for name, settings in parts.config.repositories.items():
-            if not await asked.pages.is_public(name):
-                continue
+        visible, unknown = await visible_repositories(asked, list(parts.config.repositories))
+        for name in visible:
+            settings = parts.config.repositories[name]
             results = settings.results
             targets = (
                 await asked.pages.run(target_overviews, parts.store, name, results, settings.aliases, parts.now())
@@ -109,16 +113,28 @@ def overview_page(parts: DashboardParts) -> Page:
                     last_good=_last_good(last_good) if last_good else None,
                 )
             )
-        return OverviewPage(repositories=found)
+        return OverviewPage(repositories=found, private_unknown=unknown)
 
     return Page(
         path="/",
         api_path="/api/v1/repos",
-        summary="All public repositories: the last results of each target, and where their branches are",
+        summary="All repositories that the reader may see: the last results of each target, and where the branches are",
         template="overview.html",
         model=OverviewPage,
         load=load,
     )
+
+
+async def visible_repositories(asked: PageRequest, names: Sequence[str]) -> tuple[list[str], bool]:
+    """Return which repositories the reader may see; and whether GitHub did not answer about private ones."""
+    public = {name for name in names if await asked.pages.is_public(name)}
+    unknown = False
+    private: Collection[str] = ()
+    try:
+        private = await asked.pages.viewers.readable(asked.request, [name for name in names if name not in public])
+    except TryAgain:
+        unknown = True
+    return [name for name in names if name in public or name in private], unknown
 
 
 def target_overviews(

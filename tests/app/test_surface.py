@@ -45,6 +45,9 @@ ROUTES = {
     "GET /r/{owner}/{repo}/pulls/{n}",
     "GET /api/v1/repos/{owner}/{repo}/pulls/{n}",
     "GET /readyz",
+    "GET /login",
+    "GET /login/callback",
+    "POST /logout",
     "GET /static/{name}",
     "POST /webhook",
 }

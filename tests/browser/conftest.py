@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -108,11 +109,11 @@ async def browser() -> AsyncIterator[Browser]:
         await running.close()
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def walk(browser: Browser, site: DashboardSite) -> AsyncIterator[Walk]:
-    """Return a fresh tab, with scripts."""
+@asynccontextmanager
+async def walking(browser: Browser, url: str) -> AsyncIterator[Walk]:
+    """Open a fresh tab, with scripts, whose pages are at `url`."""
     async with await browser.new_context(viewport={"width": WIDE, "height": 900}) as context:
-        walker = Walk(await context.new_page(), site.url)
+        walker = Walk(await context.new_page(), url)
 
         def heard(message: ConsoleMessage) -> None:
             # A page of an error is shown as the browser's own complaint too.
@@ -121,4 +122,11 @@ async def walk(browser: Browser, site: DashboardSite) -> AsyncIterator[Walk]:
 
         walker.page.on("console", heard)
         walker.page.on("pageerror", lambda error: walker.complaints.append(str(error)))
+        yield walker
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def walk(browser: Browser, site: DashboardSite) -> AsyncIterator[Walk]:
+    """Return a fresh tab at the dashboard of two weeks of nightly runs."""
+    async with walking(browser, site.url) as walker:
         yield walker

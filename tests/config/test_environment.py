@@ -211,3 +211,18 @@ def test_no_environment_makes_anything_but_settings_or_lines_without_values(envi
         assert problem.split()[0].isupper()
         assert problem.isprintable()
         assert "sesame" not in problem
+
+
+SIGN_IN = {"GITHUB_CLIENT_ID": "Iv23lioctocat", "GITHUB_CLIENT_SECRET": "sesame", "SESSION_SECRET": "s" * 32}
+TRIO = "SESSION_SECRET belongs together with GITHUB_CLIENT_ID and GITHUB_CLIENT_SECRET; set all three or none"
+
+
+@pytest.mark.parametrize("missing", list(SIGN_IN))
+def test_sign_in_needs_all_three_of_its_variables(missing: str) -> None:
+    assert problems({**GOOD, **SIGN_IN}) == ()
+    assert problems({**GOOD, **{name: value for name, value in SIGN_IN.items() if name != missing}}) == (TRIO,)
+
+
+def test_a_session_secret_is_long() -> None:
+    (problem,) = problems({**GOOD, **SIGN_IN, "SESSION_SECRET": "s" * 31})
+    assert "has fewer than 32 characters" in problem

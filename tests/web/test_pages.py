@@ -68,7 +68,7 @@ async def test_pages_are_compressed_for_whoever_reads_that(site: Site) -> None:
     assert "Content-Encoding" not in plain.headers
     assert compressed.headers["Content-Encoding"] == "gzip"
     assert gzip.decompress(compressed.body) == plain.body == refused.body
-    assert compressed.headers["Vary"] == "Accept-Encoding"
+    assert compressed.headers["Vary"] == "Accept-Encoding, Cookie"
 
 
 async def test_files_have_an_address_for_each_content_and_are_cached_for_a_year(site: Site) -> None:

@@ -1,0 +1,192 @@
+"""Sign-in of people with GitHub: the App's user-to-server OAuth, and what GitHub says to a person's own token.
+
+These requests do not pass `bot.github.client`: its limits are those of installations, and here each person has limits
+of their own. https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-user-access-token-for-a-github-app
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import aiohttp
+
+from bot.core.errors import TryAgain
+from bot.core.events import Person
+from bot.core.payload import Payload
+from bot.core.web_json import read_body
+from bot.github.client import API_VERSION, USER_AGENT
+from bot.github.graphql import graphql_url
+
+TIMEOUT = aiohttp.ClientTimeout(total=10, sock_connect=5)
+"""Seconds: a person waits for the answer."""
+LARGEST = 512 * 1024
+"""Bytes of an answer that are read."""
+MOST_REPOSITORIES = 100
+"""Repositories that one query asks about."""
+WITH_EXPLICIT_ACCESS = frozenset({"TRIAGE", "WRITE", "MAINTAIN", "ADMIN"})
+"""In a public repository everybody has READ: https://docs.github.com/en/graphql/reference/enums#repositorypermission."""
+
+AWAY = "GitHub did not answer {what} ({problem})"
+ODD = "GitHub's answer to {what} cannot be read"
+REFUSED = "GitHub refused the code ({kind})"
+NOT_VALID = "GitHub no longer accepts the token"
+
+
+class SignInRefused(Exception):
+    """GitHub does not exchange a code; `kind` is the name of its error."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(REFUSED.format(kind=kind[:60]))
+        self.kind = kind
+
+
+class TokenEnded(Exception):
+    """A person's token is revoked or expired."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersonToken:
+    """A user access token; `lifetime` is in seconds, None where it does not expire."""
+
+    value: str = field(repr=False)
+    lifetime: float | None
+
+
+class SignInClient:
+    """Asks GitHub on behalf of people. All methods that ask raise `TryAgain` while GitHub does not answer."""
+
+    def __init__(
+        self, session: aiohttp.ClientSession, *, github_url: str, api_url: str, client_id: str, client_secret: str
+    ) -> None:
+        self._session = session
+        self._github = github_url.rstrip("/")
+        self._api = api_url.rstrip("/")
+        self._id = client_id
+        self._secret = client_secret
+
+    def __repr__(self) -> str:
+        return f"SignInClient({self._id})"
+
+    def authorize_url(self, redirect_uri: str, state: str, challenge: str) -> str:
+        """Return where a person is sent to sign in; `challenge` is that of PKCE, by S256."""
+        query = {
+            "client_id": self._id,
+            "redirect_uri": redirect_uri,
+            "state": state,
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+        }
+        return f"{self._github}/login/oauth/authorize?{urlencode(query)}"
+
+    async def exchange(self, code: str, verifier: str, redirect_uri: str) -> PersonToken:
+        """Return the token for a code. Raises `SignInRefused`."""
+        form = {
+            "client_id": self._id,
+            "client_secret": self._secret,
+            "code": code,
+            "redirect_uri": redirect_uri,
+            "code_verifier": verifier,
+        }
+        # GitHub answers errors with 200 too.
+        answer = await self._asked("POST", f"{self._github}/login/oauth/access_token", {}, form=form)
+        if error := answer.text("error"):
+            raise SignInRefused(error)
+        lifetime = answer.integer("expires_in") if answer.has("expires_in") else None
+        return PersonToken(answer.string("access_token"), lifetime)
+
+    async def person(self, token: str) -> Person:
+        """Return whose token it is. Raises `TokenEnded`."""
+        return Person.of(await self._asked("GET", f"{self._api}/user", _bearer(token)))
+
+    async def readable(self, token: str, repositories: Sequence[str]) -> dict[str, int]:
+        """Return the ids of those repositories, `owner/name`, that a person was given access to, asked in one query.
+
+        In a public repository that is somebody with the triage role or a higher one. Raises `TokenEnded`, and
+        ValueError for more than 100 repositories.
+        """
+        if len(repositories) > MOST_REPOSITORIES:
+            raise ValueError(f"more than {MOST_REPOSITORIES} repositories")
+        names, fields = [], []
+        variables: dict[str, str] = {}
+        for number, repository in enumerate(repositories):
+            owner, _, name = repository.partition("/")
+            variables |= {f"o{number}": owner, f"n{number}": name}
+            names.append(f"$o{number}: String!, $n{number}: String!")
+            fields.append(
+                f"r{number}: repository(owner: $o{number}, name: $n{number})"
+                " { databaseId isPrivate viewerPermission }"
+            )
+        query = f"query({', '.join(names)}) {{ {' '.join(fields)} }}"
+        body = {"query": query, "variables": variables}
+        answer = await self._asked("POST", graphql_url(self._api), _bearer(token), content=body)
+        # What the person may not see is null, with an error beside it.
+        return _readable(answer.at("data"), repositories)
+
+    async def revoke(self, token: str) -> None:
+        """End a token; one that has ended already is fine."""
+        auth = {"Authorization": aiohttp.encode_basic_auth(self._id, self._secret)}
+        await self._asked(
+            "DELETE",
+            f"{self._api}/applications/{quote(self._id, safe='')}/token",
+            auth,
+            content={"access_token": token},
+            fine=(204, 404, 422),
+        )
+
+    async def _asked(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        *,
+        form: Mapping[str, str] | None = None,
+        content: Mapping[str, Any] | None = None,
+        fine: Sequence[int] = (200,),
+    ) -> Payload:
+        """Ask GitHub; a redirection is an error. Raises `TokenEnded` for a 401, `TryAgain` for all else that is odd."""
+        what = f"{method} {url.removeprefix(self._api).removeprefix(self._github).partition('?')[0]}"
+        sent = {"Accept": "application/json", "User-Agent": USER_AGENT, "X-GitHub-Api-Version": API_VERSION, **headers}
+        try:
+            async with self._session.request(
+                method, url, headers=sent, data=form, json=content, allow_redirects=False, timeout=TIMEOUT
+            ) as response:
+                status, body = response.status, await read_body(response, LARGEST)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            problem = type(error).__name__
+        else:
+            if status == 401:
+                raise TokenEnded(NOT_VALID)
+            if status in fine:
+                return _payload(body, what)
+            problem = str(status)
+        # Out of the `except`: aiohttp's errors hold the request's headers, and with them the token.
+        raise TryAgain(AWAY.format(what=what, problem=problem))
+
+
+def _readable(data: Payload, repositories: Sequence[str]) -> dict[str, int]:
+    found = {}
+    for number, repository in enumerate(repositories):
+        if not data.has(f"r{number}", "databaseId"):
+            continue
+        one = data.at(f"r{number}")
+        if one.raw.get("isPrivate") is True or one.text("viewerPermission") in WITH_EXPLICIT_ACCESS:
+            found[repository] = one.integer("databaseId")
+    return found
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _payload(body: bytes, what: str) -> Payload:
+    try:
+        value = json.loads(body) if body else {}
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise TryAgain(ODD.format(what=what))
+    return Payload(value, what, is_answer=True)

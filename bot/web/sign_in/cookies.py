@@ -1,0 +1,48 @@
+"""The cookies of sign-in, and the address that they are for.
+
+`__Host-` and `Secure` hold at all times: browsers accept such cookies over https, and from this machine itself
+(http://127.0.0.1, http://localhost), which Chromium and Firefox trust without encryption.
+https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Set-Cookie#cookie_prefixes
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from bot.core.patterns import Pattern
+
+SESSION_COOKIE = "__Host-nightjar-session"
+SIGN_IN_COOKIE = "__Host-nightjar-sign-in"
+"""Remembers the sign-in that this browser has begun."""
+
+_THIS_MACHINE = Pattern(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?")
+
+
+def set_cookie(response: web.StreamResponse, name: str, value: str, seconds: float) -> None:
+    """Set a cookie that no script reads, and that other sites do not send except by a link here."""
+    response.set_cookie(name, value, max_age=round(seconds), path="/", secure=True, httponly=True, samesite="Lax")
+
+
+def remove_cookie(response: web.StreamResponse, name: str) -> None:
+    """Have the browser forget a cookie."""
+    response.set_cookie(name, "", max_age=0, path="/", secure=True, httponly=True, samesite="Lax")
+
+
+class OwnOrigin:
+    """The origin of the pages: that of `public_url`; without it, only this machine itself is believed.
+
+    The `Host` of a request is whatever its sender wrote, so it never decides where a person is sent.
+    """
+
+    def __init__(self, public_url: str | None) -> None:
+        parts = urlsplit(public_url or "")
+        self._public = f"{parts.scheme}://{parts.netloc}" if parts.netloc else None
+        self._takes_cookies = parts.scheme == "https" or _THIS_MACHINE.fullmatch(parts.netloc) is not None
+
+    def of(self, request: web.Request) -> str | None:
+        """Return the origin, such as `https://ci.example.org`; None where nobody can sign in."""
+        if self._public is not None:
+            return self._public if self._takes_cookies else None
+        return f"http://{request.host}" if _THIS_MACHINE.fullmatch(request.host) else None

@@ -1,0 +1,154 @@
+"""Who asks for a page, and which repositories they may read.
+
+What somebody may read is asked of GitHub with their own token, for whatever repository the address names: so the answer
+costs none of the bot's quota, and it takes the same time whether the bot knows that repository or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import structlog
+from aiohttp import hdrs, web
+from cachetools import TTLCache
+from procrastinate.exceptions import ConnectorException
+
+from bot.core.errors import TryAgain
+from bot.core.events import Person
+from bot.engine.records import Records
+from bot.github.pull_heads import repository_id_of
+from bot.github.sign_in import MOST_REPOSITORIES, SignInClient, TokenEnded
+from bot.web.problems import Answer, Problem
+from bot.web.sign_in.cookies import SESSION_COOKIE, OwnOrigin
+from bot.web.sign_in.forms import FormTokens
+from bot.web.sign_in.sessions import Session, Sessions
+from bot.web.sign_in.texts import NOT_KNOWN
+
+LOGIN_PATH = "/login"
+FRESH_SECONDS = 60.0
+"""How long GitHub's answer about a person and a repository is believed."""
+MOST_ANSWERS = 20_000
+RETRY_SECONDS = 30
+PRIVATE = "private, no-store"
+VIEWER = web.RequestKey("viewer", object)
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Somebody who is signed in."""
+
+    session: Session
+    forms: FormTokens
+
+    @property
+    def person(self) -> Person:
+        """The person, known by ID."""
+        return self.session.person
+
+    def form_token(self) -> str:
+        """Return what a form of a page sends back to show that the page is ours; a new one each time."""
+        return self.forms.make(self.session)
+
+
+@dataclass(frozen=True, slots=True)
+class SignInParts:
+    """What sign-in is made of."""
+
+    client: SignInClient
+    sessions: Sessions
+    forms: FormTokens
+    origin: OwnOrigin
+    records: Records
+
+
+class Viewers:
+    """Finds out who asks; without `parts` nobody is ever signed in."""
+
+    def __init__(self, parts: SignInParts | None = None) -> None:
+        self.parts = parts
+        self._answers: TTLCache[tuple[str, str], bool] = TTLCache(MOST_ANSWERS, FRESH_SECONDS)
+
+    async def of(self, request: web.Request) -> Viewer | None:
+        """Return who asks, None for somebody who is not signed in. Raises ConnectorException without a database."""
+        known = request.get(VIEWER, self)
+        if known is not self:
+            assert known is None or isinstance(known, Viewer)
+            return known
+        cookie = request.cookies.get(SESSION_COOKIE)
+        session = await self.parts.sessions.find(cookie) if self.parts and cookie else None
+        viewer = Viewer(session, self.parts.forms) if self.parts and session else None
+        request[VIEWER] = viewer
+        return viewer
+
+    async def may_read(self, request: web.Request, repository: str) -> bool:
+        """Say whether who asks was given access to a repository on GitHub. Raises `Problem` 503 if GitHub is away."""
+        try:
+            return bool(await self.readable(request, [repository]))
+        except TryAgain as error:
+            raise Problem(503, NOT_KNOWN, headers={"Retry-After": str(RETRY_SECONDS)}) from error
+
+    async def readable(self, request: web.Request, repositories: Sequence[str]) -> Collection[str]:
+        """Return those of the repositories that who asks was given access to on GitHub.
+
+        Asks GitHub once for every hundred that are not known yet. Raises `TryAgain` if GitHub is away.
+        """
+        viewer = await self.of(request)
+        if viewer is None or self.parts is None:
+            return ()
+        digest = viewer.session.digest
+        known = {name: self._answers.get((digest, name.lower())) for name in repositories}
+        unknown = [name for name, answer in known.items() if answer is None]
+        for start in range(0, len(unknown), MOST_REPOSITORIES):
+            some = unknown[start : start + MOST_REPOSITORIES]
+            found = await self._asked(self.parts, request, viewer, some)
+            known |= {name: name in found for name in some}
+            self._answers.update({(digest, name.lower()): name in found for name in some})
+        return [name for name, answer in known.items() if answer]
+
+    async def context(self, request: web.Request) -> Mapping[str, Any]:
+        """Return what every template is given about who reads it."""
+        try:
+            viewer = await self.of(request)
+        except ConnectorException:
+            viewer = None  # the page itself says that the database is away
+        address = str(request.rel_url) if request.method in (hdrs.METH_GET, hdrs.METH_HEAD) else "/"
+        offered = self.parts is not None and viewer is None and not request.path.startswith(LOGIN_PATH)
+        return {
+            "viewer": viewer.person.login if viewer else "",
+            "form_token": viewer.form_token() if viewer else "",
+            "sign_in": f"{LOGIN_PATH}?{urlencode({'next': address})}" if offered else "",
+        }
+
+    async def _asked(
+        self, parts: SignInParts, request: web.Request, viewer: Viewer, repositories: Sequence[str]
+    ) -> Collection[str]:
+        try:
+            found = await parts.client.readable(viewer.session.token, repositories)
+        except TokenEnded:
+            await parts.sessions.end(viewer.session)
+            request[VIEWER] = None
+            return ()
+        except TryAgain as error:
+            log.warning("github does not say what somebody may read", person=viewer.person.id, reason=str(error))
+            raise
+        # The name may belong to another repository by now, whose readers must not see what we know of the first one.
+        ours = {name: await repository_id_of(parts.records, name) for name in found}
+        return [name for name, number in found.items() if ours[name] in (None, number)]
+
+
+@web.middleware
+async def private_for_viewers(request: web.Request, handler: Answer) -> web.StreamResponse:
+    """Have no cache store what was made for somebody who is signed in."""
+    response = await handler(request)
+    if request.get(VIEWER) is not None:
+        response.headers[hdrs.CACHE_CONTROL] = PRIVATE
+        response.headers[hdrs.VARY] = "Cookie"
+        response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers.popall(hdrs.ETAG, None)
+    return response

@@ -1,0 +1,81 @@
+"""A private repository in a real browser, without and with sign-in: the bot and its GitHub are real servers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser
+
+from tests.browser.conftest import Walk, walking
+from tests.conversations.town import Town, town
+from tests.visitor import SIGN_IN, may_sign_in
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
+
+CONFIG = """
+repositories:
+  octocat/compiler:
+  octocat/secret:
+    nightly:
+"""
+SECRET = "/r/octocat/secret/nightly"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def here(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
+    """Return a town where people can sign in, and hubot may read the private repository."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('sign-in')}/nightjar.db"
+    async with town(url, config=CONFIG, environment=SIGN_IN) as place:
+        place.app.install(place.github.create_repository("octocat/secret", private=True, people={"hubot": "read"}))
+        may_sign_in(place)
+        await place.started()
+        yield place
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def walk(browser: Browser, here: Town) -> AsyncIterator[Walk]:
+    """Return a fresh tab at the bot of the town."""
+    async with walking(browser, here.url) as walker:
+        yield walker
+
+
+async def sign_in(walk: Walk, login: str) -> None:
+    """Press the link on the page, and say on GitHub's page who one is."""
+    await walk.page.get_by_role("link", name="Sign in with GitHub").click()
+    await walk.page.get_by_role("button", name=f"@{login}", exact=True).click()
+    await walk.page.wait_for_load_state()
+
+
+async def test_a_private_repository_is_there_for_its_readers_after_they_sign_in(walk: Walk) -> None:
+    assert "Sign in with GitHub" in await walk.go(SECRET, status=404)
+    await walk.seen("private-signed-out")
+    await sign_in(walk, "hubot")
+    assert walk.page.url == walk.url + SECRET
+    assert "No move yet" in await walk.text()
+    await walk.seen("private-signed-in")
+    assert "octocat/secret" in await walk.go("/")
+    await walk.seen("overview-signed-in")
+    assert await walk.page.evaluate("document.cookie") == ""
+    await walk.page.get_by_role("button", name="Sign out").click()
+    await walk.page.wait_for_load_state()
+    assert "octocat/secret" not in await walk.text()
+    await walk.go(SECRET, status=404)
+
+
+async def test_it_is_not_there_for_anybody_else(walk: Walk) -> None:
+    await walk.go(SECRET, status=404)
+    await sign_in(walk, "reader")
+    assert "Not Found" in await walk.text()
+    assert await walk.page.get_by_text("@reader").count() == 1
+    await walk.seen("private-not-readable")
+
+
+async def test_a_sign_in_that_was_cancelled_says_so(walk: Walk) -> None:
+    await walk.go(SECRET, status=404)
+    await walk.page.get_by_role("link", name="Sign in with GitHub").click()
+    await walk.page.get_by_role("button", name="Cancel").click()
+    await walk.page.wait_for_load_state()
+    assert "the sign-in was cancelled" in await walk.text()
+    await walk.seen("sign-in-cancelled")

@@ -1,0 +1,194 @@
+"""What somebody else tries with a sign-in, a session, or a form."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+from yarl import URL
+
+from bot.web.login import own_path
+from bot.web.sign_in.cookies import OwnOrigin
+from sandbox.model.sign_in import challenge_of
+from tests.conversations.town import Town
+from tests.visitor import Visitor
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+SESSION = "__Host-nightjar-session"
+
+
+async def test_a_stolen_code_is_good_for_nothing_in_another_browser(visitor: Visitor, other: Visitor) -> None:
+    address = await visitor.agree(await visitor.begin(), "hubot")
+    await other.begin()
+    stolen = await other.get(address)
+    assert stolen.status == 400
+    assert SESSION not in other.cookies
+
+
+async def test_a_code_of_the_attacker_signs_nobody_else_in(visitor: Visitor, other: Visitor) -> None:
+    planted = await other.agree(await other.begin(), "reader")
+    assert (await visitor.get(planted)).status == 400
+    await visitor.begin()
+    assert (await visitor.get(planted)).status == 400
+    assert SESSION not in visitor.cookies
+
+
+async def test_an_address_works_once(visitor: Visitor) -> None:
+    asked = await visitor.begin()
+    begun = dict(visitor.cookies)
+    address = await visitor.agree(asked, "hubot")
+    assert (await visitor.get(address)).status == 303
+    assert (await visitor.get(address)).status == 400
+    visitor.cookies = begun  # a browser that did not forget it: GitHub refuses the code
+    again = await visitor.get(address)
+    assert (again.status, SESSION in visitor.cookies) == (400, False)
+    assert "GitHub did not accept the sign-in" in again.text
+
+
+@pytest.mark.parametrize("state", ["", "wrong", "A" * 43, "é"])
+async def test_another_state_is_refused(visitor: Visitor, state: str) -> None:
+    address = URL(await visitor.agree(await visitor.begin(), "hubot"))
+    shown = await visitor.get(str(address.update_query(state=state)))
+    assert (shown.status, SESSION in visitor.cookies) == (400, False)
+
+
+async def test_a_cookie_that_was_changed_begins_nothing(visitor: Visitor) -> None:
+    address = await visitor.agree(await visitor.begin("/help"), "hubot")
+    (name,) = visitor.cookies
+    for changed in (visitor.cookies[name].replace("help", "evil"), "x", "", "é", "." * 60):
+        visitor.cookies = {name: changed}
+        assert (await visitor.get(address)).status == 400
+
+
+async def test_a_code_is_bound_to_a_verifier_that_never_reaches_the_browser(here: Town, visitor: Visitor) -> None:
+    asked = await visitor.begin()
+    assert asked.query["code_challenge_method"] == "S256"
+    assert len(asked.query["code_challenge"]) == 43
+    assert challenge_of(visitor.cookies["__Host-nightjar-sign-in"]) != asked.query["code_challenge"]
+    code = parse_qs(urlsplit(await visitor.agree(asked, "hubot")).query)["code"][0]
+    form = {
+        "client_id": here.app.client_id,
+        "client_secret": here.app.client_secret,
+        "code": code,
+        "redirect_uri": asked.query["redirect_uri"],
+    }
+    async with visitor.client.post(
+        f"{here.github.url}/login/oauth/access_token", data=form, headers={"Accept": "application/json"}
+    ) as answer:
+        assert (await answer.json())["error"] == "bad_verification_code"
+
+
+async def test_a_session_that_was_planted_is_not_continued(visitor: Visitor, other: Visitor) -> None:
+    await other.sign_in("reader")
+    planted = other.cookies[SESSION]
+    visitor.cookies = {SESSION: planted}
+    await visitor.sign_in("hubot")
+    assert visitor.cookies[SESSION] != planted
+    shown = await other.get("/")
+    assert "@hubot" not in shown.text
+    assert "@reader" not in shown.text  # it ended when this browser signed in as somebody else
+
+
+async def test_a_session_that_nobody_was_given_is_nobodys(visitor: Visitor) -> None:
+    for made_up in (f"1.{'0' * 64}", f"1000001.{'0' * 64}", "1.x", "", "'; --", "é"):
+        visitor.cookies = {SESSION: made_up}
+        assert 'action="/logout"' not in (await visitor.get("/")).text
+
+
+async def test_the_session_of_one_person_does_not_open_as_anothers(visitor: Visitor) -> None:
+    await visitor.sign_in("reader")
+    number, _, secret = visitor.cookies[SESSION].partition(".")
+    visitor.cookies[SESSION] = f"{int(number) - 1}.{secret}"
+    assert 'action="/logout"' not in (await visitor.get("/")).text
+
+
+@pytest.mark.parametrize(
+    "evil",
+    [
+        "//evil.example",
+        "/\\evil.example",
+        "\\\\evil.example",
+        "https://evil.example/",
+        "https:evil.example",
+        "javascript:alert(1)",
+        "/\t/evil.example",
+        "/\n/evil.example",
+        " //evil.example",
+        "/%0d%0aSet-Cookie:x=y\r\n",
+        "evil",
+        "",
+        "/é",
+        "/" + "a" * 5000,
+        "/login?next=/",
+        "/logout",
+    ],
+)
+async def test_nobody_is_sent_elsewhere_after_signing_in(evil: str) -> None:
+    assert own_path(evil) == "/"
+
+
+async def test_a_person_goes_where_they_wanted_to() -> None:
+    wanted = "/r/octocat/compiler/tests?id=a%2Fb&target=example-lab%2Fhexagon-v73"
+    assert own_path(wanted) == wanted
+
+
+async def test_an_address_elsewhere_leads_home(visitor: Visitor) -> None:
+    assert (await visitor.sign_in("hubot", "//evil.example")).location == "/"
+
+
+async def test_a_form_of_another_site_signs_nobody_out(visitor: Visitor, other: Visitor) -> None:
+    await visitor.sign_in("hubot")
+    await other.sign_in("reader")
+    own, anothers = (await visitor.get("/")).form_token, (await other.get("/")).form_token
+    forged = [
+        ({}, ""),
+        ({"token": anothers}, ""),
+        ({"token": own[:-1]}, ""),
+        ({"token": "é"}, ""),
+        ({"token": own}, "https://evil.example"),
+        ({"token": own}, "null"),
+        ({"token": own}, None),
+    ]
+    for form, origin in forged:
+        shown = await visitor.post("/logout", form, origin)
+        assert (form, origin, shown.status) == (form, origin, 403)
+    assert "@hubot" in (await visitor.get("/")).text
+
+
+async def test_a_form_is_small(visitor: Visitor) -> None:
+    await visitor.sign_in("hubot")
+    assert (await visitor.post("/logout", {"token": "x" * 20_000})).status == 413
+    many = {f"f{number}": "" for number in range(60)}
+    assert (await visitor.post("/logout", many)).status == 400
+    assert (await visitor.post("/logout", {"a": "b"}, **{"Content-Type": "text/plain"})).status == 400
+
+
+async def test_a_forged_host_sends_nobody_there(visitor: Visitor) -> None:
+    shown = await visitor.get("/login", Host="evil.example")
+    assert shown.status == 404
+    assert "evil" not in str(shown.headers)
+    assert "set" in shown.text
+
+
+@pytest.mark.parametrize(
+    ("public_url", "host", "origin"),
+    [
+        ("https://ci.example.org/nightjar", "evil.example", "https://ci.example.org"),
+        ("https://ci.example.org", "127.0.0.1:8080", "https://ci.example.org"),
+        ("http://ci.example.org", "ci.example.org", None),  # no browser would store the cookies
+        ("http://127.0.0.1:8080", "127.0.0.1:8080", "http://127.0.0.1:8080"),
+        (None, "127.0.0.1:8080", "http://127.0.0.1:8080"),
+        (None, "localhost:8080", "http://localhost:8080"),
+        (None, "[::1]:8080", "http://[::1]:8080"),
+        (None, "ci.example.org", None),
+        (None, "127.0.0.1.evil.example", None),
+        (None, "127.0.0.1:8080@evil.example", None),
+        (None, "localhost:8080/evil", None),
+    ],
+)
+async def test_only_public_url_and_this_machine_decide_where_people_are_sent(
+    public_url: str | None, host: str, origin: str | None
+) -> None:
+    assert OwnOrigin(public_url).of(make_mocked_request("GET", "/login", {"Host": host})) == origin

@@ -1,0 +1,158 @@
+"""What somebody sees before and after signing in."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.conversations.town import Town
+from tests.visitor import Visitor, asked_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+SECRET, MISSING = "/r/octocat/secret/nightly", "/r/octocat/missing/nightly"
+
+
+def without_names(text: str) -> str:
+    """Return a page without what the address itself says, and without the token of its form."""
+    return re.sub(r'value="[^"]+"', "", text).replace("secret", "missing")
+
+
+async def test_a_stranger_gets_the_same_for_a_private_repository_as_for_none_with_an_offer_to_sign_in(
+    visitor: Visitor,
+) -> None:
+    secret, missing = await visitor.get(SECRET), await visitor.get(MISSING)
+    assert (secret.status, missing.status) == (404, 404)
+    assert 'href="/login?next=%2Fr%2Foctocat%2Fsecret%2Fnightly"' in secret.text
+    assert without_names(secret.text) == without_names(missing.text)
+    assert {**secret.headers, "Date": "", "Content-Length": ""} == {
+        **missing.headers,
+        "Date": "",
+        "Content-Length": "",
+    }
+
+
+async def test_who_may_read_it_on_github_signs_in_and_goes_on_there(visitor: Visitor) -> None:
+    back = await visitor.sign_in("hubot", SECRET)
+    assert (back.status, back.location) == (303, SECRET)
+    shown = await visitor.get(SECRET)
+    assert shown.status == 200
+    assert "@hubot" in shown.text
+    assert (shown.headers["Cache-Control"], shown.headers["Vary"]) == ("private, no-store", "Cookie")
+    assert "ETag" not in shown.headers
+
+
+async def test_cookies_are_for_this_host_alone_and_no_script_reads_them(visitor: Visitor) -> None:
+    back = await visitor.sign_in("hubot")
+    (header,) = [one for one in back.set_cookies if one.startswith("__Host-nightjar-session=")]
+    assert {part.strip() for part in header.split(";")[1:]} == {
+        "HttpOnly",
+        "Max-Age=28800",
+        "Path=/",
+        "SameSite=Lax",
+        "Secure",
+    }
+    assert list(visitor.cookies) == ["__Host-nightjar-session"]
+
+
+async def test_the_json_twin_is_as_private_as_the_page(visitor: Visitor) -> None:
+    path = "/api/v1/repos/octocat/{}/pulls/1"
+    assert [(await visitor.get(path.format(name))).status for name in ("secret", "missing")] == [401, 401]
+    await visitor.sign_in("reader")
+    secret, missing = await visitor.get(path.format("secret")), await visitor.get(path.format("missing"))
+    assert (secret.status, secret.text) == (404, missing.text)
+    await visitor.sign_in("hubot")
+    shown = await visitor.get("/api/v1/repos/octocat/secret/timers")
+    assert (shown.status, shown.headers["Cache-Control"]) == (200, "private, no-store")
+    assert shown.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+
+
+async def test_who_may_not_read_it_gets_the_same_as_for_none(visitor: Visitor) -> None:
+    await visitor.sign_in("reader")
+    secret, missing = await visitor.get(SECRET), await visitor.get(MISSING)
+    assert (secret.status, missing.status) == (404, 404)
+    assert without_names(secret.text) == without_names(missing.text)
+
+
+async def test_github_is_asked_alike_about_each_name_so_that_the_time_taken_says_nothing(
+    here: Town, visitor: Visitor
+) -> None:
+    await visitor.sign_in("triager")
+    for path in (SECRET, MISSING):
+        before = asked_of(here.github, "/graphql")
+        await visitor.get(path)
+        assert asked_of(here.github, "/graphql") == before + 1
+        await visitor.get(path)
+        assert asked_of(here.github, "/graphql") == before + 1  # the answer is remembered
+
+
+async def test_a_repository_that_the_bot_does_not_know_is_not_there_for_its_readers_either(visitor: Visitor) -> None:
+    await visitor.sign_in("hubot")
+    assert (await visitor.get("/r/octocat/elsewhere/nightly")).status == 404
+
+
+async def test_the_overview_names_what_its_reader_may_see_and_asks_github_once(here: Town, visitor: Visitor) -> None:
+    assert "octocat/secret" not in (await visitor.get("/")).text
+    await visitor.sign_in("reader")
+    assert "octocat/secret" not in (await visitor.get("/")).text
+    await visitor.sign_in("hubot")
+    before = asked_of(here.github, "/graphql")
+    shown = await visitor.get("/")
+    assert "octocat/secret" in shown.text
+    assert "octocat/hidden" in shown.text
+    assert shown.headers["Cache-Control"] == "private, no-store"
+    assert asked_of(here.github, "/graphql") == before + 1
+    twin = json.loads((await visitor.get("/api/v1/repos")).text)
+    assert [one["repository"] for one in twin["repositories"]] == [
+        "octocat/compiler",
+        "octocat/secret",
+        "octocat/hidden",
+    ]
+
+
+async def test_while_github_is_away_no_private_repository_is_shown_or_denied(here: Town, visitor: Visitor) -> None:
+    await visitor.sign_in("octocat")
+    here.github.faults.add("POST", "/graphql", status=502, times=None)
+    try:
+        for path in (SECRET, MISSING):
+            shown = await visitor.get(path)
+            assert (shown.status, shown.headers["Retry-After"]) == (503, "30")
+        overview = await visitor.get("/")
+        assert overview.status == 200
+        assert "octocat/secret" not in overview.text
+        assert "GitHub did not answer which private repositories you may see" in overview.text
+    finally:
+        here.github.faults.clear()
+    assert (await visitor.get(SECRET)).status == 200
+
+
+async def test_a_token_that_github_has_revoked_ends_the_session(here: Town, visitor: Visitor) -> None:
+    await visitor.sign_in("hubot")
+    here.github.sign_ins.revoke(here.github.sign_ins.issued[-1])
+    assert (await visitor.get(SECRET)).status == 404
+    assert "@hubot" not in (await visitor.get("/")).text
+
+
+async def test_signing_out_ends_the_session_and_githubs_token(here: Town, visitor: Visitor) -> None:
+    await visitor.sign_in("hubot", SECRET)
+    cookies, token = dict(visitor.cookies), here.github.sign_ins.issued[-1]
+    assert token in here.github.sign_ins.valid
+    shown = await visitor.post("/logout", {"token": (await visitor.get("/")).form_token})
+    assert (shown.status, shown.location, visitor.cookies) == (303, "/", {})
+    assert token not in here.github.sign_ins.valid
+    visitor.cookies = cookies
+    assert (await visitor.get(SECRET)).status == 404
+
+
+async def test_neither_the_token_nor_the_secret_of_a_session_is_in_the_database(here: Town, visitor: Visitor) -> None:
+    await visitor.sign_in("hubot")
+    secret = visitor.cookies["__Host-nightjar-session"].partition(".")[2]
+    rows = await here.bot.engine.database.connector.execute_query_all_async(
+        "SELECT key, value FROM nightjar_records WHERE key LIKE 'session:%%'"
+    )
+    stored = str(rows)
+    assert rows
+    assert secret not in stored
+    assert "ghu_" not in stored
