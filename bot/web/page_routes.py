@@ -18,16 +18,17 @@ from bot.core.errors import TryAgain
 from bot.core.page_paths import PAGES_OF_A_REPOSITORY
 from bot.web.csv_tables import CsvTable, csv_bytes
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
-from bot.web.pages import PAGES, RETRY_SECONDS, Pages
+from bot.web.page_cache import RenderedPage, answer_key, is_anonymous
+from bot.web.pages import HTML, JSON, PAGES, RETRY_SECONDS, Pages, compressed_page
 from bot.web.problems import Problem
 from bot.web.repositories import PARAMETERS, repository_of
 from bot.web.texts import BAD_QUERY, DATABASE_UNAVAILABLE, NO_PAGE, REPEATED_QUERY, UNKNOWN_FORMAT, UNKNOWN_QUERY
 
-FORMAT, JSON, CSV = "format", "json", "csv"
+FORMAT, AS_JSON, AS_CSV = "format", "json", "csv"
 IN_FORMAT = Parameter(
     FORMAT,
     "`csv` for the rows of the page's table, up to 50,000 of them; default: `json`.",
-    {"enum": [JSON, CSV], "type": "string"},
+    {"enum": [AS_JSON, AS_CSV], "type": "string"},
     "query",
     required=False,
 )
@@ -98,6 +99,11 @@ class Page:
     """Whether this page makes the route at `api_path`; False where another feature has it."""
     table: Callable[[Any], CsvTable] | None = None
     """Makes a table of what `load` returned; then the JSON twin takes `format=csv` too."""
+    content: Callable[[PageRequest], Awaitable[object]] | None = None
+    """Returns, at little cost, what the content depends on besides the address, with a `repr` that tells it apart.
+
+    It may raise as `load` does, and returns None for a page that is made each time, as without this function.
+    """
 
     @property
     def of_repository(self) -> bool:
@@ -128,23 +134,36 @@ class Page:
 
     async def _answer_page(self, request: web.Request) -> web.Response:
         asked = self._asked(request)
-        shown = await loaded(self.load, asked)
-        context = {
-            "page": shown,
-            "query": asked.query,
-            "repository": asked.repository,
-            "api": self.api_path.format(**_halves(asked.repository), **asked.path) + _query_string(request),
-            "has_csv": self.table is not None,
-        }
-        return await asked.pages.answer(request, self.template, context)
+
+        async def make() -> RenderedPage:
+            context = {
+                "page": await loaded(self.load, asked),
+                "query": asked.query,
+                "repository": asked.repository,
+                "api": self.api_path.format(**_halves(asked.repository), **asked.path) + _query_string(request),
+                "has_csv": self.table is not None,
+            }
+            return await asked.pages.render(request, self.template, context)
+
+        return await asked.pages.cached(request, await self._key(request, asked, HTML), make, HTML)
 
     async def _answer_json(self, request: web.Request) -> web.Response:
         asked = self._asked(request, formats=self.table is not None)
-        shown = await loaded(self.load, asked)
         if asked.as_csv and self.table is not None:
-            return await self._answer_csv(asked, self.table, shown)
-        body = await asked.pages.run(_json, shown)
-        return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-cache"})
+            return await self._answer_csv(asked, self.table, await loaded(self.load, asked))
+
+        async def make() -> RenderedPage:
+            shown = await loaded(self.load, asked)
+            return await asked.pages.run(lambda: compressed_page(_json(shown)))
+
+        return await asked.pages.cached(request, await self._key(request, asked, JSON), make, JSON)
+
+    async def _key(self, request: web.Request, asked: PageRequest, kind: str) -> bytes | None:
+        """Return the key under which an answer is stored; None where it is not to be stored."""
+        if self.content is None or not is_anonymous(request):
+            return None
+        content = await loaded(self.content, asked)
+        return None if content is None else answer_key(request, kind, content)
 
     async def _answer_csv(self, asked: PageRequest, table: Callable[[Any], CsvTable], shown: BaseModel) -> web.Response:
         body = await asked.pages.run(lambda: csv_bytes(table(shown)))
@@ -211,10 +230,10 @@ def _json(shown: BaseModel) -> bytes:
 
 
 def _wants_csv(request: web.Request) -> bool:
-    wanted = request.query.get(FORMAT) or JSON
-    if wanted not in (JSON, CSV):
+    wanted = request.query.get(FORMAT) or AS_JSON
+    if wanted not in (AS_JSON, AS_CSV):
         raise Problem(HTTPStatus.BAD_REQUEST, BAD_QUERY.format(name=FORMAT, why=UNKNOWN_FORMAT))
-    return wanted == CSV
+    return wanted == AS_CSV
 
 
 def _parameters(query: type[BaseModel]) -> list[Parameter]:

@@ -11,7 +11,6 @@ import gzip
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -24,6 +23,7 @@ from sqlalchemy.exc import OperationalError
 from bot.core.page_paths import PATHS, REPLACED
 from bot.web import page_filters
 from bot.web.assets import Assets, accepts_gzip
+from bot.web.page_cache import PageCache, RenderedPage
 from bot.web.problems import PROBLEM_TYPE, Answer, Problem
 from bot.web.rate_limit import RateLimit
 from bot.web.sign_in.viewers import Viewers
@@ -36,6 +36,9 @@ MOST_WAITING = 64
 RETRY_SECONDS = 5
 SMALL = 1_000
 """Bytes that are not worth compressing."""
+LEVEL = 6
+HTML, JSON = "text/html", "application/json"
+VARY = "Accept-Encoding, Cookie"
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -60,15 +63,6 @@ P = ParamSpec("P")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedPage:
-    """A page as it is sent: its bytes, the same compressed if that is worthwhile, and the tag of its content."""
-
-    body: bytes
-    compressed: bytes | None
-    tag: str
-
-
 class Pages:
     """Makes the pages of an application; `folders` hold the templates of features.
 
@@ -90,6 +84,9 @@ class Pages:
         self.assets = Assets()
         self._limit = limit
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pages")
+        # What is looked up for each request does not wait for pages that are being made.
+        self._look_ups = ThreadPoolExecutor(1, thread_name_prefix="page-look-ups")
+        self._cache = PageCache()
         self._waiting = 0
         self._loader = jinja2.FileSystemLoader([TEMPLATES, *folders])
         self._known = known
@@ -111,7 +108,8 @@ class Pages:
         app.on_cleanup.append(self._close)
 
     async def _close(self, _: web.Application) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._look_ups):
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def admit(self, request: web.Request) -> None:
         """Count a request for a page, once. Raises `Problem` 429 for an address that asks for too many."""
@@ -124,12 +122,18 @@ class Pages:
 
     async def run(self, work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
         """Do blocking work of a page in one of the threads for that. Raises `Problem` 503 when too much waits."""
+        return await self._run_in(self._threads, lambda: work(*args, **kwargs))
+
+    async def look_up(self, work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
+        """Do what is over within a millisecond, in a thread for that alone. Raises as `run` does."""
+        return await self._run_in(self._look_ups, lambda: work(*args, **kwargs))
+
+    async def _run_in(self, threads: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
         if self._waiting >= MOST_WAITING:
             raise Problem(503, TOO_MANY_PAGES, headers={"Retry-After": str(RETRY_SECONDS)})
         self._waiting += 1
         try:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, lambda: work(*args, **kwargs))
+            return await asyncio.get_running_loop().run_in_executor(threads, work)
         except OperationalError as error:
             raise Problem(503, DATABASE_UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
         finally:
@@ -139,9 +143,23 @@ class Pages:
         self, request: web.Request, template: str, context: Mapping[str, Any], *, status: int = 200
     ) -> web.Response:
         """Return a page; an empty 304 if the browser has it already."""
+        return answer_with(request, await self.render(request, template, context), HTML, status=status)
+
+    async def render(self, request: web.Request, template: str, context: Mapping[str, Any]) -> RenderedPage:
+        """Return a page as it is sent."""
         reader = await self.viewers.context(request)
-        rendered = await self.run(_rendered, request, template, {**context, **reader})
-        return _response(request, rendered, status)
+        return await self.run(_rendered, request, template, {**context, **reader})
+
+    async def cached(
+        self, request: web.Request, key: bytes | None, make: Callable[[], Awaitable[RenderedPage]], media_type: str
+    ) -> web.Response:
+        """Return what was made under a key, or is made now; always the latter without a key."""
+        if key is None:
+            return answer_with(request, await make(), media_type)
+        tag = self._cache.tag(key)
+        if tag is not None and _has(request, tag):
+            return _unchanged(tag)
+        return answer_with(request, await self._cache.page(key, make), media_type)
 
 
 PAGES: web.AppKey[Pages] = web.AppKey("pages", Pages)
@@ -150,25 +168,37 @@ PAGES: web.AppKey[Pages] = web.AppKey("pages", Pages)
 def _rendered(request: web.Request, template: str, context: dict[str, Any]) -> RenderedPage:
     # The path alone, for the navigation: what stands in an address is text from outside.
     context.setdefault("path", request.path)
-    body = aiohttp_jinja2.render_string(template, request, context).encode(errors=REPLACED)
-    compressed = gzip.compress(body, 6, mtime=0) if len(body) > SMALL else None
+    return compressed_page(aiohttp_jinja2.render_string(template, request, context).encode(errors=REPLACED))
+
+
+def compressed_page(body: bytes) -> RenderedPage:
+    """Return a page of these bytes; it blocks."""
+    compressed = gzip.compress(body, LEVEL, mtime=0) if len(body) > SMALL else None
     return RenderedPage(body, compressed, hashlib.sha256(body).hexdigest()[:32])
 
 
-def _response(request: web.Request, rendered: RenderedPage, status: int) -> web.Response:
-    headers = {
-        **HEADERS,
-        "Vary": "Accept-Encoding, Cookie",
-        "Cache-Control": REVALIDATED if status == 200 else NOT_STORED,
-    }
-    if status == HTTPStatus.OK:
-        headers[hdrs.ETAG] = f'W/"{rendered.tag}"'
-        if any(tag.value in (rendered.tag, "*") for tag in request.if_none_match or ()):
-            return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-    body = rendered.body
-    if rendered.compressed is not None and accepts_gzip(request):
-        body, headers["Content-Encoding"] = rendered.compressed, "gzip"
-    return web.Response(status=status, body=body, content_type="text/html", charset="utf-8", headers=headers)
+def answer_with(request: web.Request, page: RenderedPage, media_type: str, *, status: int = 200) -> web.Response:
+    """Return the response that sends a page; an empty 304 if the browser has it already."""
+    if status == HTTPStatus.OK and _has(request, page.tag):
+        return _unchanged(page.tag)
+    headers = _headers(page.tag) if status == HTTPStatus.OK else {**HEADERS, "Vary": VARY, "Cache-Control": NOT_STORED}
+    body = page.body
+    if page.compressed is not None and accepts_gzip(request):
+        body, headers["Content-Encoding"] = page.compressed, "gzip"
+    charset = "utf-8" if media_type == HTML else None
+    return web.Response(status=status, body=body, content_type=media_type, charset=charset, headers=headers)
+
+
+def _headers(tag: str) -> dict[str, str]:
+    return {**HEADERS, "Vary": VARY, "Cache-Control": REVALIDATED, hdrs.ETAG: f'W/"{tag}"'}
+
+
+def _has(request: web.Request, tag: str) -> bool:
+    return any(one.value in (tag, "*") for one in request.if_none_match or ())
+
+
+def _unchanged(tag: str) -> web.Response:
+    return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=_headers(tag))
 
 
 @web.middleware
@@ -182,7 +212,7 @@ async def show_problems_as_pages(request: web.Request, handler: Answer) -> web.S
         problem["detail"] = NO_PAGE
     reader = await request.app[PAGES].viewers.context(request)
     rendered = _rendered(request, "problem.html", {"problem": problem, **reader})
-    shown = _response(request, rendered, response.status)
+    shown = answer_with(request, rendered, HTML, status=response.status)
     for name in ("Retry-After", "Allow"):
         if name in response.headers:
             shown.headers[name] = response.headers[name]

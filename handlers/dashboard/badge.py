@@ -33,7 +33,7 @@ def target_badge(parts: DashboardParts) -> PageFile:
         if lab not in results.labs or target not in results.labs[lab].targets:
             raise LookupError(target)
         about = TargetKey(name, lab, target)
-        return await asked.pages.run(draw_badge, parts.store, about, parts.now())
+        return await asked.pages.run(draw_badge, parts.store, about, parts.moment())
 
     return PageFile(
         path="/r/{owner}/{repo}/badge/{lab}/{target}.svg",

@@ -29,6 +29,7 @@ from handlers.dashboard.compare_rows import (
     compare_table,
     comparison_page,
 )
+from handlers.dashboard.content import content_of_results
 from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, settings_of
 from handlers.dashboard.wiring import DashboardParts
 
@@ -112,6 +113,7 @@ def compare_page(parts: DashboardParts) -> Page:
         model=ComparePage,
         query=CompareQuery,
         load=load,
+        content=content_of_results(parts),
         table=compare_table,
     )
 
@@ -175,7 +177,7 @@ async def _compared(
 ) -> list[SuitePair]:
     """Compare each suite in a process of the pool, as a check run does."""
     state = await asked.pages.run(parts.store.state, about, head.sha)
-    quarantine, _ = quarantine_at(settings.quarantine, about, parts.now())
+    quarantine, _ = quarantine_at(settings.quarantine, about, parts.moment())
     names = sorted({*state.suites, *await asked.pages.run(parts.store.commits.suites, about, base.sha)})
     found = []
     for name in names:

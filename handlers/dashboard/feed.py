@@ -36,7 +36,7 @@ def regressions_feed(parts: DashboardParts) -> PageFile:
     async def load(asked: PageRequest) -> str:
         name, _, _ = results_of(parts, asked.repository)
         messages = parts.store.timelines.newest_messages
-        found = await asked.pages.run(messages, name, parts.now() - DAYS * DAY, MOST_ENTRIES)
+        found = await asked.pages.run(messages, name, parts.moment() - DAYS * DAY, MOST_ENTRIES)
         return atom_feed(name, found, (parts.config.public_url or "").rstrip("/"))
 
     return PageFile(

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, asked_tests, moment_of, page_count
 from handlers.dashboard.settings import configured_targets, settings_of
 from handlers.dashboard.wiring import DashboardParts
@@ -70,7 +71,7 @@ def flaky_page(parts: DashboardParts) -> Page:
         if settings.results is None:
             return FlakyPage(takes_results=False, targets=[], has_results=False, total=0, pages=1, tests=[])
         of = asked_tests(asked, name, settings, query.target)
-        found = await asked.pages.run(parts.store.lists.flaky, of, parts.now() - query.days * DAY)
+        found = await asked.pages.run(parts.store.lists.flaky, of, parts.moment() - query.days * DAY)
         return FlakyPage(
             takes_results=True,
             targets=targets,
@@ -88,6 +89,7 @@ def flaky_page(parts: DashboardParts) -> Page:
         model=FlakyPage,
         query=FlakyQuery,
         load=load,
+        content=content_of_results(parts),
         table=_table,
     )
 

@@ -12,6 +12,7 @@ from bot.results.compare.quarantine import Quarantine, quarantine_at
 from bot.results.model import TargetKey
 from bot.results.store.grid import GridRange
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.content import content_of_results
 from handlers.dashboard.rows import GridRow, RowFilter, rows_of
 from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, settings_of
 from handlers.dashboard.wiring import DashboardParts
@@ -87,7 +88,7 @@ def grid_page(parts: DashboardParts) -> Page:
         name, settings = settings_of(parts, asked.repository)
         if settings.results is None:
             return GridPage(takes_results=False, targets=[], commits=[], rows=[], more=0, older=None)
-        return await asked.pages.run(read_grid, parts.store, name, settings, asked.query, parts.now())
+        return await asked.pages.run(read_grid, parts.store, name, settings, asked.query, parts.moment())
 
     return Page(
         path="/r/{owner}/{repo}",
@@ -97,6 +98,7 @@ def grid_page(parts: DashboardParts) -> Page:
         model=GridPage,
         query=GridQuery,
         load=load,
+        content=content_of_results(parts),
     )
 
 

@@ -22,6 +22,7 @@ from bot.results.store.timelines import LeftOut, TimelineRun
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.cells import CellState, GridCell
 from handlers.dashboard.chart import DurationChart, duration_chart
+from handlers.dashboard.content import content_of_results
 from handlers.dashboard.issue_draft import IssueDraft
 from handlers.dashboard.rows import cells_of_test
 from handlers.dashboard.settings import TARGET_PATTERN, results_of
@@ -150,6 +151,7 @@ def history_page(parts: DashboardParts) -> Page:
         model=HistoryPage,
         query=HistoryQuery,
         load=load,
+        content=content_of_results(parts),
     )
 
 

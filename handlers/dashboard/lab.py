@@ -13,6 +13,7 @@ from bot.results.state import Run, RunState
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from handlers.branches.record import NIGHTLY, TrackingRecord
+from handlers.dashboard.content import Content, content_of_results
 from handlers.dashboard.overview import STALE_SECONDS
 from handlers.dashboard.settings import results_of
 from handlers.dashboard.wiring import DashboardParts
@@ -100,6 +101,11 @@ class LabPage(BaseModel):
 def lab_page(parts: DashboardParts) -> Page:
     """Return the page."""
     branches = TrackingRecord(parts.config, parts.records, NIGHTLY)
+    of_results = content_of_results(parts)
+
+    async def content(asked: PageRequest) -> Content | None:
+        results = await of_results(asked)
+        return results and (*results, await branches.moves(asked.repository))
 
     async def load(asked: PageRequest) -> LabPage:
         repository, _, results = results_of(parts, asked.repository)
@@ -108,7 +114,7 @@ def lab_page(parts: DashboardParts) -> Page:
         if lab is None:
             raise LookupError(name)
         moves = await branches.moves(asked.repository)
-        about = (repository, name, lab, moves, parts.now(), f"{parts.github}/{repository}")
+        about = (repository, name, lab, moves, parts.moment(), f"{parts.github}/{repository}")
         return await asked.pages.run(read_lab, parts.store, *about)
 
     return Page(
@@ -119,6 +125,7 @@ def lab_page(parts: DashboardParts) -> Page:
         model=LabPage,
         parts=(LAB_PART,),
         load=load,
+        content=content,
     )
 
 

@@ -14,6 +14,7 @@ from bot.results.model import TargetKey
 from bot.web.page_routes import Page, PageRequest
 from handlers.branches.last_good import LastGoods
 from handlers.branches.record import NIGHTLY, TrackingRecord
+from handlers.dashboard.content import Content
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
@@ -90,7 +91,12 @@ class OverviewPage(BaseModel):
 def overview_page(parts: DashboardParts) -> Page:
     """Return the page."""
     nightlies = TrackingRecord(parts.config, parts.records, NIGHTLY)
-    last_goods = LastGoods(parts.config, parts.records, parts.now)
+    last_goods = LastGoods(parts.config, parts.records, parts.moment)
+
+    async def content(asked: PageRequest) -> Content:
+        public = [name for name in parts.config.repositories if await asked.pages.is_public(name)]
+        branches = [(await _known(nightlies.of, name), await _known(last_goods, name)) for name in public]
+        return public, await asked.pages.look_up(parts.store.revisions.of, public), branches, parts.moment()
 
     async def load(asked: PageRequest) -> OverviewPage:
         found = []
@@ -99,7 +105,7 @@ def overview_page(parts: DashboardParts) -> Page:
             settings = parts.config.repositories[name]
             results = settings.results
             targets = (
-                await asked.pages.run(target_overviews, parts.store, name, results, settings.aliases, parts.now())
+                await asked.pages.run(target_overviews, parts.store, name, results, settings.aliases, parts.moment())
                 if results
                 else []
             )
@@ -122,6 +128,7 @@ def overview_page(parts: DashboardParts) -> Page:
         template="overview.html",
         model=OverviewPage,
         load=load,
+        content=content,
     )
 
 

@@ -19,6 +19,7 @@ from bot.results.state import Run, RunState, SuiteState, TargetState
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.causes import FailureCause, causes_of
+from handlers.dashboard.content import content_of_results
 from handlers.dashboard.markdown import plain_html
 from handlers.dashboard.settings import results_of
 from handlers.dashboard.wiring import DashboardParts
@@ -137,7 +138,7 @@ def run_page(parts: DashboardParts) -> Page:
         state = await results.state(key.about, key.sha)
         # Relations that are not known yet are not asked for: a reader's page makes no request to GitHub.
         compared = await compared_suites(results, None, name, state, settings.aliases)
-        findings = _findings(settings, key.about, state, compared, parts.now())
+        findings = _findings(settings, key.about, state, compared, parts.moment())
         findings = replace(findings, unreliable=await results.unreliable(key.about, key.sha))
         return await asked.pages.run(_page_of, run, listed, findings)
 
@@ -149,6 +150,7 @@ def run_page(parts: DashboardParts) -> Page:
         model=RunDetails,
         parts=PARTS,
         load=load,
+        content=content_of_results(parts),
     )
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.web.csv_tables import Cell, CsvTable
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, asked_tests, moment_of, page_count
 from handlers.dashboard.settings import configured_targets, settings_of
 from handlers.dashboard.wiring import DashboardParts
@@ -69,7 +70,7 @@ def skipped_page(parts: DashboardParts) -> Page:
         name, settings = settings_of(parts, asked.repository)
         query: ListQuery = asked.query
         of = asked_tests(asked, name, settings, query.target)
-        found = await asked.pages.run(parts.store.lists.skipped, of, parts.now() - WEEK)
+        found = await asked.pages.run(parts.store.lists.skipped, of, parts.moment() - WEEK)
         return SkippedPage(
             takes_results=settings.results is not None,
             targets=configured_targets(settings),
@@ -89,6 +90,7 @@ def skipped_page(parts: DashboardParts) -> Page:
         model=SkippedPage,
         query=ListQuery,
         load=load,
+        content=content_of_results(parts),
         table=_table,
     )
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.results.store.slow_tests import GOOD_RUNS
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import ListQuery, TestsOfRepository, asked_tests, page_count
 from handlers.dashboard.settings import configured_targets, settings_of
 from handlers.dashboard.wiring import DashboardParts
@@ -98,6 +99,7 @@ def slow_page(parts: DashboardParts) -> Page:
         model=SlowPage,
         query=ListQuery,
         load=load,
+        content=content_of_results(parts),
         table=_table,
     )
 

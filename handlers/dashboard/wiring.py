@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from bot.results.service import ResultsService
     from bot.results.store.store import ResultsStore
 
+MOMENT_SECONDS = 300.0
+"""How late pages say that something is late: what they tell of time is in hours."""
+
 
 @dataclass(frozen=True, slots=True)
 class DashboardParts:
@@ -34,6 +37,14 @@ class DashboardParts:
     journal: Journal
     redact: Callable[[str], str]
     github: str = "https://github.com"
+
+    def moment(self) -> float:
+        """Return the moment that pages are about, which moves on every few minutes.
+
+        So what they say of time, such as that a result is late, is the same for everybody until then.
+        """
+        now = self.now()
+        return now - now % MOMENT_SECONDS
 
     @property
     def store(self) -> ResultsStore:

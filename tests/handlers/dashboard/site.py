@@ -87,11 +87,12 @@ async def dashboard_site(
     pages_per_minute: int = 100_000,
     proxies: int = 0,
     now: float = NOW,
+    clock: Callable[[], float] | None = None,
     database: str = "",
 ) -> AsyncIterator[DashboardSite]:
     """Serve the pages of a store that `filled` has filled; only the `public` repositories are public.
 
-    `database` is the URL of one with all tables; by default it is a new SQLite file.
+    `database` is the URL of one with all tables; by default it is a new SQLite file. `clock` is that of the pages.
     """
     url = database or with_tables(f"sqlite:///{folder}/nightjar.db")
     async with AsyncExitStack() as stack:
@@ -106,7 +107,7 @@ async def dashboard_site(
         settings = parse_config(config.encode(), "app.yaml")
         results = ResultsService(settings, store, FileLists(), pool, _no_bucket)
         redact = Redactor(["configured-secret"]).text
-        parts = DashboardParts(settings, engine.records, results, lambda: now, engine.journal, redact)
+        parts = DashboardParts(settings, engine.records, results, clock or (lambda: now), engine.journal, redact)
 
         async def is_public(repository: str) -> bool:
             return repository.lower() in public

@@ -1,0 +1,84 @@
+"""A page is made again when its repository's results, the branch, or what is late has changed, and not before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from bot.results.state import RunState
+from tests.handlers.dashboard.nightly_runs import ADRENO, HEXAGON, NIGHTLY_RUNS, NOW, REPOSITORY, Sent, sha
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+
+HERE, API = f"/r/{REPOSITORY}", f"/api/v1/repos/{REPOSITORY}"
+LATER = Sent(
+    NIGHTLY_RUNS - 1, ADRENO, "runtime", (), run_id="run-9", state=RunState.REFUSED, reason="the file is not there"
+)
+RUN = f"{HERE}/runs/{'/'.join(HEXAGON)}/{sha(NIGHTLY_RUNS - 1)}/operators-run-1"
+STORED = ["/", HERE, f"{HERE}/compare", f"{HERE}/flaky", f"{HERE}/labs/{ADRENO[0]}", RUN, f"{API}/grid", f"{API}/slow"]
+HOURS = 3600.0
+
+
+@contextmanager
+def statements() -> Iterator[list[str]]:
+    seen = list[str]()
+
+    def note(_: object, __: object, statement: str, *___: object) -> None:
+        seen.append(statement)
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", note)
+
+
+async def tag_of(site: DashboardSite, path: str) -> str:
+    status, headers, _ = await site.get(path)
+    assert status == 200
+    return headers["Etag"]
+
+
+async def test_a_page_that_was_made_costs_one_look_up_until_its_data_changes(tmp_path: Path) -> None:
+    async with dashboard_site(tmp_path) as site:
+        for path in STORED:
+            status, first, text = await site.get(path)
+            assert status == 200, path
+            with statements() as seen:
+                assert (await site.get(path))[2] == text
+                again, headers, body = await site.get(path, If_None_Match=first["Etag"])
+            assert (again, headers["Etag"], body) == (304, first["Etag"], "")
+            selects = [one for one in seen if one != "BEGIN"]
+            assert len(selects) == 2, path
+            assert all("nightjar_revisions" in one for one in selects)
+        lab = f"{HERE}/labs/{ADRENO[0]}"
+        before = await tag_of(site, lab), await tag_of(site, HERE)
+        site.store.note(LATER.run)
+        _, headers, text = await site.get(lab, If_None_Match=before[0])
+        assert "the file is not there" in text
+        assert headers["Etag"] != before[0]
+        # The tag is that of the content: the grid does not show refused uploads.
+        assert (await site.get(HERE, If_None_Match=before[1]))[0] == 304
+
+
+async def test_a_page_is_made_for_who_sends_a_cookie_or_a_token(tmp_path: Path) -> None:
+    async with dashboard_site(tmp_path) as site:
+        await site.get(HERE)
+        with statements() as seen:
+            await site.get(HERE, Cookie="session=1")
+        assert len(seen) > 2
+        with statements() as seen:
+            await site.get(HERE, Cookie="session=1")
+        assert len(seen) > 2
+
+
+async def test_results_that_are_late_are_shown_as_late_though_nothing_has_come(tmp_path: Path) -> None:
+    now = NOW
+    async with dashboard_site(tmp_path, clock=lambda: now) as site:
+        _, before = await site.json("/api/v1/repos")
+        now += 100 * HOURS
+        _, after = await site.json("/api/v1/repos")
+    stale = [[one["stale"] for one in page["repositories"][0]["targets"]] for page in (before, after)]
+    assert stale == [[False, False, True], [True, True, True]]
