@@ -13,7 +13,7 @@ Content = tuple[object, ...]
 
 
 def content_of_results(parts: DashboardParts) -> Callable[[PageRequest], Awaitable[Content | None]]:
-    """Return a function that tells of the results of a page's repository: their revision, and the pages' moment."""
+    """Return a function that returns the revision of the results of a page's repository, and the pages' moment."""
 
     async def content(asked: PageRequest) -> Content | None:
         named = parts.named(asked.repository)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bot.results.store.store import ResultsStore
 
 MOMENT_SECONDS = 300.0
-"""How late pages say that something is late: what they tell of time is in hours."""
+"""How late pages say that something is late: what they say of time is in hours."""
 
 
 @dataclass(frozen=True, slots=True)
