@@ -19,14 +19,14 @@ from procrastinate.exceptions import ConnectorException
 from sqlalchemy.exc import OperationalError
 
 from bot.app.doctor.doctor import Doctor, HealthWatch
-from bot.app.features import ALL_FEATURES, CODEC, REGISTRY, full_router
+from bot.app.features import ALL_FEATURES, CODEC, full_router
+from bot.app.help_commands import list_commands_of
 from bot.app.processor import Pipeline
 from bot.app.redelivery import CRON, Redelivery
 from bot.app.services import open_services
 from bot.app.sign_in import make_sign_in
 from bot.app.texts import CANNOT_LISTEN, WORKER_ENDED
 from bot.aws.client import AWS
-from bot.commands.answers import help_text
 from bot.config import Config
 from bot.config.environment import Settings
 from bot.core.errors import StartError
@@ -334,7 +334,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
         metrics=bot.metrics,
         version=VERSION,
         mentions=bot.config.mentions,
-        commands=help_text(REGISTRY, {spec.feature for spec in REGISTRY}, bot.config.mentions),
+        list_commands=list_commands_of(bot.config, bot.engine.records),
     )
 
 

@@ -6,6 +6,7 @@ Text from outside goes in through `code` alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.commands import texts
@@ -83,14 +84,40 @@ def commands_table(registry: CommandRegistry, mention: str = "@ci") -> str:
     return _table(registry, mention, lambda feature: None)
 
 
+@dataclass(frozen=True, slots=True)
+class CommandRow:
+    """A command in a list: `example` is empty where the command's name says it all."""
+
+    usage: str
+    summary: str
+    example: str
+    who: str
+    synonyms: tuple[str, ...]
+
+
+def command_rows(
+    specs: Iterable[CommandSpec], mention: str, allowed: AllowedRoles = lambda feature: None
+) -> list[CommandRow]:
+    """Return what a list says of each command."""
+    return [
+        CommandRow(
+            f"{mention} {spec.usage}",
+            spec.summary,
+            "" if spec.example == spec.name else f"{mention} {spec.example}",
+            who_may(spec.who(allowed(spec.feature))),
+            (*spec.synonyms, *spec.phrases),
+        )
+        for spec in specs
+    ]
+
+
 def _table(specs: Iterable[CommandSpec], mention: str, allowed: AllowedRoles) -> str:
     rows = [f"| {' | '.join(texts.HELP_HEADER)} |", "|---|---|---|---|"]
-    for spec in specs:
-        roles = allowed(spec.feature)
-        example = texts.EXAMPLE.format(example=code(f"{mention} {spec.example}"))
-        summary = spec.summary if spec.example == spec.name else f"{spec.summary} {example}"
-        synonyms = ", ".join(map(code, (*spec.synonyms, *spec.phrases)))
+    for row in command_rows(specs, mention, allowed):
+        example = texts.EXAMPLE.format(example=code(row.example)) if row.example else ""
+        summary = f"{row.summary} {example}".strip()
+        synonyms = ", ".join(map(code, row.synonyms))
         # Our own text, so a bar may be escaped in code: `code` would break the mention, and this is to be copied.
-        usage = f"`{mention} {spec.usage}`".replace("|", "\\|")
-        rows.append(f"| {usage} | {summary} | {who_may(spec.who(roles))} | {synonyms} |")
+        usage = f"`{row.usage}`".replace("|", "\\|")
+        rows.append(f"| {usage} | {summary} | {row.who} | {synonyms} |")
     return "\n".join(rows)

@@ -14,10 +14,11 @@ from pydantic import BaseModel, ConfigDict
 
 from bot.core.health import HealthCheck
 from bot.core.metrics import Metrics
-from bot.web import health, help
+from bot.web import health
 from bot.web.access import ApiAccess
 from bot.web.bodies import Bodies, answer_without_the_body
 from bot.web.connections import IDLE_SECONDS, Connections, Malformed
+from bot.web.help import ListCommands, help_page
 from bot.web.login import BegunSignIns, SignInRoutes
 from bot.web.openapi import Operation, Parameter, ResponseSchema, document, problem
 from bot.web.pages import IsPublic, Pages, show_problems_as_pages
@@ -75,8 +76,8 @@ class Parts:
     version: str
     mentions: Sequence[str]
     """The names that address the bot in a text."""
-    commands: str
-    """What `GET /help` shows, in Markdown."""
+    list_commands: ListCommands
+    """What `GET /help` shows."""
     viewers: Viewers = field(default_factory=Viewers)
     """Who is signed in; by default nobody can."""
     begun: BegunSignIns | None = None
@@ -106,7 +107,7 @@ def create_app(parts: Parts) -> web.Application:
         *health.operations(parts.checks),
         *([_metrics(parts, health.PublicPart(parts.repositories, parts.is_public))] if parts.metrics_here else []),
         *parts.routes,
-        help.operation(parts.commands),
+        *help_page(parts.list_commands, parts.mentions).operations(),
         *SignInRoutes(parts.viewers, parts.begun).operations(),
         pages.assets.operation(),
         Operation("GET", OPENAPI_PATH, "This document", openapi, {200: ResponseSchema("It", Document)}, public=True),

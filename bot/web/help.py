@@ -1,33 +1,81 @@
-"""`GET /help`: the commands as a page. Answers to invalid commands link it if `public_url` is set."""
+"""`GET /help`: the commands, or those that are on in one repository, and who may use each.
+
+Answers to invalid commands link it if `public_url` is set.
+"""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated
 
-from aiohttp import web
-from markdown_it import MarkdownIt
-from markupsafe import Markup
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from bot.web.openapi import Operation, ResponseSchema
-from bot.web.pages import PAGES
+from bot.core.page_paths import HELP
+from bot.web.page_routes import Page, PageRequest
+from bot.web.repositories import NAME
 
-PATH = "/help"
-TEMPLATE = "help.html"
-
-
-def operation(markdown: str) -> Operation:
-    """Return the route that shows a Markdown text, rendered once, with any HTML in it escaped."""
-    body = _rendered(markdown)
-
-    async def show(request: web.Request) -> web.Response:
-        pages = request.app[PAGES]
-        pages.admit(request)
-        return await pages.answer(request, TEMPLATE, {"body": body})
-
-    return Operation("GET", PATH, "The commands, as a page", show, {200: ResponseSchema("It", media_type="text/html")})
+API = "/api/v1/help"
 
 
-@lru_cache(maxsize=8)
-def _rendered(markdown: str) -> Markup:
-    rendered = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
-    return Markup(rendered)  # noqa: S704 (our own text; the renderer escapes HTML)
+class HelpQuery(BaseModel):
+    """Whose commands are listed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    repo: Annotated[str, StringConstraints(pattern=f"^{NAME}/{NAME}$")] | None = Field(
+        default=None, description="Only the commands that are on in this repository, as OWNER/NAME; default: all."
+    )
+
+
+class ListedCommand(BaseModel):
+    """A command, as people write it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    usage: str
+    summary: str
+    example: str = Field(description="How to write it with an argument; empty for a command without one.")
+    who: str = Field(description="Who may use it.")
+    synonyms: list[str]
+
+
+class HelpDetails(BaseModel):
+    """Commands, and the names that address the bot."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    repository: str | None = Field(
+        description="The repository in which these commands are on. Null: all commands, because the query names no "
+        "repository, or none whose settings the reader may see."
+    )
+    mentions: list[str]
+    commands: list[ListedCommand]
+
+
+ListCommands = Callable[[str], Awaitable[tuple[str, Sequence[ListedCommand]] | None]]
+"""Returns the name of a repository as app.yaml has it, and the commands that are on there; None if it has none.
+
+For the empty name, it returns all commands.
+"""
+
+
+def help_page(list_commands: ListCommands, mentions: Sequence[str]) -> Page:
+    """Return the page."""
+
+    async def load(asked: PageRequest) -> HelpDetails:
+        wanted = asked.query.repo or ""
+        visible = wanted and (
+            await asked.pages.is_public(wanted) or await asked.pages.viewers.may_read(asked.request, wanted)
+        )
+        name, commands = await list_commands(wanted if visible else "") or await list_commands("") or ("", ())
+        return HelpDetails(repository=name or None, mentions=list(mentions), commands=list(commands))
+
+    return Page(
+        path=HELP,
+        api_path=API,
+        summary="The commands, or those that are on in one repository, and who may use each",
+        template="help.html",
+        model=HelpDetails,
+        query=HelpQuery,
+        load=load,
+    )

@@ -26,6 +26,7 @@ ROUTES = {
     "GET /api/v1/repos/{owner}/{repo}/results/runs",
     "GET /api/v1/repos/{owner}/{repo}/runs/{lab}/{target}/{sha}/{run_id}",
     "GET /api/v1/repos/{owner}/{repo}/tests",
+    "GET /api/v1/help",
     "GET /api/v1/repos/{owner}/{repo}/timers",
     "GET /healthz",
     "GET /help",

@@ -16,6 +16,8 @@ import pytest
 from aiohttp import web
 
 from bot.app import timers_route
+from bot.app.help_commands import list_commands_of
+from bot.config import parse_config
 from bot.core.health import HealthCheck
 from bot.core.metrics import Metrics
 from bot.engine.service import Engine
@@ -32,6 +34,11 @@ from handlers.hardware.listing import RunQuery
 from tests.tables import with_tables
 from tests.waiting import until
 
+APP_YAML = b"""
+repositories:
+  octocat/compiler: {rerun: {allow: [maintain]}}
+  octocat/secret:
+"""
 SECRET, NEXT_SECRET = b"the secret that is in use", b"the secret that comes next"
 DECISION = {
     "sha": "6dcb09b5b57875f334f61aebed695e2e4193db5e",
@@ -167,7 +174,7 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: b
                 metrics=metrics,
                 version="1.2.3",
                 mentions=["@ci"],
-                commands="| command |\n|---|\n| `@ci help` |",
+                list_commands=list_commands_of(parse_config(APP_YAML, "app.yaml"), engine.records),
             )
         )
         runner = create_runner(app)

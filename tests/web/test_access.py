@@ -36,7 +36,7 @@ async def test_every_route_of_a_repository_asks_strangers_for_a_token(private: S
     assert len(found) > 5
     for path in found:
         status, headers, _ = await private.get(path, method)
-        if path == "/api/v1/openapi.json":
+        if path in ("/api/v1/openapi.json", "/api/v1/help"):
             assert status == 200
         else:
             assert (path, status, headers.get("WWW-Authenticate")) == (path, 401, 'Bearer realm="nightjar"')

@@ -5,9 +5,24 @@ from __future__ import annotations
 from tests.web.conftest import Site
 
 
-async def test_the_commands_are_a_page(site: Site) -> None:
+async def test_all_commands_are_a_page_and_json(site: Site) -> None:
     async with site.client.get(f"{site.url}/help") as answer:
         page = await answer.text()
         assert (answer.status, answer.content_type) == (200, "text/html")
-    assert "<table>" in page
     assert "<code>@ci help</code>" in page
+    assert "<code>@ci merge</code>" in page
+    async with site.client.get(f"{site.url}/api/v1/help") as answer:
+        listed = await answer.json()
+    assert (listed["repository"], listed["mentions"]) == (None, ["@ci"])
+    assert "@ci merge when green" in [one["usage"] for one in listed["commands"]]
+
+
+async def test_a_repository_lists_the_commands_that_are_on_and_who_may_use_them(site: Site) -> None:
+    async with site.client.get(f"{site.url}/api/v1/help?repo=Octocat/Compiler") as answer:
+        listed = await answer.json()
+    who = {one["usage"].partition(" [")[0]: one["who"] for one in listed["commands"]}
+    assert listed["repository"] == "octocat/compiler"
+    assert "@ci merge" not in who
+    assert who["@ci rerun"] == "people with maintain access"
+    async with site.client.get(f"{site.url}/help?repo=octocat/compiler") as answer:
+        assert "These commands are on in octocat/compiler." in await answer.text()

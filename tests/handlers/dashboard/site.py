@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 
+from bot.app.help_commands import list_commands_of
 from bot.config import parse_config
 from bot.core.metrics import Metrics
 from bot.core.redaction import Redactor
@@ -134,7 +135,7 @@ async def dashboard_site(
                 metrics=Metrics("1.2.3", set()),
                 version="1.2.3",
                 mentions=["@ci"],
-                commands="| command |\n|---|\n| `@ci help` |",
+                list_commands=list_commands_of(settings, engine.records),
             )
         )
         runner = create_runner(app)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import quote
 
 import pytest
 
@@ -45,3 +46,15 @@ async def test_a_view_keeps_the_target(site: DashboardSite) -> None:
     _, _, page = await site.get(history_path(REPOSITORY, SOFTMAX, HEXAGON))
     assert 'href="/r/octocat/compiler/slow?target=example-lab%2Fhexagon-v73"' in page
     assert 'href="/r/octocat/compiler/nightly"' in page
+
+
+async def test_commands_of_a_hidden_repository_are_those_of_one_that_is_not_there(site: DashboardSite) -> None:
+    pages = []
+    for name in ("octocat/secret", "octocat/nothing"):
+        status, _, page = await site.get(f"/help?repo={name}")
+        assert status == 200
+        pages.append(page.replace(name, "NAME").replace(quote(name, safe=""), "NAME"))
+    assert pages[0] == pages[1]
+    assert "These are all commands." in pages[0]
+    assert (await site.get("/help?repo=%3Cscript%3E"))[0] == 400
+    assert "These commands are on in octocat/docs." in (await site.get("/help?repo=Octocat/Docs"))[2]

@@ -1,0 +1,37 @@
+"""The commands as the page of help lists them: all, or those that are on in a repository by its settings in force."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bot.app.features import REGISTRY
+from bot.commands.answers import CommandRow, command_rows
+from bot.github.in_force import config_in_force
+from bot.web.help import ListCommands, ListedCommand
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.engine.records import Records
+
+
+def list_commands_of(config: Config, records: Records) -> ListCommands:
+    """Return what lists the commands for the page."""
+    mention = config.mentions[0]
+
+    async def listed(repository: str) -> tuple[str, list[ListedCommand]] | None:
+        if not repository:
+            return "", [_listed(row) for row in command_rows(REGISTRY, mention)]
+        settings = await config_in_force(config, records, repository)
+        if settings is None:
+            return None
+        name = next(name for name in config.repositories if name.lower() == repository.lower())
+        rows = command_rows(REGISTRY.enabled(settings.features), mention, settings.allowed)
+        return name, [_listed(row) for row in rows]
+
+    return listed
+
+
+def _listed(row: CommandRow) -> ListedCommand:
+    return ListedCommand(
+        usage=row.usage, summary=row.summary, example=row.example, who=row.who, synonyms=list(row.synonyms)
+    )
