@@ -4,6 +4,7 @@ import gc
 from collections.abc import Generator
 
 import pytest
+from aiohttp import web_app
 from hypothesis import settings
 
 from tests.unclosed import all_closed, watch
@@ -29,6 +30,13 @@ def _all_closed() -> Generator[None]:
     """Fail the very test that leaves a SQLite connection open."""
     with all_closed():
         yield
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Generator[None]:
+    """Let go of the servers of a test: aiohttp remembers a thousand, and garbage collection goes through all."""
+    yield
+    web_app._cached_build_middleware.cache_clear()
 
 
 def pytest_collection_finish() -> None:

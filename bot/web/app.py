@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -94,13 +95,17 @@ class Parts:
 
 def create_app(parts: Parts) -> web.Application:
     """Return the application; raise `ValueError` where `parts.secrets` holds no secret."""
-    described = b""
     limit = RateLimit(parts.pages_per_minute, parts.proxies)
     known = {"version": parts.version, "github": parts.github_url}
     pages = Pages(known, limit, parts.is_public, parts.templates, parts.viewers)
 
+    @functools.cache
+    def described() -> bytes:
+        """Return the document, made when somebody asks for it: it would take a third of a start."""
+        return json.dumps(document(operations, parts.version)).encode()
+
     async def openapi(_: web.Request) -> web.Response:
-        return web.Response(body=described, content_type="application/json")
+        return web.Response(body=described(), content_type="application/json")
 
     operations = [
         _webhook(Webhook(parts.inbox, parts.bodies, parts.secrets, parts.metrics, parts.mentions)),
@@ -113,7 +118,6 @@ def create_app(parts: Parts) -> web.Application:
         Operation("GET", OPENAPI_PATH, "This document", openapi, {200: ResponseSchema("It", Document)}, public=True),
     ]
     operations = [parts.access.guarded(operation) for operation in operations]
-    described = json.dumps(document(operations, parts.version)).encode()
     app = _application(operations, parts.connections, private_for_viewers, show_problems_as_pages)
     pages.join(app)
     return app
