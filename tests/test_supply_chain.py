@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 from tests.running import ROOT
 
 LOCKED = ("requirements.txt", "requirements-dev.txt", "requirements-build.txt", "requirements-mutants.txt")
+ALL_LOCKED = (*LOCKED, "requirements-helm.txt")
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
 
@@ -28,13 +29,13 @@ def logical_lines(path: Path) -> list[str]:
     return [line for line in joined.splitlines() if line.strip() and not line.lstrip().startswith("#")]
 
 
-@pytest.mark.parametrize("name", LOCKED)
+@pytest.mark.parametrize("name", ALL_LOCKED)
 def test_every_locked_package_has_one_version_and_its_hashes(name: str) -> None:
     for line in logical_lines(ROOT / name):
         assert re.match(r"[a-z0-9.-]+==\S+(?: ; [^-]+)? +--hash=sha256:[0-9a-f]{64}", line), line[:100]
 
 
-@pytest.mark.parametrize("name", LOCKED)
+@pytest.mark.parametrize("name", ALL_LOCKED)
 def test_lock_files_name_no_registry_and_no_path(name: str) -> None:
     assert not re.search(r"://|^-|index-url|find-links", (ROOT / name).read_text(), re.MULTILINE)
 
