@@ -15,7 +15,7 @@ TRACED_OF := $(patsubst %,tests/%.py,$(addprefix engine/test_,jobs portable retr
                $(addprefix results/test_,compare identity renames report report_annotations report_runs report_safe \
                                           report_summary))
 UNTRACED  := $(addprefix tests/,app/doctor app/test_redelivery.py app/test_serve.py aws browser ci cli conversations \
-               core/untrusted effects handlers/dashboard robustness sandbox signal timers web results/formats \
+               core/untrusted deploy effects handlers/dashboard robustness sandbox signal timers web results/formats \
                news/test_render.py test_text_work.py) \
              $(filter-out $(TRACED_OF),$(wildcard $(addprefix tests/,engine/test_*.py github/test_*.py results/test_*.py)))
 # Each worker collects all its tests, which takes seconds: so no more of them than make up for the time that tests wait,
@@ -32,6 +32,7 @@ demo: $(VENV)/.ready
 test: $(VENV)/.ready
 	@scripts/postgres-for-tests
 	@scripts/chromium-for-tests
+	@scripts/deploy-tools-for-tests
 	$(MAKE) --no-print-directory check
 	$(MAKE) --no-print-directory -j3 untraced traced types
 	$(MAKE) --no-print-directory alone
@@ -43,6 +44,8 @@ check: $(VENV)/.ready
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/ci.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
+	$(BIN)/check-jsonschema --check-metaschema deploy/chart/values.schema.json
 	$(BIN)/zizmor --offline --quiet .github
 	$(BIN)/python scripts/docs.py --check
 

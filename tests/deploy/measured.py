@@ -1,0 +1,49 @@
+"""The bot's own metrics, with their labels, and what expressions of Prometheus use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tests.conversations.town import town
+
+SERVED_BY_PROMETHEUS = frozenset({"job", "instance", "pod"})
+METRIC = re.compile(r"\b((?:nightjar|process)_[a-z0-9_]+)(?:\{([^}]*)\})?")
+LABEL = re.compile(r"([a-z_]+)(?:=~|!~|!=|=)\"")
+GROUPING = re.compile(r"\b(?:by|without|on) \(([^)]*)\)")
+TEXTUAL = re.compile(r"\"[^\"]*\"")
+
+Labels = Mapping[str, frozenset[str]]
+"""By metric the labels of its series, those of Prometheus included."""
+
+
+async def bot_metrics(tmp_path: Path) -> Labels:
+    """Return the metrics of a bot with all features; histograms under each of their three names too."""
+    async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
+        registry = here.bot.metrics.registry
+        # The library shows the labels of a metric only in its series, and most have none yet.
+        names = registry._collector_to_names.items()
+        labels = {
+            name: frozenset(getattr(collector, "_labelnames", ())) | SERVED_BY_PROMETHEUS | {"le", "version"}
+            for collector, all_names in names
+            for name in all_names
+        }
+        # Those of the process are made when they are read.
+        samples = (sample for metric in registry.collect() for sample in metric.samples)
+        labels |= {one.name: SERVED_BY_PROMETHEUS for one in samples if one.name.startswith("process_")}
+    assert "nightjar_deliveries_total" in labels
+    return labels
+
+
+def unknown_in(expression: str, labels: Labels) -> Iterator[str]:
+    """Yield the metrics of an expression that the bot does not have, and labels that their series do not have."""
+    used: set[str] = set()
+    for name, selector in METRIC.findall(TEXTUAL.sub(lambda text: text[0].replace("}", ""), expression)):
+        if name not in labels:
+            yield name
+            continue
+        used |= labels[name]
+        yield from (f"{name}{{{label}}}" for label in LABEL.findall(selector) if label not in labels[name])
+    for group in GROUPING.findall(expression):
+        yield from (f"by ({label})" for label in group.split(", ") if label and label not in used)

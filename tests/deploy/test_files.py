@@ -1,0 +1,123 @@
+"""compose.yaml and the systemd units: as their own programs read them, and only with what the bot knows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+from ruamel.yaml import YAML
+
+from bot.cli.main import cli
+from bot.config.environment import Settings
+from scripts.pages import links
+from tests.deploy.commands import unit_settings
+from tests.deploy.tools import COMPOSE, UNIT, run
+from tests.running import ROOT
+
+UNITS = sorted((ROOT / "deploy/systemd").iterdir())
+MOST_EXPOSURE = 1.5
+"""As `systemd-analyze security` counts: 10 is the worst."""
+BINARY = "/opt/nightjar/bin/nightjar"
+OF_OTHERS = frozenset({"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD", "LC_ALL"})
+NAME = re.compile(r"\b(?:GITHUB|DATABASE|JENKINS|DISCORD|SLACK|POSTGRES|NIGHTJAR)_[A-Z_]+[A-Z]\b")
+COMMAND = re.compile(r"(?:`|bin/|-- |bot )nightjar ([a-z-]+)")
+OF_CI = frozenset({"NIGHTJAR_TOKEN"})
+
+
+def deployed_files() -> list[Path]:
+    files = [path for path in (ROOT / "deploy").rglob("*") if path.is_file()]
+    return [*files, COMPOSE, ROOT / "docs/deploy.md", ROOT / "docs/alarms.md"]
+
+
+def known_variables() -> set[str]:
+    return {field.alias for field in Settings.model_fields.values() if field.alias} | OF_OTHERS | OF_CI
+
+
+@pytest.mark.parametrize("path", deployed_files(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_variable_is_one_that_the_bot_reads(path: Path) -> None:
+    assert set(NAME.findall(path.read_text())) - known_variables() == set()
+
+
+def test_compose_gives_the_bot_only_what_it_reads() -> None:
+    services = YAML(typ="safe").load(COMPOSE)["services"]
+    assert services["bot"]["environment"].keys() <= known_variables()
+    assert services["db"]["environment"].keys() == OF_OTHERS - {"LC_ALL"}
+
+
+def test_compose_runs_both_without_root_and_writes_to_volumes_only() -> None:
+    compose = YAML(typ="safe").load(COMPOSE)
+    for service in compose["services"].values():
+        assert service["read_only"]
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert not service["user"].startswith("0")
+        assert service["healthcheck"]["test"][0] == "CMD"
+        named = {mount.split(":")[0] for mount in service["volumes"] if not mount.startswith("./")}
+        assert named <= compose["volumes"].keys()
+    assert all(port.startswith("127.0.0.1:") for port in compose["services"]["bot"]["ports"])
+    assert compose["services"]["bot"]["user"].split(":")[0] in (ROOT / "Dockerfile").read_text()
+    assert "ports" not in compose["services"]["db"]
+
+
+def test_images_are_short_names_with_a_full_version() -> None:
+    services = YAML(typ="safe").load(COMPOSE)["services"]
+    assert services["bot"]["image"] == "nightjar"
+    assert re.fullmatch(r"postgres:\d+\.\d+-[a-z]+", services["db"]["image"])
+
+
+def analyze(*arguments: str | Path) -> str:
+    done = run("systemd-analyze", *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: str(unit.name))
+def test_systemd_reads_the_unit_without_a_warning(unit: Path, tmp_path: Path) -> None:
+    """It looks for the program too, which is not installed here."""
+    for path in UNITS:
+        (tmp_path / path.name).write_text(path.read_text().replace(BINARY, "/bin/true"))
+    assert analyze("verify", "--man=no", tmp_path / unit.name) == ""
+
+
+@pytest.mark.parametrize("unit", [unit for unit in UNITS if unit.suffix == ".service"], ids=lambda unit: str(unit.name))
+def test_systemd_finds_little_that_a_service_may_do(unit: Path) -> None:
+    report = analyze("security", "--offline=true", f"--threshold={MOST_EXPOSURE * 10:.0f}", "--no-pager", unit)
+    assert "Overall exposure level" in report
+
+
+def test_the_server_outlives_a_reader_that_needed_too_much_memory() -> None:
+    settings = dict(unit_settings())
+    assert settings["OOMPolicy"] == "continue"
+    assert settings["KillMode"] == "mixed"
+
+
+def test_readme_and_index_lead_here() -> None:
+    for page, target in (
+        ("README.md", "docs/deploy.md"),
+        ("docs/README.md", "deploy.md"),
+        ("docs/README.md", "alarms.md"),
+    ):
+        assert target in {link for _, link in links((ROOT / page).read_text())}, page
+    assert UNIT.name in (ROOT / "docs/deploy.md").read_text()
+
+
+def test_every_command_in_the_documentation_exists() -> None:
+    used = {
+        match
+        for page in ("docs/deploy.md", "docs/alarms.md", "deploy/chart/templates/NOTES.txt")
+        for match in COMMAND.findall((ROOT / page).read_text())
+    }
+    assert {"doctor", "restore", "replay", "deliveries"} <= used
+    assert used <= set(cli.list_commands(click.Context(cli)))
+
+
+def test_both_proxies_and_the_ingress_open_the_same_paths() -> None:
+    page = (ROOT / "docs/deploy.md").read_text()
+    [nginx] = re.findall(r"location ~ \^/\((.*)\) \{", page)
+    [caddy] = re.findall(r"@public path (.*)", page)
+    ingress = (ROOT / "deploy/chart/templates/ingress.yaml").read_text()
+    paths = set(caddy.replace("/*", "/").split())
+    assert {"/" + part.removesuffix("$") for part in nginx.split("|")} == paths
+    assert set(re.findall(r'list "([^"]+)"', ingress)) == {path.rstrip("/") or "/" for path in paths}
