@@ -6,7 +6,7 @@ import json
 import tomllib
 from typing import Any
 
-import kubernetes_validate  # type: ignore[import-untyped]
+import kubernetes_validate
 import pytest
 from ruamel.yaml import YAML
 
