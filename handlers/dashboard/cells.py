@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.results.model import BAD
+from bot.results.model import BAD, Status
 from bot.results.store.cells import CellCounts
 from bot.results.store.columns import FLAKY, STATUS_BITS, status_of
 from bot.results.store.grid import GridLine, GridPoint
@@ -99,17 +99,28 @@ def test_cell(point: GridPoint, was: int | None, now: int) -> GridCell:
     run_id = point.run.key.run_id
     if point.infra:
         return GridCell(state=CellState.INFRA, run_id=run_id, reason=point.infra)
+    state = state_of_test(was, now, complete=point.complete)
+    bad = state in (CellState.NEW, CellState.STILL)
+    return GridCell(
+        state=state,
+        passed=int(state in (CellState.PASS, CellState.FLAKY)),
+        failed=int(bad),
+        new=int(state is CellState.NEW),
+        flaky=int(state is CellState.FLAKY),
+        skipped=int(state is CellState.SKIPPED),
+        run_id=run_id,
+    )
+
+
+def state_of_test(was: int | None, now: int, *, complete: bool) -> CellState:
+    """Return the state of a test by its status bytes, before and now, in a run that says something about the code."""
     if not now & STATUS_BITS:
-        state = CellState.ABSENT if point.complete else CellState.PART
-        return GridCell(state=state, run_id=run_id)
+        return CellState.ABSENT if complete else CellState.PART
     if status_of(now) in BAD:
-        new = was is not None and status_of(was) not in BAD
-        return GridCell(state=CellState.NEW if new else CellState.STILL, failed=1, new=int(new), run_id=run_id)
+        return CellState.NEW if was is not None and status_of(was) not in BAD else CellState.STILL
     if now & FLAKY:
-        return GridCell(state=CellState.FLAKY, passed=1, flaky=1, run_id=run_id)
-    skipped = status_of(now) == "skipped"
-    state = CellState.SKIPPED if skipped else CellState.PASS
-    return GridCell(state=state, passed=int(not skipped), skipped=int(skipped), run_id=run_id)
+        return CellState.FLAKY
+    return CellState.SKIPPED if status_of(now) is Status.SKIPPED else CellState.PASS
 
 
 def no_cell(line: GridLine, committed_at: float, now: float, *, expected: bool) -> GridCell:

@@ -19,6 +19,7 @@ from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
     from bot.config.results import Results
+    from bot.results.store.failing_now import TargetNow
     from bot.results.store.store import ResultsStore
 
 STALE_SECONDS = 36 * 3600.0
@@ -149,26 +150,23 @@ def target_overviews(
 ) -> list[TargetOverview]:
     """Return what each target of app.yaml sent last, in that order."""
     newest = store.newest(repository)
+    found = store.timelines.targets_now(repository, MOST_FAILING, aliases)
     every = [TargetKey(repository, lab, target) for lab, of in results.labs.items() for target in of.targets]
-    return [_target(store, about, newest, aliases, now) for about in every]
+    return [_target(about, newest.get(about), found.get(about), now) for about in every]
 
 
-def _target(
-    store: ResultsStore, about: TargetKey, newest: Mapping[TargetKey, float], aliases: Aliases, now: float
-) -> TargetOverview:
-    received = newest.get(about)
-    runs = store.failures.newest_runs(about)
-    failing = sum(run.failing for run in runs)
-    listed = store.timelines.failing(about, MOST_FAILING, aliases)[0] if failing else []
+def _target(about: TargetKey, received: float | None, found: TargetNow | None, now: float) -> TargetOverview:
     return TargetOverview(
         lab=about.lab,
         target=about.target,
         received_at=datetime.fromtimestamp(received, UTC) if received is not None else None,
         stale=received is None or now - received > STALE_SECONDS,
-        sha=runs[0].sha if runs else None,
-        suites=len(runs),
-        failing=failing,
-        failures=[FailingNow(suite=one.suite, test=one.test, since=one.context.since or one.sha) for one in listed],
+        sha=found.sha if found else None,
+        suites=found.suites if found else 0,
+        failing=found.failing if found else 0,
+        failures=[
+            FailingNow(suite=one.suite, test=one.test, since=one.since) for one in (found.failures if found else ())
+        ],
     )
 
 

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from itertools import product
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.results.store.cells import NO_TESTS, count_cell, count_groups
-from bot.results.store.columns import ABSENT, at
+from bot.results.store.cells import NO_TESTS, PAIRS, count_cell, count_groups, marked_places, paired_column
+from bot.results.store.columns import ABSENT, STATUS_BYTES, at
 from bot.results.store.grid import Grid, GridLine, GridPoint
-from handlers.dashboard.cells import CellState, GridCell, counted_cell, joined_cell, no_cell, test_cell
+from bot.results.store.names import SuiteRow
+from handlers.dashboard.cells import (
+    CellState,
+    GridCell,
+    counted_cell,
+    joined_cell,
+    no_cell,
+    state_of_test,
+    test_cell,
+)
 
 MOST_ROWS = 100
 """Rows of one page."""
@@ -87,6 +98,7 @@ class _Rows:
         self._names_of = names_of
         self._configured = configured
         self._now = now
+        self._named: dict[SuiteRow, set[int]] = {}
 
     def targets(self, configured: Sequence[str]) -> RowsFound:
         """Return a row for each target: those of app.yaml first, also those that sent nothing yet."""
@@ -125,7 +137,10 @@ class _Rows:
 
     def _below(self, line: GridLine, names: Sequence[str], folder: str) -> tuple[list[GridRow], int]:
         numbers: dict[str, int] = {}
-        groups = [numbers.setdefault(child, len(numbers)) if (child := _child(name, folder)) else -1 for name in names]
+        groups = [
+            PAIRS * numbers.setdefault(child, len(numbers)) if (child := _child(name, folder)) else -PAIRS
+            for name in names
+        ]
         points = self._points(line)
         counts = [count_groups(point.before, point.now, groups) if point else {} for point in points]
         ordered = sorted(numbers.items(), key=lambda item: (_is_test(item[0], folder), item[0]))
@@ -144,18 +159,13 @@ class _Rows:
         """Return a row for each test that has the status in the newest run of its suite, and the text in its ID."""
         rows: list[GridRow] = []
         more = 0
-        states = MATCHES.get(wanted.status or "", ())
         for line in self._grid.lines:
             points = self._points(line)
             newest = next((point for point in points if point and not point.infra), None)
             if newest is None:
                 continue
-            for place, name in enumerate(self._names_of(line)):
-                if wanted.text not in name.lower() or not name.startswith(wanted.folder):
-                    continue
-                cell = _cell_of_test(newest, place)
-                if cell.state is CellState.ABSENT or (states and cell.state not in states):
-                    continue
+            names = self._names_of(line)
+            for place in self._wanted_places(line, names, newest, wanted):
                 if len(rows) >= MOST_ROWS:
                     more += 1
                     continue
@@ -163,8 +173,26 @@ class _Rows:
                     _cell_of_test(point, place) if point else self._none(line, column)
                     for column, point in enumerate(points)
                 ]
-                rows.append(self._row(line, RowKind.TEST, name, name, cells))
+                rows.append(self._row(line, RowKind.TEST, names[place], names[place], cells))
         return RowsFound(rows, more)
+
+    def _wanted_places(
+        self, line: GridLine, names: Sequence[str], newest: GridPoint, wanted: RowFilter
+    ) -> Sequence[int]:
+        """Return the tests of the newest run that a filter asks for, by their places."""
+        pairs = paired_column(newest.before, newest.now).ljust(len(names), b"\0")
+        table = _table_of(wanted.status or "", newest.before is not None, newest.complete)
+        places = marked_places(pairs.translate(table))
+        if not (wanted.text or wanted.folder):
+            return places
+        if line.row not in self._named:
+            # Once for all targets of a suite.
+            self._named[line.row] = {
+                place
+                for place, name in enumerate(names)
+                if wanted.text in name.lower() and name.startswith(wanted.folder)
+            }
+        return [place for place in places if place in self._named[line.row]]
 
     def _row(self, line: GridLine, kind: RowKind, folder: str, name: str, cells: list[GridCell]) -> GridRow:
         return GridRow(kind=kind, name=name, target=line.about.full_name, suite=line.suite, folder=folder, cells=cells)
@@ -191,6 +219,14 @@ def cells_of_test(grid: Grid, line: GridLine, names: Sequence[str], test: str) -
         else:
             cells.append(_cell_of_test(point, place))
     return cells
+
+
+@cache
+def _table_of(status: str, has_before: bool, complete: bool) -> bytes:
+    """Return 1 for each byte of a `paired_column` whose test has a status; an empty one is any."""
+    states = MATCHES.get(status, set(CellState) - {CellState.ABSENT})
+    pairs = product(range(STATUS_BYTES), repeat=2)
+    return bytes(state_of_test(was if has_before else None, now, complete=complete) in states for was, now in pairs)
 
 
 def _cell_of_test(point: GridPoint, place: int) -> GridCell:

@@ -19,12 +19,12 @@ from bot.results.model import BAD, TargetKey
 from bot.results.store import ancestry, names, runs, schema
 from bot.results.store.columns import ABSENT, SEEN, STATUS_BYTES, at, is_flaky, status_of
 from bot.results.store.names import SuiteNames
-from bot.results.store.renamed import SeriesNames, changes_of, series_names
+from bot.results.store.renamed import ChangesOf, SeriesNames, changes_of, series_names
 from bot.results.store.trace import Position
 
 FAILS = frozenset(byte for byte in range(STATUS_BYTES) if status_of(byte) in BAD and not is_flaky(byte))
 """The status bytes of failures; a flaky one passed on the same commit."""
-_IS_FAILURE = bytes(byte in FAILS for byte in range(256))
+IS_FAILURE = bytes(byte in FAILS for byte in range(256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def newest_runs(connection: sa.Connection, about: TargetKey) -> list[NewestRun]:
             .limit(1)
         ).first()
         if row is not None:
-            failing = sum(_statuses(connection, target, suite, row.sha).translate(_IS_FAILURE))
+            failing = sum(_statuses(connection, target, suite, row.sha).translate(IS_FAILURE))
             found.append(NewestRun(suite, row.sha, row.committed_at, failing))
     return sorted(found, key=lambda one: (one.committed_at, one.sha, one.suite), reverse=True)
 
@@ -164,7 +164,7 @@ def of_suite(
     ).scalar_one()
     now = _statuses(connection, target, newest.suite, newest.sha)
     name_of, rows = known.every(connection, suite), _open(connection, series)
-    failing = list(compress(count(), now.translate(_IS_FAILURE)))
+    failing = list(compress(count(), now.translate(IS_FAILURE)))
     renames = series_names(connection, series, name_of, aliases, [*failing, *(row.ordinal for row in rows)])
     sides: dict[str, list[Failure]] = {"still": [], "recovered": [], "absent": []}
     reported = set()
@@ -313,20 +313,30 @@ def histories(
     spans = {ordinal: list(names_then.spans(ordinal)) for ordinal in ordinals}
     changes = changes_of(connection, series, {name for those in spans.values() for name, _, _ in those}, points)
     for ordinal, those in spans.items():
-        rows = sorted(row for name, since, until in those for row in changes.get(name, ()) if since <= row[0] < until)
-        first = rows[0][1] if rows else at(now, ordinal)
-        if rows and first == ABSENT:
-            # Under an alias, it appeared when its other name was removed, which tells how it ended before.
-            ended = [one for name, _, until in those for one in changes.get(name, ()) if one[0] == until == rows[0][0]]
-            first = ended[0][1] if ended else ABSENT
-        segments = [(0, first)]
-        for position, _, after in rows:
-            begin = bisect_left(chain, position)
-            if begin < len(chain):
-                if segments[-1][0] == begin:
-                    segments.pop()
-                segments.append((begin, after))
-        yield ordinal, [(begin, SEEN[byte] if byte else None) for begin, byte in segments]
+        yield ordinal, past_of(those, changes, chain, at(now, ordinal))
+
+
+def past_of(
+    names_then: Sequence[tuple[int, Position, Position]], changes: ChangesOf, chain: Sequence[Position], now: int
+) -> list[Segment]:
+    """Return the segments of a test over the commits of a chain, by the changes of all names that it had.
+
+    `now` is its status byte at the last of them; changes before and after them may be there too.
+    """
+    rows = sorted(row for name, since, until in names_then for row in changes.get(name, ()) if since <= row[0] < until)
+    first = rows[0][1] if rows else now
+    if rows and first == ABSENT:
+        # Under an alias, it appeared when its other name was removed, which tells how it ended before.
+        ended = [one for name, _, until in names_then for one in changes.get(name, ()) if one[0] == until == rows[0][0]]
+        first = ended[0][1] if ended else ABSENT
+    segments = [(0, first)]
+    for position, _, after in rows:
+        begin = bisect_left(chain, position)
+        if begin < len(chain):
+            if segments[-1][0] == begin:
+                segments.pop()
+            segments.append((begin, after))
+    return [(begin, SEEN[byte] if byte else None) for begin, byte in segments]
 
 
 def _failures(

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import sqlalchemy as sa
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.compare.quarantine import Quarantine
+from bot.results.compare.quarantine import NO_QUARANTINE, Quarantine
 from bot.results.model import Detail, TargetKey
 from bot.results.state import Run
-from bot.results.store import flakiness, runs, schema
+from bot.results.store import runs, schema
 from bot.results.store.blobs import raw
 from bot.results.store.cells import explained_column, new_failures, renamed_column
-from bot.results.store.columns import ABSENT, SEEN, at, differences, duration
+from bot.results.store.columns import ABSENT, at, differences, duration
 from bot.results.store.combine import detail_of
+from bot.results.store.explained import FreshFailures, explained_places
 from bot.results.store.failure_texts import TextReader
 from bot.results.store.names import SuiteNames, SuiteRow
 from bot.results.store.newest_points import (
@@ -33,6 +34,8 @@ from bot.results.store.rename_pairs import RenamePairs
 from bot.results.store.trace import Position
 
 QuarantineOf = Callable[[TargetKey], Quarantine]
+Shown = tuple[int, str]
+"""A series, and a commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +149,7 @@ class Grids:
 
     def _points(
         self, connection: sa.Connection, lines: Sequence[GridLine], commits: Sequence[Position], asked: GridRange
-    ) -> dict[tuple[int, str], GridPoint]:
+    ) -> dict[Shown, GridPoint]:
         if not commits:
             return {}
         by_series = {line.series: line for line in lines}
@@ -156,7 +159,8 @@ class Grids:
         reported = _by_suite(reported_runs(connection, places))
         columns = status_columns(connection, reported)
         renames = _renames(connection, by_series, [row["id"] for row in rows if row["linked"]])
-        found = {}
+        found = dict[Shown, GridPoint]()
+        fresh = dict[int, list[FreshFailures]]()
         for row in sorted(rows, key=lambda one: (one["committed_at"], one["sha"])):
             line = by_series[row["series_id"]]
             place = (line.target_id, row["sha"], line.suite)
@@ -166,20 +170,31 @@ class Grids:
             earlier = previous.get(line.series)
             if earlier is not None and not row["infra"]:
                 old = columns.get((line.target_id, earlier["sha"], line.suite), b"")
-                before = self._before(connection, line, row, old, now, renames.get(row["id"], {}), asked)
+                before = self._before(connection, line, old, now, renames.get(row["id"], {}), asked)
+                if new := new_failures(before, now):
+                    position = (row["committed_at"], row["sha"])
+                    fresh.setdefault(line.series, []).append(
+                        FreshFailures(position, new, now, now if row["linked"] else old)
+                    )
             found[line.series, row["sha"]] = GridPoint(
                 reported[place][-1][1], row["complete"], row["infra"], before, now
             )
             if row["linked"]:
                 previous[line.series] = row
         shown = {sha for _, sha in commits}
-        return {place: point for place, point in found.items() if place[1] in shown}
+        explained = self._explained(connection, by_series, fresh, asked)
+        return {
+            place: replace(point, before=explained_column(point.before, explained[place]))
+            if point.before is not None and explained.get(place)
+            else point
+            for place, point in found.items()
+            if place[1] in shown
+        }
 
     def _before(
         self,
         connection: sa.Connection,
         line: GridLine,
-        row: sa.RowMapping,
         old: bytes,
         now: bytes,
         renames: Mapping[int, int],
@@ -188,17 +203,26 @@ class Grids:
         """Return the column that another is compared with, as the check run compares them."""
         if asked.aliases:
             renames = {**renames, **self._by_alias(connection, line, old, now, asked.aliases)}
-        before = renamed_column(old, renames)
-        fresh = new_failures(before, now)
-        if not fresh:
-            return before
-        name_of = self._known.every(connection, line.row)
-        quarantine = asked.quarantine(line.about) if asked.quarantine else None
-        explained = [place for place in fresh if quarantine and quarantine.of(name_of[place])]
-        seen = {name_of[place]: SEEN[now[place]] for place in fresh}
-        known = flakiness.of_tests(connection, self._known, line.about, line.suite, row["sha"], seen, asked.aliases)
-        explained += [place for place in fresh if (one := known.get(name_of[place])) and one.explains]
-        return explained_column(before, explained)
+        return renamed_column(old, renames)
+
+    def _explained(
+        self,
+        connection: sa.Connection,
+        lines: Mapping[int, GridLine],
+        fresh: Mapping[int, Sequence[FreshFailures]],
+        asked: GridRange,
+    ) -> dict[Shown, list[int]]:
+        """Return which new failures are explained, by a quarantine or by the flakiness of their tests."""
+        suites = {series: line.row for series, line in lines.items()}
+        found = explained_places(connection, self._known, suites, fresh, asked.aliases)
+        for series, points in fresh.items():
+            quarantine = asked.quarantine(lines[series].about) if asked.quarantine else NO_QUARANTINE
+            if quarantine.exact or quarantine.prefixes:
+                name_of = self._known.every(connection, suites[series])
+                for one in points:
+                    listed = [place for place in one.places if quarantine.of(name_of[place])]
+                    found.setdefault((series, one.position[1]), []).extend(listed)
+        return found
 
     def _by_alias(
         self, connection: sa.Connection, line: GridLine, old: bytes, now: bytes, aliases: Aliases

@@ -35,6 +35,8 @@ AT_ONCE = 500
 metadata = sa.MetaData()
 OPEN = sa.text("(announced < revision OR NOT over)")
 NOT_ENDED = sa.text("ended = ''")
+OF_FLAKY = sa.text("(before >= 8 OR after >= 8)")
+"""A test became flaky, or ceased to be (`columns.FLAKY`); as the index has it, or it serves nobody."""
 
 
 def _id() -> sa.Column[int]:
@@ -155,6 +157,7 @@ changes = sa.Table(
     sa.Column("before", sa.SmallInteger, nullable=False),
     sa.Column("after", sa.SmallInteger, nullable=False),
     sa.Index("nightjar_changes_point", "point_id"),
+    sa.Index("nightjar_changes_flaky", "point_id", sqlite_where=OF_FLAKY, postgresql_where=OF_FLAKY),
     sqlite_with_rowid=False,
 )
 

@@ -15,6 +15,7 @@ from bot.results.compare.context import FailureContext
 from bot.results.model import Status, TargetKey
 from bot.results.store import contexts, names, runs, schema, trace
 from bot.results.store.contexts import AskedFailures, FailingTest
+from bot.results.store.failing_now import TargetNow, targets_now
 from bot.results.store.names import SuiteNames
 from bot.results.store.trace import Segment
 
@@ -149,6 +150,11 @@ class Timelines:
         """Return tests that fail in the newest nightly runs of a target, at most `limit`, and how many fail in all."""
         with self._reading() as connection:
             return contexts.failing_now(connection, self._known, about, limit, aliases)
+
+    def targets_now(self, repository: str, limit: int, aliases: Aliases = NO_ALIASES) -> dict[TargetKey, TargetNow]:
+        """Return what fails now on each target of a repository, with at most `limit` tests of each."""
+        with self._reading() as connection:
+            return targets_now(connection, self._known, repository, limit, aliases)
 
     def messages(self, about: TargetKey, suite: str, called: Collection[str]) -> list[FailureMessage]:
         """Return the messages about a test, the oldest first; `called` are all names that it had."""

@@ -1,0 +1,145 @@
+"""What fails now on each target of a repository, and since when: for all targets in a few statements.
+
+`contexts.failing_now` says more about one target; what both say is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from bot.core.aliases import Aliases
+from bot.results.compare.context import failure_context
+from bot.results.model import Status, TargetKey
+from bot.results.store import schema
+from bot.results.store.cells import marked_places
+from bot.results.store.columns import CODES
+from bot.results.store.contexts import MOST_RUNS
+from bot.results.store.failures import IS_FAILURE, past_of
+from bot.results.store.names import SuiteNames
+from bot.results.store.newest_points import (
+    LinkedPoint,
+    SuiteOnTarget,
+    newest_points,
+    status_columns,
+    stored_runs,
+    suites_on_targets,
+)
+from bot.results.store.rename_pairs import renames_of
+from bot.results.store.renamed import END, changes_of, series_names
+from bot.results.store.trace import Position
+
+START: Position = (float("-inf"), "")
+"""Before every commit."""
+FAILED = CODES[Status.FAILED]
+
+
+@dataclass(frozen=True, slots=True)
+class FailingSince:
+    """A test that fails in the newest nightly run of its suite, and the commit at which that began."""
+
+    suite: str
+    test: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class TargetNow:
+    """The newest complete commit of a target, how many suites have one, and how many tests fail in the newest of each.
+
+    `failures` are some of those tests, by suite and name.
+    """
+
+    sha: str
+    suites: int
+    failing: int
+    failures: Sequence[FailingSince]
+
+
+def targets_now(
+    connection: sa.Connection, known: SuiteNames, repository: str, limit: int, aliases: Aliases
+) -> dict[TargetKey, TargetNow]:
+    """Return what fails on each target of a repository with complete results, with at most `limit` tests of each."""
+    every = {one.series: one for one in suites_on_targets(connection, repository)}
+    newest = {series: found[-1] for series, found in newest_points(connection, every, 1).items()}
+    places = {series: (every[series].target_id, point.sha, every[series].suite) for series, point in newest.items()}
+    columns = status_columns(connection, stored_runs(connection, places.values()))
+    failing = {
+        series: marked_places(columns[place].translate(IS_FAILURE)) if place in columns else []
+        for series, place in places.items()
+    }
+    by_target = dict[TargetKey, list[SuiteOnTarget]]()
+    for series, one in every.items():
+        if series in newest:
+            by_target.setdefault(one.about, []).append(one)
+    listed = dict[int, list[tuple[str, int]]]()
+    for suites in by_target.values():
+        room = limit
+        for one in sorted(suites, key=lambda one: one.suite):
+            name_of = known.every(connection, one.row) if room and failing[one.series] else []
+            some = sorted((name_of[place], place) for place in failing[one.series])[:room] if name_of else []
+            listed[one.series] = some
+            room -= len(some)
+    since = _since(connection, known, every, newest, listed, aliases)
+    found = {}
+    for about, suites in by_target.items():
+        latest = max((newest[one.series].committed_at, newest[one.series].sha, one.suite) for one in suites)
+        failures = [
+            FailingSince(one.suite, name, since[one.series, place])
+            for one in sorted(suites, key=lambda one: one.suite)
+            for name, place in listed[one.series]
+        ]
+        found[about] = TargetNow(latest[1], len(suites), sum(len(failing[one.series]) for one in suites), failures)
+    return found
+
+
+def _since(
+    connection: sa.Connection,
+    known: SuiteNames,
+    every: Mapping[int, SuiteOnTarget],
+    newest: Mapping[int, LinkedPoint],
+    listed: Mapping[int, Sequence[tuple[str, int]]],
+    aliases: Aliases,
+) -> dict[tuple[int, int], str]:
+    """Return the commit at which the failure of each test began, by its series and place."""
+    wanted = {series: [place for _, place in tests] for series, tests in listed.items() if tests}
+    if not wanted:
+        return {}
+    oldest = _oldest(connection, wanted)
+    renamed = {one.series_id for one in renames_of(connection, sorted(wanted))}
+    found = {}
+    for series, places in wanted.items():
+        spans = {place: [(place, START, END)] for place in places}
+        if aliases or series in renamed:
+            name_of = known.every(connection, every[series].row)
+            then = series_names(connection, series, name_of, aliases, places)
+            spans = {place: list(then.spans(place)) for place in places}
+        changes = changes_of(connection, series, {name for those in spans.values() for name, _, _ in those})
+        here = (newest[series].committed_at, newest[series].sha)
+        for place, those in spans.items():
+            # Between two of its changes a test ended in the same way, so no other commits are needed.
+            moments = {row[0] for name, _, _ in those for row in changes.get(name, ())}
+            chain = sorted({one for one in {*moments, oldest[series]} if oldest[series] <= one < here})
+            # Where nothing has changed, it ended everywhere as it does now.
+            past = past_of(those, changes, chain, FAILED) if chain else []
+            found[series, place] = failure_context(past, [sha for _, sha in chain]).since or here[1]
+    return found
+
+
+def _oldest(connection: sa.Connection, series: Collection[int]) -> dict[int, Position]:
+    """Return the first commit of each series among those that are looked at."""
+    table, points = schema.series, schema.points
+    other = points.alias()
+    linked = sa.select(other.c.id).where(other.c.series_id == table.c.id, other.c.linked).limit(1).correlate(table)
+    last = linked.order_by(other.c.committed_at.desc(), other.c.sha.desc()).offset(MOST_RUNS)
+    first = linked.order_by(other.c.committed_at, other.c.sha)
+    statement = (
+        sa.select(table.c.id, points.c.committed_at, points.c.sha)
+        .select_from(
+            table.join(points, points.c.id == sa.func.coalesce(last.scalar_subquery(), first.scalar_subquery()))
+        )
+        .where(table.c.id.in_(sorted(series)))
+    )
+    return {row.id: (row.committed_at, row.sha) for row in connection.execute(statement)}
