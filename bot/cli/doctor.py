@@ -15,7 +15,7 @@ from bot.app.doctor.findings import Check, Finding
 from bot.app.doctor.texts import SET_KEY
 from bot.app.load import load_config
 from bot.aws.client import Aws
-from bot.cli.support import AS_WRITTEN, config_option, json_option, start_logging, stopping_at_faults
+from bot.cli.support import AS_WRITTEN, config_option, env_file_option, json_option, start_logging, stopping_at_faults
 from bot.cli.texts import CORRECT_DATABASE, DATABASE_AWAY, DATABASE_OK, NO_FILE_YET
 from bot.config import Config
 from bot.config.environment import Settings
@@ -36,6 +36,7 @@ OK, FAILED = "ok", "FAILED"
     """,
 )
 @config_option
+@env_file_option()
 @json_option
 def doctor(config_path: Path, as_json: bool) -> None:
     """Check App, key, permissions, events, webhook, clock, database, buckets and Jenkins: one line each.

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from bot.cli.lazy import LazyGroup
-from bot.cli.support import AS_WRITTEN, config_option, json_option, start_logging, stopping_at_faults
+from bot.cli.support import AS_WRITTEN, config_option, env_file_option, json_option, start_logging, stopping_at_faults
 from bot.cli.texts import CONFIG_VALID, CONFIG_WARNING, REPOSITORY_FILE_VALID
 from bot.core import logs
 from bot.core.terminal import printable
@@ -46,8 +46,8 @@ metrics_option = click.option(
 def cli() -> None:
     """Run and operate Nightjar, a GitHub App that automates CI.
 
-    Secrets and addresses come from the environment: GITHUB_APP_ID, GITHUB_PRIVATE_KEY or GITHUB_PRIVATE_KEY_FILE,
-    GITHUB_WEBHOOK_SECRET, DATABASE_URL. Everything else is in app.yaml.
+    Secrets and addresses come from the environment, or from nightjar.env: GITHUB_APP_ID, GITHUB_PRIVATE_KEY or
+    GITHUB_PRIVATE_KEY_FILE, GITHUB_WEBHOOK_SECRET, DATABASE_URL. Everything else is in app.yaml.
     """
     # Before anything logs: standard output is for results, standard error for the log.
     logs.configure()
@@ -62,6 +62,7 @@ def cli() -> None:
     """,
 )
 @config_option
+@env_file_option()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",
@@ -88,6 +89,7 @@ def serve(config_path: Path, host: str, port: int, metrics_port: int | None) -> 
     """,
 )
 @config_option
+@env_file_option()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address of --metrics-port.")
 @metrics_option
 def worker(config_path: Path, host: str, metrics_port: int | None) -> None:

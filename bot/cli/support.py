@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from bot.cli.env_file import ENV_FILE, add_to_environment, read_env_file
 from bot.cli.texts import DATABASE_AWAY, INVALID_VALUE
 from bot.core import logs
 from bot.core.errors import SettingsError, StartError, UserError
@@ -20,6 +21,8 @@ from bot.core.terminal import printable
 if TYPE_CHECKING:
     from bot.config.environment import DatabaseSettings
     from bot.engine.database import Database
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 AS_WRITTEN = "\b"
 """Begins a paragraph of a help text that click must not wrap."""
@@ -61,6 +64,28 @@ config_option = click.option(
     show_default=True,
     help="The configuration file.",
 )
+
+
+def _read_env_file(_: click.Context, __: click.Parameter, path: Path) -> Path:
+    """Add the variables of the file to the environment, before the command reads it."""
+    with stopping_at_faults():
+        add_to_environment(read_env_file(path), os.environ)
+    return path
+
+
+def env_file_option(*, exposed: bool = False) -> Callable[[Command], Command]:
+    """Return the option that names a file with variables; the command gets its path where it is `exposed`."""
+    return click.option(
+        "--env-file",
+        type=click.Path(path_type=Path),
+        default=ENV_FILE,
+        show_default=True,
+        expose_value=exposed,
+        callback=_read_env_file,
+        help="A file with environment variables, one NAME=VALUE a line. Variables that are set already win.",
+    )
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 

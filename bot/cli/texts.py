@@ -3,6 +3,9 @@
 # -- every command --
 
 INVALID_VALUE = "{value!r} must be {words}"
+ENV_FILE_UNREADABLE = "{path} cannot be read: {reason}; make it readable for the user that runs this command"
+ENV_FILE_TOO_LARGE = "{path} is larger than {most} KiB, the maximum; it should hold environment variables only"
+ENV_FILE_LINE = "{path}:{line}: is no variable; write NAME=VALUE, or # at the start of a comment"
 DATABASE_AWAY = "the database does not answer ({kind})"
 
 # -- check-config --

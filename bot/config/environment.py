@@ -191,7 +191,10 @@ class Settings(DatabaseSettings):
         default=SecretStr(""),
         alias="GITHUB_PRIVATE_KEY",
         validate_default=True,
-        description="the App's private key, the text of the .pem file; its line ends may be written as `\\n`",
+        description=(
+            "the App's private key, the text of the .pem file, or that file in base64; its line ends may be written "
+            "as `\\n`"
+        ),
     )
     webhook_secrets: Annotated[tuple[SecretStr, ...], BeforeValidator(_webhook_secrets)] = Field(
         alias="GITHUB_WEBHOOK_SECRET",

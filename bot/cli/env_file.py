@@ -1,0 +1,66 @@
+"""A file of environment variables, such as `nightjar.env`, that the set-up in a browser writes and commands read.
+
+Each line is `NAME=VALUE`, a comment or empty. A value may stand in quotes, and `export` before the name, so that
+shells, systemd, Docker and Compose can read the same file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from pathlib import Path
+
+from bot.cli.texts import ENV_FILE_LINE, ENV_FILE_TOO_LARGE, ENV_FILE_UNREADABLE
+from bot.core.errors import SettingsError
+from bot.core.patterns import Pattern
+
+ENV_FILE = Path("nightjar.env")
+"""Where commands look by default."""
+LARGEST_ENV_FILE = 256 * 1024
+"""Bytes; the largest key in base64 takes 18 KiB."""
+
+_NAME = Pattern(r"[A-Za-z_][A-Za-z0-9_]{0,200}")
+_QUOTES = "\"'"
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """Return the variables of a file, none where it does not exist.
+
+    Raises `SettingsError`, whose text names lines and never repeats what stands there.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = file.read(LARGEST_ENV_FILE + 1)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise SettingsError([ENV_FILE_UNREADABLE.format(path=path, reason=reason)]) from None
+    if len(raw) > LARGEST_ENV_FILE:
+        raise SettingsError([ENV_FILE_TOO_LARGE.format(path=path, most=LARGEST_ENV_FILE // 1024)])
+    found: dict[str, str] = {}
+    problems = []
+    for number, line in enumerate(raw.decode("utf-8", "replace").splitlines(), 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        name, equals, value = text.removeprefix("export ").partition("=")
+        if not equals or not _NAME.fullmatch(name.strip()):
+            problems.append(ENV_FILE_LINE.format(path=path, line=number))
+            continue
+        found[name.strip()] = _unquoted(value.strip())
+    if problems:
+        raise SettingsError(problems)
+    return found
+
+
+def add_to_environment(variables: Mapping[str, str], environ: MutableMapping[str, str]) -> None:
+    """Set the variables of a file; what the environment has already, and is not blank, stays."""
+    for name, value in variables.items():
+        if not environ.get(name, "").strip():
+            environ[name] = value
+
+
+def _unquoted(value: str) -> str:
+    if len(value) >= 2 and value[0] == value[-1] and value[0] in _QUOTES:
+        return value[1:-1]
+    return value
