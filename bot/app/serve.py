@@ -6,11 +6,14 @@ import asyncio
 import math
 import os
 import signal
+import socket
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from pathlib import Path
+from typing import Protocol
 
 import aiohttp
 import structlog
@@ -67,6 +70,19 @@ class Address:
 
     host: str
     port: int
+    listening: socket.socket | None = None
+    """A socket that listens there already, and stays open."""
+
+
+class MorePages(Protocol):
+    """Pages that a process has besides those of the features."""
+
+    @property
+    def templates(self) -> Path:
+        """Return the folder of their templates."""
+
+    def join(self, app: web.Application, bot: Bot) -> None:
+        """Add their routes to the application of a running bot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +192,18 @@ async def running(
     pace: WorkerPace | None = None,
     metrics: Address | None = None,
     pool: Pool | None = None,
+    more: MorePages | None = None,
 ) -> AsyncIterator[Running]:
     """Work, and serve webhooks where an address is given, while the block runs; `metrics` is where /metrics is then.
+
+    `more` are pages that this process has besides.
 
     In the order of a stop: no new requests, those in flight answered, no new jobs, those in progress ended or left to
     be done again, everything closed. Raises DatabaseError and `StartError`.
     """
     async with open_bot(config, settings, allowance, now, pace, pool) as bot:
         await bot.engine.recover()
-        doors = await _open_doors(bot, address, metrics)
+        doors = await _open_doors(bot, address, metrics, more)
         worker = asyncio.create_task(bot.engine.run(), name="engine")
         listening = [asyncio.create_task(one) for feature in ALL_FEATURES for one in feature.listeners(bot.services)]
         listening.append(asyncio.create_task(bot.watch.run(), name="doctor"))
@@ -210,13 +229,14 @@ async def run_until_stopped(
     pace: WorkerPace | None = None,
     metrics: Address | None = None,
     allowance: Allowance | None = None,
+    more: MorePages | None = None,
 ) -> None:
     """Work until SIGTERM or SIGINT; a second signal ends at once. Raises DatabaseError and `StartError`."""
     bound_threads()
     give_way_sooner()
     return_freed_memory()
-    with _stop_signals() as stop:
-        async with running(config, settings, address, allowance, pace=pace, metrics=metrics) as at_work:
+    with stop_signals() as stop:
+        async with running(config, settings, address, allowance, pace=pace, metrics=metrics, more=more) as at_work:
             await _first(stop.wait(), at_work.worker)
     log.info("stopped")
 
@@ -244,14 +264,16 @@ Doors = tuple[web.AppRunner | None, web.AppRunner | None]
 """What serves webhooks and the API, and what serves /metrics on a port of its own."""
 
 
-async def _open_doors(bot: Bot, address: Address | None, metrics: Address | None) -> Doors:
+async def _open_doors(
+    bot: Bot, address: Address | None, metrics: Address | None, more: MorePages | None = None
+) -> Doors:
     """Open the ports and say so in the log: those lines are how a chosen port is learnt."""
     most = connections_allowed(bot.config.http.connections)
     main, other = Connections(most), Connections(most)
     parts = replace(_parts(bot, main), metrics_here=metrics is None)
-    serving = await _listen(create_app(parts), address, main) if address else None
+    serving = await listen(_main_app(bot, parts, more), address, main) if address else None
     try:
-        measuring = await _listen(create_metrics_app(parts, other), metrics, other) if metrics else None
+        measuring = await listen(create_metrics_app(parts, other), metrics, other) if metrics else None
     except StartError:
         await _close((serving, None))
         raise
@@ -262,18 +284,26 @@ async def _open_doors(bot: Bot, address: Address | None, metrics: Address | None
     return serving, measuring
 
 
+def _main_app(bot: Bot, parts: Parts, more: MorePages | None) -> web.Application:
+    if more is None:
+        return create_app(parts)
+    app = create_app(replace(parts, templates=[*parts.templates, more.templates]))
+    more.join(app, bot)
+    return app
+
+
 async def _close(doors: Doors) -> None:
     for runner in doors:
         if runner is not None:
             await runner.cleanup()
 
 
-async def _listen(app: web.Application, address: Address, connections: Connections) -> web.AppRunner:
+async def listen(app: web.Application, address: Address, connections: Connections) -> web.AppRunner:
     """Open a port. Raises `StartError`."""
     runner = create_runner(app)
     await runner.setup()
     try:
-        await Door(runner, address.host, address.port, connections).start()
+        await Door(runner, address.host, address.port, connections, address.listening).start()
     # OverflowError: a port beyond 65535.
     except (OSError, OverflowError) as error:
         await runner.cleanup()
@@ -339,7 +369,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
 
 
 @contextmanager
-def _stop_signals() -> Iterator[asyncio.Event]:
+def stop_signals() -> Iterator[asyncio.Event]:
     """Turn the first signal to stop into an event; the second one does what it does to any program."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()

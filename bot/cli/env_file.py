@@ -6,6 +6,7 @@ shells, systemd, Docker and Compose can read the same file.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
@@ -17,6 +18,9 @@ ENV_FILE = Path("nightjar.env")
 """Where commands look by default."""
 LARGEST_ENV_FILE = 256 * 1024
 """Bytes; the largest key in base64 takes 18 KiB."""
+
+CREDENTIALS = ("GITHUB_APP_ID", "GITHUB_PRIVATE_KEY", "GITHUB_PRIVATE_KEY_FILE", "GITHUB_WEBHOOK_SECRET")
+"""Without any of them there is nothing that a server could use."""
 
 _NAME = Pattern(r"[A-Za-z_][A-Za-z0-9_]{0,200}")
 _QUOTES = "\"'"
@@ -58,6 +62,25 @@ def add_to_environment(variables: Mapping[str, str], environ: MutableMapping[str
     for name, value in variables.items():
         if not environ.get(name, "").strip():
             environ[name] = value
+
+
+def lacks_credentials(environ: Mapping[str, str] = os.environ) -> bool:
+    """Say whether an environment has no credentials at all."""
+    return not _credentials(environ)
+
+
+def wants_setup(env_file: Path, config: Path, environ: Mapping[str, str] = os.environ) -> bool:
+    """Say whether a server has no credentials, or those of a set-up that ended before app.yaml was there.
+
+    Raises what `read_env_file` raises.
+    """
+    return lacks_credentials(environ) or (
+        not config.exists() and _credentials(environ) <= _credentials(read_env_file(env_file))
+    )
+
+
+def _credentials(environ: Mapping[str, str]) -> set[str]:
+    return {name for name in CREDENTIALS if environ.get(name, "").strip()}
 
 
 def _unquoted(value: str) -> str:

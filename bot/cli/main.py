@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from bot.cli.env_file import wants_setup
 from bot.cli.lazy import LazyGroup
 from bot.cli.support import AS_WRITTEN, config_option, env_file_option, json_option, start_logging, stopping_at_faults
 from bot.cli.texts import CONFIG_VALID, CONFIG_WARNING, REPOSITORY_FILE_VALID
@@ -62,7 +63,7 @@ def cli() -> None:
     """,
 )
 @config_option
-@env_file_option()
+@env_file_option(exposed=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",
@@ -72,12 +73,27 @@ def cli() -> None:
     help='The port to listen on; 0 picks a free one, which the log line "serving" names.',
 )
 @metrics_option
-def serve(config_path: Path, host: str, port: int, metrics_port: int | None) -> None:
+@click.option(
+    "--remote-setup",
+    is_flag=True,
+    help="Without credentials: let others than this machine reach the set-up, at --host. Its address has a token.",
+)
+def serve(
+    config_path: Path, env_file: Path, host: str, port: int, metrics_port: int | None, remote_setup: bool
+) -> None:
     """Run the bot: webhook server, worker and timers in one process.
+
+    Without credentials, it prints an address first, at which you set the App up in a browser.
 
     The log goes to standard error, as JSON lines unless that is a terminal. After SIGTERM or SIGINT the process ends
     when its jobs in progress are done. A second signal ends it at once; no job is lost.
     """
+    with stopping_at_faults():
+        if wants_setup(env_file, config_path):
+            from bot.cli.setup import run_setup
+
+            run_setup(config_path, env_file, host, port, metrics_port, remote=remote_setup)
+            return
     _run(config_path, host, port, metrics_port)
 
 

@@ -75,9 +75,10 @@ Shared = Annotated[_Value, SHARED]
 """The type of a key that `.github/nightjar.yaml` may set too (`bot.config.shared`). Such a key must not give access to
 anything that the operator has not granted: credentials, a place to write to, or a schedule."""
 
+REPOSITORY_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}/\.{0,99}[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$"
 RepositoryName = Annotated[
     str,
-    StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}/\.{0,99}[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$"),
+    StringConstraints(pattern=REPOSITORY_NAME),
     Says("a repository's owner/name, as in octocat/compiler"),
 ]
 

@@ -164,6 +164,10 @@ class GitHubApp:
             self._identity = await self._identifying.do(None, lambda: self._identify(installation))
         return self._identity
 
+    def metadata_client(self, installation: int) -> GitHub:
+        """Return a client that can only look up names in an installation, such as those of its repositories."""
+        return GitHub(self._wire, InstallationCredentials(self._tokens, TokenKey(installation, None, IDENTITY)))
+
     def _with(self, place: InstalledRepository, access: Access) -> InstallationCredentials:
         return InstallationCredentials(self._tokens, TokenKey(place.installation, place.repository, access))
 
@@ -249,8 +253,7 @@ class GitHubApp:
         return found
 
     async def _id_of(self, installation: int, repository: str) -> int:
-        credentials = InstallationCredentials(self._tokens, TokenKey(installation, None, IDENTITY))
-        found = await GitHub(self._wire, credentials).getitem("/repos/{+repo}", {"repo": repository})
+        found = await self.metadata_client(installation).getitem("/repos/{+repo}", {"repo": repository})
         return Payload(found, "repository").integer("id")
 
     async def read_app(self) -> Payload:
@@ -271,8 +274,9 @@ class GitHubApp:
         app = await self.read_app()
         login = f"{app.string('slug')}[bot]"
         # GitHub answers 401 to a JWT on /users, so an installation has to ask; any will do.
-        credentials = InstallationCredentials(self._tokens, TokenKey(installation, None, IDENTITY))
-        user = Payload(await GitHub(self._wire, credentials).getitem("/users/{username}", {"username": login}), "user")
+        user = Payload(
+            await self.metadata_client(installation).getitem("/users/{username}", {"username": login}), "user"
+        )
         return AppIdentity(app.integer("id"), app.string("slug"), login, user.integer("id"))
 
 

@@ -12,6 +12,7 @@ import asyncio
 import errno
 import logging
 import resource
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -170,9 +171,17 @@ class _Newcomer(asyncio.Protocol):
 class Door(web.BaseSite):
     """A port that is listened on, as `web.TCPSite`, with a limit on open connections."""
 
-    def __init__(self, runner: web.AppRunner, host: str, port: int, connections: Connections) -> None:
+    def __init__(
+        self,
+        runner: web.AppRunner,
+        host: str,
+        port: int,
+        connections: Connections,
+        listening: socket.socket | None = None,
+    ) -> None:
+        """Use the socket `listening` if there is one, which stays open in the end, and else open one."""
         super().__init__(runner)
-        self._host, self._port, self._connections = host, port, connections
+        self._host, self._port, self._connections, self._listening = host, port, connections, listening
 
     @property
     def name(self) -> str:
@@ -186,9 +195,15 @@ class Door(web.BaseSite):
         assert server is not None
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(quieter_about_accept())
-        self._server = await loop.create_server(
-            lambda: _Newcomer(self._connections, server), self._host, self._port, backlog=BACKLOG
-        )
+
+        def newcomer() -> _Newcomer:
+            return _Newcomer(self._connections, server)
+
+        if self._listening is not None:
+            # The copy is closed with the server.
+            self._server = await loop.create_server(newcomer, sock=self._listening.dup(), backlog=BACKLOG)
+        else:
+            self._server = await loop.create_server(newcomer, self._host, self._port, backlog=BACKLOG)
 
 
 def quieter_about_accept(rarely: Rarely | None = None) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:

@@ -140,10 +140,18 @@ class Pages:
             self._waiting -= 1
 
     async def answer(
-        self, request: web.Request, template: str, context: Mapping[str, Any], *, status: int = 200
+        self,
+        request: web.Request,
+        template: str,
+        context: Mapping[str, Any],
+        *,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
     ) -> web.Response:
-        """Return a page; an empty 304 if the browser has it already."""
-        return answer_with(request, await self.render(request, template, context), HTML, status=status)
+        """Return a page; an empty 304 if the browser has it already. `headers` replace those of other pages."""
+        answer = answer_with(request, await self.render(request, template, context), HTML, status=status)
+        answer.headers.update(headers or {})
+        return answer
 
     async def render(self, request: web.Request, template: str, context: Mapping[str, Any]) -> RenderedPage:
         """Return a page as it is sent."""

@@ -57,7 +57,7 @@ def one_line(finished: Finished) -> str:
 
 
 async def test_each_missing_or_malformed_variable_is_named_in_one_line(tmp_path: Path, env: dict[str, str]) -> None:
-    finished = await run("serve", env={}, cwd=tmp_path)
+    finished = await run("worker", env={}, cwd=tmp_path)
     assert finished.status == 1
     lines = finished.err.splitlines()
     names = ["GITHUB_APP_ID", "GITHUB_PRIVATE_KEY", "GITHUB_WEBHOOK_SECRET"]

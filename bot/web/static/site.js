@@ -52,6 +52,27 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// What waits for something is asked for again until it says that there is nothing more to wait for.
+const live = document.getElementById("live");
+if (live) {
+  const again = async () => {
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const fresh = page.getElementById("live");
+      if (fresh && fresh.innerHTML !== live.innerHTML) {
+        live.replaceChildren(...fresh.childNodes);
+        if (!fresh.dataset.wait) document.title = page.title;
+      }
+      if (fresh && !fresh.dataset.wait) delete live.dataset.wait;
+    } catch {
+      // The server is starting.
+    }
+    if (live.dataset.wait) setTimeout(again, 2000);
+  };
+  if (live.dataset.wait) setTimeout(again, 2000);
+}
+
 // A button beside a command copies it.
 for (const button of document.querySelectorAll("button[data-copies]")) {
   if (!navigator.clipboard) continue;

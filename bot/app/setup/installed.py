@@ -1,0 +1,60 @@
+"""Where the App is installed, and the app.yaml for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from itertools import islice
+
+from bot.app.setup.addresses import WEBHOOK
+from bot.app.setup.texts import CONFIG_HEADER, MORE_REPOSITORIES
+from bot.config.types import REPOSITORY_NAME
+from bot.core.patterns import Pattern
+from bot.core.payload import Payload
+from bot.github.app import GitHubApp
+
+MOST_REPOSITORIES = 50
+"""Repositories in the app.yaml that is offered; nobody reads a longer list."""
+MOST_INSTALLATIONS = 20
+_NAME = Pattern(REPOSITORY_NAME)
+INSTALLED_REPOSITORIES = "/installation/repositories"
+"""The repositories of a token: https://docs.github.com/rest/apps/installations"""
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledApp:
+    """The App on GitHub: its page, its webhook's address, and the repositories that it is installed on."""
+
+    slug: str
+    page: str
+    public_url: str
+    repositories: tuple[str, ...]
+    more: int = 0
+
+
+async def read_installed(app: GitHubApp) -> InstalledApp:
+    """Ask GitHub. Raises what the client raises."""
+    found = await app.read_app()
+    hook = Payload(await app.as_app().getitem("/app/hook/config"), "hook").text("url")
+    names: list[str] = []
+    async with aclosing(app.as_app().getiter("/app/installations")) as installations:
+        active = [one["id"] async for one in installations if not one.get("suspended_at")]
+    for installation in islice(active, MOST_INSTALLATIONS):
+        async with aclosing(app.metadata_client(installation).getiter(INSTALLED_REPOSITORIES)) as listed:
+            names += [Payload(one, "repository").string("full_name") async for one in listed]
+    names = sorted({name for name in names if _NAME.fullmatch(name)}, key=str.lower)
+    return InstalledApp(
+        slug=found.string("slug"),
+        page=found.text("html_url"),
+        public_url=hook.removesuffix(WEBHOOK),
+        repositories=tuple(names[:MOST_REPOSITORIES]),
+        more=max(0, len(names) - MOST_REPOSITORIES),
+    )
+
+
+def config_text(public_url: str, repositories: Sequence[str], more: int = 0) -> str:
+    """Return the smallest app.yaml for these repositories."""
+    lines = [f"public_url: {public_url}", "", "repositories:", *(f"  {name}:" for name in repositories)]
+    rest = MORE_REPOSITORIES.format(count=more) if more else ""
+    return CONFIG_HEADER + "\n".join(lines) + "\n" + rest

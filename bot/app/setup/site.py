@@ -1,0 +1,273 @@
+"""The pages of a process without credentials: choose, let GitHub create the App, install it, write app.yaml."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
+import aiohttp
+from aiohttp import web
+from gidgethub import GitHubException
+
+from bot.app.load import parse_app_config
+from bot.app.setup.addresses import GitHubSite, github_site, organization_name, public_address
+from bot.app.setup.conversion import CODE, CodeRefused, ConversionAway, CreatedApp, OddConversion, convert
+from bot.app.setup.drafts import SetupDraft, SetupDrafts
+from bot.app.setup.gate import FORM_FIELD, SETUP
+from bot.app.setup.installed import InstalledApp, config_text, read_installed
+from bot.app.setup.manifest import app_manifest
+from bot.app.setup.shown import CHECKS, CREATED, INSTALL, START, SetupFiles, form_to, see_other, show, shown
+from bot.app.setup.texts import (
+    CANNOT_WRITE,
+    CODE_REFUSED,
+    CONFIG_EXISTS,
+    CONFIG_TOO_LARGE,
+    ENV_EXISTS,
+    GITHUB_AWAY,
+    INSTALLATIONS_UNKNOWN,
+    INTERRUPTED,
+    NOT_BEGUN_HERE,
+    NOT_SERVING_YET,
+    ODD_CONVERSION,
+    SECRETS_NOT_STORED,
+)
+from bot.config import ConfigError
+from bot.config.environment import Settings
+from bot.core.errors import SettingsError, TryAgain
+from bot.core.urls import linkable
+from bot.github.app import GitHubApp
+from bot.web.problems import Problem
+
+LONGEST_FIELD = 500
+LARGEST_CONFIG = 64 * 1024
+"""Bytes of the app.yaml in the form."""
+RETRY_SECONDS = "60"
+
+
+async def _stop_nothing() -> None:
+    """Do nothing: without a server there is nothing to stop."""
+
+
+@dataclass
+class SetupSite:
+    """The set-up of one process. `ready` is set once credentials and app.yaml exist.
+
+    `load_settings` reads the credentials anew, and raises `SettingsError`; `settings` is None until there are any.
+    `stop_listening` accepts no more connections, and leaves those that are open.
+    """
+
+    files: SetupFiles
+    http: aiohttp.ClientSession
+    load_settings: Callable[[], Settings]
+    settings: Settings | None = None
+    stop_listening: Callable[[], Awaitable[None]] = _stop_nothing
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    _drafts: SetupDrafts = field(default_factory=SetupDrafts)
+    _converting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _app: GitHubApp | None = None
+
+    def join(self, app: web.Application) -> None:
+        """Add the routes."""
+        app.router.add_get("/", self._home)
+        app.router.add_get(SETUP, shown(self._choose))
+        app.router.add_get(CREATED, shown(self._created))
+        app.router.add_get(INSTALL, shown(self._install))
+        app.router.add_post(START, shown(self._start))
+        app.router.add_get(CHECKS, self._home)
+        app.router.add_post("/webhook", self._not_yet)
+
+    async def _home(self, _: web.Request) -> web.StreamResponse:
+        return see_other(SETUP)
+
+    async def _not_yet(self, _: web.Request) -> web.StreamResponse:
+        raise Problem(503, NOT_SERVING_YET, headers={"Retry-After": RETRY_SECONDS})
+
+    async def _choose(self, request: web.Request) -> web.StreamResponse:
+        """Show the form, and the button once everything in it is right."""
+        if (entering := self.files.gate.enter(request)) is not None:
+            return entering
+        self.files.gate.check(request)
+        if self.settings is not None:
+            return see_other(INSTALL)
+        if self.files.env.exists:
+            raise Problem(409, ENV_EXISTS.format(path=self.files.env.path))
+        entered = {name: request.query.get(name, "")[:LONGEST_FIELD] for name in ("public_url", "owner", "github")}
+        draft, errors = read_draft(entered) if "public_url" in request.query else (None, {})
+        left = self.files.env.left_behind()
+        context = {
+            "entered": entered,
+            "errors": errors,
+            "draft": draft,
+            "env": str(self.files.env.path),
+            "interrupted": left is not None,
+            "apps": next(filter(None, map(linkable, left or ())), ""),
+            "port": self.files.gate.port,
+        }
+        if draft is None:
+            return await show(request, "setup.html", context, status=422 if errors else 200)
+        manifest = app_manifest(draft.organization, draft.public_url, f"http://{request.host}{CREATED}")
+        page = draft.site.new_app_page(draft.organization)
+        context["action"] = f"{page}?{urlencode({'state': self._drafts.begin(draft)})}"
+        context["manifest"] = json.dumps(manifest)
+        context["wanted"] = manifest
+        return await show(request, "setup.html", context, headers=form_to(draft.site.web))
+
+    async def _created(self, request: web.Request) -> web.StreamResponse:
+        """Take the code that GitHub sends the browser back with, and store the App's secrets."""
+        self.files.gate.check(request)
+        async with self._converting:
+            if self.settings is not None:
+                return see_other(INSTALL)
+            draft, code = self._drafts.find(request.query.get("state", "")), request.query.get("code", "")
+            if draft is None or not CODE.fullmatch(code):
+                raise Problem(400, NOT_BEGUN_HERE)
+            apps = draft.site.apps_page(draft.organization)
+            self._reserve(apps)
+            created = await self._converted(draft.site, code, apps)
+            self._store(created, draft.site, apps)
+            self._drafts.end()
+            self.settings = self._loaded()
+        return see_other(INSTALL)
+
+    def _reserve(self, apps: str) -> None:
+        """Prove before the code is used up that the secrets can be stored."""
+        path = self.files.env.path
+        try:
+            self.files.env.reserve(INTERRUPTED.format(apps=apps))
+        except FileExistsError:
+            raise Problem(409, ENV_EXISTS.format(path=path)) from None
+        except OSError as error:
+            raise Problem(500, CANNOT_WRITE.format(path=path, reason=_reason(error))) from None
+
+    async def _converted(self, site: GitHubSite, code: str, apps: str) -> CreatedApp:
+        try:
+            return await convert(self.http, site, code)
+        except ConversionAway as error:
+            # The draft stays: the answer may be lost, and with it the secrets.
+            raise Problem(502, GITHUB_AWAY.format(reason=error, apps=apps)) from None
+        except CodeRefused:
+            self.files.env.discard()
+            raise Problem(410, CODE_REFUSED.format(apps=apps)) from None
+        except OddConversion as error:
+            self.files.env.discard()
+            raise Problem(502, ODD_CONVERSION.format(what=error, apps=apps)) from None
+
+    def _store(self, created: CreatedApp, site: GitHubSite, apps: str) -> None:
+        path = self.files.env.path
+        try:
+            self.files.env.write(created.environment(site))
+        except OSError as error:
+            raise Problem(500, SECRETS_NOT_STORED.format(path=path, reason=_reason(error), apps=apps)) from None
+
+    def _loaded(self) -> Settings:
+        try:
+            return self.load_settings()
+        except SettingsError as error:
+            raise Problem(500, " ".join(error.problems)) from None
+
+    async def _install(self, request: web.Request) -> web.StreamResponse:
+        """Show where the App is installed, and the app.yaml for it."""
+        self.files.gate.check(request)
+        if self.settings is None:
+            return see_other(SETUP)
+        return await self._show_install(request, self.settings)
+
+    async def _show_install(
+        self, request: web.Request, settings: Settings, text: str | None = None, problems: tuple[str, ...] = ()
+    ) -> web.StreamResponse:
+        found, away = await self._read_installed(settings)
+        exists = self.files.config.exists
+        if text is None and found is not None and found.repositories:
+            text = config_text(found.public_url, found.repositories, found.more)
+        context = {
+            "found": found,
+            "away": away,
+            "exists": exists,
+            "text": text,
+            "problems": problems,
+            "config": str(self.files.config.path),
+            "env": str(self.files.env.path),
+            "wait": not exists and text is None,
+            "setup_form": self.files.gate.form_token,
+        }
+        return await show(request, "setup_install.html", context, status=422 if problems else 200)
+
+    async def _read_installed(self, settings: Settings) -> tuple[InstalledApp | None, str]:
+        if self._app is None:
+            key = settings.private_key.get_secret_value()
+            self._app = GitHubApp(self.http, app_id=settings.app_id, private_key=key, api_url=settings.api_url)
+        try:
+            return await read_installed(self._app), ""
+        except (TryAgain, GitHubException) as error:
+            return None, INSTALLATIONS_UNKNOWN.format(reason=error)
+
+    async def _start(self, request: web.Request) -> web.StreamResponse:
+        """Write app.yaml unless it exists, and go over to serving."""
+        form = await request.post()
+        self.files.gate.check_form(request, form.get(FORM_FIELD))
+        if self.settings is None:
+            return see_other(SETUP)
+        if "config" in form:
+            text = str(form["config"]).replace("\r\n", "\n")
+            if problems := self._write_config(text):
+                return await self._show_install(request, self.settings, text, problems)
+        elif problems := self._existing_config():
+            return await self._show_install(request, self.settings, problems=problems)
+        # From here on, new connections wait for the bot, and the browser makes one for the next page.
+        await self.stop_listening()
+        self.ready.set()
+        answer = see_other(CHECKS)
+        answer.force_close()
+        return answer
+
+    def _existing_config(self) -> tuple[str, ...]:
+        path = self.files.config.path
+        try:
+            parse_app_config(path.read_bytes(), str(path))
+        except ConfigError as error:
+            return tuple(map(str, error.faults))
+        except OSError as error:
+            return (CANNOT_WRITE.format(path=path, reason=_reason(error)),)
+        return ()
+
+    def _write_config(self, text: str) -> tuple[str, ...]:
+        path = self.files.config.path
+        if len(text.encode()) > LARGEST_CONFIG:
+            return (CONFIG_TOO_LARGE.format(most=LARGEST_CONFIG // 1024),)
+        try:
+            parse_app_config(text.encode(), str(path))
+            self.files.config.reserve()
+            self.files.config.write(text)
+        except ConfigError as error:
+            return tuple(map(str, error.faults))
+        except FileExistsError:
+            return (CONFIG_EXISTS.format(path=path),)
+        except OSError as error:
+            return (CANNOT_WRITE.format(path=path, reason=_reason(error)),)
+        return ()
+
+
+def read_draft(entered: dict[str, str]) -> tuple[SetupDraft | None, dict[str, str]]:
+    """Return what was chosen, or what is wrong with which field."""
+    errors: dict[str, str] = {}
+    site, organization, public_url = GitHubSite(), "", ""
+    try:
+        site = github_site(entered["github"])
+    except ValueError as error:
+        errors["github"] = str(error)
+    try:
+        organization = organization_name(entered["owner"])
+    except ValueError as error:
+        errors["owner"] = str(error)
+    try:
+        public_url = public_address(entered["public_url"], site)
+    except ValueError as error:
+        errors["public_url"] = str(error)
+    return (None if errors else SetupDraft(site, organization, public_url)), errors
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()

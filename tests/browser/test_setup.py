@@ -1,0 +1,170 @@
+"""The set-up in a real browser and with the real process: from the printed address to the first delivery."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, expect
+
+from bot.app.setup.run import open_port, setup_site
+from sandbox.github import GitHubSandbox
+from sandbox.processes import Program
+from tests.app.setup.conftest import place_in
+from tests.browser.conftest import walking
+from tests.running import start
+from tests.waiting import until
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
+PRINTED = re.compile(r"http://127\.0\.0\.1:\d+/setup\?token=\S+")
+PATIENCE = 30_000
+
+
+@dataclass
+class Starting:
+    """`nightjar serve` in an empty folder; `output` is all that it printed."""
+
+    github: GitHubSandbox
+    folder: Path
+    process: Program
+    output: list[str]
+
+    async def printed(self) -> str:
+        """Return the address in the terminal."""
+        assert self.process.stderr is not None
+        while not (found := PRINTED.search("".join(self.output))):
+            line = await self.process.stderr.readline()
+            assert line, "".join(self.output)
+            self.output.append(line.decode())
+        return found[0]
+
+    async def stop(self) -> str:
+        """Stop the process; return all that it printed."""
+        self.process.terminate()
+        out, err = await self.process.communicate()
+        return "".join(self.output) + out.decode() + err.decode()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def github() -> AsyncIterator[GitHubSandbox]:
+    made = GitHubSandbox()
+    made.create_repository("octocat/compiler")
+    async with made.serve():
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def starting(github: GitHubSandbox, tmp_path: Path) -> AsyncIterator[Starting]:
+    process = await start("serve", "--port", "0", env={}, cwd=tmp_path)
+    try:
+        yield Starting(github, tmp_path, process, [])
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def test_from_the_printed_address_to_the_first_delivery(browser: Browser, starting: Starting) -> None:
+    address = await starting.printed()
+    url = address.partition("/setup")[0]
+    async with walking(browser, url) as walk:
+        context = walk.page.context
+        context.set_default_timeout(PATIENCE)
+        await walk.go(address.removeprefix(url))
+        await walk.seen("setup")
+        page = walk.page
+
+        await page.get_by_label("Public address of this bot").fill("localhost:8080")
+        await page.get_by_role("button", name="Continue").click()
+        await page.get_by_text("GitHub cannot reach localhost").wait_for()
+        await walk.seen("setup-wrong")
+        await page.get_by_label("Public address of this bot").fill(url)
+        await page.get_by_label("Address of GitHub").fill(starting.github.url)
+        await page.get_by_role("button", name="Continue").click()
+        await page.get_by_role("button", name="Create the App on GitHub").wait_for()
+        await walk.seen("setup-button")
+        await page.get_by_role("button", name="Create the App on GitHub").click()
+        await page.get_by_role("button", name="Create GitHub App").click()
+
+        await page.get_by_text("not installed yet").wait_for()
+        await walk.seen("setup-install")
+        async with context.expect_page() as opened:
+            await page.get_by_role("link", name="Install nightjar-ci").click()
+        tab = await opened.value
+        await tab.get_by_label("octocat/compiler").check()
+        await tab.get_by_role("button", name="Install").click()
+        await tab.get_by_text("Installed on octocat/compiler").wait_for()
+        await tab.close()
+
+        # The page continues by itself.
+        await page.get_by_label("app.yaml").wait_for()
+        await walk.seen("setup-config")
+        await page.get_by_role("button", name="Write app.yaml and start").click()
+        await page.get_by_text("The first delivery has arrived").wait_for()
+        await expect(page).to_have_title(re.compile("Set-up is complete"))
+        await page.get_by_text("permissions").wait_for()
+        await walk.seen("setup-done")
+        assert "Repositories" in await walk.follow("Open the dashboard")
+
+        # A pull request gets an answer.
+        pull = starting.github.repositories["octocat/compiler"].open_pull_request("octocat", "Fuse", "Saves a pass.")
+        pull.comment("octocat", "@ci help")
+        await starting.github.until(lambda: any(one.user.type == "Bot" for one in pull.comments))
+        assert not walk.complaints
+    assert (starting.folder / "nightjar.env").stat().st_mode & 0o777 == 0o600
+    printed = await starting.stop()
+    [app] = [app for app in starting.github.apps.values() if app.slug == "nightjar-ci"]
+    for secret in (app.webhook_secret, app.client_secret, app.private_key.splitlines()[5]):
+        assert str(secret) not in printed
+
+
+async def test_without_scripts_the_page_reloads_itself(browser: Browser, github: GitHubSandbox, tmp_path: Path) -> None:
+    announced: list[str] = []
+    with open_port("127.0.0.1", 0) as listening:
+        async with (
+            setup_site(place_in(tmp_path, announced), listening) as site,
+            await browser.new_context(java_script_enabled=False) as context,
+        ):
+            context.set_default_timeout(PATIENCE)
+            page = await context.new_page()
+            await page.goto(announced[0])
+            await page.get_by_label("Public address of this bot").fill(announced[0].partition("/setup")[0])
+            await page.get_by_label("Address of GitHub").fill(github.url)
+            await page.get_by_role("button", name="Continue").click()
+            await page.get_by_role("button", name="Create the App on GitHub").click()
+            await page.get_by_role("button", name="Create GitHub App").click()
+            await page.get_by_text("not installed yet").wait_for()
+            [app] = [app for app in github.apps.values() if app.slug == "nightjar-ci"]
+            app.install(github.repositories["octocat/compiler"])
+            await page.get_by_label("app.yaml").wait_for()
+            await page.get_by_role("button", name="Write app.yaml and start").click(no_wait_after=True)
+            await until(site.ready.is_set)
+    assert (tmp_path / "app.yaml").exists()
+
+
+async def test_killed_between_the_conversion_and_the_file(browser: Browser, starting: Starting) -> None:
+    held = starting.github.faults.pause("POST", "/app-manifests/{code}/conversions", when="after")
+    address = await starting.printed()
+    async with await browser.new_context() as context:
+        page = await context.new_page()
+        await page.goto(address)
+        await page.get_by_label("Public address of this bot").fill("https://ci.example.org")
+        await page.get_by_label("Address of GitHub").fill(starting.github.url)
+        await page.get_by_role("button", name="Continue").click()
+        await page.get_by_role("button", name="Create the App on GitHub").click()
+        await page.get_by_role("button", name="Create GitHub App").click(no_wait_after=True)
+        await held.reached.wait()
+        starting.process.kill()
+        await starting.process.wait()
+        held.abandon()
+        assert not (starting.folder / "nightjar.env").exists()
+        starting.process, starting.output = await start("serve", "--port", "0", env={}, cwd=starting.folder), []
+        await page.goto(await starting.printed())
+        await page.get_by_text("ended before it stored").wait_for()
+        link = page.get_by_role("link", name="GitHub's list of your Apps")
+        assert await link.get_attribute("href") == f"{starting.github.url}/settings/apps"
+        await starting.stop()
