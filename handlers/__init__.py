@@ -33,6 +33,7 @@ MODULES = (
     "handlers.stale_reviews.feature",
     "handlers.docker_update.feature",
     "handlers.dashboard.feature",
+    "handlers.operate.feature",
 )
 """The modules that declare a `FEATURE`. The handlers of a delivery run in this order."""
 

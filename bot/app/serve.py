@@ -35,7 +35,7 @@ from bot.config.environment import Settings
 from bot.core.errors import StartError
 from bot.core.health import HealthCheck
 from bot.core.memory import return_freed_memory
-from bot.core.metrics import Metrics
+from bot.core.metrics import METRICS, Metrics
 from bot.core.run_in_thread import give_way_sooner
 from bot.core.threads import ThreadProbe, bound_threads
 from bot.core.untrusted.pool import POOL, Pool
@@ -145,6 +145,7 @@ async def open_bot(
             return await github.reader(repository)
 
         async with open_services(config, settings, engine, session, reading, now, pool) as services:
+            services.parts[METRICS] = metrics
             repositories = Repositories(config, engine.records)
             engine.use(
                 Pipeline(
@@ -338,7 +339,9 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
     return Parts(
         inbox=bot.engine,
         connections=connections,
-        access=ApiAccess(TokenStore(bot.engine.database.connector, API).verify, is_public, sign_in.viewers),
+        access=ApiAccess(
+            TokenStore(bot.engine.database.connector, API).verify, is_public, sign_in.viewers, sign_in.operators
+        ),
         viewers=sign_in.viewers,
         begun=sign_in.begun,
         repositories=list(bot.config.repositories),

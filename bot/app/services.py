@@ -18,6 +18,7 @@ from bot.config.environment import SETTINGS, Settings
 from bot.core.parts import PartMap
 from bot.core.untrusted.pool import POOL, Pool
 from bot.core.web_json import HTTP, READER, Reader
+from bot.engine.service import ENGINE, Engine
 from bot.feature import Services
 from bot.results.ingest.files import FileLists
 from bot.results.service import RESULTS, ResultsService
@@ -25,7 +26,6 @@ from bot.results.store.store import ResultsStore
 
 if TYPE_CHECKING:
     from bot.config import Config
-    from bot.engine.service import Engine
     from bot.github.client import GitHub
 
 
@@ -51,7 +51,7 @@ async def open_services(
         parts = PartMap()
         parts[SETTINGS], parts[HTTP], parts[READER] = settings, session, Reader(session)
         parts[JENKINS] = JenkinsBuilds.of(session, settings)
-        parts[AWS], parts[POOL] = aws, pool
+        parts[AWS], parts[POOL], parts[ENGINE] = aws, pool, engine
         parts[RESULTS] = ResultsService(config, store, FileLists(), pool, lambda bucket: Bucket(aws, bucket))
         services = Services(config, engine.records, engine.journal, engine.accept, github_for, now, parts)
         for feature in ALL_FEATURES:

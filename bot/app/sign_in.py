@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import aiohttp
+import structlog
+from gidgethub import BadRequest
 
+from bot.core.payload import Payload
 from bot.core.web_json import HTTP
+from bot.github.errors import is_not_found
 from bot.github.sign_in import SignInClient
 from bot.web.login import BegunSignIns
 from bot.web.sign_in.cookies import OwnOrigin
 from bot.web.sign_in.forms import FormTokens
 from bot.web.sign_in.keys import SignInKeys
+from bot.web.sign_in.operators import Operators, no_operators
 from bot.web.sign_in.sessions import Sessions
 from bot.web.sign_in.viewers import SignInParts, Viewers
 
@@ -20,6 +26,10 @@ if TYPE_CHECKING:
     from bot.config import Config
     from bot.config.environment import Settings
     from bot.feature import Services
+    from bot.github.client import GitHub
+
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +38,44 @@ class SignIn:
 
     viewers: Viewers
     begun: BegunSignIns | None
+    operators: Operators
+
+
+class TeamMembers:
+    """Asks GitHub for the members of a team, through the App's installation on the organization.
+
+    `github_for` gives a client for `owner/name`.
+    """
+
+    def __init__(self, config: Config, github_for: Callable[[str], Awaitable[GitHub]]) -> None:
+        self._config = config
+        self._github_for = github_for
+
+    async def __call__(self, organization: str, team: str) -> Collection[int]:
+        """Return their IDs; nobody for a team that GitHub does not know, or of an organization without a repository."""
+        names = [name for name in self._config.repositories if name.lower().startswith(f"{organization}/")]
+        if not names:
+            log.warning("operators: app.yaml has no repository of the team's organization", organization=organization)
+            return ()
+        github = await self._github_for(names[0])
+        where = {"org": organization, "team": team}
+        try:
+            return [
+                Payload(one, "member").integer("id")
+                async for one in github.getiter("/orgs/{org}/teams/{team}/members", where)
+            ]
+        except BadRequest as error:
+            if not is_not_found(error):
+                raise
+            log.warning("operators: there is no such team", organization=organization, team=team)
+            return ()
 
 
 def make_sign_in(config: Config, settings: Settings, services: Services) -> SignIn:
     """Return the parts of sign-in; without GITHUB_CLIENT_ID those that let nobody in."""
     if settings.client_id is None or settings.client_secret is None or settings.session_secret is None:
-        return SignIn(Viewers(), None)
+        nobody = Viewers()
+        return SignIn(nobody, None, no_operators(nobody))
     shared = services.part(HTTP)
     # Without cookies: what GitHub sets for one person must not be sent for another.
     session = aiohttp.ClientSession(
@@ -54,4 +96,6 @@ def make_sign_in(config: Config, settings: Settings, services: Services) -> Sign
         OwnOrigin(config.public_url),
         services.records,
     )
-    return SignIn(Viewers(parts), BegunSignIns(keys, services.now))
+    viewers = Viewers(parts)
+    operators = Operators(config.operators, viewers, TeamMembers(config, services.github_for))
+    return SignIn(viewers, BegunSignIns(keys, services.now), operators)

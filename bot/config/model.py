@@ -10,6 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from bot.config.alarms import MainFailures, Regressions
+from bot.config.api import Api
 from bot.config.ci_decisions import RebuildDocker, SkipCi
 from bot.config.ci_tests import Runtime, SkippedTests, Tests
 from bot.config.commands import Commands
@@ -32,6 +33,7 @@ from bot.config.types import (
     EncryptedAddress,
     JobName,
     Mention,
+    Operator,
     Pattern,
     RepositoryName,
     Role,
@@ -120,19 +122,6 @@ class CcReviewers(Keys):
 
 class Help(Keys):
     """`@ci help`: lists the commands that are on in this repository."""
-
-
-class Api(Keys):
-    """Who may ask the API about a repository."""
-
-    private: bool | None = Field(
-        default=None,
-        description=(
-            "Whether `/api/v1` requires a token for this repository (`nightjar token create`). Default: "
-            "only if the repository is private on GitHub, or its visibility is unknown."
-        ),
-        examples=[True],
-    )
 
 
 class RepositoryConfig(Keys):
@@ -369,6 +358,15 @@ class Config(Keys):
         default=None,
         description="Public address of this server, for links in comments and statuses.",
         examples=["https://ci.example.org"],
+    )
+    operators: tuple[Operator, ...] = Field(
+        default=(),
+        max_length=100,
+        description=(
+            "Who sees `/operate` after signing in, and may replay deliveries: IDs of people, logins, and teams of an "
+            "organization with a repository below `repositories`. Prefer IDs and teams: a login may change hands."
+        ),
+        examples=[["583231", "@octo-org/compiler"]],
     )
     commands: Annotated[Commands, Section(switch=False)] = Field(
         default=Commands(),

@@ -88,6 +88,16 @@ Mention = Annotated[
     Says('a name with its @ or a slash before it, in quotes, as in "@ci" or "/ci"'),
 ]
 
+Operator = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^(?:[1-9][0-9]{0,17}|@[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99})?)$"
+    ),
+    Says(
+        'a person\'s ID, a login with its @, or a team, in quotes, as in "583231", "@octocat" or "@octo-org/compiler"'
+    ),
+]
+
 JobName = Annotated[
     str,
     StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}){0,9}$"),

@@ -17,6 +17,7 @@ from typing import TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from bot.core.recent_log import RECENT_LOG
 from bot.core.redaction import Redactor
 from bot.core.terminal import printable
 
@@ -75,7 +76,9 @@ def configure(secrets: Iterable[str] = (), *, stream: TextIO | None = None, pret
 def _last_steps(redactor: Redactor, for_people: bool) -> list[Processor]:
     def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
         order = [key for key in _FIRST if key in event] + [key for key in event if key not in _FIRST]
-        return {redactor.text(str(key)): _shortened(str(key), redactor.value(event[key])) for key in order}
+        redacted = {redactor.text(str(key)): _shortened(str(key), redactor.value(event[key])) for key in order}
+        RECENT_LOG.add(redacted)
+        return redacted
 
     steps: list[Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,

@@ -8,6 +8,7 @@ same on every replica and right after a restart.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
+
+from bot.core.parts import PartKey
 
 if TYPE_CHECKING:
     from bot.core.health import Health
@@ -28,11 +31,22 @@ METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
+@dataclass(frozen=True, slots=True)
+class LeftQuota:
+    """What is left of a quota of GitHub; `reset` is in seconds since 1970."""
+
+    remaining: int
+    limit: int
+    reset: float
+
+
 class Metrics:
     """The measurements of one process; the `Observer` of the engine and of the GitHub client."""
 
     def __init__(self, version: str, events: Collection[str] = ()) -> None:
         self.registry = registry = CollectorRegistry()
+        self.quotas: dict[tuple[str, str], LeftQuota] = {}
+        """What GitHub said last, by installation and resource."""
         self._events = ALWAYS_KNOWN.union(events)
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
@@ -101,6 +115,7 @@ class Metrics:
     def quota(self, installation: str, resource: str, remaining: int, limit: int, reset: int) -> None:
         """Note what is left of a primary quota."""
         self._quota.labels(installation, resource).set(remaining)
+        self.quotas[installation, resource] = LeftQuota(remaining, limit, reset)
 
     def redelivered(self, *, asked: int, recovered: int) -> None:
         """Count what a sweep for missed deliveries asked for, and found to have arrived since."""
@@ -151,3 +166,7 @@ class _Part(Collector):
             part = Metric(whole.name, whole.documentation, whole.type, whole.unit)
             part.samples = [sample for sample in whole.samples if self._shows(sample.labels)]
             yield part
+
+
+METRICS = PartKey[Metrics]("metrics")
+"""The measurements of a process."""

@@ -19,6 +19,7 @@ from procrastinate.exceptions import ConnectorException
 
 from bot.core.errors import StorageError
 from bot.core.events import Delivery
+from bot.core.parts import PartKey
 from bot.engine.bulk import BulkProgress, replay_all
 from bot.engine.database import Database
 from bot.engine.guard import Guard
@@ -45,6 +46,7 @@ from bot.engine.tasks import Tasks
 from bot.engine.timers import EngineTimers, TimerWork
 from bot.engine.upkeep import go_first, remove_old, remove_old_records, requeue_all
 from bot.engine.worker import Supervisor, WorkerPace
+from bot.engine.workers import WorkerState, worker_states
 
 __all__ = [
     "AppliedEffect",
@@ -267,6 +269,10 @@ class Engine:
         # Two zeros, for `max` of a single number raises.
         return Backlog({row["task"]: row["waiting"] for row in rows}, oldest_seconds=max(0.0, *ages, 0.0))
 
+    async def workers(self) -> list[WorkerState]:
+        """Return the workers of all processes on this database."""
+        return await worker_states(self.database.connector)
+
     async def replay(
         self, guid: str, *, patience: float | None = REPLAY_PATIENCE, progress: Progress | None = None
     ) -> DeliveryRecord:
@@ -309,3 +315,7 @@ class Engine:
         jobs = await remove_old(self.database.connector)
         records = await remove_old_records(self.database.connector)
         return f"removed {jobs} jobs and {records} records"
+
+
+ENGINE = PartKey[Engine]("engine")
+"""The engine of a process."""

@@ -20,11 +20,13 @@ from bot.web.openapi import Operation, problem
 from bot.web.pages import PAGES, IsPublic
 from bot.web.problems import Problem
 from bot.web.repositories import RETRY_SECONDS, repository_of
+from bot.web.sign_in.operators import Operators, no_operators
 from bot.web.sign_in.viewers import Viewers
 from bot.web.texts import DATABASE_UNAVAILABLE, INVALID_TOKEN, NO_PAGE, NO_TOKEN
 
 OF_A_REPOSITORY = "/api/v1/repos/{owner}/{repo}"
 API = "/api/"
+OF_OPERATORS = ("/operate", "/api/v1/operate")
 
 UNPROTECTED_ROUTE = "{path} is below {api}, but declares neither a repository nor that it is public"
 
@@ -46,15 +48,24 @@ VerifyToken = Callable[[str], Awaitable[TokenHolder | None]]
 class ApiAccess:
     """Decide who may read about a repository."""
 
-    def __init__(self, verify: VerifyToken, is_public: IsPublic, viewers: Viewers | None = None) -> None:
+    def __init__(
+        self,
+        verify: VerifyToken,
+        is_public: IsPublic,
+        viewers: Viewers | None = None,
+        operators: Operators | None = None,
+    ) -> None:
         self._verify = verify
         self._is_public = is_public
         self._viewers = viewers or Viewers()
+        self._operators = operators or no_operators(self._viewers)
 
     def guarded(self, operation: Operation) -> Operation:
         """Return an operation that asks for a token where one is needed; raise ValueError where that is not clear."""
         if operation.path == PAGES_OF_A_REPOSITORY or operation.path.startswith(f"{PAGES_OF_A_REPOSITORY}/"):
             return replace(operation, handler=self._for_readers(operation))
+        if any(operation.path == path or operation.path.startswith(f"{path}/") for path in OF_OPERATORS):
+            return replace(operation, handler=self._for_operators(operation))
         if not operation.path.startswith(f"{OF_A_REPOSITORY}/"):
             if operation.path.startswith(API) and not operation.public:
                 raise ValueError(UNPROTECTED_ROUTE.format(path=operation.path, api=API))
@@ -66,6 +77,19 @@ class ApiAccess:
 
         refused = problem("Not a public repository, and no valid token of it")
         return replace(operation, handler=handler, answers={**operation.answers, 401: refused}, takes_token=True)
+
+    def _for_operators(self, operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        """Return a handler that answers operators alone."""
+
+        async def handler(request: web.Request) -> web.StreamResponse:
+            try:
+                await self._operators.check(request)
+                with ranked(Rank.SWEEP):
+                    return await operation.handler(request)
+            except ConnectorException as error:
+                raise Problem(503, DATABASE_UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
+
+        return handler
 
     def _for_readers(self, operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         """Return a page's handler that shows what is public, and to those who are signed in what they may read."""

@@ -16,6 +16,9 @@ DENIED = "GitHub says that the sign-in was cancelled. Nothing has changed."
 NOT_ACCEPTED = "GitHub did not accept the sign-in. Sign in again."
 GITHUB_AWAY = "GitHub did not answer, so the sign-in could not be completed. Try again in a minute."
 NOT_KNOWN = "GitHub did not answer whether you may read this. Try again in a minute."
+NOT_OPERATOR = (
+    "Only operators see this. @{login} (ID {id}) is not below `operators` in app.yaml, and in none of its teams."
+)
 ORIGIN = "This form was not sent from these pages. Open the page again and press the button there."
 FORM_EXPIRED = "This form is no longer valid. Open the page again and press the button there."
 NOT_A_FORM = "The body must be a form of at most {most} bytes (application/x-www-form-urlencoded)."

@@ -23,9 +23,10 @@ from bot.github.pull_heads import repository_id_of
 from bot.github.sign_in import MOST_REPOSITORIES, SignInClient, TokenEnded
 from bot.web.problems import Answer, Problem
 from bot.web.sign_in.cookies import SESSION_COOKIE, OwnOrigin
-from bot.web.sign_in.forms import FormTokens
+from bot.web.sign_in.forms import Forms, FormTokens, check_token
 from bot.web.sign_in.sessions import Session, Sessions
 from bot.web.sign_in.texts import NOT_KNOWN
+from bot.web.texts import NO_PAGE
 
 LOGIN_PATH = "/login"
 FRESH_SECONDS = 60.0
@@ -72,6 +73,8 @@ class Viewers:
     def __init__(self, parts: SignInParts | None = None) -> None:
         self.parts = parts
         self._answers: TTLCache[tuple[str, str], bool] = TTLCache(MOST_ANSWERS, FRESH_SECONDS)
+        self._people: TTLCache[str, Person] = TTLCache(MOST_ANSWERS, FRESH_SECONDS)
+        self._forms = Forms()
 
     async def of(self, request: web.Request) -> Viewer | None:
         """Return who asks, None for somebody who is not signed in. Raises ConnectorException without a database."""
@@ -109,6 +112,34 @@ class Viewers:
             known |= {name: name in found for name in some}
             self._answers.update({(digest, name.lower()): name in found for name in some})
         return [name for name, answer in known.items() if answer]
+
+    async def current(self, request: web.Request) -> Person | None:
+        """Return who asks as GitHub knows them now; None for somebody who is not signed in, or no longer.
+
+        Raises `TryAgain` if GitHub is away.
+        """
+        viewer = await self.of(request)
+        if viewer is None or self.parts is None:
+            return None
+        person = self._people.get(viewer.session.digest)
+        if person is None:
+            try:
+                person = await self.parts.client.person(viewer.session.token)
+            except TokenEnded:
+                await self.parts.sessions.end(viewer.session)
+                request[VIEWER] = None
+                return None
+            self._people[viewer.session.digest] = person
+        return person if person.id == viewer.person.id else None
+
+    async def pressed(self, request: web.Request) -> Viewer:
+        """Return who pressed a button on one of our pages. Raises `Problem` for everything else that sends a form."""
+        viewer = await self.of(request)
+        if viewer is None or self.parts is None:
+            raise Problem(404, NO_PAGE)
+        form = await self._forms.read(request, self.parts.origin.of(request))
+        check_token(self.parts.forms, viewer.session, form)
+        return viewer
 
     async def context(self, request: web.Request) -> Mapping[str, Any]:
         """Return what every template is given about who reads it."""

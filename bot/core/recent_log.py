@@ -1,0 +1,56 @@
+"""The last minutes of this process's log, in memory, for operators: what was written, after redaction."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+MOST_LINES = 2_000
+LONGEST_LINE = 2_000
+"""Characters of a line; 2,000 lines of them are 4 MB at most."""
+LAST_SECONDS = 900.0
+_OWN_FIELDS = ("time", "level", "event")
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line: `at` in seconds since 1970, the level, the event, and all other fields as JSON."""
+
+    at: float
+    level: str
+    event: str
+    fields: str
+
+
+class RecentLog:
+    """The newest lines of a log, at most 2,000 of the last 15 minutes; `now` is in seconds since 1970."""
+
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self._now = now
+        self._lines: deque[LogLine] = deque(maxlen=MOST_LINES)
+
+    def add(self, event: Mapping[str, object]) -> None:
+        """Add a line that was redacted already."""
+        fields = {name: value for name, value in event.items() if name not in _OWN_FIELDS}
+        text = json.dumps(fields, ensure_ascii=False, default=str)
+        self._lines.append(
+            LogLine(
+                self._now(),
+                str(event.get("level", "")),
+                str(event.get("event", ""))[:LONGEST_LINE],
+                text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}…",
+            )
+        )
+
+    def lines(self) -> list[LogLine]:
+        """Return the lines of the last 15 minutes, the newest first."""
+        since = self._now() - LAST_SECONDS
+        # A copy: other threads log meanwhile.
+        return [line for line in reversed(self._lines.copy()) if line.at >= since]
+
+
+RECENT_LOG = RecentLog()
+"""That of this process; `bot.core.logs.configure` fills it."""

@@ -1,0 +1,1 @@
+"""`/operate`: what operators see of the bot itself, and replays."""

@@ -1,0 +1,205 @@
+"""`/operate`: what came in and what became of it; `/operate/deliveries/{guid}`: each step of one delivery."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.engine.journal import FAILED, PlanStage
+from bot.engine.upkeep import DONE_DAYS, FAILED_DAYS
+from bot.web.openapi import Parameter
+from bot.web.page_routes import Page, PageRequest
+from handlers.operate.record import replays_asked
+from handlers.operate.search import DeliverySearch, find_deliveries
+
+if TYPE_CHECKING:
+    from bot.engine.journal import DeliveryRecord, JobState
+    from handlers.operate.wiring import OperateParts
+
+LONGEST_REASON, LONGEST_STEP = 300, 4_000
+MOST_STEPS = 300
+"""Steps of a delivery that a page shows."""
+State = Literal["", "failed", "working", "waiting", "refused", "done", "ignored"]
+GUID_PART = Parameter("guid", "The delivery's GUID.", {"type": "string"})
+
+
+class DeliveriesQuery(BaseModel):
+    """Which deliveries to show."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    repo: str = Field(default="", max_length=201, description="Only of this repository, as OWNER/NAME.")
+    pr: int | None = Field(default=None, ge=1, le=2**31 - 1, description="Only of this pull request or issue.")
+    event: str = Field(default="", max_length=100, description="Only this event, with or without its action.")
+    state: State = Field(default="", description="Only those in this state.")
+    q: str = Field(default="", max_length=200, description="Only those with this text in a GUID, a name or a reason.")
+    all: bool = Field(default=False, description="Also deliveries that no handler wanted.")
+    before: int | None = Field(default=None, ge=1, le=2**62, description="Only what came before this: `older`.")
+
+
+class OperateDelivery(BaseModel):
+    """A delivery in the list."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    guid: str
+    event: str
+    repository: str
+    number: int | None
+    received_at: datetime
+    state: str = Field(description="waiting, working, done, ignored, refused or failed.")
+    reason: str
+    replays: int
+
+
+class OperatePage(BaseModel):
+    """Deliveries that match, the newest first."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    deliveries: list[OperateDelivery]
+    older: int | None = Field(description="The `before` of the next part; null where all were read.")
+    failed: bool = Field(description="Whether any delivery that is stored has failed.")
+    done_days: int = Field(description="How long deliveries are stored.")
+    failed_days: int = Field(description="How long those with failures are stored.")
+
+
+class OperateStep(BaseModel):
+    """One job of a delivery: the delivery itself (depth 0), a plan (1), or an effect (2)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    depth: int
+    name: str
+    state: str
+    outcome: str
+    text: str
+    attempts: int
+    at: datetime | None
+    next_try: datetime | None
+
+
+class ShownReplay(BaseModel):
+    """Who asked for a replay on this page, and when."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    person: int = Field(description="The person's ID on GitHub.")
+    login: str
+    at: datetime
+
+
+class OperateDeliveryPage(BaseModel):
+    """A delivery with each of its steps."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    delivery: OperateDelivery
+    lock: str
+    steps: list[OperateStep]
+    more: int = Field(description="Steps that are not listed.")
+    replayable: bool = Field(description="Whether there is something to do again: it failed, or all of it has ended.")
+    asked: list[ShownReplay]
+
+
+def deliveries_page(parts: OperateParts) -> Page:
+    """Return the list."""
+
+    async def load(asked: PageRequest) -> OperatePage:
+        query: DeliveriesQuery = asked.query
+        search = DeliverySearch(query.repo, query.pr, query.event, query.state, query.q, query.all)
+        found = await find_deliveries(parts.journal, parts.records, search, query.before)
+        failed = await parts.journal.recent(1, failed=True)
+        return OperatePage(
+            deliveries=[_row(parts, record) for record in found.records],
+            older=found.older,
+            failed=bool(failed),
+            done_days=round(DONE_DAYS),
+            failed_days=round(FAILED_DAYS),
+        )
+
+    return Page(
+        path="/operate",
+        api_path="/api/v1/operate",
+        summary="Deliveries, for operators",
+        template="operate.html",
+        model=OperatePage,
+        query=DeliveriesQuery,
+        load=load,
+    )
+
+
+def delivery_page(parts: OperateParts) -> Page:
+    """Return the page of one delivery."""
+
+    async def load(asked: PageRequest) -> OperateDeliveryPage:
+        return await shown_delivery(parts, asked.path["guid"])
+
+    return Page(
+        path="/operate/deliveries/{guid}",
+        api_path="/api/v1/operate/deliveries/{guid}",
+        summary="Each step of a delivery, for operators",
+        template="operate_delivery.html",
+        model=OperateDeliveryPage,
+        parts=(GUID_PART,),
+        load=load,
+    )
+
+
+async def shown_delivery(parts: OperateParts, guid: str) -> OperateDeliveryPage:
+    """Return a delivery as its page shows it; raise LookupError where there is none."""
+    record = await parts.journal.delivery(guid)
+    if record is None:
+        raise LookupError(guid)
+    steps = list(_steps(parts, record))
+    return OperateDeliveryPage(
+        delivery=_row(parts, record),
+        lock=record.lock or "",
+        steps=steps[:MOST_STEPS],
+        more=len(steps[MOST_STEPS:]),
+        replayable=record.settled or any(job.state == FAILED for job in record.jobs),
+        asked=[
+            ShownReplay(person=one.person, login=one.login, at=datetime.fromtimestamp(one.at, UTC))
+            for one in await replays_asked(parts.records, guid)
+        ],
+    )
+
+
+def _row(parts: OperateParts, record: DeliveryRecord) -> OperateDelivery:
+    return OperateDelivery(
+        guid=record.guid,
+        event=f"{record.event}.{record.action}" if record.action else record.event,
+        repository=record.repository,
+        number=record.number,
+        received_at=datetime.fromtimestamp(record.received_at, UTC),
+        state=record.state,
+        reason=parts.shown(record.reason, LONGEST_REASON),
+        replays=len(record.replays),
+    )
+
+
+def _steps(parts: OperateParts, record: DeliveryRecord) -> Iterator[OperateStep]:
+    yield _step(parts, 0, "delivery", record.job)
+    for number, job in enumerate(record.replays, start=1):
+        yield _step(parts, 0, f"replay {number}", job)
+    for plan in record.plans:
+        stage = "" if plan.stage is PlanStage.PLAN else f"{plan.stage} of "
+        yield _step(parts, 1, f"{stage}{plan.handler}", plan.job)
+        for effect in plan.effects:
+            yield _step(parts, 2, f"{effect.kind} {effect.target}", effect.job)
+
+
+def _step(parts: OperateParts, depth: int, name: str, job: JobState) -> OperateStep:
+    return OperateStep(
+        depth=depth,
+        name=parts.shown(name, LONGEST_REASON),
+        state=job.state,
+        outcome=job.outcome,
+        text=parts.shown(job.text, LONGEST_STEP),
+        attempts=job.attempts,
+        at=datetime.fromtimestamp(job.at, UTC) if job.at is not None else None,
+        next_try=datetime.fromtimestamp(job.next_try, UTC) if job.next_try is not None else None,
+    )

@@ -1,0 +1,80 @@
+"""`/operate/log`: the last minutes of this process's log."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.web.page_routes import Page, PageRequest
+
+if TYPE_CHECKING:
+    from handlers.operate.wiring import OperateParts
+
+SHOWN = 300
+"""Lines of a page."""
+LEVELS = ("debug", "info", "warning", "error", "critical")
+
+
+class LogQuery(BaseModel):
+    """Which lines to show."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    level: Literal["", "info", "warning", "error"] = Field(default="", description="Only lines of this level or worse.")
+    q: str = Field(default="", max_length=200, description="Only lines with this text.")
+    refresh: int | None = Field(default=None, ge=5, le=60, description="Load the page again after so many seconds.")
+
+
+class ShownLine(BaseModel):
+    """A line of the log."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    at: datetime
+    level: str
+    event: str
+    fields: str = Field(description="All other fields, as JSON.")
+
+
+class OperateLog(BaseModel):
+    """Lines of the last 15 minutes, the newest first, of the process that answers."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    lines: list[ShownLine]
+    more: int = Field(description="Older lines that match and are not listed.")
+
+
+def log_page(parts: OperateParts) -> Page:
+    """Return the page."""
+
+    async def load(asked: PageRequest) -> OperateLog:
+        query: LogQuery = asked.query
+        least, wanted = LEVELS.index(query.level or LEVELS[0]), query.q.lower()
+        found = [
+            line
+            for line in parts.log.lines()
+            if (line.level not in LEVELS or LEVELS.index(line.level) >= least)
+            and (wanted in line.event.lower() or wanted in line.fields.lower())
+        ]
+        return OperateLog(
+            lines=[
+                ShownLine(
+                    at=datetime.fromtimestamp(line.at, UTC), level=line.level, event=line.event, fields=line.fields
+                )
+                for line in found[:SHOWN]
+            ],
+            more=len(found[SHOWN:]),
+        )
+
+    return Page(
+        path="/operate/log",
+        api_path="/api/v1/operate/log",
+        summary="The last minutes of the log, for operators",
+        template="operate_log.html",
+        model=OperateLog,
+        query=LogQuery,
+        load=load,
+    )

@@ -1,0 +1,109 @@
+"""The two buttons of a delivery: replay it, or show what a replay would plan. The same functions as `nightjar replay`.
+
+Who asked is noted before anything is done, so that no replay is without a name.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from aiohttp import web
+
+from bot.core.errors import TryAgain, UserError
+from bot.core.page_paths import segment
+from bot.web.openapi import Operation, ResponseSchema, problem
+from bot.web.pages import PAGES
+from bot.web.problems import Problem
+from bot.web.sign_in.viewers import Viewer
+from bot.web.texts import NO_PAGE
+from handlers.operate.deliveries import GUID_PART
+from handlers.operate.record import note_replay
+from handlers.operate.texts import CANNOT_PLAN
+
+if TYPE_CHECKING:
+    from handlers.operate.wiring import OperateParts
+
+LONGEST_PLAN = 200_000
+"""Characters of a plan that the page shows."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+def replay_operations(parts: OperateParts) -> list[Operation]:
+    """Return the routes of the buttons; `bot.web.access` lets operators alone press them."""
+    refused = {403: problem("Not an operator, or not sent from these pages"), 404: problem("No such delivery")}
+
+    async def replay(request: web.Request) -> web.StreamResponse:
+        viewer, guid = await _pressed(parts, request)
+        await note_replay(parts.records, guid, viewer.person, parts.now())
+        log.info("replay asked for", delivery=guid, person=viewer.person.id, login=viewer.person.login)
+        try:
+            # Not waited for: the page shows how far it is.
+            await parts.engine.replay(guid, patience=0)
+        except UserError:
+            raise Problem(404, NO_PAGE) from None
+        return web.Response(status=303, headers={"Location": delivery_path(guid), "Cache-Control": "no-store"})
+
+    async def dry_run(request: web.Request) -> web.StreamResponse:
+        _, guid = await _pressed(parts, request)
+        try:
+            plan = await parts.engine.dry_run(guid)
+        except UserError:
+            raise Problem(404, NO_PAGE) from None
+        except TryAgain as error:
+            raise Problem(503, CANNOT_PLAN, headers={"Retry-After": "30"}) from error
+        return await request.app[PAGES].answer(
+            request, "operate_plan.html", {"guid": guid, "plan": _shown(parts, plan)}
+        )
+
+    moved = ResponseSchema("Go on to the page of the delivery", media_type="text/html")
+    page = ResponseSchema("The plan", media_type="text/html")
+    path = "/operate/deliveries/{guid}"
+    return [
+        Operation(
+            "POST", f"{path}/replay", "Replay a delivery, for operators", replay, {303: moved, **refused}, [GUID_PART]
+        ),
+        Operation(
+            "POST",
+            f"{path}/dry-run",
+            "What a replay of a delivery would plan, for operators",
+            dry_run,
+            {200: page, **refused},
+            [GUID_PART],
+        ),
+    ]
+
+
+def delivery_path(guid: str) -> str:
+    """Return the page of a delivery."""
+    return f"/operate/deliveries/{segment(guid)}"
+
+
+async def _pressed(parts: OperateParts, request: web.Request) -> tuple[Viewer, str]:
+    """Return who pressed a button of a delivery that is stored. Raises `Problem`."""
+    pages = request.app[PAGES]
+    pages.admit(request)
+    viewer = await pages.viewers.pressed(request)
+    guid = request.match_info["guid"]
+    if await parts.journal.delivery(guid) is None:
+        raise Problem(404, NO_PAGE)
+    return viewer, guid
+
+
+def _shown(parts: OperateParts, plan: dict[str, Any]) -> list[dict[str, str]]:
+    """Return what each handler would do, as texts without secrets."""
+    found = []
+    for one in plan["plans"]:
+        effects = {"effects": one.get("effects", []), "conclusion": one.get("conclusion")}
+        text = json.dumps(effects, indent=2, ensure_ascii=False, default=str)
+        found.append(
+            {
+                "handler": one["handler"],
+                "why": parts.shown(one.get("why") or "", LONGEST_PLAN),
+                "error": parts.shown(one.get("error", ""), LONGEST_PLAN),
+                "effects": parts.shown(text, LONGEST_PLAN) if one.get("effects") or one.get("conclusion") else "",
+            }
+        )
+    return found or [{"handler": "", "why": parts.shown(plan["ignored"], LONGEST_PLAN), "error": "", "effects": ""}]

@@ -1,0 +1,138 @@
+"""`/operate/state`: timers, queues, GitHub's quota, and the workers of all replicas."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.timers.timers import timer_states
+from bot.web.page_routes import Page, PageRequest
+
+if TYPE_CHECKING:
+    from handlers.operate.wiring import OperateParts
+
+LONGEST_REASON = 500
+SILENT_SECONDS = 30.0
+"""A worker without a heartbeat for so long is taken for dead, and its jobs for nobody's."""
+
+
+class OperateTimer(BaseModel):
+    """A timer of a repository."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    repository: str
+    name: str
+    schedule: str
+    last_run: datetime | None
+    guid: str = Field(description="The delivery of the last run; empty before the first.")
+    outcome: str
+    reason: str
+    next_run: datetime
+
+
+class OperateQueue(BaseModel):
+    """Jobs of one kind that wait."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    task: str
+    waiting: int
+
+
+class OperateQuota(BaseModel):
+    """What is left of a quota of GitHub, as this process heard last."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    installation: str = Field(description="The installation's ID, or `app` for the App itself.")
+    resource: str
+    remaining: int
+    limit: int
+    reset_at: datetime
+
+
+class OperateWorker(BaseModel):
+    """A worker of any replica."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    worker: int
+    heartbeat_seconds: float = Field(description="How long ago it was heard last.")
+    silent: bool = Field(description="Whether that is too long ago; others then do its jobs.")
+    jobs: int = Field(description="Jobs that it does now.")
+
+
+class OperateState(BaseModel):
+    """The state of the bot itself."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    problem: str = Field(description="What keeps this process from doing jobs; empty where nothing does.")
+    database: str
+    oldest_seconds: float = Field(description="The age of the oldest delivery that waits.")
+    queues: list[OperateQueue]
+    workers: list[OperateWorker]
+    quotas: list[OperateQuota]
+    timers: list[OperateTimer]
+
+
+def state_page(parts: OperateParts) -> Page:
+    """Return the page."""
+
+    async def load(_: PageRequest) -> OperateState:
+        backlog = await parts.engine.backlog()
+        return OperateState(
+            problem=parts.engine.ready() or "",
+            database=parts.shown(str(parts.engine.database.name), LONGEST_REASON),
+            oldest_seconds=backlog.oldest_seconds,
+            queues=[OperateQueue(task=task, waiting=count) for task, count in sorted(backlog.waiting.items())],
+            workers=[
+                OperateWorker(
+                    worker=one.worker_id,
+                    heartbeat_seconds=one.silent_seconds,
+                    silent=one.silent_seconds > SILENT_SECONDS,
+                    jobs=one.jobs,
+                )
+                for one in await parts.engine.workers()
+            ],
+            quotas=[
+                OperateQuota(
+                    installation=installation,
+                    resource=resource,
+                    remaining=quota.remaining,
+                    limit=quota.limit,
+                    reset_at=datetime.fromtimestamp(quota.reset, UTC),
+                )
+                for (installation, resource), quota in sorted(parts.metrics.quotas.items())
+            ],
+            timers=await _timers(parts),
+        )
+
+    return Page(
+        path="/operate/state",
+        api_path="/api/v1/operate/state",
+        summary="Timers, queues, quota and workers, for operators",
+        template="operate_state.html",
+        model=OperateState,
+        load=load,
+    )
+
+
+async def _timers(parts: OperateParts) -> list[OperateTimer]:
+    states = await timer_states(parts.config, parts.records, parts.journal, parts.now())
+    return [
+        OperateTimer(
+            repository=state.repository,
+            name=state.name,
+            schedule=state.schedule,
+            last_run=datetime.fromtimestamp(state.last_run, UTC) if state.last_run is not None else None,
+            guid=state.guid,
+            outcome=state.outcome,
+            reason=parts.shown(state.reason, LONGEST_REASON),
+            next_run=datetime.fromtimestamp(state.next_run, UTC),
+        )
+        for state in states
+    ]

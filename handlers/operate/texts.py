@@ -1,0 +1,4 @@
+"""What operators read on their pages."""
+
+UNKNOWN_DELIVERY = "No delivery of this GUID is stored here."
+CANNOT_PLAN = "GitHub or the database did not answer, so the plan could not be made. Try again."

@@ -1,0 +1,55 @@
+"""What the pages of operators read from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.config.environment import SETTINGS
+from bot.core.metrics import METRICS
+from bot.core.recent_log import RECENT_LOG, RecentLog
+from bot.core.redaction import Redactor
+from bot.engine.service import ENGINE
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.core.metrics import Metrics
+    from bot.engine.journal import Journal
+    from bot.engine.records import Records
+    from bot.engine.service import Engine
+    from bot.feature import Services
+
+
+@dataclass(frozen=True, slots=True)
+class OperateParts:
+    """What the pages read; `now` gives seconds since 1970, `redact` removes secrets from a text."""
+
+    config: Config
+    engine: Engine
+    journal: Journal
+    records: Records
+    metrics: Metrics
+    log: RecentLog
+    now: Callable[[], float]
+    redact: Callable[[str], str]
+
+    @staticmethod
+    def of(services: Services) -> OperateParts:
+        """Return the parts of a process."""
+        return OperateParts(
+            services.config,
+            services.part(ENGINE),
+            services.journal,
+            services.records,
+            services.part(METRICS),
+            RECENT_LOG,
+            services.now,
+            Redactor(services.part(SETTINGS).secrets()).text,
+        )
+
+    def shown(self, text: str, most: int) -> str:
+        """Return a text without secrets, and at most so many characters of it."""
+        # Redacted as a whole: the half of a secret would not be known as one.
+        whole = self.redact(text)
+        return whole if len(whole) <= most else f"{whole[:most]}…"

@@ -1,0 +1,70 @@
+"""A replay in a real browser, by an operator and by somebody who is none."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser
+
+from tests.browser.conftest import Walk, walking
+from tests.handlers.operate.places import OperatedTown, operated_town
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def here(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[OperatedTown]:
+    """Return a town whose operator is hubot, where a delivery has failed."""
+    async with operated_town(tmp_path_factory.mktemp("operate")) as place:
+        yield place
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def walk(browser: Browser, here: OperatedTown) -> AsyncIterator[Walk]:
+    """Return a fresh tab at the bot of the town."""
+    async with walking(browser, here.town.url) as walker:
+        yield walker
+
+
+async def sign_in(walk: Walk, login: str) -> None:
+    """Open the pages for operators, and sign in there."""
+    await walk.go("/operate", status=404)
+    await walk.page.get_by_role("link", name="Sign in with GitHub").click()
+    await walk.page.get_by_role("button", name=f"@{login}", exact=True).click()
+    await walk.page.wait_for_load_state()
+
+
+async def test_an_operator_finds_what_failed_looks_at_the_plan_and_replays_it(walk: Walk, here: OperatedTown) -> None:
+    await sign_in(walk, "hubot")
+    assert "Deliveries have failed" in await walk.text()
+    await walk.seen("operate")
+    await walk.follow("Show them")
+    await walk.page.locator("table a").first.click()
+    await walk.page.wait_for_load_state()
+    assert "blocked for a reason" in await walk.text()
+    await walk.seen("operate-delivery")
+    await walk.page.get_by_role("button", name="Dry run").click()
+    await walk.page.wait_for_load_state()
+    assert "Nothing was written" in await walk.text()
+    await walk.seen("operate-plan")
+    await walk.follow("Back to the delivery")
+    await walk.page.get_by_role("button", name="Replay").click()
+    await walk.page.wait_for_load_state()
+    assert "asked for by @hubot" in await walk.text()
+    await here.town.quiet()
+    assert "✗ failed" not in await walk.go(f"/operate/deliveries/{here.failed}")
+    await walk.seen("operate-replayed")
+    assert "This process does jobs" in await walk.follow("State")
+    await walk.seen("operate-state")
+    await walk.follow("Log")
+    await walk.seen("operate-log")
+
+
+async def test_somebody_else_is_refused_with_the_reason(walk: Walk, here: OperatedTown) -> None:
+    await sign_in(walk, "octocat")
+    assert "Only operators see this" in await walk.text()
+    await walk.seen("operate-refused")
+    await walk.go(f"/operate/deliveries/{here.failed}", status=403)
+    assert await walk.page.get_by_role("button", name="Replay").count() == 0

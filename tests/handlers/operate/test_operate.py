@@ -1,0 +1,156 @@
+"""What operators see and do, and what nobody else does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from urllib.parse import quote
+
+import pytest
+
+from bot.core.events import Person
+from bot.web.sign_in.operators import Operators
+from bot.web.sign_in.viewers import Viewers
+from handlers.operate.record import replays_asked
+from tests.handlers.operate.places import OperatedTown, fail
+from tests.visitor import Visitor
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PAGES = ("/operate", "/operate/state", "/operate/log")
+
+
+async def test_operators_alone_see_the_pages_and_their_twins(here: OperatedTown, visitor: Visitor) -> None:
+    every = [path for page in (*PAGES, f"/operate/deliveries/{here.failed}") for path in (page, f"/api/v1{page}")]
+    assert {(await visitor.get(path)).status for path in every} == {404}
+    await visitor.sign_in("octocat")  # the owner of the repository is no operator for that
+    refused = [await visitor.get(path) for path in every]
+    assert {shown.status for shown in refused} == {403}
+    assert "is not below `operators` in app.yaml" in refused[0].text
+    assert here.failed not in "".join(shown.text for shown in refused[:2])
+    await visitor.sign_in("hubot")
+    for path in every:
+        shown = await visitor.get(path)
+        assert (path, shown.status, shown.headers["Cache-Control"]) == (path, 200, "private, no-store")
+
+
+@pytest.mark.parametrize(
+    ("listed", "operator"),
+    [
+        (["583231"], True),
+        (["1", "@octocat"], True),
+        (["@OctoCat"], True),
+        (["@octo-org/operators"], True),
+        (["@octo-org/others"], False),
+        (["@hubot", "58323", "5832310"], False),
+        ([], False),
+    ],
+)
+async def test_operators_are_named_by_id_by_login_or_by_team(listed: list[str], operator: bool) -> None:
+    async def members_of(organization: str, team: str) -> Collection[int]:
+        return [583231] if (organization, team) == ("octo-org", "operators") else []
+
+    person = Person(583231, "octocat", is_bot=False)
+    assert await Operators(listed, Viewers(), members_of).includes(person) is operator
+
+
+async def test_deliveries_are_found_by_what_they_are(here: OperatedTown, visitor: Visitor) -> None:
+    await visitor.sign_in("hubot")
+
+    async def found(query: str) -> list[tuple[str, str]]:
+        answer = json.loads((await visitor.get(f"/api/v1/operate?{query}")).text)
+        return [(one["guid"], one["state"]) for one in answer["deliveries"]]
+
+    failed = (here.failed, "failed")
+    assert failed in await found("state=failed")
+    assert {state for _, state in await found("state=failed")} == {"failed"}
+    assert failed in await found("event=issue_comment.created")
+    assert await found("event=push.created") == []
+    assert failed in await found("event=issue_comment&repo=OctoCat/compiler&pr=1")
+    assert failed in await found("q=blocked+for+a+reason")
+    assert await found(f"q={here.failed}") == [failed]
+    assert await found("pr=2") == []
+    assert await found("repo=octocat/elsewhere&pr=1") == []
+    assert {state for _, state in await found("all=true")} >= {"failed", "ignored"}
+    assert "ignored" not in {state for _, state in await found("")}
+    assert (await visitor.get("/operate?state=odd")).status == 400
+    page = (await visitor.get("/operate?q=%3Cscript%3E")).text
+    assert "<script>" not in page
+    assert "No delivery here matches" in page
+
+
+async def test_the_page_of_a_delivery_shows_each_step(here: OperatedTown, visitor: Visitor) -> None:
+    await visitor.sign_in("hubot")
+    shown = (await visitor.get(f"/operate/deliveries/{here.failed}")).text
+    assert "blocked for a reason" in shown
+    assert ">Replay</button>" in shown
+    assert (await visitor.get("/operate/deliveries/unknown")).status == 404
+
+
+async def test_timers_lead_to_their_deliveries(visitor: Visitor) -> None:
+    await visitor.sign_in("hubot")
+    state = json.loads((await visitor.get("/api/v1/operate/state")).text)
+    assert [(one["repository"], one["name"]) for one in state["timers"]] == [("octocat/compiler", "nightly")]
+    assert [one["silent"] for one in state["workers"]] == [False]
+    assert {one["resource"] for one in state["quotas"]} >= {"core"}
+    assert state["problem"] == ""
+    recent = json.loads((await visitor.get("/api/v1/operate?all=true")).text)["deliveries"]
+    odd = [one["guid"] for one in recent if "/" in one["guid"]]
+    for guid in odd[:1]:
+        assert (await visitor.get(f"/operate/deliveries/{quote(guid, safe='')}")).status == 200
+
+
+async def test_a_dry_run_writes_nothing(here: OperatedTown, visitor: Visitor) -> None:
+    await visitor.sign_in("hubot")
+    path = f"/operate/deliveries/{here.failed}"
+    token = (await visitor.get(path)).form_token
+    before = len(here.town.github.requests.writes)
+    shown = await visitor.post(f"{path}/dry-run", {"token": token})
+    assert shown.status == 200
+    assert "UpsertSection" in shown.text or "Reply" in shown.text
+    assert len(here.town.github.requests.writes) == before
+    assert "failed" in (await visitor.get(path)).text
+
+
+async def test_nobody_else_replays(here: OperatedTown, visitor: Visitor, other: Visitor) -> None:
+    path = f"/operate/deliveries/{here.failed}/replay"
+    assert (await visitor.post(path, {})).status == 404
+    await visitor.sign_in("octocat")
+    await other.sign_in("hubot")
+    own, operators = (await visitor.get("/")).form_token, (await other.get("/")).form_token
+    for form in ({}, {"token": own}, {"token": operators}):
+        for button in (path, path.replace("replay", "dry-run")):
+            assert (await visitor.post(button, form)).status == 403
+    # A page elsewhere cannot have the operator's browser do it.
+    forged = [
+        ({}, ""),
+        ({"token": own}, ""),
+        ({"token": operators}, "https://evil.example"),
+        ({"token": operators}, None),
+    ]
+    for form, origin in forged:
+        assert (await other.post(path, form, origin)).status == 403
+    assert (await other.get(path)).status == 405
+    assert await replays_asked(here.town.bot.engine.records, here.failed) == ()
+    record = await here.town.bot.engine.journal.delivery(here.failed)
+    assert record is not None
+    assert record.state == "failed"
+
+
+async def test_a_replay_is_done_and_says_who_asked_for_it(here: OperatedTown, visitor: Visitor) -> None:
+    town, guid = here.town, await fail(here.town)
+    await visitor.sign_in("hubot")
+    path = f"/operate/deliveries/{guid}"
+    token = (await visitor.get(path)).form_token
+    pressed = await visitor.post(f"{path}/replay", {"token": token})
+    assert (pressed.status, pressed.location) == (303, path)
+    await town.quiet()
+    hubot = town.github.user("hubot")
+    shown = (await visitor.get(path)).text
+    assert f"asked for by @hubot (ID {hubot.id})" in shown
+    assert "failed" not in {one["state"] for one in json.loads((await visitor.get(f"/api/v1{path}")).text)["steps"]}
+    pull = town.repo.pulls[0]
+    assert any("@ci help" in answer or "commands" in answer.lower() for answer in town.answers(pull))
+    (asked,) = await replays_asked(town.bot.engine.records, guid)
+    assert (asked.person, asked.login) == (hubot.id, "hubot")
+    assert (await visitor.post("/operate/deliveries/unknown/replay", {"token": token})).status == 404
