@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -24,6 +24,8 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 NO_BROWSER = "The tests need Chromium (Debian: apt install chromium); scripts/chromium-for-tests installs it."
 WIDE, NARROW = 1280, 390
 SERIOUS = ("serious", "critical")
+COLOURS = {"runOnly": ["color-contrast"]}
+"""The only rule of axe whose answer differs between light and dark pages."""
 
 
 @pytest.fixture(autouse=True)
@@ -56,37 +58,40 @@ class Walk:
         """Return what a person can read of the page."""
         return await self.page.inner_text("main")
 
-    async def screenshots(self, name: str) -> None:
-        """Save screenshots, wide and narrow, light and dark; a narrow page must not be wider than the screen."""
+    async def screenshot(self, name: str, width: int) -> None:
+        """Save a screenshot, and require that the page is not wider than the screen."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        for width in (WIDE, NARROW):
-            await self.page.set_viewport_size({"width": width, "height": 900})
-            for scheme in ("light", "dark"):
-                await self.page.emulate_media(color_scheme=scheme)
-                await self.page.screenshot(path=SCREENSHOTS / f"{name}-{width}-{scheme}.png", full_page=True)
-            wide = await self.page.evaluate("document.documentElement.scrollWidth")
-            assert wide <= width, f"{name} is {wide} pixels wide on a screen of {width}"
+        await self.page.screenshot(path=SCREENSHOTS / f"{name}-{width}.png", full_page=True)
+        wide = await self.page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, f"{name} is {wide} pixels wide on a screen of {width}"
+
+    async def audit(self, options: Mapping[str, object] | None = None) -> None:
+        """Raise AssertionError for what keeps somebody from using the page."""
+        found = (await Axe().run(self.page, options=options)).response["violations"]
+        serious = [
+            (one["id"], one["help"], [node["html"][:200] for node in one["nodes"][:3]])
+            for one in found
+            if one["impact"] in SERIOUS
+        ]
+        assert not serious, f"{self.page.url}: {serious}"
+
+    async def seen(self, name: str, *, colours: bool = False) -> None:
+        """Audit a page on a wide light screen, and its colours on a narrow dark one if asked; allow no complaint."""
+        await self.audit()
+        await self.screenshot(name, WIDE)
+        await self.page.set_viewport_size({"width": NARROW, "height": 900})
+        await self.page.emulate_media(color_scheme="dark")
+        if colours:
+            await self.audit(COLOURS)
+        await self.screenshot(name, NARROW)
         await self.page.emulate_media(color_scheme="light")
         await self.page.set_viewport_size({"width": WIDE, "height": 900})
-
-    async def audit(self) -> None:
-        """Raise AssertionError for what keeps somebody from using the page, in either scheme."""
-        for scheme in ("light", "dark"):
-            await self.page.emulate_media(color_scheme=scheme)
-            found = (await Axe().run(self.page)).response["violations"]
-            serious = [
-                (one["id"], one["help"], [node["html"][:200] for node in one["nodes"][:3]])
-                for one in found
-                if one["impact"] in SERIOUS
-            ]
-            assert not serious, f"{self.page.url} ({scheme}): {serious}"
-        await self.page.emulate_media(color_scheme="light")
-
-    async def seen(self, name: str) -> None:
-        """Audit a page, save its screenshots, and require that the browser had no complaint."""
-        await self.audit()
-        await self.screenshots(name)
         assert not self.complaints, self.complaints
+
+    async def foreign_links(self, *known: str) -> list[str]:
+        """Return the addresses that the page's links lead to, but for our own pages and the `known` beginnings."""
+        links = await self.page.eval_on_selector_all("a[href], area, form, iframe", "all => all.map(one => one.href)")
+        return [link for link in links if link and not link.startswith((f"{self.url}/", *known))]
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.conftest import Walk
+from tests.browser.conftest import WIDE, Walk
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
 
@@ -16,31 +16,53 @@ async def test_the_overview(walk: Walk) -> None:
 
 async def test_the_grid_down_to_the_tests(walk: Walk) -> None:
     assert "example-lab/hexagon-v73" in await walk.go("/r/octocat/compiler")
-    await walk.seen("grid")
+    await walk.seen("grid", colours=True)
     await walk.follow("example-lab/hexagon-v73")
     await walk.follow("operators")
     assert "test_softmax[float16-16x64]" in await walk.follow("test_softmax.py::")
-    await walk.seen("grid-tests")
     await walk.page.locator("a.c.still").first.click()
     await walk.page.wait_for_load_state()
     assert "Not equal to tolerance" in await walk.text()
-    await walk.seen("run")
+    await walk.seen("run", colours=True)
     await walk.page.locator("main .card li a").first.click()
     await walk.page.wait_for_load_state()
     assert "commits in between" in await walk.text()
     await walk.seen("history")
 
 
-async def test_arrow_keys_move_between_cells(walk: Walk) -> None:
+async def test_the_grid_by_keyboard(walk: Walk) -> None:
+    async def focused() -> tuple[int, int]:
+        place = "[document.activeElement.closest('tr').rowIndex, document.activeElement.closest('td, th').cellIndex]"
+        row, column = await walk.page.evaluate(place)
+        return row, column
+
     await walk.go("/r/octocat/compiler")
-    await walk.page.locator("table.grid tbody a.c").first.focus()
-    for key in ("ArrowRight", "ArrowDown"):
+    places = []
+    for key in ("j", "ArrowRight", "j", "ArrowRight", "ArrowDown", "k", "ArrowLeft"):
         await walk.page.keyboard.press(key)
-    cell = await walk.page.evaluate("document.activeElement.closest('td').cellIndex")
-    row = await walk.page.evaluate("document.activeElement.closest('tr').rowIndex")
-    assert (cell, row) == (2, 2)
+        places.append(await focused())
+    assert places == [(1, 0), (1, 1), (2, 1), (2, 2), (2, 2), (1, 2), (1, 1)]
+    await walk.page.keyboard.press("?")
+    assert await walk.page.get_by_role("dialog", name="Keyboard").is_visible()
+    await walk.audit()
+    await walk.screenshot("keys", WIDE)
+    await walk.page.keyboard.press("Escape")
     await walk.page.keyboard.press("/")
     assert await walk.page.evaluate("document.activeElement.name") == "q"
+
+
+async def test_typing_filters_the_tests_of_the_page(walk: Walk) -> None:
+    await walk.go("/r/octocat/compiler/slow")
+    rows = walk.page.locator("table[data-tests] tbody tr:visible")
+    before = await rows.count()
+    await walk.page.keyboard.press("/")
+    await walk.page.keyboard.type("SOFTMAX[float16")
+    assert await rows.count() == 2
+    assert f"2 of {before} on this page" in await walk.text()
+    await walk.page.keyboard.press("Enter")
+    await walk.page.wait_for_url("**q=SOFTMAX*")
+    assert await rows.count() == 3
+    assert not walk.complaints
 
 
 async def test_a_page_that_is_not_there(walk: Walk) -> None:
@@ -48,27 +70,28 @@ async def test_a_page_that_is_not_there(walk: Walk) -> None:
     await walk.seen("not-found")
 
 
-async def test_the_commands(walk: Walk) -> None:
-    assert "@ci help" in await walk.go("/help")
-    await walk.seen("help")
-
-
-async def test_the_nightly_branch(walk: Walk) -> None:
+async def test_the_nightly_branch_and_the_commands(walk: Walk) -> None:
     await walk.go("/")
     assert "Newer commits" in await walk.follow("Nightly")
     await walk.seen("nightly")
+    await walk.page.get_by_role("link", name="Commands").click()
+    await walk.page.wait_for_load_state()
+    assert "These commands are on in octocat/compiler." in await walk.text()
+    await walk.seen("help")
 
 
-async def test_a_lab(walk: Walk) -> None:
-    assert "its SHA-256 is another one" in await walk.go("/r/octocat/compiler/labs/hubot-lab")
-    await walk.seen("lab-refused")
-    await walk.go("/")
-    assert "Missed nightly runs" in await walk.follow("example-lab")
+async def test_a_lab_that_stopped_reporting(walk: Walk) -> None:
+    overview = await walk.go("/")
+    row = next(line for line in overview.splitlines() if "rpi-5@rack:2" in line)
+    assert "stale, over 36 h" in row
+    lab = await walk.follow("hubot-lab")
+    assert "stale, over 36 h" in lab
+    assert "its SHA-256 is another one" in lab
     await walk.seen("lab")
 
 
 async def test_a_pull_request(walk: Walk) -> None:
     assert "Pending merge" in await walk.go("/r/octocat/compiler/pulls/42")
-    await walk.seen("pull")
+    await walk.seen("pull", colours=True)
     assert "<script>" in await walk.go("/r/octocat/compiler/pulls/43")
     await walk.seen("pull-hostile")

@@ -148,16 +148,18 @@ async def lab_town(
     repository: str = REPOSITORY,
     features: str = "",
     more_labs: str = "",
+    settings: str = "",
     **options: Any,
 ) -> AsyncIterator[LabTown]:
     """Start a town with a lab; the bot looks around when a test says so.
 
-    `repository` as app.yaml spells it; `features` and `more_labs` are lines of app.yaml beside what stands there.
+    `repository` as app.yaml spells it; `features`, `more_labs` and `settings` are lines of app.yaml beside what stands
+    there: of the repository, below its labs, and at the top.
     """
     bucket.create()
     # Shorter than the pause that a test makes before a scan, so that the bot's own timer adds no listing.
     source = f"queue: {queue}" if queue else "poll: 55s"
-    config = CONFIG.format(
+    config = settings + CONFIG.format(
         repository=repository,
         features=features,
         bucket=bucket.name,

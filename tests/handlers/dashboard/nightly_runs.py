@@ -68,6 +68,7 @@ class Sent:
     log_url: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     slow: float = 1.0
+    why_skipped: str = "needs 8 GB of memory"
     run_name: str = ""
 
     @property
@@ -95,7 +96,7 @@ class Sent:
             if test in self.failed:
                 status, message = Status.FAILED, self.failed[test]
             elif test in self.skipped:
-                status, message = Status.SKIPPED, "needs 8 GB of memory"
+                status, message = Status.SKIPPED, self.why_skipped
             path = test.partition("::")[0]
             text = (
                 f"{path}:{place + 12}: in {test}\n>   assert_allclose(actual, expected)\nE   {message}"

@@ -1,0 +1,26 @@
+"""Texts of a hostile lab in a real browser: nothing is refused, for nothing of them is more than text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser
+
+from tests.browser.conftest import walking
+from tests.handlers.dashboard.hostile import GITHUB, PAGES, fill_with_hostile_text
+from tests.handlers.dashboard.site import dashboard_site
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
+
+
+async def test_no_page_runs_or_links_what_a_lab_wrote(browser: Browser, tmp_path: Path) -> None:
+    async with (
+        dashboard_site(tmp_path, filled=fill_with_hostile_text) as site,
+        walking(browser, site.url) as walk,
+    ):
+        walk.page.on("dialog", lambda dialog: walk.complaints.append(dialog.message))
+        for path in PAGES:
+            await walk.go(path)
+            assert (path, await walk.foreign_links(GITHUB)) == (path, [])
+        assert walk.complaints == []

@@ -1,0 +1,99 @@
+"""A lab whose every text wants to be more than text, and what a page may hold at most."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+from bot.core.page_paths import history_path, lab_path, pull_path, run_path, view_path
+from bot.results.state import RunState
+from bot.results.store.collect import collect
+from bot.results.store.store import ResultsStore
+from tests.handlers.dashboard.nightly_runs import HEXAGON, REPOSITORY, Sent, sha
+from tests.handlers.dashboard.stored_story import HOSTILE as PULL
+from tests.results.test_report_safe import PIECES
+
+GITHUB = "https://github.com/octocat/compiler"
+ATTACK = '"><script>alert(1)</script><a href="https://evil.example.org">x</a> javascript:alert(1) {{ 7 * 7 }}'
+TEXTS = (ATTACK, *(piece for piece in PIECES if piece.isprintable() and piece.strip()))
+"""What a lab may call its tests; it cannot use characters that ingestion replaces."""
+TESTS = tuple(f"{text}::{text}" for text in TEXTS)
+TARGET = "/".join(HEXAGON)
+NIGHTLY_RUNS = 5
+
+
+def fill_with_hostile_text(store: ResultsStore) -> None:
+    """Store runs of a lab that writes markup wherever it can: tests fail, are flaky, skipped, renamed and slow."""
+    for number in range(NIGHTLY_RUNS):
+        failing = TESTS[::3] if number > 1 else TESTS[3::6]
+        one = Sent(
+            number,
+            HEXAGON,
+            ATTACK,
+            TESTS,
+            failed=dict(zip(failing, TEXTS[::3], strict=False)),
+            flaky=frozenset(TESTS[1::3]) if number % 2 else frozenset(),
+            skipped=frozenset(TESTS[2::3]),
+            why_skipped=ATTACK,
+            environment={text: text for text in TEXTS},
+            log_url=f"https://evil.example.org/{ATTACK}",
+            run_name="run",
+            slow=1000.0,
+        )
+        store.put(one.run, collect(one.cases(), lambda case: (case.nodeid, case.path)))
+    refused = Sent(4, HEXAGON, ATTACK, (), run_name="run-2", state=RunState.REFUSED, reason=" ".join(TEXTS))
+    store.note(refused.run)
+
+
+PAGES = (
+    "/",
+    view_path(REPOSITORY),
+    view_path(REPOSITORY, target=TARGET),
+    view_path(REPOSITORY, target=TARGET, suite=ATTACK),
+    view_path(REPOSITORY, target=TARGET, suite=ATTACK, folder=f"{ATTACK}::"),
+    view_path(REPOSITORY, status="failing", q='"><script>'),
+    view_path(REPOSITORY, "compare", target=TARGET, base=sha(1), head=sha(4)),
+    view_path(REPOSITORY, "compare", target=TARGET, q=ATTACK, suite=ATTACK),
+    view_path(REPOSITORY, "flaky"),
+    view_path(REPOSITORY, "flaky", q=ATTACK),
+    view_path(REPOSITORY, "slow"),
+    view_path(REPOSITORY, "skipped"),
+    view_path(REPOSITORY, "nightly"),
+    run_path(REPOSITORY, TARGET, sha(4), "run"),
+    run_path(REPOSITORY, TARGET, sha(4), "run-2"),
+    history_path(REPOSITORY, TESTS[0], TARGET),
+    history_path(REPOSITORY, TESTS[1]),
+    lab_path(REPOSITORY, "example-lab"),
+    pull_path(REPOSITORY, PULL),
+)
+"""Every page on which text from outside can appear."""
+
+
+class PageMarkup(HTMLParser):
+    """What a page holds besides text: `faults` are scripts, handlers and links that are not ours."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.faults: list[str] = []
+        self.text: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Judge an element."""
+        given = dict(attrs)
+        if tag in ("iframe", "object", "embed", "img", "base", "style") or (
+            tag == "script" and not str(given.get("src")).startswith("/static/")
+        ):
+            self.faults.append(f"<{tag}>")
+        for name, value in attrs:
+            address = name in ("href", "src", "action", "formaction", "xlink:href")
+            if name.startswith("on") or name == "style" or (address and not _is_ours(value or "")):
+                self.faults.append(f"{tag} {name}={value}")
+
+    def handle_data(self, data: str) -> None:
+        """Collect what people read."""
+        self.text.append(data)
+
+
+def _is_ours(address: str) -> bool:
+    own = address.startswith(("/", "#", "?")) and not address.startswith(("//", "/\\"))
+    return own or address == GITHUB or address.startswith(f"{GITHUB}/")

@@ -1,0 +1,123 @@
+"""Pages on which there is nothing to see yet say what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from bot.core.page_paths import history_path, lab_path, run_path, view_path
+from bot.results.store.collect import collect
+from bot.results.store.store import ResultsStore
+from tests.handlers.dashboard.nightly_runs import HEXAGON, Sent, operators, runtime, sha
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+HERE, TARGET = "octocat/compiler", "/".join(HEXAGON)
+TESTS = tuple(operators()[:6])
+GREEN_RUNS = 12
+ADD_RESULTS = "adds <code>results</code> to its entry"
+UPLOAD = "upload with <code>nightjar results upload</code>"
+
+
+def first_run(store: ResultsStore) -> None:
+    """Store one nightly run of one suite, in which nothing fails."""
+    _put(store, Sent(12, HEXAGON, "operators", TESTS))
+
+
+def green_runs(store: ResultsStore) -> None:
+    """Store nightly runs in which nothing ever failed."""
+    for number in range(GREEN_RUNS):
+        _put(store, Sent(number, HEXAGON, "runtime", tuple(runtime())))
+
+
+def _put(store: ResultsStore, sent: Sent) -> None:
+    store.put(sent.run, collect(sent.cases(), lambda case: (case.nodeid, case.path)))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def first(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DashboardSite]:
+    """Return the dashboard after the first nightly run."""
+    async with dashboard_site(tmp_path_factory.mktemp("first"), filled=first_run) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def green(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DashboardSite]:
+    """Return the dashboard of a repository in which everything passes."""
+    async with dashboard_site(tmp_path_factory.mktemp("green"), filled=green_runs) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("view", "says"),
+    [
+        ("", ADD_RESULTS),
+        ("compare", ADD_RESULTS),
+        ("flaky", ADD_RESULTS),
+        ("slow", ADD_RESULTS),
+        ("skipped", ADD_RESULTS),
+        ("nightly", "an operator adds <code>nightly</code>"),
+    ],
+)
+async def test_a_repository_without_labs(site: DashboardSite, view: str, says: str) -> None:
+    status, _, page = await site.get(view_path("octocat/docs", view))
+    assert (status, says in page) == (200, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        (view_path("octocat/new"), UPLOAD),
+        (view_path("octocat/new", "compare"), UPLOAD),
+        (view_path("octocat/new", "flaky"), UPLOAD),
+        (view_path("octocat/new", "slow"), UPLOAD),
+        (view_path("octocat/new", "skipped"), UPLOAD),
+        (view_path("octocat/new", "nightly"), "nightjar timer run nightly --repo octocat/new"),
+        (lab_path("octocat/new", "example-lab"), "<code>nightjar results upload</code> uploads a run"),
+        ("/", "no results yet"),
+    ],
+)
+async def test_a_repository_whose_labs_have_sent_nothing(site: DashboardSite, path: str, says: str) -> None:
+    status, _, page = await site.get(path)
+    assert (status, says in page) == (200, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        (view_path(HERE), "✓"),
+        (view_path(HERE, "compare"), "There is something to compare once its lab has tested another one."),
+        (view_path(HERE, "flaky"), "A test appears here when one commit has both outcomes"),
+        (view_path(HERE, "slow"), "No test takes longer than 10 s"),
+        (view_path(HERE, "skipped"), "every test ran in the last week"),
+        (run_path(HERE, TARGET, sha(12), "operators-run-1"), "The next nightly run is compared with this one."),
+        (history_path(HERE, TESTS[0], TARGET), "This is the first nightly run with this test"),
+        (lab_path(HERE, "example-lab"), "None: the bot read all uploads"),
+        ("/", "✓ none"),
+    ],
+)
+async def test_the_first_nightly_run(first: DashboardSite, path: str, says: str) -> None:
+    status, _, page = await first.get(path)
+    assert (status, says in page) == (200, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        (view_path(HERE), "✓"),
+        (view_path(HERE, status="failing"), "Remove the filters"),
+        (view_path(HERE, "compare"), "Nothing changed: every test ended as it did before, and none fails."),
+        (view_path(HERE, "flaky"), "A test appears here when one commit has both outcomes"),
+        (view_path(HERE, "slow"), "there is nothing to gain by skipping slow tests"),
+        (view_path(HERE, "skipped"), "Nothing is skipped"),
+        (run_path(HERE, TARGET, sha(11), "runtime-run-1"), "No test failed"),
+        (history_path(HERE, runtime()[0], TARGET), "It passed in every nightly run shown."),
+        (lab_path(HERE, "example-lab"), "None: the bot read all uploads"),
+        ("/", "✓ none"),
+    ],
+)
+async def test_everything_is_green(green: DashboardSite, path: str, says: str) -> None:
+    status, _, page = await green.get(path)
+    assert (status, says in page) == (200, True)

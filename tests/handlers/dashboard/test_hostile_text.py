@@ -1,0 +1,35 @@
+"""Whatever a lab calls its suites and tests, reports and claims: on every page it is text."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.handlers.dashboard.hostile import ATTACK, PAGES, TESTS, PageMarkup, fill_with_hostile_text
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def hostile_site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DashboardSite]:
+    """Return the dashboard of a hostile lab."""
+    async with dashboard_site(tmp_path_factory.mktemp("hostile"), filled=fill_with_hostile_text) as running:
+        yield running
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_text_of_a_lab_is_text_and_leads_nowhere(hostile_site: DashboardSite, path: str) -> None:
+    status, headers, page = await hostile_site.get(path)
+    assert status == 200
+    assert "script-src 'self';" in headers["Content-Security-Policy"]
+    assert PageMarkup(page).faults == []
+
+
+async def test_people_read_the_text_as_it_is(hostile_site: DashboardSite) -> None:
+    text = {path: "".join(PageMarkup((await hostile_site.get(path))[2]).text) for path in PAGES}
+    assert sum(TESTS[0] in shown for shown in text.values()) >= 4
+    assert sum(ATTACK in shown for shown in text.values()) >= 10
+    assert "49" not in text["/"]
