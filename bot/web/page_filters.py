@@ -78,6 +78,15 @@ def clipped(text: str, most: int = LONGEST_TEXT) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
+def coded(text: str) -> Markup:
+    """Show what stands between back-ticks as code, and everything else as it is."""
+    parts = [escape(part) for part in text.split("`")]
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 and place < len(parts) - 1 else part
+        for place, part in enumerate(parts)
+    )
+
+
 def breakable(text: str) -> Markup:
     """Let a long name break after its separators, which a browser would not do by itself."""
     escaped = str(escape(text))
@@ -98,4 +107,5 @@ FILTERS: dict[str, Callable[..., object]] = {
     "query": query,
     "clipped": clipped,
     "breakable": breakable,
+    "coded": coded,
 }

@@ -93,5 +93,3 @@ async def test_a_lab_that_stopped_reporting(walk: Walk) -> None:
 async def test_a_pull_request(walk: Walk) -> None:
     assert "Pending merge" in await walk.go("/r/octocat/compiler/pulls/42")
     await walk.seen("pull", colours=True)
-    assert "<script>" in await walk.go("/r/octocat/compiler/pulls/43")
-    await walk.seen("pull-hostile")

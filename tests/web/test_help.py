@@ -11,6 +11,7 @@ async def test_all_commands_are_a_page_and_json(site: Site) -> None:
         assert (answer.status, answer.content_type) == (200, "text/html")
     assert "<code>@ci help</code>" in page
     assert "<code>@ci merge</code>" in page
+    assert "<code>all</code> restarts everything" in page
     async with site.client.get(f"{site.url}/api/v1/help") as answer:
         listed = await answer.json()
     assert (listed["repository"], listed["mentions"]) == (None, ["@ci"])
