@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from bot.core.page_paths import history_path
 from bot.results.compare.context import FailureContext
-from bot.results.compare.flaky import Flakiness
-from bot.results.model import BAD, Detail, SeenTest, Status
+from bot.results.compare.flaky import WINDOW, Flakiness
+from bot.results.model import BAD, Detail, SeenTest, Status, TargetKey
 from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
 from bot.results.report.texts import how_flaky
 from bot.results.store.contexts import AskedFailures
-from bot.results.store.grid import GridLine, GridRange
+from bot.results.store.grid import Grid, GridLine, GridRange
 from bot.results.store.timelines import LeftOut, TimelineRun
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.cells import CellState, GridCell
@@ -172,31 +173,59 @@ def read_test(
     if not lines:
         raise LookupError(query.id)
     shown = lines[:MOST_LINES]
-    return HistoryPage(
-        id=query.id,
-        targets=[one for line in shown if (one := _on_target(store, settings, line, query.id, links)) is not None],
-        more=len(lines) - len(shown),
-    )
+    found = []
+    for _, of_suite in groupby(sorted(shown, key=lambda line: line.suite), key=lambda line: line.suite):
+        found += _on_targets(store, settings, list(of_suite), query.id, links)
+    order = {(line.about, line.suite): place for place, line in enumerate(shown)}
+    found.sort(key=lambda one: order[TargetKey(repository, one.lab, one.target), one.suite])
+    return HistoryPage(id=query.id, targets=found, more=len(lines) - len(shown))
+
+
+def _on_targets(
+    store: ResultsStore, settings: RepositoryConfig, lines: Sequence[GridLine], test: str, links: HistoryAddresses
+) -> list[HistoryOnTarget]:
+    """Return the test on each target of a suite: what one statement reads for all of them is read once."""
+    repository, suite, aliases = lines[0].about.repository, lines[0].suite, settings.aliases
+    grids = store.grids.read_each(lines, GridRange(repository, limit=RUNS, aliases=aliases, test=test))
+    traced = store.history(repository, suite, test, aliases)
+    timelines = {
+        line.series: store.timelines.of_test(line.about, suite, test, grid.commits[0][1], aliases, traced)
+        for line in lines
+        if (grid := grids[line.series]).commits
+    }
+    called = {
+        (series, run.sha): (point, run.name)
+        for series, timeline in timelines.items()
+        for run in timeline[:RUNS]
+        if (point := grids[series].points.get((series, run.sha)))
+    }
+    seconds = store.grids.durations(lines[0].row, called)
+    return [
+        found
+        for line in lines
+        if (timeline := timelines.get(line.series))
+        and (found := _on_target(store, settings, line, grids[line.series], timeline, seconds, test, links))
+    ]
 
 
 def _on_target(
-    store: ResultsStore, settings: RepositoryConfig, line: GridLine, test: str, links: HistoryAddresses
+    store: ResultsStore,
+    settings: RepositoryConfig,
+    line: GridLine,
+    grid: Grid,
+    timeline: Sequence[TimelineRun],
+    seconds: Mapping[tuple[int, str], float],
+    test: str,
+    links: HistoryAddresses,
 ) -> HistoryOnTarget | None:
-    about, suite, aliases = line.about, line.suite, settings.aliases
-    asked = GridRange(about.repository, about.lab, about.target, suite, RUNS, aliases=aliases)
-    grid = store.grids.read(asked)
-    if not grid.commits:
-        return None
-    newest = grid.commits[0][1]
-    timeline = store.timelines.of_test(about, suite, test, newest, aliases)
+    about, suite = line.about, line.suite
     counted = [run for run in timeline if run.status is not None]
     if not counted:
         return None
     cells = cells_of_test(grid, line, store.grids.names(line), test)
     by_sha = {run.sha: run for run in timeline}
-    seconds = store.grids.durations(line, [(run.sha, run.name) for run in timeline[:RUNS]])
     runs = [
-        _at_commit(committed_at, sha, cell, by_sha.get(sha), test, seconds.get(sha))
+        _at_commit(committed_at, sha, cell, by_sha.get(sha), test, seconds.get((line.series, sha)))
         for (committed_at, sha), cell in zip(grid.commits, cells, strict=True)
     ]
     last = counted[0]
@@ -265,6 +294,8 @@ def _flakiness(
     settings: RepositoryConfig,
 ) -> HistoryFlakiness | None:
     assert last.status is not None
+    if not any(run.flaky for run in counted[:WINDOW]):
+        return None
     now = {test: SeenTest(last.status, last.flaky)}
     found = store.failures.flakiness(line.about, line.suite, last.sha, now, settings.aliases).get(test, Flakiness())
     if not found.proved:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from itertools import groupby, islice
 
 import sqlalchemy as sa
 
@@ -64,6 +65,8 @@ class GridPoint:
     infra: str
     before: bytes | None
     now: bytes
+    stored: Sequence[int] = ()
+    """The numbers of the runs with results, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,8 @@ class Grid:
 class GridRange:
     """Which part of a repository's results a grid shows: at most `limit` commits, those before one, those since.
 
-    `lab`, `target` and `suite` are None for all. `before` and `since` are in seconds since 1970.
+    `lab`, `target` and `suite` are None for all. `before` and `since` are in seconds since 1970. With a `test`, only
+    its failures are explained, which is cheaper.
     """
 
     repository: str
@@ -92,6 +96,7 @@ class GridRange:
     since: float = 0.0
     aliases: Aliases = NO_ALIASES
     quarantine: QuarantineOf | None = field(default=None, compare=False)
+    test: str = ""
 
 
 class Grids:
@@ -107,7 +112,30 @@ class Grids:
             lines = _lines(connection, asked)
             commits = _commits(connection, lines, asked)
             older, commits = len(commits) > asked.limit, commits[: asked.limit]
-            return Grid(lines, commits, self._points(connection, lines, commits, asked), older)
+            if not commits:
+                return Grid(lines, commits, {}, older)
+            by_series = {line.series: line for line in lines}
+            rows, previous = _rows(connection, by_series, commits), _previous(connection, by_series, commits[-1])
+            points, shown = self._points(connection, by_series, rows, previous, asked), {sha for _, sha in commits}
+            return Grid(lines, commits, {place: one for place, one in points.items() if place[1] in shown}, older)
+
+    def read_each(self, lines: Sequence[GridLine], asked: GridRange) -> dict[int, Grid]:
+        """Return for each of some lines, by its series, the grid of its own newest commits."""
+        with self._reading() as connection:
+            by_series = {line.series: line for line in lines}
+            rows, previous = _newest_rows(connection, by_series, asked.limit)
+            points = self._points(connection, by_series, rows, previous, asked)
+        commits = dict[int, list[Position]]()
+        for row in rows:
+            commits.setdefault(row["series_id"], []).append((row["committed_at"], row["sha"]))
+        return {
+            line.series: Grid(
+                [line],
+                commits.get(line.series, []),
+                {place: point for place, point in points.items() if place[0] == line.series},
+            )
+            for line in lines
+        }
 
     def names(self, line: GridLine) -> list[str]:
         """Return all names that tests of a suite have had, by their places."""
@@ -124,18 +152,16 @@ class Grids:
             }
             return [line for line in lines if line.row.id in having]
 
-    def durations(self, line: GridLine, called: Sequence[tuple[str, str]]) -> dict[str, float]:
-        """Return how many seconds a test took at some commits; `called` are pairs of a commit and its name then."""
+    def durations(self, row: SuiteRow, called: Mapping[Shown, tuple[GridPoint, str]]) -> dict[Shown, float]:
+        """Return how many seconds a test of a suite took at some points; with each comes the name that it had then."""
         with self._reading() as connection:
-            reported = _by_suite(reported_runs(connection, [(line.target_id, sha) for sha, _ in called]))
-            stored = {place: runs.stored(numbered) for place, numbered in reported.items()}
-            columns = _durations(connection, [number for numbers in stored.values() for number in numbers])
+            columns = _durations(connection, [number for point, _ in called.values() for number in point.stored])
             found = {}
-            for sha, name in called:
-                place = self._known.ordinal(connection, line.row, name)
-                for number in stored.get((line.target_id, sha, line.suite), ()):
+            for shown, (point, name) in called.items():
+                place = self._known.ordinal(connection, row, name)
+                for number in point.stored:
                     if place is not None and (code := at(columns[number], place)):
-                        found[sha] = duration(code) or 0.0
+                        found[shown] = duration(code) or 0.0
             return found
 
     def detail(self, line: GridLine, sha: str, name: str) -> Detail | None:
@@ -148,13 +174,13 @@ class Grids:
         return None if place is None else detail_of(columns, place, name, TextReader(self._reading).text)
 
     def _points(
-        self, connection: sa.Connection, lines: Sequence[GridLine], commits: Sequence[Position], asked: GridRange
+        self,
+        connection: sa.Connection,
+        by_series: Mapping[int, GridLine],
+        rows: Sequence[sa.RowMapping],
+        previous: dict[int, sa.RowMapping],
+        asked: GridRange,
     ) -> dict[Shown, GridPoint]:
-        if not commits:
-            return {}
-        by_series = {line.series: line for line in lines}
-        rows = _rows(connection, by_series, commits)
-        previous = _previous(connection, by_series, commits[-1])
         places = {(by_series[row["series_id"]].target_id, row["sha"]) for row in [*rows, *previous.values()]}
         reported = _by_suite(reported_runs(connection, places))
         columns = status_columns(connection, reported)
@@ -171,25 +197,33 @@ class Grids:
             if earlier is not None and not row["infra"]:
                 old = columns.get((line.target_id, earlier["sha"], line.suite), b"")
                 before = self._before(connection, line, old, now, renames.get(row["id"], {}), asked)
-                if new := new_failures(before, now):
+                if new := self._fresh(connection, line, before, now, asked):
                     position = (row["committed_at"], row["sha"])
                     fresh.setdefault(line.series, []).append(
                         FreshFailures(position, new, now, now if row["linked"] else old)
                     )
             found[line.series, row["sha"]] = GridPoint(
-                reported[place][-1][1], row["complete"], row["infra"], before, now
+                reported[place][-1][1], row["complete"], row["infra"], before, now, runs.stored(reported[place])
             )
             if row["linked"]:
                 previous[line.series] = row
-        shown = {sha for _, sha in commits}
         explained = self._explained(connection, by_series, fresh, asked)
         return {
             place: replace(point, before=explained_column(point.before, explained[place]))
             if point.before is not None and explained.get(place)
             else point
             for place, point in found.items()
-            if place[1] in shown
         }
+
+    def _fresh(
+        self, connection: sa.Connection, line: GridLine, before: bytes, now: bytes, asked: GridRange
+    ) -> list[int]:
+        if not asked.test:
+            return new_failures(before, now)
+        place = self._known.ordinal(connection, line.row, asked.test)
+        if place is None or not new_failures(bytes([at(before, place)]), bytes([at(now, place)])):
+            return []
+        return [place]
 
     def _before(
         self,
@@ -301,6 +335,36 @@ def _previous(connection: sa.Connection, series: Collection[int], oldest: Positi
     return {row["series_id"]: row for row in connection.execute(statement).mappings()}
 
 
+def _newest_rows(
+    connection: sa.Connection, series: Collection[int], count: int
+) -> tuple[list[sa.RowMapping], dict[int, sa.RowMapping]]:
+    """Return the newest points of each series on the nightly branch, the newest first, and the linked one before."""
+    table, points = schema.series, schema.points
+    other, earlier = points.alias(), points.alias()
+    newest_first = other.c.committed_at.desc(), other.c.sha.desc()
+    of_series = sa.select(other.c.committed_at).where(other.c.series_id == table.c.id, other.c.mainline)
+    oldest = of_series.order_by(*newest_first).limit(1).offset(count - 1).correlate(table).scalar_subquery()
+    statement = (
+        sa.select(points)
+        .select_from(table.join(points, points.c.series_id == table.c.id))
+        .where(table.c.id.in_(series), points.c.mainline, points.c.committed_at >= sa.func.coalesce(oldest, 0.0))
+        .order_by(points.c.series_id, points.c.committed_at.desc(), points.c.sha.desc())
+    )
+    rows = list[sa.RowMapping]()
+    for _, those in groupby(connection.execute(statement).mappings().all(), key=lambda row: row["series_id"]):
+        rows += islice(those, count)
+    before = (
+        sa.select(earlier.c.id)
+        .where(earlier.c.series_id == table.c.id, earlier.c.linked, earlier.c.committed_at < oldest)
+        .order_by(earlier.c.committed_at.desc(), earlier.c.sha.desc())
+        .limit(1)
+        .correlate(table)
+        .scalar_subquery()
+    )
+    linked = sa.select(points).select_from(table.join(points, points.c.id == before)).where(table.c.id.in_(series))
+    return rows, {row["series_id"]: row for row in connection.execute(linked).mappings()}
+
+
 def _by_suite(reported: Mapping[tuple[int, str], list[runs.Numbered]]) -> dict[Place, list[runs.Numbered]]:
     found: dict[Place, list[runs.Numbered]] = {}
     for (target, sha), numbered in reported.items():
@@ -312,8 +376,12 @@ def _by_suite(reported: Mapping[tuple[int, str], list[runs.Numbered]]) -> dict[P
 
 def _durations(connection: sa.Connection, numbers: Sequence[int]) -> dict[int, bytes]:
     table = schema.columns
-    statement = sa.select(table.c.run_id, table.c.durations).where(table.c.run_id.in_(numbers))
-    return {row.run_id: raw(row.durations) for row in connection.execute(statement)}
+    found: dict[int, bytes] = {}
+    for start in range(0, len(numbers), schema.AT_ONCE):
+        wanted = table.c.run_id.in_(numbers[start : start + schema.AT_ONCE])
+        for row in connection.execute(sa.select(table.c.run_id, table.c.durations).where(wanted)):
+            found[row.run_id] = raw(row.durations)
+    return found
 
 
 def _renames(connection: sa.Connection, series: Collection[int], points: Sequence[int]) -> dict[int, dict[int, int]]:

@@ -17,7 +17,7 @@ from bot.results.store import contexts, names, runs, schema, trace
 from bot.results.store.contexts import AskedFailures, FailingTest
 from bot.results.store.failing_now import TargetNow, targets_now
 from bot.results.store.names import SuiteNames
-from bot.results.store.trace import Segment
+from bot.results.store.trace import Segment, TestHistory
 
 
 class LeftOut(StrEnum):
@@ -125,12 +125,22 @@ class Timelines:
             return [] if found is None else self._known.every(connection, found)
 
     def of_test(
-        self, about: TargetKey, suite: str, test_id: str, sha: str, aliases: Aliases = NO_ALIASES
+        self,
+        about: TargetKey,
+        suite: str,
+        test_id: str,
+        sha: str,
+        aliases: Aliases = NO_ALIASES,
+        traced: Mapping[TargetKey, TestHistory] | None = None,
     ) -> list[TimelineRun]:
-        """Return a commit and those before it on the nightly branch, the newest first; none if it is unknown."""
+        """Return a commit and those before it on the nightly branch, the newest first; none if it is unknown.
+
+        `traced` is what `ResultsStore.history` returned of the test, where that is known.
+        """
         with self._reading() as connection:
             points = _points(connection, about, suite, sha)
-            traced = trace.of_test(connection, self._known, about.repository, suite, test_id, aliases)
+            if traced is None:
+                traced = trace.of_test(connection, self._known, about.repository, suite, test_id, aliases)
             return [_run(point, traced.get(about, ()), test_id) for point in points]
 
     def contexts(
