@@ -53,7 +53,8 @@ async def open_services(
         parts[JENKINS] = JenkinsBuilds.of(session, settings)
         parts[AWS], parts[POOL], parts[ENGINE] = aws, pool, engine
         parts[RESULTS] = ResultsService(config, store, FileLists(), pool, lambda bucket: Bucket(aws, bucket))
-        services = Services(config, engine.records, engine.journal, engine.accept, github_for, now, parts)
+        connector = engine.database.connector
+        services = Services(config, engine.records, engine.journal, engine.accept, github_for, now, parts, connector)
         for feature in ALL_FEATURES:
             await feature.provide(services)
         yield services

@@ -5,7 +5,7 @@ Text from outside goes in through `code` alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,8 @@ from bot.commands.grammar import MOST_SHOWN, BadCommand, Command, CommandRegistr
 from bot.github.markdown import code, truncate
 
 if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
     from bot.config.types import Role
-
-AllowedRoles = Callable[[str], "Sequence[Role] | None"]
-"""Returns the roles that app.yaml allows for a feature; None where the command's own declaration counts."""
 
 
 def shown(command: Command | BadCommand) -> str:
@@ -70,18 +68,20 @@ def help_text(
     registry: CommandRegistry,
     features: Collection[str],
     mentions: Sequence[str],
-    allowed: AllowedRoles = lambda feature: None,
+    config: RepositoryConfig | None = None,
 ) -> str:
-    """Answer `@ci help`: the commands that are on in this repository, and who can use each here."""
+    """Answer `@ci help`: the commands that are on, and who can use each; of one repository with its `config`."""
     specs = registry.enabled(features)
+    if config:
+        specs = [spec for spec in specs if spec.offered is None or spec.offered(config)]
     names = ", ".join(map(code, mentions))
     introduction = [texts.HELP_INTRODUCTION, *([texts.ALL_MENTIONS.format(names=names)] if len(mentions) > 1 else [])]
-    return f"{' '.join(introduction)}\n\n{_table(specs, mentions[0], allowed)}"
+    return f"{' '.join(introduction)}\n\n{_table(specs, mentions[0], config)}"
 
 
 def commands_table(registry: CommandRegistry, mention: str = "@ci") -> str:
     """Write the table of all commands for the README and the docs."""
-    return _table(registry, mention, lambda feature: None)
+    return _table(registry, mention)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,29 +93,32 @@ class CommandRow:
     example: str
     who: str
     synonyms: tuple[str, ...]
+    details: str = ""
+    """What is true of it in one repository: Markdown of our own."""
 
 
 def command_rows(
-    specs: Iterable[CommandSpec], mention: str, allowed: AllowedRoles = lambda feature: None
+    specs: Iterable[CommandSpec], mention: str, config: RepositoryConfig | None = None
 ) -> list[CommandRow]:
-    """Return what a list says of each command."""
+    """Return what a list says of each command; of one repository with its `config`."""
     return [
         CommandRow(
             f"{mention} {spec.usage}",
             spec.summary,
             "" if spec.example == spec.name else f"{mention} {spec.example}",
-            who_may(spec.who(allowed(spec.feature))),
+            who_may(spec.who(config.allowed(spec.feature) if config else None)),
             (*spec.synonyms, *spec.phrases),
+            spec.details(config) if config and spec.details else "",
         )
         for spec in specs
     ]
 
 
-def _table(specs: Iterable[CommandSpec], mention: str, allowed: AllowedRoles) -> str:
+def _table(specs: Iterable[CommandSpec], mention: str, config: RepositoryConfig | None = None) -> str:
     rows = [f"| {' | '.join(texts.HELP_HEADER)} |", "|---|---|---|---|"]
-    for row in command_rows(specs, mention, allowed):
+    for row in command_rows(specs, mention, config):
         example = texts.EXAMPLE.format(example=code(row.example)) if row.example else ""
-        summary = f"{row.summary} {example}".strip()
+        summary = " ".join(part for part in (row.summary, example, row.details) if part)
         synonyms = ", ".join(map(code, row.synonyms))
         # Our own text, so a bar may be escaped in code: `code` would break the mention, and this is to be copied.
         usage = f"`{row.usage}`".replace("|", "\\|")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from rapidfuzz import fuzz
 from bot.core.patterns import normalized
 
 if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
     from bot.config.types import Role
 
 AUTHOR_OR_TRIAGE: tuple[Role, ...] = ("author", "triage")
@@ -60,6 +61,10 @@ class CommandSpec:
     """Whether it counts only in the person's own comment. An edit of somebody else's may only uncover what they wrote.
     False is for what changes nothing for others.
     """
+    offered: Callable[[RepositoryConfig], bool] | None = None
+    """Whether help shows it in a repository where its feature is on; None: it does."""
+    details: Callable[[RepositoryConfig], str] | None = None
+    """What help says of it in a repository, behind the summary: Markdown of our own."""
 
     def who(self, override: Sequence[Role] | None = None) -> Sequence[Role]:
         """Return who may run this; `override` is what app.yaml allows for its feature."""

@@ -36,6 +36,16 @@ PULL_OVER = (
     "someone with write access."
 )
 
+NAME_ONE_COMMIT = "Nothing was approved: name one commit by 7 to 40 digits of its SHA."
+NOT_THE_HEAD = "Nothing was approved: you named {named}, but the head is {head}. Review {head}, then comment {command}."
+HEAD_MOVED_SINCE = (
+    "Nothing was approved: the head moved to {head} after your comment. Review {head}, then comment {command}."
+)
+UNKNOWN_HEAD = (
+    "Nothing was approved: I don't know which commit was the head when you commented. Review {head}, then comment "
+    "{command}."
+)
+
 ABOUT = "About [{what}]({url}):"
 """The first line of an answer; `what` is one of the three below."""
 DESCRIPTION, REVIEW, COMMENT = "the description", "your review", "your comment"

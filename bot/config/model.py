@@ -335,7 +335,7 @@ class RepositoryConfig(Keys):
     def allowed(self, feature: str) -> tuple[Role, ...] | None:
         """Return who may use a feature; None if it has no `allow`, or is off."""
         match getattr(self, feature, None):
-            case SlowTests(allow=allow) | Rerun(allow=allow):
+            case SlowTests(allow=allow) | Rerun(allow=allow) | Results(approve_tests=allow):
                 return allow
             case _:
                 return None

@@ -11,7 +11,7 @@ from bot.core.payload import Payload
 from bot.effects import texts
 from bot.engine.records import Record
 from bot.github.access import CHECKS, WritePermissions
-from bot.github.check_runs import Annotation, CheckContent
+from bot.github.check_runs import COMPLETED, Annotation, CheckContent
 from bot.plan.effect import Applied, EffectContext
 
 FOR_COMMIT = "/repos/{+repo}/commits/{sha}/check-runs{?check_name,app_id,filter}"
@@ -87,13 +87,17 @@ class PutCheckRun:
             # By this a try after a crash tells a run that is there already from the one that it was to make.
             record = replace(record, again=self.as_of, over=found.integer("id") if found else 0)
             await context.records.put(key, record)
-        if found is None or (self.again and found.integer("id") == record.over):
+        if found is None or (self.again and found.integer("id") == record.over) or self._begins_anew(found):
             done, number = await self._create(context)
         else:
             done, number = await self._change(context, found)
         # Last: after a crash before this, the next try looks at GitHub again and finds what was written.
         await context.records.put(key, WrittenCheckRun(self.as_of, number))
         return done
+
+    def _begins_anew(self, found: Payload) -> bool:
+        """Say whether a test is pending again that has a result: that run is over, so it gets a new one."""
+        return self.content.status != COMPLETED and found.text("status") == COMPLETED
 
     async def _change(self, context: EffectContext, found: Payload) -> tuple[Applied, int]:
         """Have a check run say this; return what was done, and the number of the run that says so."""
@@ -154,7 +158,7 @@ class PutCheckRun:
     def _says_so(self, found: Payload) -> bool:
         content, output = self.content, found.at("output")
         return (
-            found.text("conclusion") == content.conclusion
+            (found.text("status"), found.text("conclusion")) == (content.status, content.conclusion)
             and found.text("external_id") == self.external_id
             and (output.text("title"), output.text("summary")) == (content.title, content.summary)
             and output.text("text") == content.text
@@ -168,8 +172,8 @@ class PutCheckRun:
         return {
             "external_id": self.external_id,
             **({"details_url": self.details_url} if self.details_url else {}),
-            "status": "completed",
-            "conclusion": content.conclusion,
+            "status": content.status,
+            **({"conclusion": content.conclusion} if content.conclusion else {}),
             "output": {**output, **({"annotations": sent} if sent else {})},
             "actions": [
                 {"label": action.label, "description": action.description, "identifier": action.identifier}

@@ -90,6 +90,7 @@ CREATE UNIQUE INDEX nightjar_device_jobs_device ON nightjar_device_jobs (lab, ta
 CREATE UNIQUE INDEX nightjar_device_jobs_once ON nightjar_device_jobs (repository_id, pull_request, sha, lab, target)
     WHERE state IN ('waiting', 'queued', 'leased');
 CREATE INDEX nightjar_device_jobs_pull ON nightjar_device_jobs (repository_id, pull_request, requested_at);
+CREATE INDEX nightjar_device_jobs_commit ON nightjar_device_jobs (sha, lab, target, repository_id);
 CREATE INDEX nightjar_device_jobs_open ON nightjar_device_jobs (lab, target) WHERE state IN ('queued', 'leased');
 CREATE INDEX nightjar_device_jobs_served ON nightjar_device_jobs (lab, leased_at, repository_id, requested_by_id);
 CREATE INDEX nightjar_device_jobs_requested

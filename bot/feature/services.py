@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    from procrastinate.connector import BaseAsyncConnector
+
     from bot.config import Config
     from bot.core.parts import PartKey, PartMap
     from bot.engine.journal import Journal
@@ -31,6 +33,8 @@ class Services:
     github_for: Callable[[str], Awaitable[GitHub]]
     now: Callable[[], float]
     parts: PartMap
+    connector: BaseAsyncConnector
+    """The engine's database, for what has tables of its own there."""
 
     def part(self, key: PartKey[T]) -> T:
         """Return what another module provides. Raises LookupError where nobody does."""

@@ -16,6 +16,8 @@ MOST_ACTIONS = 3
 LABEL_LIMIT, DESCRIPTION_LIMIT, IDENTIFIER_LIMIT = 20, 40, 20
 """Characters of a button's parts."""
 
+QUEUED, IN_PROGRESS, COMPLETED = "queued", "in_progress", "completed"
+"""The statuses of a check run: https://docs.github.com/en/rest/checks/runs#create-a-check-run"""
 SUCCESS, NEUTRAL, FAILURE = "success", "neutral", "failure"
 ADVISORY = (SUCCESS, NEUTRAL)
 """No other is written of what may be wrong about the code, such as results of devices: that must not block a merge."""
@@ -53,10 +55,12 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class CheckContent:
-    """All that a check run says. It is always a completed one: one in progress holds up those who wait for all checks.
+    """All that a check run says.
 
-    `certain`: what it says is a matter of fact, so it may be a failure. Raises `ValueError` for what GitHub would
-    refuse, and for any other conclusion that could block a merge.
+    It is a completed one, unless somebody asked for its result and something ends it in any case: a check run in
+    progress holds up those who wait for all checks. Only a completed one has a conclusion. `certain`: what it says is a
+    matter of fact, so it may be a failure.
+    Raises `ValueError` for what GitHub would refuse, and for any other conclusion that could block a merge.
     """
 
     conclusion: str
@@ -66,11 +70,20 @@ class CheckContent:
     annotations: tuple[Annotation, ...] = ()
     actions: tuple[Action, ...] = ()
     certain: bool = False
+    status: str = COMPLETED
 
     def __post_init__(self) -> None:
+        if (self.status == COMPLETED) != bool(self.conclusion):
+            raise ValueError("a check run has a conclusion when it is completed, and not before")
+        if self.status != COMPLETED:
+            self._check_sizes()
+            return
         allowed = (*ADVISORY, FAILURE) if self.certain else ADVISORY
         if self.conclusion not in allowed:
             raise ValueError(f"this check run must not conclude with {self.conclusion}, only with {allowed}")
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
         if len(self.annotations) > MOST_ANNOTATIONS or len(self.actions) > MOST_ACTIONS:
             raise ValueError(f"more than {MOST_ANNOTATIONS} annotations or {MOST_ACTIONS} buttons")
         if len(self.title) > TITLE_LIMIT or max(size(self.summary), size(self.text)) > TEXT_LIMIT:

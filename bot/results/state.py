@@ -35,6 +35,7 @@ class Claims:
     pull_request: int | None = None
     environment: Mapping[str, Any] = field(default_factory=dict)
     log_url: str = ""
+    job: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,14 @@ from bot.results.deliveries import CHECK_EVENT, RUN_ARRIVED
 from handlers.hardware import check_runs, ingest_runs, nightly_news, regressions, watch, wiring
 from handlers.hardware.check_runs import IGNORED
 from handlers.hardware.effects import IngestRun, RequestCheckRun, StoreReports
+from handlers.hardware.jobs import commands, pushes, steps
+from handlers.hardware.jobs.effects import (
+    DEVICE_CHECK,
+    ApproveDeviceJobs,
+    CancelDeviceJobs,
+    NoteShownStep,
+    SubmitDeviceJob,
+)
 from handlers.hardware.metrics import ResultsGauges
 from handlers.hardware.news_groups import REGRESSION_GROUP, WAITING_NEWS
 from handlers.hardware.nightly_news import NIGHTLY_NEWS
@@ -16,10 +24,21 @@ from handlers.hardware.regression_state import REGRESSIONS
 FEATURE = Feature(
     name="hardware",
     config=("results", "regressions"),
-    events=(CHECK_EVENT, RUN_ARRIVED, NIGHTLY_NEWS),
+    events=(CHECK_EVENT, RUN_ARRIVED, NIGHTLY_NEWS, DEVICE_CHECK),
     records=(IGNORED, REGRESSIONS, WAITING_NEWS, REGRESSION_GROUP, watch.LISTED, watch.FAILED_CHECKS),
-    router=joined([ingest_runs.router, check_runs.router, regressions.router, nightly_news.router]),
-    effects=(IngestRun, RequestCheckRun, StoreReports),
+    router=joined(
+        [ingest_runs.router, check_runs.router, regressions.router, nightly_news.router, pushes.router, steps.router]
+    ),
+    commands=commands.COMMANDS,
+    effects=(
+        IngestRun,
+        RequestCheckRun,
+        StoreReports,
+        SubmitDeviceJob,
+        CancelDeviceJobs,
+        ApproveDeviceJobs,
+        NoteShownStep,
+    ),
     provide=wiring.provide,
     routes=wiring.routes,
     timers=wiring.timers,

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.aws.bucket import Arrival, Source
@@ -20,6 +22,8 @@ from bot.results.ingest.manifest import run_key
 from bot.results.model import TargetKey
 from bot.results.state import Run, RunState
 from handlers.hardware import texts
+from handlers.hardware.jobs.store import JobStore, UnknownJob
+from handlers.hardware.jobs.transitions import NotHandedOut
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -34,8 +38,14 @@ class IngestService:
     """Ingests runs of all repositories that have labs."""
 
     def __init__(
-        self, results: ResultsService, records: Records, watch: Watch, now: Callable[[], float] = time.time
+        self,
+        results: ResultsService,
+        records: Records,
+        watch: Watch,
+        jobs: JobStore,
+        now: Callable[[], float] = time.time,
     ) -> None:
+        self._jobs = jobs
         self._results = results
         self._watch = watch
         self._intake = RunIngester(results.store, Admissions(records, now), results.file_lists, results.pool, now)
@@ -67,13 +77,30 @@ class IngestService:
         key = found[0]
         source = source or self._results.source_for(arrival.bucket)
         named = self._results.canonical(key.about).repository
-        request = IngestRequest(source, arrival, key, named, config.results, config.lab_branches, github, repository.id)
+        tested = await self._jobs.tested_pull(repository.id, replace(key.about, repository=named), key.sha)
+        request = IngestRequest(
+            source, arrival, key, named, config.results, config.lab_branches, github, repository.id, tested
+        )
         run = await self._intake.take(request, again=again)
+        await self._complete_job(run, repository)
         if run.state is RunState.STORED:
             pending_check = await asyncio.to_thread(self._results.store.whole, key.about, key.sha)
             if pending_check is not None:
                 await self._watch.announce_check(pending_check)
         return run
+
+    async def _complete_job(self, run: Run, repository: Repository) -> None:
+        """Note that the results of a job arrived, whenever that is; what a manifest says of another's job is ignored.
+
+        A run of which nothing could be read has a check run as well.
+        """
+        if run.claims is None or not run.claims.job or run.state not in (RunState.STORED, RunState.INCOMPLETE):
+            return
+        key, about = run.key, self._results.canonical(run.key.about)
+        with suppress(UnknownJob, NotHandedOut):
+            job = await self._jobs.find(key.lab, run.claims.job)
+            if (job.repository_id, job.about, job.sha) == (repository.id, about, key.sha):
+                await self._jobs.complete(key.lab, job.id, run.claims.suite)
 
 
 INGEST = PartKey[IngestService]("ingest")

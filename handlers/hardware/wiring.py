@@ -13,6 +13,9 @@ from bot.feature import RecurringWork, Services
 from bot.results.service import RESULTS
 from bot.web.openapi import Operation
 from handlers.hardware.failures_route import failures_operation
+from handlers.hardware.jobs.store import JOBS, JobStore
+from handlers.hardware.jobs.sweep import SWEEP, JobSweep
+from handlers.hardware.jobs.sweep import TICK as JOBS_TICK
 from handlers.hardware.listing import FailureListing, RunListing
 from handlers.hardware.route import operation
 from handlers.hardware.service import INGEST, IngestService
@@ -37,7 +40,12 @@ async def provide(services: Services) -> None:
     if watch.repositories:
         await asyncio.to_thread(check_environment, list(watch.queues))
     services.parts[WATCH] = watch
-    services.parts[INGEST] = IngestService(results, services.records, watch, services.now)
+    store = JobStore(services.connector, services.now)
+    services.parts[INGEST] = IngestService(results, services.records, watch, store, services.now)
+    services.parts[JOBS] = store
+    services.parts[SWEEP] = JobSweep(
+        services.config, store, services.journal, accept=services.announce, now=services.now
+    )
     services.parts[QUEUES] = tuple(
         Notifications(services.part(AWS), queue, places) for queue, places in watch.queues.items()
     )
@@ -53,9 +61,10 @@ def routes(services: Services) -> Sequence[Operation]:
 
 
 def timers(services: Services) -> Sequence[RecurringWork]:
-    """Return what looks into buckets, where there are any."""
+    """Return what looks into buckets, where there are any, and what ends jobs, also after app.yaml lost its labs."""
     watch = services.part(WATCH)
-    return [RecurringWork("hardware-results", TICK, watch.tick)] if watch.repositories else []
+    jobs = RecurringWork("device-jobs", JOBS_TICK, services.part(SWEEP).tick)
+    return [RecurringWork("hardware-results", TICK, watch.tick), jobs] if watch.repositories else [jobs]
 
 
 def listeners(services: Services) -> Sequence[Coroutine[Any, Any, None]]:

@@ -12,9 +12,8 @@ from bot.ci.rerun_actions import ApproveRun
 from bot.ci.restarts import PullOrigin
 from bot.commands.dialogue import CommandAnswer, CommandRequest
 from bot.commands.grammar import Arguments, Command, CommandSpec
-from bot.core.patterns import Pattern
+from bot.commands.seen_head import other_head
 from bot.github.markdown import code, truncate
-from bot.github.pull_heads import head_of
 from handlers.rerun import texts
 
 APPROVE_CI = CommandSpec(
@@ -30,7 +29,6 @@ APPROVE_CI = CommandSpec(
 )
 
 MOST_LISTED = 10
-_SHA = Pattern(r"[0-9a-fA-F]{7,40}")
 
 
 async def approve_ci(asked: CommandRequest, command: Command) -> CommandAnswer:
@@ -38,7 +36,7 @@ async def approve_ci(asked: CommandRequest, command: Command) -> CommandAnswer:
     pull = asked.pull
     if not pull.is_open:
         return CommandAnswer(say=texts.APPROVE_CLOSED, done=False)
-    if refusal := await _other_head(asked, command.names):
+    if refusal := await other_head(asked, command):
         return CommandAnswer(say=refusal, done=False)
     found = await asked.runs()
     waiting = [run for run in found.runs if run.state is CiState.UNAPPROVED and not run.untouchable]
@@ -50,23 +48,6 @@ async def approve_ci(asked: CommandRequest, command: Command) -> CommandAnswer:
     effects = tuple(ApproveRun(int(run.key), pull.head_sha, run.name, origin) for run in waiting)
     say = "\n".join([texts.APPROVING.format(sha=shown, names=_listed(waiting)), *found.troubles])
     return CommandAnswer(effects, say, done=not found.troubles)
-
-
-async def _other_head(asked: CommandRequest, names: tuple[str, ...]) -> str:
-    """Say why the head is not the commit that the person approves; empty where it is."""
-    head, mention = asked.pull.head_sha, asked.context.app_config.mentions[0]
-    shown, command = code(head[:7]), code(f"{mention} {APPROVE_CI.name} {head[:12]}")
-    if names:
-        if len(names) > 1 or not _SHA.fullmatch(names[0]):
-            return texts.NAME_ONE_COMMIT
-        same = head.startswith(names[0].lower())
-        return "" if same else texts.NOT_THE_HEAD.format(named=code(names[0]), head=shown, command=command)
-    known = await head_of(asked.context.records, asked.context.repository.id, asked.pull.number)
-    if known is None:
-        return texts.UNKNOWN_HEAD.format(head=shown, command=command)
-    if known.sha != head or known.may_follow(asked.comment.written_at):
-        return texts.HEAD_MOVED_SINCE.format(head=shown, command=command)
-    return ""
 
 
 def _listed(runs: list[CiRun]) -> str:

@@ -32,14 +32,5 @@ MORE = "and {count} more"
 MORE_NOT_RESTARTED = "I can't restart {count} more."
 
 APPROVE_CLOSED = "This pull request is closed, so nothing was approved."
-NAME_ONE_COMMIT = "Nothing was approved: name one commit by 7 to 40 digits of its SHA."
-NOT_THE_HEAD = "Nothing was approved: you named {named}, but the head is {head}. Review {head}, then comment {command}."
-HEAD_MOVED_SINCE = (
-    "Nothing was approved: the head moved to {head} after your comment. Review {head}, then comment {command}."
-)
-UNKNOWN_HEAD = (
-    "Nothing was approved: I don't know which commit was the head when you commented. Review {head}, then comment "
-    "{command}."
-)
 APPROVING = "Approving on {sha}: {names}."
 NOTHING_WAITS = "No workflow run of this pull request waits for approval on {sha}."

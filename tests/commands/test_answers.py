@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from bot.commands import answers
 from bot.commands.grammar import BadCommand, Command, parse
+from bot.config.model import RepositoryConfig, Rerun
 from bot.config.types import Role
 from tests.commands.test_grammar import MENTIONS, REGISTRY, RERUN, RUN_SLOW, read
 from tests.gfm import rendered
@@ -69,9 +70,8 @@ def test_a_command_that_is_off_says_where_it_is_switched_on() -> None:
 
 
 def test_help_lists_what_is_on_here_and_who_may_here() -> None:
-    said = answers.help_text(
-        REGISTRY, {"rerun", "help"}, MENTIONS, lambda feature: ("write",) if feature == "rerun" else None
-    )
+    config = RepositoryConfig(rerun=Rerun(allow=("write",)))
+    said = answers.help_text(REGISTRY, {"rerun", "help"}, MENTIONS, config)
     assert "`@ci`, `@tvm-bot`" in said
     page = rendered(said)
     assert page.count("<tr>") == 3

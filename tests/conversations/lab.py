@@ -29,7 +29,7 @@ repositories:
       {queue}
       labs:
         example-lab:
-          targets: [hexagon-v73, adreno]
+          targets: {targets}
           contacts: ["@example-lab-ci"]
           reproduce: pytest {{test}}
         {more_labs}
@@ -149,6 +149,7 @@ async def lab_town(
     features: str = "",
     more_labs: str = "",
     settings: str = "",
+    targets: str = "[hexagon-v73, adreno]",
     **options: Any,
 ) -> AsyncIterator[LabTown]:
     """Start a town with a lab; the bot looks around when a test says so.
@@ -167,6 +168,7 @@ async def lab_town(
         deadline=deadline,
         queue=source,
         more_labs=more_labs,
+        targets=targets,
     )
     moments = Moments()
     async with town(database_url, config=config, now=moments, **options) as place:

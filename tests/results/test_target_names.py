@@ -76,8 +76,15 @@ def test_the_api_is_asked_for_the_same_target(target: str) -> None:
 @given(TARGETS)
 def test_a_configuration_may_name_it(target: str) -> None:
     written = CONFIG.format(
-        repository="octocat/compiler", features="", bucket="b-1", settle="1m", deadline="6h", queue="", more_labs=""
-    ).replace("[hexagon-v73, adreno]", json.dumps([target]))
+        repository="octocat/compiler",
+        features="",
+        bucket="b-1",
+        settle="1m",
+        deadline="6h",
+        queue="",
+        more_labs="",
+        targets=json.dumps([target]),
+    )
     results = parse_config(written.encode(), "app.yaml").repositories["octocat/compiler"].results
     assert results is not None
     assert tuple(results.labs["example-lab"].targets) == (target,)

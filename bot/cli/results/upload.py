@@ -113,6 +113,7 @@ class UploadPlace:
     help="What the tests ran on.",
 )
 @click.option("--log-url", help="The address of the lab's log.")
+@click.option("--job", help="The ID of the job, if somebody requested this run.")
 @format_option
 @click.option("--compress", type=click.Choice(list(SUFFIXES)), help="Compress files that are not compressed yet.")
 @click.option("--check/--no-check", "checks", default=True, show_default=True, help="Check the files first.")
@@ -211,6 +212,7 @@ def _claims(options: dict[str, Any]) -> Claims:
         pull_request=options["pull_request"],
         environment=dict(pair.split("=", 1) for pair in options["pairs"]),
         log_url=options["log_url"] or "",
+        job=options["job"] or "",
     )
 
 

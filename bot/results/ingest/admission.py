@@ -75,23 +75,29 @@ class Admissions:
         branches: Sequence[str],
         claimed: int | None,
         *,
+        asked_for: int | None = None,
         afresh: bool = False,
     ) -> Admission:
         """Return what the commit of a run is; `claimed` is the pull request that the manifest names.
 
-        `branches` are those whose commits labs test.
+        `branches` are those whose commits labs test. `asked_for` is the pull request for which we asked the lab to test
+        this commit when it was the head; that it is no longer does not matter.
 
         `afresh`: that it was refused a moment ago does not count, for somebody has seen to it and asks again.
         Raises `Refused` for a commit that is not to be tested, `TryAgain` or gidgethub's errors where GitHub could
         not be asked.
         """
+        if claimed is None:
+            claimed = asked_for
         asked = (key.repository, key.sha, claimed)
         if not afresh and (reason := self._refused.get(asked)) is not None:
             raise Refused(reason)
         known = self._known.get(asked)
         if known is None:
             try:
-                known = await self._ask(github, key, repository_id, branches, claimed)
+                known = await self._ask(
+                    github, key, repository_id, branches, claimed, is_head=claimed is not None and claimed == asked_for
+                )
             except Refused as error:
                 self._refused[asked] = str(error)
                 raise
@@ -99,10 +105,17 @@ class Admissions:
         return known
 
     async def _ask(
-        self, github: GitHub, key: RunKey, repository_id: int, branches: Sequence[str], claimed: int | None
+        self,
+        github: GitHub,
+        key: RunKey,
+        repository_id: int,
+        branches: Sequence[str],
+        claimed: int | None,
+        *,
+        is_head: bool,
     ) -> Admission:
         committed_at = await _committed_at(github, key)
-        if claimed is not None:
+        if claimed is not None and not is_head:
             await self._check_head(github, key, repository_id, claimed)
         for branch in branches:
             if await _is_on(github, key, branch):

@@ -68,6 +68,8 @@ class IngestRequest:
     branches: Sequence[str]
     github: GitHub
     repository_id: int
+    tested_pull: int | None = None
+    """The pull request for which we asked the lab to test this commit: then it may be tested, though the head moved."""
 
     def file_key(self, name: str) -> str:
         """Return the key of a file beside the manifest."""
@@ -142,7 +144,13 @@ class RunIngester:
             check_quota(lab, runs, sent, manifest.bytes)
         try:
             return await self._admissions.admit(
-                request.github, key, request.repository_id, request.branches, claimed, afresh=again
+                request.github,
+                key,
+                request.repository_id,
+                request.branches,
+                claimed,
+                asked_for=request.tested_pull,
+                afresh=again,
             )
         except Refused:
             known = await asyncio.to_thread(self._store.admission, key.repository, key.sha)

@@ -83,6 +83,7 @@ class _Document(_Strict):
     pull_request: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     environment: Mapping[str, str | int | float | bool | None] = Field(default_factory=dict, max_length=100)
     log_url: Annotated[str, StringConstraints(max_length=2000)] | None = None
+    job: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,4 +179,5 @@ def _claims(document: _Document) -> Claims:
         pull_request=document.pull_request,
         environment=dict(document.environment),
         log_url=document.log_url or "",
+        job=document.job or "",
     )

@@ -119,6 +119,7 @@ MANIFEST_FIELDS = {
     "pull_request": "the number of a pull request",
     "environment": "an object of at most 100 texts, numbers, true, false or null",
     "log_url": "a text of at most 2000 characters",
+    "job": "the id of a job, as the bot gave it",
 }
 FOLDER = "{path} is a folder; name the files in it"
 TOO_MANY_STEPS = (

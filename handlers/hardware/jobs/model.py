@@ -164,16 +164,23 @@ class DeviceJob:
     def to_show(self) -> ShownStep:
         """How far the check run should be.
 
-        A job that waits for approval has none yet, and one that ended before it had one needs none. A queued job whose
-        device is lost goes on saying that it runs, which saves a write. Once results arrived, they are what it says.
+        A job that waits for approval has none yet, and one that ended before it had one needs none. That of a push
+        gets it when its test runs. A test runs once its lab sent a heartbeat, which usually has the link to the log. A
+        queued job whose device is lost goes on saying that it runs, which saves a write. Once results arrived, they are
+        what it says.
         """
         if self.state is DeviceJobState.WAITING or self.arrived:
             return self.shown
-        if self.state is DeviceJobState.QUEUED:
-            return max(self.shown, ShownStep.QUEUED)
-        if self.state is DeviceJobState.LEASED:
-            return ShownStep.RUNNING
+        if self.state in (DeviceJobState.QUEUED, DeviceJobState.LEASED):
+            waits = ShownStep.NOTHING if self.origin is JobOrigin.PUSH else ShownStep.QUEUED
+            return max(self.shown, ShownStep.RUNNING if self.is_alive else waits)
         return ShownStep.ENDED if self.shown else ShownStep.NOTHING
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the lab that has it sent a heartbeat."""
+        first = min(self.leased_at + LEASE_SECONDS, self.deadline)
+        return self.state is DeviceJobState.LEASED and bool(self.log_url or self.note or self.lease_expires_at > first)
 
     @property
     def has_all_suites(self) -> bool:

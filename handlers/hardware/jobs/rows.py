@@ -73,6 +73,12 @@ OF_PULL: LiteralString = (
 )
 OF_LAB: LiteralString = _SELECT + " WHERE lab = %(lab)s AND state IN ('queued', 'leased')"
 OVERDUE: LiteralString = _SELECT + " WHERE expires_at > 0 AND expires_at <= %(now)s ORDER BY expires_at LIMIT %(most)s"
+OPEN_JOBS: LiteralString = _SELECT + " WHERE expires_at > 0 ORDER BY expires_at"
+TESTED_PULL: LiteralString = """
+SELECT pull_request FROM nightjar_device_jobs
+ WHERE sha = %(sha)s AND lab = %(lab)s AND target = %(target)s AND repository_id = %(repository_id)s AND attempt > 0
+ ORDER BY requested_at DESC LIMIT 1
+"""
 UNSHOWN: LiteralString = _SELECT + " WHERE shown < to_show ORDER BY requested_at DESC LIMIT %(most)s"
 SERVED: LiteralString = """
 SELECT repository_id, requested_by_id, max(leased_at) AS at FROM nightjar_device_jobs

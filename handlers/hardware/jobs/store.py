@@ -12,14 +12,15 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import ConnectorException, UniqueViolation
 
 from bot.core.parts import PartKey
+from bot.results.model import TargetKey
 from handlers.hardware.jobs import texts, transitions
-from handlers.hardware.jobs.model import DeviceJob, JobEnd, Someone
+from handlers.hardware.jobs.model import DeviceJob, JobEnd, ShownStep, Someone
 from handlers.hardware.jobs.queue import LastServed, LimitsOf, pick_job
 from handlers.hardware.jobs.rows import (
     BY_ID,
@@ -27,11 +28,13 @@ from handlers.hardware.jobs.rows import (
     INSERT,
     OF_LAB,
     OF_PULL,
+    OPEN_JOBS,
     OVERDUE,
     REMOVE_OLD,
     REPLACE,
     REQUESTS,
     SERVED,
+    TESTED_PULL,
     UNSHOWN,
     job_of_row,
     row_of_job,
@@ -159,9 +162,9 @@ class JobStore:
         jobs = [job_of_row(row) for row in rows]
         return [await self._change(job.lab, job.id, lambda known: transitions.expire(known, now)) for job in jobs]
 
-    async def show(self, job: DeviceJob) -> DeviceJob:
-        """Note that the check run of a job is being made to say what it should."""
-        return await self._change(job.lab, job.id, transitions.show)
+    async def show(self, lab: str, job_id: str, step: ShownStep) -> DeviceJob:
+        """Note that the check run of a job was written for a step."""
+        return await self._change(lab, job_id, lambda job: transitions.show(job, step))
 
     async def find(self, lab: str, job_id: str) -> DeviceJob:
         """Return a job of a lab. Raises `UnknownJob`, for a job of another lab as well."""
@@ -178,6 +181,16 @@ class JobStore:
     async def of_lab(self, lab: str) -> list[DeviceJob]:
         """Return the jobs of a lab that are queued or leased."""
         return [job_of_row(row) for row in await self._connector.execute_query_all_async(OF_LAB, lab=lab)]
+
+    async def open_jobs(self) -> list[DeviceJob]:
+        """Return the jobs of all labs that have not ended, those first for which something happens soonest."""
+        return [job_of_row(row) for row in await self._connector.execute_query_all_async(OPEN_JOBS)]
+
+    async def tested_pull(self, repository_id: int, about: TargetKey, sha: str) -> int | None:
+        """Return the pull request for which a commit was handed out to a target's lab, None where none was."""
+        values = {"repository_id": repository_id, "lab": about.lab, "target": about.target, "sha": sha}
+        rows = await self._connector.execute_query_all_async(TESTED_PULL, **values)
+        return cast("int", rows[0]["pull_request"]) if rows else None
 
     async def unshown(self) -> list[DeviceJob]:
         """Return jobs whose check runs do not say what they should, the newest heads first; at most a batch."""

@@ -18,6 +18,7 @@ from handlers.hardware.jobs.model import (
     DeviceJob,
     DeviceJobState,
     JobEnd,
+    ShownStep,
     Someone,
     run_id_of,
 )
@@ -158,9 +159,9 @@ def expire(job: DeviceJob, now: float) -> DeviceJob:
             return job
 
 
-def show(job: DeviceJob) -> DeviceJob:
-    """Note that the check run says, or is being made to say, what it should."""
-    return replace(job, shown=max(job.shown, job.to_show))
+def show(job: DeviceJob, step: ShownStep) -> DeviceJob:
+    """Note that the check run was written for a step."""
+    return replace(job, shown=max(job.shown, step))
 
 
 def is_state_of_end(state: DeviceJobState, end: JobEnd) -> bool:

@@ -16,10 +16,12 @@ from handlers.hardware.jobs.rows import (
     DURATIONS,
     OF_LAB,
     OF_PULL,
+    OPEN_JOBS,
     OVERDUE,
     REMOVE_OLD,
     REQUESTS,
     SERVED,
+    TESTED_PULL,
     UNSHOWN,
 )
 from handlers.hardware.jobs.store import (
@@ -180,11 +182,21 @@ async def test_check_runs_that_are_behind_are_found(jobs: JobStore) -> None:
     old = await submit(jobs, "old")
     new = await submit(jobs, "new", pull_request=43, requested_at=NOW + 1)
     assert [job.id for job in await jobs.unshown()] == ["new", "old"]
-    shown = [await jobs.show(job) for job in (old, new)]
+    shown = [await jobs.show(LAB, job.id, ShownStep.QUEUED) for job in (old, new)]
     assert [job.shown for job in shown] == [ShownStep.QUEUED] * 2
     assert await jobs.unshown() == []
     await jobs.remove_target(old)
     assert [(job.id, job.to_show) for job in await jobs.unshown()] == [("old", ShownStep.ENDED)]
+
+
+async def test_the_pull_request_of_a_commit_is_known_once_a_lab_was_given_it(jobs: JobStore) -> None:
+    job = await submit(jobs)
+    assert await jobs.tested_pull(7, job.about, SHA) is None
+    await claim(jobs)
+    assert await jobs.tested_pull(7, job.about, SHA) == 42
+    assert await jobs.tested_pull(8, job.about, SHA) is None
+    assert await jobs.tested_pull(7, job.about, OTHER_SHA) is None
+    assert [one.id for one in await jobs.open_jobs()] == ["job"]
 
 
 async def test_requests_are_counted_for_budgets(jobs: JobStore) -> None:
@@ -228,6 +240,7 @@ async def test_no_statement_scans_the_table(jobs: JobStore) -> None:
         pytest.skip("SQLite says how it finds rows without any")
     values = {
         "id": "job",
+        "sha": SHA,
         "repository_id": 7,
         "number": 1,
         "lab": LAB,
@@ -238,7 +251,19 @@ async def test_no_statement_scans_the_table(jobs: JobStore) -> None:
         "before": 1.0,
         "most": 5,
     }
-    for statement in (BY_ID, OF_PULL, OF_LAB, OVERDUE, UNSHOWN, SERVED, REQUESTS, DURATIONS, REMOVE_OLD):
+    for statement in (
+        BY_ID,
+        OF_PULL,
+        OF_LAB,
+        OPEN_JOBS,
+        TESTED_PULL,
+        OVERDUE,
+        UNSHOWN,
+        SERVED,
+        REQUESTS,
+        DURATIONS,
+        REMOVE_OLD,
+    ):
         given = {name: value for name, value in values.items() if f"%({name})s" in statement}
         rows = await connector.execute_query_all_async(f"EXPLAIN QUERY PLAN {statement}", **given)
         steps = [str(row["detail"]) for row in rows]

@@ -20,6 +20,7 @@ from handlers.hardware.jobs.model import (
     DeviceJob,
     DeviceJobState,
     JobEnd,
+    JobOrigin,
     ShownStep,
 )
 from handlers.hardware.jobs.transitions import LeaseLost, NotHandedOut
@@ -41,7 +42,7 @@ EVENTS: dict[str, Callable[[DeviceJob, float], DeviceJob]] = {
     "cancel": lambda job, now: transitions.cancel(job, JobEnd.BY_PERSON, now),
     "expire": lambda job, now: transitions.expire(job, now),
     "remove target": lambda job, now: transitions.remove_target(job, now),
-    "show": lambda job, _: transitions.show(job),
+    "show": lambda job, _: transitions.show(job, job.to_show),
 }
 
 
@@ -83,7 +84,7 @@ def test_nothing_is_pending_for_ever(history: list[tuple[str, float]]) -> None:
     for _ in range(2 * MOST_ATTEMPTS):
         job = transitions.expire(job, job.expires_at)
     assert not job.is_open
-    assert transitions.show(job).shown in (job.shown, ShownStep.ENDED)
+    assert transitions.show(job, job.to_show).shown in (job.shown, ShownStep.ENDED)
 
 
 def test_results_win_in_every_order() -> None:
@@ -179,11 +180,21 @@ def test_a_push_leaves_a_test_that_runs() -> None:
 
 
 def test_a_check_run_is_written_once_for_each_step() -> None:
-    job = transitions.show(queued())
-    assert job.shown is ShownStep.QUEUED
-    job = transitions.show(transitions.hand_out(job, "digest", 0, HOUR, NOW))
-    assert job.shown is ShownStep.RUNNING
-    job = transitions.expire(job, NOW + LEASE_SECONDS)
+    job = transitions.show(queued(), ShownStep.QUEUED)
+    job = transitions.hand_out(job, "digest", 0, HOUR, NOW)
+    assert job.to_show is ShownStep.QUEUED, "the lab may never come back"
+    job = transitions.heartbeat(job, "digest", NOW + 1)
+    assert job.to_show is ShownStep.RUNNING
+    job = transitions.show(job, ShownStep.RUNNING)
+    job = transitions.expire(job, NOW + 1 + LEASE_SECONDS)
     assert (job.state, job.to_show) == (DeviceJobState.QUEUED, ShownStep.RUNNING)
     assert transitions.complete(job, "operators", NOW).to_show is ShownStep.RUNNING
-    assert transitions.show(transitions.expire(job, NOW + 2 * QUEUE_SECONDS)).shown is ShownStep.ENDED
+    assert transitions.expire(job, NOW + 2 * QUEUE_SECONDS).to_show is ShownStep.ENDED
+
+
+def test_what_nobody_asked_for_by_himself_gets_a_check_run_once_it_runs() -> None:
+    job = queued(origin=JobOrigin.PUSH)
+    assert job.to_show is ShownStep.NOTHING
+    assert transitions.expire(job, NOW + QUEUE_SECONDS).to_show is ShownStep.NOTHING
+    running = transitions.hand_out(job, "digest", 0, HOUR, NOW)
+    assert transitions.heartbeat(running, "digest", NOW, log_url="https://example.org").to_show is ShownStep.RUNNING

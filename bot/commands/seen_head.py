@@ -1,0 +1,45 @@
+"""Whether the head of a pull request is the commit that a person saw who approves it.
+
+A comment names no commit, and its author may have looked at an older one. So the approval is of the commit that the
+comment names, or else of the head that our own record had when it was written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bot.commands import texts
+from bot.core.patterns import Pattern
+from bot.github.markdown import code
+from bot.github.pull_heads import head_of
+
+if TYPE_CHECKING:
+    from bot.commands.dialogue import CommandRequest
+    from bot.commands.grammar import Command
+
+_SHA = Pattern(r"[0-9a-fA-F]{7,40}")
+
+
+async def saw_head(asked: CommandRequest) -> bool:
+    """Say whether the head is what the person saw, by our own record; false where we don't know."""
+    known = await head_of(asked.context.records, asked.context.repository.id, asked.pull.number)
+    head = asked.pull.head_sha
+    return known is not None and known.sha == head and not known.may_follow(asked.comment.written_at)
+
+
+async def other_head(asked: CommandRequest, command: Command) -> str:
+    """Say why the head is not the commit that the person approves, whose SHA may be the command's only name.
+
+    Empty where it is.
+    """
+    head, mention = asked.pull.head_sha, asked.context.app_config.mentions[0]
+    shown, usage = code(head[:7]), code(f"{mention} {command.spec.name} {head[:12]}")
+    if command.names:
+        if len(command.names) > 1 or not _SHA.fullmatch(command.names[0]):
+            return texts.NAME_ONE_COMMIT
+        named = command.names[0]
+        same = head.startswith(named.lower())
+        return "" if same else texts.NOT_THE_HEAD.format(named=code(named), head=shown, command=usage)
+    if await head_of(asked.context.records, asked.context.repository.id, asked.pull.number) is None:
+        return texts.UNKNOWN_HEAD.format(head=shown, command=usage)
+    return "" if await saw_head(asked) else texts.HEAD_MOVED_SINCE.format(head=shown, command=usage)

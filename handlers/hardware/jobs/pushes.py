@@ -1,0 +1,134 @@
+"""What pushes and labels ask of labs.
+
+A push cancels what waits for the old head. Targets of tier 1 test every push that changes their files; a request for
+another target lasts only if the target is `sticky`. A label asks for its target, for the head at that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from bot.commands.dialogue import WRITERS
+from bot.core.events import Person, PullRequestEvent, person_or_ghost
+from bot.core.payload import Payload
+from bot.github.permissions import role_of
+from bot.github.pull_heads import head_of
+from bot.github.workflow_files import MOST_PULL_FILES, PULL_FILES
+from bot.plan.effect import Effect
+from bot.plan.handler import NOTHING, Context, Plan, Router
+from handlers.hardware.jobs import texts
+from handlers.hardware.jobs.effects import CancelDeviceJobs
+from handlers.hardware.jobs.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, Someone
+from handlers.hardware.jobs.requesting import JobRequest, answer_request
+from handlers.hardware.jobs.store import JOBS
+from handlers.hardware.jobs.targets import RequestTarget, labelled_targets, pushed_targets, request_targets
+
+if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
+    from bot.core.events import Delivery, PullRequest
+    from bot.github.client import GitHub
+
+NAME = "device-jobs"
+KEY = "results"
+PUSHES = ("opened", "reopened", "synchronize")
+
+router = Router()
+
+
+def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
+    """Say whether labs may be concerned: some target takes requests, and a label is one of theirs."""
+    known = request_targets(config.results)
+    if delivery.action in ("labeled", "unlabeled"):
+        return bool(labelled_targets(known, delivery.payload.text("label", "name")))
+    return bool(known)
+
+
+@router.on("pull_request", *PUSHES, "labeled", "unlabeled", "closed", name=NAME, feature=KEY, accepts=accepts)
+async def follow_pull_request(context: Context) -> Plan:
+    """Cancel what nobody wants any more, and request what is wanted now."""
+    event, known = PullRequestEvent.of(context.delivery.payload), request_targets(context.config.results)
+    pull, label = event.pull, context.delivery.payload.text("label", "name")
+    match event.action:
+        case "closed":
+            return Plan((CancelDeviceJobs(pull.number, JobEnd.CLOSED.value),), why=texts.WHY_CLOSED)
+        case "unlabeled":
+            end = JobEnd.BY_PERSON.value
+            cancelled = [
+                CancelDeviceJobs(pull.number, end, only=one.full_name) for one in labelled_targets(known, label)
+            ]
+            return Plan(tuple(cancelled), why=label)
+        case "labeled":
+            if not pull.is_open:
+                return NOTHING
+            return await _request(context, event, labelled_targets(known, label), JobOrigin.LABEL)
+        case _:
+            wanted = await _wanted_by_push(context, pull, known)
+            plan = await _request(context, event, wanted, JobOrigin.PUSH)
+            cancel = CancelDeviceJobs(pull.number, JobEnd.PUSHED.value, other_than=pull.head_sha)
+            return Plan((cancel, *plan.effects), why=plan.why)
+
+
+async def _wanted_by_push(context: Context, pull: PullRequest, known: Sequence[RequestTarget]) -> list[RequestTarget]:
+    """Return the targets that test this head, though nobody asks for it now."""
+    # Which files are changed costs a request for each hundred of them, and is asked only where it matters.
+    changed: list[str] | None = []
+    if any(one.settings.paths for one in pushed_targets(known, None)):
+        changed = await _changed_files(context.github, context.repository.full_name, pull.number)
+    wanted = {one.full_name: one for one in pushed_targets(known, changed)}
+    sticky = {one.full_name: one for one in known if one.settings.sticky}
+    if sticky:
+        jobs = await context.part(JOBS).of_pull(context.repository.id, pull.number)
+        wanted |= {name: sticky[name] for name in lasting_requests(jobs) if name in sticky}
+    return list(wanted.values())
+
+
+def lasting_requests(jobs: Iterable[DeviceJob]) -> list[str]:
+    """Return the targets whose newest request nobody has cancelled, as LAB/TARGET; `jobs` are the oldest first."""
+    newest = {job.about.full_name: job for job in jobs}
+    return [name for name, job in newest.items() if not _is_cancelled(job)]
+
+
+def _is_cancelled(job: DeviceJob) -> bool:
+    return job.state is DeviceJobState.CANCELLED and job.end is JobEnd.BY_PERSON
+
+
+async def _request(
+    context: Context, event: PullRequestEvent, targets: Sequence[RequestTarget], origin: JobOrigin
+) -> Plan:
+    """Request tests of the head for whoever pushed or labelled; a budget that is used up ends it in silence."""
+    if not targets:
+        return Plan(why=texts.WHY_NOTHING_REQUESTED)
+    sender, pull = person_or_ghost(context.delivery.payload, "sender"), event.pull
+    request = JobRequest(
+        number=pull.number,
+        sha=pull.head_sha,
+        origin=origin,
+        by=Someone(sender.id, sender.login),
+        at=context.delivery.received_at,
+        approval_needed=not await _may_approve(context, sender, pull, origin),
+    )
+    store, repository = context.part(JOBS), context.repository.id
+    answers = [await answer_request(store, repository, request, target) for target in targets]
+    effects: list[Effect] = [answer.effect for answer in answers if answer.effect]
+    return Plan(tuple(effects), why=texts.WHY_PUSHED.format(count=len(effects), sha=pull.head_sha[:7]))
+
+
+async def _may_approve(context: Context, sender: Person, pull: PullRequest, origin: JobOrigin) -> bool:
+    """Say whether the request needs no approval: it comes from somebody who may write, and who saw this head."""
+    if await role_of(context.github, context.repository.full_name, sender) not in WRITERS:
+        return False
+    if origin is JobOrigin.PUSH:
+        return True
+    # Whoever sets a label may look at an older head: the payload has the one at the time of the webhook.
+    head = await head_of(context.records, context.repository.id, pull.number)
+    return head is not None and head.sha == pull.head_sha and not head.may_follow(pull.updated_at)
+
+
+async def _changed_files(github: GitHub, repository: str, number: int) -> list[str] | None:
+    """Return the files that a pull request changes, with their former names; None if GitHub does not list all."""
+    names, listed = list[str](), 0
+    async for item in github.getiter(PULL_FILES, url_vars={"repo": repository, "number": str(number)}):
+        file, listed = Payload(item, "changed file"), listed + 1
+        names += [name for key in ("filename", "previous_filename") if (name := file.text(key))]
+    return names if listed < MOST_PULL_FILES else None

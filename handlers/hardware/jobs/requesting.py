@@ -1,0 +1,69 @@
+"""From somebody's request to a job for each target, unless there is one, or the target's budget is used up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from handlers.hardware.jobs.effects import SubmitDeviceJob
+from handlers.hardware.jobs.targets import RequestTarget, over_budget
+
+if TYPE_CHECKING:
+    from handlers.hardware.jobs.model import DeviceJob, JobOrigin, Someone
+    from handlers.hardware.jobs.store import JobStore
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """Somebody (`by`) wants a head to be tested; `at` is in seconds since 1970."""
+
+    number: int
+    sha: str
+    origin: JobOrigin
+    by: Someone
+    at: float
+    approval_needed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TargetAnswer:
+    """What a request for one target comes to: a new job, one that is open already, or a budget that is used up."""
+
+    target: RequestTarget
+    effect: SubmitDeviceJob | None = None
+    known: DeviceJob | None = None
+    budget: str = ""
+
+
+async def answer_request(
+    store: JobStore, repository_id: int, request: JobRequest, target: RequestTarget
+) -> TargetAnswer:
+    """Return what a request for a target comes to. A repeated one uses up nothing."""
+    for job in await store.of_pull(repository_id, request.number):
+        same = (job.sha, job.lab, job.target) == (request.sha, target.lab, target.name)
+        if same and job.is_open:
+            return TargetAnswer(target, known=job)
+    since = _day_of(request.at)
+    used = await store.requests(repository_id, target.lab, target.name, request.by.id, since)
+    if budget := over_budget(target.settings, used):
+        return TargetAnswer(target, budget=budget)
+    effect = SubmitDeviceJob(
+        number=request.number,
+        sha=request.sha,
+        lab=target.lab,
+        on=target.name,
+        suites=target.settings.suites,
+        tier=target.settings.tier,
+        origin=request.origin.value,
+        by_id=request.by.id,
+        by=request.by.login,
+        at=request.at,
+        approval_needed=request.approval_needed,
+    )
+    return TargetAnswer(target, effect)
+
+
+def _day_of(moment: float) -> float:
+    """Return when the day (UTC) of a moment began."""
+    return datetime.fromtimestamp(moment, UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()

@@ -1,0 +1,70 @@
+"""The check run of a job, while there are no results: queued, in progress, or ended without any.
+
+It is written once for each step. What the results say is written by `handlers.hardware.check_runs`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from bot.core.urls import linkable
+from bot.effects.checks import PutCheckRun
+from bot.plan.handler import ConcludeStage, Context, Plan, Router
+from bot.plan.outcome import EffectOutcomes
+from bot.results.service import RESULTS
+from handlers.hardware.effects import RequestCheckRun
+from handlers.hardware.jobs import texts
+from handlers.hardware.jobs.commands import TEST_ON
+from handlers.hardware.jobs.effects import DEVICE_CHECK, NoteShownStep
+from handlers.hardware.jobs.model import ShownStep
+from handlers.hardware.jobs.store import JOBS, UnknownJob
+from handlers.hardware.jobs.waiting import queue_place
+from handlers.hardware.jobs.words import step_content
+
+NAME = "device-job-steps"
+
+router = Router()
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenStep:
+    """The step that a job's check run is written for."""
+
+    lab: str
+    job: str
+    step: int
+
+
+async def note_step(context: Context, written: WrittenStep, outcomes: EffectOutcomes) -> Plan:
+    """Note the step, unless it could not be written: then the sweep announces it again."""
+    if outcomes.failures:
+        return Plan(why=texts.WHY_STEP_FAILED)
+    return Plan((NoteShownStep(written.lab, written.job, written.step),))
+
+
+# Without a key of app.yaml: what was shown is brought to an end also after `results` was removed.
+@router.on(DEVICE_CHECK.name, name=NAME, conclude=ConcludeStage(WrittenStep, note_step))
+async def show_step(context: Context) -> Plan:
+    """Say on the commit where the job is now."""
+    as_of, check, store = time.time(), DEVICE_CHECK.read(context.delivery.payload), context.part(JOBS)
+    try:
+        job = await store.find(check.lab, check.job)
+    except UnknownJob:
+        return Plan(why=texts.WHY_UNKNOWN_JOB.format(job=check.job))
+    if job.shown >= job.to_show:
+        return Plan(why=texts.WHY_SHOWN)
+    written = WrittenStep(job.lab, job.id, int(job.to_show))
+    if job.to_show is ShownStep.ENDED and (await context.part(RESULTS).state(job.about, job.sha)).suites:
+        # The lab has tested this commit by itself, or for an earlier request: that says more.
+        request = RequestCheckRun(job.lab, job.target, job.sha)
+        return Plan((request,), why=texts.WHY_RESULTS, conclusion_basis=written)
+    results = context.config.results
+    lab = results.labs.get(job.lab) if results else None
+    place = await queue_place(store, context.config, job)
+    again = f"{context.app_config.mentions[0]} {TEST_ON.name} {job.target}"
+    content = step_content(job, place, lab.contacts if lab else (), again)
+    put = PutCheckRun(
+        job.about.check_name, job.sha, job.run_id or job.id, content, as_of, details_url=linkable(job.log_url)
+    )
+    return Plan((put,), why=content.title, conclusion_basis=written)

@@ -1,0 +1,80 @@
+"""What happens to jobs by the clock: no job is open for ever, and no check run is pending for ever.
+
+Every step is safe to repeat, by any replica: it is found in the database again until it was done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from bot.core.parts import PartKey
+from bot.engine.sweeps import LastRun, hours_between, last_run
+from handlers.hardware.jobs import texts
+from handlers.hardware.jobs.effects import announce_step, step_guid
+from handlers.hardware.jobs.queue import TargetLimits
+from handlers.hardware.jobs.targets import find_request_target
+
+if TYPE_CHECKING:
+    from bot.config import Config
+    from bot.engine.journal import Journal
+    from bot.engine.processor import Announce
+    from handlers.hardware.jobs.model import DeviceJob
+    from handlers.hardware.jobs.store import JobStore
+
+TICK = "* * * * * */15"
+"""When it is looked; the last field counts seconds."""
+
+
+class JobSweep:
+    """Ends what has waited long enough, and announces check runs that do not say what they should."""
+
+    def __init__(
+        self,
+        config: Config,
+        store: JobStore,
+        journal: Journal,
+        *,
+        accept: Announce,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._config = config
+        self._store = store
+        self._journal = journal
+        self._accept = accept
+        self._now = now
+
+    def limits_of(self, job: DeviceJob) -> TargetLimits | None:
+        """Return what app.yaml allows for a job's target now; None: nobody gets the job any more."""
+        target = find_request_target(self._config.repository(job.repository), job.lab, job.target)
+        return target.limits if target else None
+
+    async def tick(self) -> str:
+        """Do what is to be done now; return what was done, for the log."""
+        for job in await self._store.open_jobs():
+            if self.limits_of(job) is None:
+                await self._store.remove_target(job)
+        expired = 0
+        while jobs := await self._store.expire():
+            expired += len(jobs)
+        announced = 0
+        for job in await self._store.unshown():
+            announced += await self._announce(job)
+        removed = await self._store.remove_old()
+        return texts.SWEEP_DONE.format(expired=expired, announced=announced, removed=removed)
+
+    async def _announce(self, job: DeviceJob) -> bool:
+        """Announce the step that a check run should show, and once an hour again if that has failed."""
+        if self._config.repository(job.repository) is None:
+            # Nobody may write there any more. GitHub marks the check run as stale after two weeks.
+            await self._store.show(job.lab, job.id, job.to_show)
+            return False
+        if await announce_step(self._accept, job):
+            return True
+        if await last_run(self._journal, step_guid(job)) not in (LastRun.FAILED, LastRun.DONE):
+            return False
+        return await announce_step(self._accept, job, str(hours_between(0.0, self._now())))
+
+
+SWEEP = PartKey[JobSweep]("device-job-sweep")

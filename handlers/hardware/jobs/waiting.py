@@ -1,0 +1,33 @@
+"""How long a job will wait for a device, from its place in the queue and from what the target's last tests took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from handlers.hardware.jobs.model import DeviceJobState
+from handlers.hardware.jobs.queue import expected_wait, place_in_queue
+from handlers.hardware.jobs.targets import find_request_target
+
+if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
+    from handlers.hardware.jobs.model import DeviceJob
+    from handlers.hardware.jobs.store import JobStore
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePlace:
+    """How many tests are before a job, and in how many seconds its own is expected to begin."""
+
+    before: int
+    seconds: float
+
+
+async def queue_place(store: JobStore, config: RepositoryConfig, job: DeviceJob) -> QueuePlace | None:
+    """Return the place of a queued job; None for any other, and for a target that takes no requests any more."""
+    target = find_request_target(config, job.lab, job.target)
+    if job.state is not DeviceJobState.QUEUED or target is None:
+        return None
+    before = place_in_queue(job, await store.of_lab(job.lab), await store.served(job.lab))
+    durations = await store.durations(job.lab, job.target)
+    return QueuePlace(before, expected_wait(before, target.limits.slots, durations, target.limits.timeout))

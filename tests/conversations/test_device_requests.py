@@ -1,0 +1,358 @@
+"""People ask for tests on devices: commands, labels, pushes, approvals and budgets, with the whole bot."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from handlers.hardware.jobs.model import QUEUE_SECONDS, DeviceJob, DeviceJobState
+from handlers.hardware.jobs.store import JOBS, ClaimedJob, JobStore
+from handlers.hardware.jobs.sweep import SWEEP
+from sandbox import PullRequest
+from sandbox.model.checks import CheckRun
+from tests.bucket import World
+from tests.conversations.lab import LAB, LabTown, junit, lab_town
+
+HEXAGON, ADRENO, MALI = "hexagon-v73", "adreno", "mali"
+TARGETS = """{
+    hexagon-v73: {tier: 2, label: "test: hexagon", budget_per_person: 3/day, suites: [operators]},
+    adreno: {tier: 2, sticky: true, slots: 2},
+    mali: {tier: 1, paths: ["src/mali/**"]},
+    cortex-m: nightly}"""
+GOOD = {"test_add": "passed", "test_mul": "passed"}
+BAD = {"test_add": "passed", "test_mul": "AssertionError: 3 != 4"}
+
+
+@dataclass
+class Devices:
+    """A lab in a town whose targets take requests."""
+
+    place: LabTown
+
+    @property
+    def store(self) -> JobStore:
+        return self.place.town.bot.services.part(JOBS)
+
+    def pull(self, by: str = "hubot") -> PullRequest:
+        """Open a pull request: of a fork, or of the repository for those who may write."""
+        return self.place.town.repo.open_pull_request(by, "Faster", fork=by not in ("hubot", "octocat"))
+
+    async def says(self, pull: PullRequest, by: str, text: str) -> tuple[list[str], str]:
+        """Comment; return the bot's reactions and its last answer."""
+        before = len(self.place.town.answers(pull))
+        comment = pull.comment(by, text)
+        await self.place.town.quiet()
+        answers = self.place.town.answers(pull)[before:]
+        return pull.reactions(comment), answers[-1] if answers else ""
+
+    async def jobs(self, pull: PullRequest) -> list[DeviceJob]:
+        return await self.store.of_pull(self.place.town.repo.id, pull.number)
+
+    async def states(self, pull: PullRequest) -> dict[str, DeviceJobState]:
+        """Return the state of the newest job of each target."""
+        return {job.target: job.state for job in await self.jobs(pull)}
+
+    def checks(self, sha: str, target: str = HEXAGON) -> list[CheckRun]:
+        return self.place.checks(sha, f"hardware/{LAB}/{target}")
+
+    def check(self, sha: str, target: str = HEXAGON) -> CheckRun:
+        (run,) = self.checks(sha, target)
+        return run
+
+    async def claim(self, target: str = HEXAGON) -> ClaimedJob:
+        """Claim a job as a lab does."""
+        claimed = await self.store.claim(LAB, [target], self.place.town.bot.services.part(SWEEP).limits_of)
+        assert claimed is not None
+        return claimed
+
+    async def sweep(self, later: float = 0.0) -> None:
+        """Let time pass, and the sweep look."""
+        self.place.time.ahead += later
+        await self.place.town.bot.services.part(SWEEP).tick()
+        await self.place.town.quiet()
+
+    def writes(self) -> int:
+        """Count the writes of check runs."""
+        records = self.place.town.github.requests.records
+        return sum(r.method in ("POST", "PATCH") and "/check-runs" in r.route for r in records)
+
+
+@pytest.fixture
+async def devices(tmp_path: Path, aws_world: World) -> AsyncIterator[Devices]:
+    async with lab_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world, targets=TARGETS) as place:
+        yield Devices(place)
+
+
+async def test_a_target_that_nobody_asked_for_does_not_show_up(devices: Devices) -> None:
+    pull = devices.pull()
+    await devices.place.town.quiet()
+    await devices.sweep()
+    assert devices.place.town.repo.suites == [] or devices.checks(pull.head_sha) == []
+    assert await devices.jobs(pull) == []
+
+
+async def test_a_request_is_queued_runs_and_has_the_comparison_of_a_nightly_run(devices: Devices) -> None:
+    place = devices.place
+    place.upload(place.nightly_run(), {"a.xml": junit(**GOOD)})
+    await place.settle()
+    place.town.repo.push("main", onto=place.town.repo.branch("nightly"), by="octocat")
+    pull = devices.pull()
+    before = devices.writes()
+    assert await devices.says(pull, "hubot", "@ci test on hexagon-v73") == (["eyes", "+1"], "")
+    check = devices.check(pull.head_sha)
+    assert (check.status, check.title) == ("queued", "Queued: next in line")
+    assert "Requested by `hubot`." in str(check.summary)
+    claimed = await devices.claim()
+    assert (claimed.job.sha, claimed.job.suites) == (pull.head_sha, ("operators",))
+    await devices.store.heartbeat(
+        LAB, claimed.job.id, claimed.lease, log_url="https://lab.example.org/1", note="1 of 3"
+    )
+    await devices.sweep()
+    check = devices.check(pull.head_sha)
+    assert (check.status, check.details_url) == ("in_progress", "https://lab.example.org/1")
+    assert "`1 of 3`" in str(check.summary)
+    place.upload(pull.head_sha, {"a.xml": junit(**BAD)}, job=claimed.job.id)
+    await place.settle()
+    check = devices.check(pull.head_sha)
+    assert (check.status, check.conclusion) == ("completed", "neutral")
+    assert "1 new failure" in str(check.title)
+    assert await devices.states(pull) == {HEXAGON: DeviceJobState.DONE}
+    assert devices.writes() - before == 3
+
+
+async def test_a_place_in_the_queue_and_the_expected_time_come_from_the_target(devices: Devices) -> None:
+    pulls = [devices.pull() for _ in range(3)]
+    await devices.says(pulls[0], "hubot", "@ci test on hexagon-v73")
+    first = await devices.claim()
+    devices.place.time.ahead += 30 * 60
+    await devices.store.complete(LAB, first.job.id, "operators")
+    for pull in pulls[1:]:
+        await devices.says(pull, "hubot", "@ci test on hexagon-v73")
+    title = devices.check(pulls[2].head_sha).title
+    assert title == "Queued: 1 test before it; starts in about 30 minutes"
+
+
+async def test_all_targets_that_take_requests(devices: Devices) -> None:
+    pull = devices.pull()
+    await devices.says(pull, "hubot", "@ci test on all")
+    assert set(await devices.states(pull)) == {HEXAGON, ADRENO, MALI}
+
+
+async def test_unknown_and_nightly_targets_are_named_and_the_others_requested(devices: Devices) -> None:
+    pull = devices.pull()
+    reactions, answer = await devices.says(pull, "hubot", "@ci test on hexagon-v37 adreno cortex-m")
+    assert reactions == ["eyes", "confused"]
+    assert "No lab has a target `hexagon-v37`. Did you mean `hexagon-v73`?" in answer
+    assert "`cortex-m` tests nightly commits only, so I didn't request it." in answer
+    assert await devices.states(pull) == {ADRENO: DeviceJobState.QUEUED}
+    _, answer = await devices.says(pull, "hubot", "@ci test on")
+    assert "Name the targets, as in `@ci test on hexagon-v73`. Available: `hexagon-v73`, `adreno`, `mali`." in answer
+
+
+async def test_what_is_requested_already_is_not_requested_twice(devices: Devices) -> None:
+    pull = devices.pull()
+    await devices.says(pull, "hubot", "@ci test on adreno")
+    _, answer = await devices.says(pull, "octocat", "@ci test on example-lab/adreno")
+    assert f"`example-lab/adreno` is requested already on `{pull.head_sha[:7]}`." in answer
+    assert len(await devices.jobs(pull)) == 1
+
+
+async def test_a_strangers_code_waits_for_the_approval_of_its_commit(devices: Devices) -> None:
+    pull = devices.pull("somebody")
+    reactions, answer = await devices.says(pull, "somebody", "@ci test on hexagon-v73")
+    assert reactions == ["eyes", "+1"]
+    command = f"`@ci approve tests {pull.head_sha[:12]}`"
+    assert "waiting for approval, because a device runs this code. Somebody who may approve can review" in answer
+    assert command in answer
+    assert devices.checks(pull.head_sha) == []
+    assert await devices.store.claim(LAB, [HEXAGON], devices.place.town.bot.services.part(SWEEP).limits_of) is None
+    reactions, answer = await devices.says(pull, "somebody", "@ci approve tests")
+    assert reactions == ["eyes", "confused"]
+    assert "You need triage access" in answer
+    reactions, answer = await devices.says(pull, "triager", "@ci approve tests")
+    assert f"Approved on `{pull.head_sha[:7]}`: `example-lab/hexagon-v73`." in answer
+    assert devices.check(pull.head_sha).status == "queued"
+    (job,) = await devices.jobs(pull)
+    assert (job.requested_by.login, job.approved_by.login) == ("somebody", "triager")
+    _, answer = await devices.says(pull, "triager", "@ci approve tests")
+    assert "No test waits for approval" in answer
+
+
+async def test_a_push_needs_a_new_approval(devices: Devices) -> None:
+    pull = devices.pull("somebody")
+    await devices.says(pull, "somebody", "@ci test on adreno")
+    await devices.says(pull, "triager", "@ci approve tests")
+    old = pull.head_sha
+    pull.push()
+    reactions, answer = await devices.says(pull, "triager", f"@ci approve tests {old}")
+    assert reactions == ["eyes", "confused"]
+    assert f"Nothing was approved: you named `{old}`, but the head is `{pull.head_sha[:7]}`." in answer
+    jobs = {job.sha: job for job in await devices.jobs(pull)}
+    assert jobs[old].state is DeviceJobState.CANCELLED
+    # The request lasts, for the target is sticky, and the approval of the old head does not.
+    assert jobs[pull.head_sha].state is DeviceJobState.WAITING
+    assert devices.check(old, ADRENO).title == "Cancelled by a push"
+    assert devices.checks(pull.head_sha, ADRENO) == []
+
+
+async def test_a_push_cancels_what_waits_and_leaves_what_runs(devices: Devices) -> None:
+    pull = devices.pull()
+    await devices.says(pull, "hubot", "@ci test on hexagon-v73 adreno")
+    running, old = await devices.claim(ADRENO), pull.head_sha
+    pull.push()
+    await devices.place.town.quiet()
+    states = {(job.sha == old, job.target): job.state for job in await devices.jobs(pull)}
+    assert states == {
+        (True, HEXAGON): DeviceJobState.CANCELLED,
+        (True, ADRENO): DeviceJobState.LEASED,
+        (False, ADRENO): DeviceJobState.QUEUED,
+    }
+    # The lab may finish: its results are taken, although the head moved.
+    devices.place.upload(old, {"a.xml": junit(**GOOD)}, target=ADRENO, job=running.job.id)
+    await devices.place.settle()
+    assert devices.check(old, ADRENO).conclusion == "success"
+
+
+async def test_tier_1_tests_each_push_that_changes_its_files(devices: Devices) -> None:
+    repo = devices.place.town.repo
+    pulls = [repo.open_pull_request("hubot", "Change", files={path: "x"}) for path in ("src/mali/tile.cc", "README.md")]
+    await devices.place.town.quiet()
+    assert [list(await devices.states(pull)) for pull in pulls] == [[MALI], []]
+    # It gets its check run once it runs.
+    assert devices.checks(pulls[0].head_sha, MALI) == []
+    claimed = await devices.claim(MALI)
+    await devices.store.heartbeat(LAB, claimed.job.id, claimed.lease, note="started")
+    await devices.sweep()
+    assert devices.check(pulls[0].head_sha, MALI).status == "in_progress"
+
+
+async def test_a_label_asks_for_its_target_and_its_removal_cancels_that(devices: Devices) -> None:
+    pull = devices.pull()
+    await devices.place.town.quiet()
+    pull.label("hubot", "test: Hexagon", "bug")
+    await devices.place.town.quiet()
+    assert await devices.states(pull) == {HEXAGON: DeviceJobState.QUEUED}
+    pull.unlabel("hubot", "test: Hexagon")
+    await devices.place.town.quiet()
+    assert await devices.states(pull) == {HEXAGON: DeviceJobState.CANCELLED}
+
+
+async def test_a_label_by_somebody_who_may_not_write_waits_for_approval(devices: Devices) -> None:
+    pull = devices.pull("somebody")
+    await devices.place.town.quiet()
+    pull.label("triager", "test: hexagon")
+    await devices.place.town.quiet()
+    assert await devices.states(pull) == {HEXAGON: DeviceJobState.WAITING}
+
+
+async def test_a_budget_is_per_target_and_person_and_day(devices: Devices) -> None:
+    for _ in range(3):
+        await devices.says(devices.pull(), "hubot", "@ci test on hexagon-v73")
+    pull = devices.pull()
+    reactions, answer = await devices.says(pull, "hubot", "@ci test on hexagon-v73 adreno")
+    assert reactions == ["eyes", "confused"]
+    assert "`example-lab/hexagon-v73` has used its budget of 3/day (UTC). Ask again tomorrow." in answer
+    assert await devices.states(pull) == {ADRENO: DeviceJobState.QUEUED}
+    await devices.says(pull, "octocat", "@ci test on hexagon-v73")
+    assert set(await devices.states(pull)) == {ADRENO, HEXAGON}
+
+
+async def test_the_status_lists_the_tests_of_the_head(devices: Devices) -> None:
+    pull = devices.pull()
+    _, answer = await devices.says(pull, "hubot", "@ci test status")
+    assert f"Nobody requested tests on devices for `{pull.head_sha[:7]}`." in answer
+    await devices.says(pull, "hubot", "@ci test on hexagon-v73 adreno mali")
+    claimed = await devices.claim()
+    await devices.store.heartbeat(LAB, claimed.job.id, claimed.lease, note="@octocat 1 of 3")
+    mali = await devices.claim(MALI)
+    await devices.store.complete(LAB, mali.job.id, "operators")
+    _, answer = await devices.says(pull, "hubot", "@ci test status")
+    assert "- `example-lab/hexagon-v73`: running for 1 minute, attempt 1 (`@octocat 1 of 3`)" in answer
+    assert "- `example-lab/adreno`: queued, next in line" in answer
+    assert "- `example-lab/mali`: done; see its check run" in answer
+
+
+async def test_cancel_ends_what_waits_and_what_runs(devices: Devices) -> None:
+    pull = devices.pull()
+    _, answer = await devices.says(pull, "hubot", "@ci cancel tests")
+    assert "No test of this pull request was waiting or running." in answer
+    await devices.says(pull, "hubot", "@ci test on hexagon-v73 adreno")
+    await devices.claim()
+    assert await devices.says(pull, "hubot", "@ci cancel tests") == (["eyes", "+1"], "")
+    assert set((await devices.states(pull)).values()) == {DeviceJobState.CANCELLED}
+    assert devices.check(pull.head_sha).title == "Cancelled"
+    pull.push()
+    await devices.place.town.quiet()
+    assert pull.head_sha not in {job.sha for job in await devices.jobs(pull)}, "a cancelled request does not last"
+
+
+async def test_a_closed_pull_request_needs_no_tests(devices: Devices) -> None:
+    pull = devices.pull()
+    await devices.says(pull, "hubot", "@ci test on hexagon-v73")
+    pull.close("hubot")
+    await devices.place.town.quiet()
+    assert await devices.states(pull) == {HEXAGON: DeviceJobState.CANCELLED}
+    reactions, answer = await devices.says(pull, "hubot", "@ci test on adreno")
+    assert reactions == ["eyes", "confused"]
+    assert "This pull request is closed" in answer
+
+
+async def test_a_lab_that_never_comes_back_ends_as_neutral(devices: Devices) -> None:
+    pull = devices.pull()
+    await devices.says(pull, "hubot", "@ci test on hexagon-v73")
+    for _ in range(3):
+        await devices.claim()
+        await devices.sweep(later=200)
+    check = devices.check(pull.head_sha)
+    assert (check.status, check.conclusion, check.title) == ("completed", "neutral", "The lab did not answer")
+    assert "`@example-lab-ci`" in str(check.summary)
+    assert "comment `@ci test on hexagon-v73`" in str(check.summary)
+
+
+async def test_no_check_is_pending_for_ever(devices: Devices) -> None:
+    pull = devices.pull()
+    await devices.says(pull, "hubot", "@ci test on hexagon-v73")
+    await devices.sweep(later=QUEUE_SECONDS + 1)
+    assert devices.check(pull.head_sha).title == "No device was free"
+
+
+async def test_a_check_that_could_not_be_written_is_written_later(devices: Devices) -> None:
+    pull = devices.pull()
+    devices.place.town.github.faults.add("POST", "/repos/{owner}/{repo}/check-runs", status=403)
+    await devices.says(pull, "hubot", "@ci test on hexagon-v73")
+    assert devices.checks(pull.head_sha) == []
+    devices.place.town.github.faults.clear()
+    await devices.sweep(later=3600)
+    assert devices.check(pull.head_sha).status == "queued"
+
+
+async def test_a_result_that_was_there_comes_back_when_the_test_is_cancelled(devices: Devices) -> None:
+    pull = devices.pull()
+    devices.place.upload(pull.head_sha, {"a.xml": junit(**GOOD)})
+    await devices.place.settle()
+    assert devices.check(pull.head_sha).conclusion == "success"
+    await devices.says(pull, "hubot", "@ci test on hexagon-v73")
+    assert [run.status for run in devices.checks(pull.head_sha)] == ["completed", "queued"]
+    await devices.says(pull, "hubot", "@ci cancel tests")
+    assert devices.checks(pull.head_sha)[-1].conclusion == "success"
+
+
+async def test_help_lists_the_targets(devices: Devices) -> None:
+    pull = devices.pull()
+    _, answer = await devices.says(pull, "hubot", "@ci help")
+    assert "`@ci test on [all \\| TARGET…]`" in answer
+    assert "Targets: `hexagon-v73`, `adreno`, `mali`." in answer
+    assert "cortex-m" not in answer
+
+
+async def test_what_a_lab_says_of_another_job_is_ignored(devices: Devices) -> None:
+    pull, other = devices.pull(), devices.pull()
+    await devices.says(pull, "hubot", "@ci test on hexagon-v73")
+    claimed = await devices.claim()
+    devices.place.upload(other.head_sha, {"a.xml": junit(**GOOD)}, job=claimed.job.id)
+    devices.place.upload(pull.head_sha, {"a.xml": junit(**GOOD)}, target=ADRENO, job=claimed.job.id)
+    await devices.place.settle()
+    assert await devices.states(pull) == {HEXAGON: DeviceJobState.LEASED}
