@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.app.features import REGISTRY
-from bot.commands.answers import CommandRow, command_rows
+from bot.commands.answers import CommandRow, command_rows, offered_commands
 from bot.github.in_force import config_in_force
 from bot.web.help import ListCommands, ListedCommand
 
@@ -25,7 +25,7 @@ def list_commands_of(config: Config, records: Records) -> ListCommands:
         if settings is None:
             return None
         name = next(name for name in config.repositories if name.lower() == repository.lower())
-        rows = command_rows(REGISTRY.enabled(settings.features), mention, settings.allowed)
+        rows = command_rows(offered_commands(REGISTRY, settings), mention, settings)
         return name, [_listed(row) for row in rows]
 
     return listed

@@ -5,7 +5,7 @@ Text from outside goes in through `code` alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -64,19 +64,17 @@ def _access(allowed: Sequence[Role]) -> str:
     return f"{ranks[0]} access" if ranks else ""
 
 
-def help_text(
-    registry: CommandRegistry,
-    features: Collection[str],
-    mentions: Sequence[str],
-    config: RepositoryConfig | None = None,
-) -> str:
-    """Answer `@ci help`: the commands that are on, and who can use each; of one repository with its `config`."""
-    specs = registry.enabled(features)
-    if config:
-        specs = [spec for spec in specs if spec.offered is None or spec.offered(config)]
+def help_text(registry: CommandRegistry, mentions: Sequence[str], config: RepositoryConfig) -> str:
+    """Answer `@ci help`: the commands that are of use in a repository, and who can use each."""
+    specs = offered_commands(registry, config)
     names = ", ".join(map(code, mentions))
     introduction = [texts.HELP_INTRODUCTION, *([texts.ALL_MENTIONS.format(names=names)] if len(mentions) > 1 else [])]
     return f"{' '.join(introduction)}\n\n{_table(specs, mentions[0], config)}"
+
+
+def offered_commands(registry: CommandRegistry, config: RepositoryConfig) -> list[CommandSpec]:
+    """Return the commands that are of use in a repository: its settings are those in force."""
+    return [spec for spec in registry.enabled(config.features) if spec.offered is None or spec.offered(config)]
 
 
 def commands_table(registry: CommandRegistry, mention: str = "@ci") -> str:

@@ -20,7 +20,7 @@ HELP = CommandSpec(
 async def show_help(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Answer with the table that the parser, the docs and the permission check are made from too."""
     config = asked.context.config
-    text = help_text(asked.registry, config.features, asked.context.app_config.mentions, config)
+    text = help_text(asked.registry, asked.context.app_config.mentions, config)
     return CommandAnswer(say=text)
 
 

@@ -27,6 +27,7 @@ FEATURES = {
     "main_failures": {"branches": ["main"], "contexts": ["lint"], "to": ["issue"], "wait": "1s"},
     "merge": {"required": ["cpu"], "label": "ready"},
     "nightly": {},
+    "results": {"bucket": "device-results", "labs": {"example-lab": {"targets": {"hexagon-v73": {"tier": 2}}}}},
     "skip_ci": {"globs": ["*.md"]},
     "slow_tests": {"branches": ["main", "staging-*"]},
     "stale_reviews": {"after": "7d"},
@@ -80,7 +81,14 @@ async def a_pull_request_is_talked_about_and_merged(world: World) -> PullRequest
     pull = world.open("cc @hubot, for [hexagon]", title="[hexagon] Fix")
     await everything_that_waits(world)
     world.repository.add_workflow_run(pull.head_sha, "CI", "failure")
-    for text in ("@ci rerun\n@ci rnu", "@ci merge when green", "@ci run slow tests", "@ci cancel", "@ci help"):
+    for text in (
+        "@ci rerun\n@ci rnu",
+        "@ci merge when green",
+        "@ci run slow tests",
+        "@ci cancel",
+        "@ci help",
+        "@ci test on all",
+    ):
         pull.comment("octocat", text)
         await everything_that_waits(world)
     world.repository.set_status(

@@ -5,7 +5,6 @@ It is written once for each step. What the results say is written by `handlers.h
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from bot.core.urls import linkable
@@ -47,7 +46,9 @@ async def note_step(context: Context, written: WrittenStep, outcomes: EffectOutc
 @router.on(DEVICE_CHECK.name, name=NAME, conclude=ConcludeStage(WrittenStep, note_step))
 async def show_step(context: Context) -> Plan:
     """Say on the commit where the job is now."""
-    as_of, check, store = time.time(), DEVICE_CHECK.read(context.delivery.payload), context.part(JOBS)
+    # A dry run shows the same moment, and what was announced later is newer.
+    as_of, store = context.delivery.received_at, context.part(JOBS)
+    check = DEVICE_CHECK.read(context.delivery.payload)
     try:
         job = await store.find(check.lab, check.job)
     except UnknownJob:
