@@ -5,10 +5,10 @@ from __future__ import annotations
 from bot.feature import Feature
 from bot.plan.handler import joined
 from bot.results.deliveries import CHECK_EVENT, RUN_ARRIVED
-from handlers.hardware import check_runs, ingest_runs, nightly_news, regressions, watch, wiring
+from handlers.hardware import check_runs, ingest_runs, job_steps, nightly_news, regressions, watch, wiring
 from handlers.hardware.check_runs import IGNORED
 from handlers.hardware.effects import IngestRun, RequestCheckRun, StoreReports
-from handlers.hardware.jobs import commands, pushes, steps
+from handlers.hardware.jobs import commands, pushes
 from handlers.hardware.jobs.effects import (
     DEVICE_CHECK,
     ApproveDeviceJobs,
@@ -27,7 +27,14 @@ FEATURE = Feature(
     events=(CHECK_EVENT, RUN_ARRIVED, NIGHTLY_NEWS, DEVICE_CHECK),
     records=(IGNORED, REGRESSIONS, WAITING_NEWS, REGRESSION_GROUP, watch.LISTED, watch.FAILED_CHECKS),
     router=joined(
-        [ingest_runs.router, check_runs.router, regressions.router, nightly_news.router, pushes.router, steps.router]
+        [
+            ingest_runs.router,
+            check_runs.router,
+            regressions.router,
+            nightly_news.router,
+            pushes.router,
+            job_steps.router,
+        ]
     ),
     commands=commands.COMMANDS,
     effects=(
