@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,20 @@ STARTS_WITHIN = 90.0
 STOPS_WITHIN = 40.0
 
 
+def free_port() -> int:
+    """Return a port on which nothing listens, for an address that settings name before the bot starts."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
 class BotProcess:
     """`nightjar serve` (or another command) in a process: started, killed, started again on the same port and data.
 
     `environment` is the bot's own; of ours only what any program needs is handed on. `options` are further ones of the
     command. `output` is all it printed, and `logs` are the JSON lines of that. `module` starts it in place of `bot`,
-    where a test cannot wait as long; `launch` starts the process.
+    where a test cannot wait as long; `launch` starts the process. `port` 0 is any free one.
     """
 
     def __init__(
@@ -34,6 +43,7 @@ class BotProcess:
         options: Sequence[str] = (),
         module: str = "bot",
         launch: Launch = launch,
+        port: int = 0,
     ) -> None:
         self.environment = dict(environment)
         self.config = config
@@ -41,7 +51,7 @@ class BotProcess:
         self.options = tuple(options)
         self.module = module
         self.launch = launch
-        self.port = 0
+        self.port = port
         self.logs: list[dict[str, Any]] = []
         self.output: list[str] = []
         self._process: Program | None = None

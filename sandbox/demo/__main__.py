@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import click
 
+from bot.core.page_paths import help_path, view_path
 from sandbox.demo.conversation import Conversation
 from sandbox.demo.nightly_runs import NightlyRuns
 from sandbox.demo.stage import REPOSITORY, Stage, stage
@@ -62,13 +63,13 @@ async def _acted(on: Stage) -> int:
 
 def _addresses(on: Stage) -> str:
     pages = {
-        "the dashboard": f"{on.bot.url}/r/{REPOSITORY}",
+        "the dashboard": f"{on.bot.url}{view_path(REPOSITORY)}",
         "the conversation": f"{on.github.url}/{REPOSITORY}/pull/1",
         "what the lab tested": f"{on.github.url}/{REPOSITORY}/pull/2",
         "all commits": f"{on.github.url}/{REPOSITORY}",
         "skipped commits": f"{on.bot.url}/api/v1/repos/{REPOSITORY}/nightly",
         "what CI should do": f"{on.bot.url}/api/v1/repos/{REPOSITORY}/pulls/1/decision",
-        "the commands": f"{on.bot.url}/help",
+        "the commands": f"{on.bot.url}{help_path(REPOSITORY)}",
         "the bot's health": f"{on.bot.url}/readyz",
         "the bot's metrics": f"{on.bot.url}/metrics",
     }

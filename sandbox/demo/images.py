@@ -21,7 +21,9 @@ from typing import Any
 import aiohttp
 import click
 
+from bot.core.page_paths import view_path
 from sandbox.demo.conversation import Conversation
+from sandbox.demo.lab import LAB, TARGET
 from sandbox.demo.nightly_runs import NightlyRuns
 from sandbox.demo.stage import REPOSITORY, stage
 from sandbox.page.check import address
@@ -116,12 +118,14 @@ async def _port(process: asyncio.subprocess.Process) -> int:
 
 
 async def take() -> None:
-    """Play the demo, and save a screenshot of the conversation, and one of a check run down to its annotation."""
+    """Play the demo; save screenshots of the conversation, of a check run down to its annotation, and of the grid."""
     async with browser() as chromium, stage() as on:
         await Conversation(on).talk()
         await _save("conversation", await chromium.screenshot(f"{on.github.url}/{REPOSITORY}/pull/1"))
         run = await NightlyRuns(on).test_pull_request()
         await _save("hardware-check", await chromium.screenshot(f"{on.github.url}{address(run)}", ".annotation"))
+        grid = view_path(REPOSITORY, target=f"{LAB}/{TARGET}")
+        await _save("grid", await chromium.screenshot(f"{on.bot.url}{grid}", "main"))
 
 
 async def _save(name: str, image: bytes) -> None:

@@ -74,6 +74,8 @@ class NightlyRuns:
         files, annotations = self.on.repo.git.commits[sha].files, second[-1].annotations
         placed = [one for one in annotations if one["path"] in files]
         await self.on.check("each new failure has an annotation in an existing file", lambda: len(placed) == 9)
+        details = await self._dashboard(second[-1].details_url or "")
+        await self.on.check("its Details lead to the run on the dashboard", lambda: SECOND in details)
         await self.on.check("the check run cannot block a merge", lambda: second[-1].conclusion == "neutral")
 
     async def _broken_lab_and_pull_request(self) -> PullRequest:
@@ -134,6 +136,11 @@ class NightlyRuns:
         async with self.on.http.get(f"{self.on.bot.url}/api/v1/repos/{REPOSITORY}/nightly") as answer:
             newest: dict[str, Any] = (await answer.json())["why_not_newer"][0]
             return {name: newest[name] for name in ("sha", "title", "blockers")}
+
+    async def _dashboard(self, url: str) -> str:
+        """Return a page of the dashboard."""
+        async with self.on.http.get(url, headers={"Accept": "text/html"}) as answer:
+            return await answer.text()
 
     @property
     def _head(self) -> str:

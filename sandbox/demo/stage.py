@@ -13,7 +13,7 @@ from pathlib import Path
 import aiohttp
 
 from bot.app.registration import EVENTS, PERMISSIONS
-from sandbox.bot_process import BotProcess
+from sandbox.bot_process import BotProcess, free_port
 from sandbox.bucket import BucketServer
 from sandbox.demo.lab import LAB, TARGET, Lab
 from sandbox.demo.narrator import Narrator
@@ -30,6 +30,7 @@ CI = "cpu/branch"
 """The commit status that a commit of main needs before labs test it."""
 CONFIG = """\
 mentions: ["@ci"]
+public_url: {url}
 repositories:
   octocat/compiler:
     rerun:
@@ -91,7 +92,8 @@ async def stage() -> AsyncIterator[Stage]:
             app.install(repo)
             queue = await asyncio.to_thread(_arrivals, bucket)
             config = folder / "app.yaml"
-            config.write_text(_config(jenkins_url, queue), encoding="utf-8")
+            port = free_port()
+            config.write_text(_config(f"http://127.0.0.1:{port}", jenkins_url, queue), encoding="utf-8")
             environment = {
                 "GITHUB_APP_ID": str(app.id),
                 "GITHUB_PRIVATE_KEY": app.private_key,
@@ -102,7 +104,7 @@ async def stage() -> AsyncIterator[Stage]:
                 "JENKINS_TOKEN": jenkins.token,
                 **bucket.environment,
             }
-            bot = BotProcess(environment, config=config)
+            bot = BotProcess(environment, config=config, port=port)
             lab = Lab(bucket, config)
             try:
                 await bot.start()
@@ -124,10 +126,10 @@ async def _bucket() -> AsyncIterator[BucketServer]:
         server.stop()
 
 
-def _config(jenkins: str, queue: str) -> str:
+def _config(url: str, jenkins: str, queue: str) -> str:
     # Half a day away: the demo runs the timer itself.
     at = f"{(time.gmtime().tm_hour + 12) % 24:02}:00"
-    return CONFIG.format(jenkins=jenkins, at=at, ci=CI, bucket=BUCKET, queue=queue, lab=LAB, target=TARGET)
+    return CONFIG.format(url=url, jenkins=jenkins, at=at, ci=CI, bucket=BUCKET, queue=queue, lab=LAB, target=TARGET)
 
 
 def _arrivals(server: BucketServer) -> str:

@@ -68,7 +68,7 @@ def check_run_page(run: CheckRun) -> str:
     repository = run.suite.repository
     home, commit = f"/{repository.full_name}", f"/{repository.full_name}/commit/{run.head_sha}"
     said = f'<h2 class="verdict">{escape(run.title)}</h2>' if run.title else ""
-    details = f' · <a href="{escape(run.details_url)}">{escape(run.details_url)}</a>' if run.details_url else ""
+    details = f' · <a href="{escape(run.details_url)}">View more details</a>' if run.details_url else ""
     at = f" · {moment(run.completed_at)}" if run.completed_at else ""
     pulls = [
         f' · <a href="{home}/pull/{pull.number}">#{pull.number} {escape(pull.title)}</a>'
