@@ -1,4 +1,4 @@
-"""The load generator, a process of its own: signed deliveries over a number of connections, and what they waited.
+"""The load generator, a process of its own: signed deliveries, or pages, over some connections, and what they waited.
 
 It speaks just enough HTTP/1.1 to spend little time of its own: `python -m benchmarks.load` reads one `Load` as JSON
 from standard input and writes one `Waits` to standard output.
@@ -13,7 +13,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -41,6 +41,8 @@ class Load:
     warm_up: float = 1.0
     count: int | None = None
     """Stop after so many, whatever the time."""
+    pages: tuple[str, ...] = ()
+    """Addresses of pages that are asked for in turn, in place of deliveries."""
 
 
 @dataclass(slots=True)
@@ -134,6 +136,12 @@ class _Requests:
         return head.encode() + body
 
 
+def _page_requests(addresses: Sequence[str]) -> Iterator[bytes]:
+    for address in itertools.cycle(addresses):
+        head = f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/html\r\nAccept-Encoding: gzip\r\n\r\n"
+        yield head.encode()
+
+
 class _Run:
     def __init__(self, load: Load, requests: Iterator[bytes]) -> None:
         self._load = load
@@ -203,8 +211,8 @@ class _Run:
 def main() -> None:
     """Run the load that standard input describes."""
     load = Load(**json.load(sys.stdin))
-    requests = _Requests(read(Path(load.templates)))
-    waits = asyncio.run(_Run(load, iter(requests)).run())
+    requests = _page_requests(load.pages) if load.pages else iter(_Requests(read(Path(load.templates))))
+    waits = asyncio.run(_Run(load, requests).run())
     json.dump(asdict(waits), sys.stdout)
 
 

@@ -25,6 +25,14 @@ DATABASES = (SQLITE, POSTGRESQL)
 DURABLE = {"fsync": "on", "full_page_writes": "on"}
 """The tests' server does not wait for the disk; ours does, as one that holds deliveries has to."""
 
+NO_BUCKET = {
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+    "AWS_ACCESS_KEY_ID": "nobody",
+    "AWS_SECRET_ACCESS_KEY": "nothing",
+    "AWS_DEFAULT_REGION": "us-east-1",
+}
+"""Where labs would upload to; nothing listens there."""
+
 CHECK_EVERY = 0.2
 DRAINED_WITHIN = 600.0
 SETTLED_AFTER = 0.3
@@ -90,14 +98,21 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(database: str = SQLITE, installations: int = 1) -> AsyncIterator[Stage]:
-    """Start everything on an empty database, and end it; each installation has one repository."""
+async def stage(
+    database: str = SQLITE, installations: int = 1, *, config: str = "", database_url: str = ""
+) -> AsyncIterator[Stage]:
+    """Start everything on an empty database, and end it; each installation has one repository.
+
+    `config` is app.yaml, by default one that lists the repositories; `database_url` names a database that is there.
+    """
     github = GitHubSandbox()
     github.rate_limits.limit = PLENTY
     folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
     with contextlib.ExitStack() as held:
         held.callback(shutil.rmtree, folder, ignore_errors=True)
-        if database == POSTGRESQL:
+        if database_url:
+            url = database_url
+        elif database == POSTGRESQL:
             url = held.enter_context(running_server(DURABLE)).create_database()
         else:
             url = f"sqlite:///{folder}/nightjar.db"
@@ -107,7 +122,7 @@ async def stage(database: str = SQLITE, installations: int = 1) -> AsyncIterator
             repos = [github.create_repository(name, people={"hubot": "write"}) for name in names]
             for repo in repos:
                 app.install(repo)
-            bot = _bot(folder, names, app, api_url, url)
+            bot = _bot(folder, config or _listing(names), app, api_url, url)
             forgetting = asyncio.create_task(_forget_logs(bot))
             try:
                 await bot.start()
@@ -118,15 +133,20 @@ async def stage(database: str = SQLITE, installations: int = 1) -> AsyncIterator
                 await bot.stop()
 
 
-def _bot(folder: Path, repositories: list[str], app: App, api_url: str, database_url: str) -> BotProcess:
+def _listing(repositories: list[str]) -> str:
+    return "\n".join(["repositories:", *(f"  {name}:" for name in repositories)])
+
+
+def _bot(folder: Path, app_yaml: str, app: App, api_url: str, database_url: str) -> BotProcess:
     config = folder / "app.yaml"
-    config.write_text("\n".join(["repositories:", *(f"  {name}:" for name in repositories)]), encoding="utf-8")
+    config.write_text(app_yaml, encoding="utf-8")
     environment = {
         "GITHUB_APP_ID": str(app.id),
         "GITHUB_PRIVATE_KEY": app.private_key,
         "GITHUB_WEBHOOK_SECRET": SECRET,
         "GITHUB_API_URL": api_url,
         "DATABASE_URL": database_url,
+        **NO_BUCKET,
     }
     return BotProcess(environment, config=config)
 

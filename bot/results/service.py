@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.core.parts import PartKey
+from bot.results.compare.cheap import is_cheap
 from bot.results.model import SeenTest, TargetKey
 from bot.results.state import Admission, TargetState
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from bot.config import Config
     from bot.config.results import Results
     from bot.core.untrusted.pool import Pool
+    from bot.core.untrusted.queue import Owner
     from bot.github.client import GitHub
     from bot.results.compare.ancestors import Candidate, Relation
     from bot.results.compare.context import FailureContext
@@ -54,15 +56,32 @@ class ResultsService:
         self.file_lists = files
         self.source_for = source_for
         self._run: RunBlocking = asyncio.to_thread
+        self._compares_here = False
         self._names = {
             name.lower(): name for name, repository in config.repositories.items() if repository.results is not None
         }
 
     def running_in(self, run: RunBlocking) -> ResultsService:
-        """Return the same service, whose calls of the store `run` does, in threads of its own."""
+        """Return the same service, whose calls of the store `run` does, in threads of its own.
+
+        There, what is cheap to compare is compared too: a process of the pool would take ten times as long.
+        """
         other = copy(self)
         other._run = run
+        other._compares_here = True
         return other
+
+    async def compare(
+        self,
+        owner: Owner,
+        pair: tuple[Mapping[str, SeenTest], Mapping[str, SeenTest] | None],
+        function: Callable[..., Result],
+        *arguments: object,
+    ) -> Result:
+        """Do what compares a pair of runs, in a process of the pool where it may take long. Raises `OverLimit`."""
+        if self._compares_here and await self._run(is_cheap, *pair):
+            return await self._run(function, *arguments)
+        return await self.pool.run(owner, self.pool.limits.comparison, function, *arguments)
 
     def canonical(self, about: TargetKey) -> TargetKey:
         """Return a target with its repository's name as app.yaml has it, for so the bucket's keys have it.

@@ -175,7 +175,7 @@ async def _compared(
     base: CommitWithResults,
     head: CommitWithResults,
 ) -> list[SuitePair]:
-    """Compare each suite in a process of the pool, as a check run does."""
+    """Compare each suite, in a process of the pool where that may take long."""
     state = await asked.pages.run(parts.store.state, about, head.sha)
     quarantine, _ = quarantine_at(settings.quarantine, about, parts.moment())
     names = sorted({*state.suites, *await asked.pages.run(parts.store.commits.suites, about, base.sha)})
@@ -186,7 +186,7 @@ async def _compared(
         if suite is None or not suite.seen:
             found.append(SuitePair(name, {}, before, None, quarantine))
             continue
-        compared = await _in_pool(parts, settings, about, suite, Baseline(base.sha, ""), before)
+        compared = await _in_pool(parts, asked, settings, about, suite, Baseline(base.sha, ""), before)
         if tests := compared.comparison.new_failures:
             now = {test: suite.seen[test] for test in tests}
             known = await asked.pages.run(parts.store.failures.flakiness, about, name, head.sha, now, settings.aliases)
@@ -197,17 +197,20 @@ async def _compared(
 
 async def _in_pool(
     parts: DashboardParts,
+    asked: PageRequest,
     settings: RepositoryConfig,
     about: TargetKey,
     suite: SuiteState,
     base: Baseline,
     before: Mapping[str, SeenTest],
 ) -> ComparedSuite:
-    pool = parts.results.pool
     owner = Owner(about.repository.lower(), "pages")
     bare = replace(suite, details={})
+    results = parts.results.running_in(asked.pages.run)
     try:
-        return await pool.run(owner, pool.limits.comparison, compared_with_any, bare, base, before, settings.aliases)
+        return await results.compare(
+            owner, (suite.seen, before), compared_with_any, bare, base, before, settings.aliases
+        )
     except OverLimit as error:
         why = compare_texts.COMPARISON_COST.format(why=error)
         return ComparedSuite(Comparison(Counts(), has_baseline=True, infra=why))

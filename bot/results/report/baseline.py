@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # From the second page on, GitHub leaves out the files, which are most of the answer.
 COMPARE = "/repos/{+repo}/compare/{base}...{head}?per_page=1&page=2"
 AHEAD = "ahead"
+Pair = tuple[Mapping[str, SeenTest], Mapping[str, SeenTest] | None]
 
 
 async def compared_suites(
@@ -68,23 +69,23 @@ async def _compared(
     async def seen(ancestor: Baseline) -> Mapping[str, SeenTest]:
         return await results.seen(state.about, suite.suite, ancestor.sha)
 
-    async def apart(function: Callable[..., ComparedSuite], *arguments: object) -> ComparedSuite:
+    async def apart(pair: Pair, function: Callable[..., ComparedSuite], *arguments: object) -> ComparedSuite:
         # How each test failed, which may be much, is not compared.
         bare = replace(suite, details={})
-        pool = results.pool
         owner = Owner(state.about.repository.lower(), f"{state.about.check_name} {state.sha}")
-        return await pool.run(owner, pool.limits.comparison, function, bare, *arguments)
+        return await results.compare(owner, pair, function, bare, *arguments)
 
     try:
         if not ancestors:
-            return await apart(compared_with, None, None)
+            return await apart((suite.seen, None), compared_with, None, None)
         before = await seen(ancestors[0])
-        comparison_ = await apart(compared_with, ancestors[0], before, aliases)
+        comparison_ = await apart((suite.seen, before), compared_with, ancestors[0], before, aliases)
         # What fails at a pull request's head and on the nightly branch before it is no news of the pull request.
         if len(ancestors) == 1 or not (state.mainline and comparison_.comparison.still_failing):
             return comparison_
         comparison_ = replace(comparison_, good=ancestors[1])
-        return await apart(with_confirmed, comparison_, before, await seen(ancestors[1]), aliases)
+        earlier = await seen(ancestors[1])
+        return await apart((before, earlier), with_confirmed, comparison_, before, earlier, aliases)
     except OverLimit as error:
         return ComparedSuite(Comparison(Counts(), bool(ancestors), infra=texts.COMPARISON_COST.format(why=error)))
 

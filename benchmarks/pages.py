@@ -1,0 +1,296 @@
+"""The dashboard on a store of 10^8 results: each page made anew and from memory, its SQL, memory, and webhooks beside.
+
+*Anew* is what a reader with a cookie gets: the page is made for them. *Stored* is what everybody else gets until the
+repository's results change. The store is made first, which takes some minutes; `NIGHTJAR_PAGES_STORE` names a file that
+it is copied from, or made in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+import sqlalchemy as sa
+
+from benchmarks.load import Load, generate
+from benchmarks.pages_store import LABS, REPOSITORY, SUITE, StoreSize, fill_store, sha_of_run, targets_of
+from benchmarks.report import Options, Row, command
+from benchmarks.results_store import name_of
+from benchmarks.stage import SQLITE, Stage, stage
+from benchmarks.traffic import templates, write
+from bot.results.store.store import ResultsStore
+from tests.handlers.dashboard.site import dashboard_site
+
+TITLE = "The dashboard on a store of 10^8 results"
+STORE = "NIGHTJAR_PAGES_STORE"
+QUICK = StoreSize(runs=20)
+ANEW, STORED, REQUESTS = 50, 200, 1_000
+SECONDS, ROUNDS, RATE = 15.0, 3, 50.0
+PULL, PULLS = 5, 20
+RESTED_WITHIN = 15.0
+KILOBYTE, MEBIBYTE = 1_000, 1 << 20
+COOKIE = {"Cookie": "reader=1"}
+
+HERE = f"/r/{REPOSITORY}"
+FIRST = f"{LABS[0]}/board-0"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredPage:
+    """A page that is measured, by its address."""
+
+    name: str
+    address: str
+
+
+def measured_pages(runs: int) -> list[MeasuredPage]:
+    """Return the pages, on a store of so many nightly runs."""
+    newest, older = sha_of_run(runs - 1), sha_of_run(runs - 8)
+    every = {
+        "overview": "/",
+        "grid: 20 targets": HERE,
+        "grid: a target": f"{HERE}?target={FIRST}",
+        "grid: folders of a suite": f"{HERE}?target={FIRST}&suite={SUITE}",
+        "grid: new failures of all": f"{HERE}?status=new-failure",
+        "grid: a part of names": f"{HERE}?q=operators_77",
+        "run": f"{HERE}/runs/{FIRST}/{newest}/run-1",
+        "test on 20 targets": f"{HERE}/tests?id={name_of(4242)}",
+        "test on one target": f"{HERE}/tests?id={name_of(4242)}&target={FIRST}",
+        "compare": f"{HERE}/compare?target={FIRST}&base={older}&head={newest}",
+        "flaky": f"{HERE}/flaky",
+        "slow": f"{HERE}/slow",
+        "skipped": f"{HERE}/skipped",
+        "lab": f"{HERE}/labs/{LABS[0]}",
+        "pull request": f"{HERE}/pulls/{PULL}",
+        "nightly": f"{HERE}/nightly",
+        "badge": f"{HERE}/badge/{FIRST}.svg",
+        "feed": f"{HERE}/regressions.atom",
+        "commands": "/help",
+    }
+    return [MeasuredPage(name, address.replace("[", "%5B").replace("]", "%5D")) for name, address in every.items()]
+
+
+HOT = ("overview", "grid: 20 targets", "grid: a target", "run", "test on one target", "compare", "flaky", "lab")
+"""The pages that the load asks for."""
+
+
+async def measure(options: Options) -> list[Row]:
+    """Measure each page, then memory, throughput, and webhooks beside pages."""
+    if options.database != SQLITE:
+        raise SystemExit("the store of the pages is made in SQLite alone")
+    size = QUICK if options.quick else StoreSize()
+    pages = measured_pages(size.runs)
+    with _stored(size) as path:
+        sql = await _sql_of(path, pages)
+        async with stage(config=_config(), database_url=f"sqlite:///{path}") as on:
+            await _deliveries(on)
+            rows = list[Row]()
+            for page in pages:
+                rows.append(await _page_row(on, page, sql[page.name], options))
+                click.echo(rows[-1], err=True)
+            for work in (_throughput, _webhooks, _memory):
+                rows += await work(on, pages, options)
+                click.echo(rows[-3:], err=True)
+            return rows
+
+
+@contextlib.contextmanager
+def _stored(size: StoreSize) -> Iterator[Path]:
+    """Make the store, or copy one that is there, for the bot writes to it; it is removed at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
+    path = folder / "nightjar.db"
+    made = Path(os.environ.get(STORE) or path)
+    try:
+        if not made.exists():
+            store = ResultsStore(f"sqlite:///{made}")
+            store.open()
+            for _ in fill_store(store, size, time.time()):
+                pass
+            store.close()
+        if made != path:
+            shutil.copyfile(made, path)
+        yield path
+    finally:
+        shutil.rmtree(folder)
+
+
+def _config() -> str:
+    labs = "".join(f"        {lab}: {{targets: [{', '.join(targets_of(lab))}]}}\n" for lab in LABS)
+    return (
+        "http: {pages_per_minute: 100000}\n"
+        f"repositories:\n  {REPOSITORY}:\n    nightly:\n    merge:\n"
+        f"    results:\n      bucket: device-results\n      poll: 1d\n      labs:\n{labs}"
+    )
+
+
+async def _sql_of(path: Path, pages: list[MeasuredPage]) -> dict[str, tuple[float, int]]:
+    """Return the milliseconds that the statements of each page take, and how many there are: the median of five."""
+    taken, began = list[float](), list[float]()
+    event: Any = sa.event
+    before = event.listens_for(sa.Engine, "before_cursor_execute")(lambda *_: began.append(time.perf_counter()))
+    after = event.listens_for(sa.Engine, "after_cursor_execute")(
+        lambda *_: taken.append(time.perf_counter() - began.pop())
+    )
+    found = {}
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
+        async with dashboard_site(
+            folder, config=_config(), public={REPOSITORY}, filled=lambda _: None, database=f"sqlite:///{path}",
+            clock=time.time,
+        ) as site:  # fmt: skip
+            for page in pages:
+                each = []
+                for _ in range(6):
+                    taken.clear()
+                    await site.get(page.address, **COOKIE)
+                    each.append((1000 * sum(taken), len(taken)))
+                found[page.name] = (round(median(one for one, _ in each[1:]), 1), each[-1][1])
+        shutil.rmtree(folder)
+    finally:
+        event.remove(sa.Engine, "before_cursor_execute", before)
+        event.remove(sa.Engine, "after_cursor_execute", after)
+    return found
+
+
+async def _deliveries(on: Stage) -> None:
+    """Have the bot handle comments on some pull requests, for their pages."""
+    path = on.folder / "comments.json"
+    write(path, templates(on.github, on.repo, PULLS)["comments"])
+    await generate(Load(on.bot.port, str(path), 4, 30.0, warm_up=0.0, count=20 * PULLS))
+    await _rested(on)
+
+
+async def _rested(on: Stage) -> None:
+    """Wait for what came in; not for what waits for a bucket that is not there."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(RESTED_WITHIN):
+            await on.drained()
+
+
+async def _page_row(on: Stage, page: MeasuredPage, sql: tuple[float, int], options: Options) -> Row:
+    await _ask(on, page, COOKIE)
+    cpu = on.cpu()
+    anew = [await _ask(on, page, COOKIE) for _ in range(options.count(ANEW))]
+    cpu = 1000 * (on.cpu() - cpu) / len(anew)
+    stored = [await _ask(on, page, {}) for _ in range(options.count(STORED) + 1)][1:]
+    async with on.http.get(on.bot.url + page.address) as answer:
+        size = len(gzip.compress(await answer.read(), 6))
+    return {
+        "what": page.name,
+        "anew p50 ms": _at(anew, 0.5),
+        "p99 ms": _at(anew, 0.99),
+        "CPU ms": round(cpu, 1),
+        "SQL ms": sql[0],
+        "statements": float(sql[1]),
+        "stored p50 ms": _at(stored, 0.5),
+        "stored p99 ms": _at(stored, 0.99),
+        "kB sent": round(size / KILOBYTE, 1),
+        "other": "",
+    }
+
+
+async def _ask(on: Stage, page: MeasuredPage, headers: dict[str, str]) -> float:
+    began = time.perf_counter()
+    async with on.http.get(on.bot.url + page.address, headers={"Accept": "text/html", **headers}) as answer:
+        body = await answer.read()
+        if answer.status != 200:
+            raise AssertionError(f"{page.address}: {answer.status} {body[:300]!r}")
+    return time.perf_counter() - began
+
+
+def _at(waits: list[float], share: float) -> float:
+    return round(1000 * sorted(waits)[min(len(waits) - 1, int(share * len(waits)))], 1)
+
+
+async def _memory(on: Stage, pages: list[MeasuredPage], options: Options) -> list[Row]:
+    grown = [on.memory()]
+    for _ in range(2):
+        for number in range(options.count(REQUESTS)):
+            await _ask(on, pages[number % len(pages)], COOKIE if number % 2 else {})
+        grown.append(on.memory())
+    said = " → ".join(f"{one / MEBIBYTE:.0f}" for one in grown)
+    return [_other("MiB in memory, before and after twice 1,000 requests, half of them made anew", said)]
+
+
+async def _throughput(on: Stage, pages: list[MeasuredPage], options: Options) -> list[Row]:
+    """Ask for hot pages with eight connections; the bot has one core of the machine, the load another one."""
+    rows = []
+    cores = sorted(os.sched_getaffinity(0))
+    _pin(on.bot.pid, {cores[0]})
+    try:
+        for name, some in (("hot pages", HOT), ("… the grid alone", HOT[1:2])):
+            cpu = on.cpu()
+            load = _load_of(on, pages, some, options.seconds(SECONDS) / 3)
+            waits = await generate(replace(load, connections=8, rate=None))
+            each = 1000 * (on.cpu() - cpu) / waits.sent
+            said = f"{waits.per_second:.0f}/s on one core, p99 {waits.p99:.0f} ms; CPU ms each {each:.1f}"
+            rows.append(_other(f"{name}, as fast as they come", said))
+    finally:
+        _pin(on.bot.pid, set(cores))
+    return rows
+
+
+def _pin(pid: int, cores: set[int]) -> None:
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(int(thread.name), cores)
+
+
+def _load_of(on: Stage, pages: list[MeasuredPage], some: tuple[str, ...], seconds: float) -> Load:
+    addresses = tuple(page.address for page in pages if page.name in some)
+    return Load(on.bot.port, "", 16, seconds, RATE, pages=addresses)
+
+
+async def _webhooks(on: Stage, pages: list[MeasuredPage], options: Options) -> list[Row]:
+    """Send webhooks at 50/s, alone and beside 50 pages a second, in turn."""
+    path = on.folder / "templates.json"
+    write(path, templates(on.github, on.repo, PULLS)["unwanted"])
+    seconds = options.seconds(SECONDS)
+    hooks = Load(on.bot.port, str(path), 16, seconds, RATE)
+    alone, beside, read = [], [], []
+    for _ in range(1 if options.quick else ROUNDS):
+        await _rested(on)
+        alone.append(await generate(hooks))
+        await _rested(on)
+        both = await asyncio.gather(generate(hooks), generate(_load_of(on, pages, HOT, seconds)))
+        beside.append(both[0])
+        read.append(both[1])
+    statuses = {status for one in (*alone, *beside) for status in one.statuses}
+    if statuses != {"202"} or any(set(one.statuses) != {"200"} for one in read):
+        raise AssertionError(f"not everything was answered: {alone} {beside} {read}")
+    said = {
+        "webhooks at 50/s, alone": alone,
+        "webhooks at 50/s, beside 50 pages a second": beside,
+        "pages at 50/s, beside webhooks": read,
+    }
+    return [
+        _other(what, f"p50 {median(one.p50 for one in all_):.1f} ms, p99 {median(one.p99 for one in all_):.1f} ms")
+        for what, all_ in said.items()
+    ]
+
+
+def _other(what: str, said: str) -> Row:
+    return {
+        "what": what,
+        **dict.fromkeys(
+            ("anew p50 ms", "p99 ms", "CPU ms", "SQL ms", "statements", "stored p50 ms", "stored p99 ms", "kB sent"), ""
+        ),
+        "other": said,
+    }
+
+
+main = command(measure, TITLE, usual_rounds=1)
+
+if __name__ == "__main__":
+    main()

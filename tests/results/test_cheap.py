@@ -1,0 +1,29 @@
+"""Only what is over within milliseconds is compared outside of the processes that have limits."""
+
+from __future__ import annotations
+
+from bot.results.compare.cheap import MOST_CHEAP_MESSAGES, MOST_CHEAP_TESTS, is_cheap
+from bot.results.model import SeenTest, Status
+
+PASSED = SeenTest(Status.PASSED)
+
+
+def named(prefix: str, count: int) -> dict[str, SeenTest]:
+    return {f"{prefix}{number}": PASSED for number in range(count)}
+
+
+def test_two_runs_of_the_same_tests_are_cheap_to_compare() -> None:
+    before = named("test_", 1000)
+    assert is_cheap(before, before)
+    assert is_cheap(before, None)
+    assert is_cheap({**before, **named("test_new_", 500)}, before)
+
+
+def test_a_search_for_renamed_tests_is_not_cheap() -> None:
+    assert not is_cheap(named("new_", 1000), named("old_", 1000))
+
+
+def test_neither_are_many_tests_or_many_messages() -> None:
+    assert not is_cheap(named("test_", MOST_CHEAP_TESTS + 1), None)
+    failed = {f"test_{n}": SeenTest(Status.FAILED, message=f"{n}") for n in range(MOST_CHEAP_MESSAGES + 1)}
+    assert not is_cheap(failed, None)
