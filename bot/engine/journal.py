@@ -44,6 +44,11 @@ _HAS_FAILED: LiteralString = """
 """
 RECENT_FAILED: LiteralString = RECENT.format(more=_HAS_FAILED)
 RECENT = RECENT.format(more="")
+# `status = 'failed'` is the condition of the index `nightjar_failed`: what has failed is found without all the rest.
+FAILED_JOBS: LiteralString = """
+SELECT id, args ->> 'guid' AS guid FROM procrastinate_jobs
+ WHERE status = 'failed' AND id < %(before)s ORDER BY id DESC LIMIT %(limit)s
+"""
 # `task_name = 'deliver'` is the condition of the index `nightjar_deliveries`.
 OF_LOCK: LiteralString = _DELIVERIES + (
     " WHERE job.task_name = 'deliver' AND job.lock = %(lock)s AND job.id < %(before)s"
@@ -208,6 +213,21 @@ class Journal:
             RECENT_FAILED if failed else RECENT, before=NO_LIMIT if before is None else before, limit=limit
         )
         return await self._records(rows)
+
+    async def failures(self, limit: int, before: int | None = None) -> tuple[list[DeliveryRecord], int | None]:
+        """Return deliveries of which something failed, each once, by their last failure, the newest first.
+
+        At most `limit` failures are read, of jobs before `before`; also returns the `before` of the rest, None if there
+        is none.
+        """
+        end = NO_LIMIT if before is None else before
+        rows = await self._connector.execute_query_all_async(FAILED_JOBS, before=end, limit=limit)
+        guids = list(dict.fromkeys(row["guid"] for row in rows if row["guid"] is not None))
+        records = await self.deliveries(guids)
+        found = [records[guid] for guid in guids if guid in records]
+        # What failed again later was among those before.
+        first_time = [one for one in found if all(job.job_id < end for job in one.jobs if job.state == FAILED)]
+        return first_time, rows[-1]["id"] if len(rows) == limit else None
 
     async def matching(self, limit: int, wanted: DeliveryFilter) -> list[DeliveryRecord]:
         """Return at most `limit` deliveries that a filter accepts, the newest first."""

@@ -112,7 +112,7 @@ def deliveries_page(parts: OperateParts) -> Page:
         query: DeliveriesQuery = asked.query
         search = DeliverySearch(query.repo, query.pr, query.event, query.state, query.q, query.all)
         found = await find_deliveries(parts.journal, parts.records, search, query.before)
-        failed = await parts.journal.recent(1, failed=True)
+        failed, _ = await parts.journal.failures(1)
         return OperatePage(
             deliveries=[_row(parts, record) for record in found.records],
             older=found.older,

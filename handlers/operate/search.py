@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
 
 SHOWN = 50
-"""Deliveries of a page."""
+"""Deliveries of a page; of failed ones there may be twice as many."""
 READ_AT_ONCE = 200
 MOST_READ = 2_000
 """Deliveries that are read to find those of one page; the next page continues there."""
@@ -67,13 +67,15 @@ async def find_deliveries(
     journal: Journal, records: Records, search: DeliverySearch, before: int | None
 ) -> FoundDeliveries:
     """Return the newest deliveries that match, before the job with the number `before`."""
+    if search.state == FAILED:
+        return await _find_failed(journal, search, before)
     lock = await _lock(records, search)
     found: list[DeliveryRecord] = []
     for _ in range(MOST_READ // READ_AT_ONCE):
         if lock:
             read = await journal.of_lock(lock, READ_AT_ONCE, before)
         else:
-            read = await journal.recent(READ_AT_ONCE, before, failed=search.state == FAILED)
+            read = await journal.recent(READ_AT_ONCE, before)
         for record in read:
             before = record.job.job_id
             if search.accepts(record):
@@ -82,6 +84,17 @@ async def find_deliveries(
                 return FoundDeliveries(found, before)
         if len(read) < READ_AT_ONCE:
             return FoundDeliveries(found, None)
+    return FoundDeliveries(found, before)
+
+
+async def _find_failed(journal: Journal, search: DeliverySearch, before: int | None) -> FoundDeliveries:
+    """Return deliveries that failed, by their last failure: `before` is a job that failed then."""
+    found: list[DeliveryRecord] = []
+    for _ in range(MOST_READ // SHOWN):
+        read, before = await journal.failures(SHOWN, before)
+        found += [record for record in read if search.accepts(record)]
+        if before is None or len(found) >= SHOWN:
+            break
     return FoundDeliveries(found, before)
 
 

@@ -66,6 +66,8 @@ async def everything_that_a_delivery_causes(engine: Engine) -> None:
     assert await engine.journal.known(["guid-1", "guid-3"]) == {"guid-1"}
     assert len(await engine.journal.deliveries(["guid-1", "guid-2"])) == 2
     assert [one.guid for one in await engine.journal.of_lock(LOCK)] == ["guid-2", "guid-1"]
+    await engine.journal.failures(50)
+    assert await engine.workers()
 
 
 async def what_handlers_and_requests_cause(connector: BaseAsyncConnector) -> None:

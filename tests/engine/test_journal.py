@@ -76,6 +76,13 @@ async def test_only_what_failed_can_be_asked_for(url_with_tables: str, world: Wo
         failed = await engine.journal.recent(failed=True)
         assert [record.guid for record in failed] == ["unapplied", "unplanned"]
         assert [r.guid for r in await engine.journal.recent(1, failed[0].job.job_id, failed=True)] == ["unplanned"]
+        whole, rest = await engine.journal.failures(50)
+        assert ({r.guid for r in whole}, rest) == ({r.guid for r in failed}, None)
+        pages, before = [], None
+        while len(pages) < 5 and (before is not None or not pages):
+            page, before = await engine.journal.failures(1, before)
+            pages.append([r.guid for r in page])
+        assert [guid for page in pages for guid in page] == [r.guid for r in whole]
 
 
 async def test_a_page_costs_two_queries_however_long_it_is(url_with_tables: str, world: World) -> None:
