@@ -73,21 +73,15 @@ class TeamMembers:
 
 def make_sign_in(config: Config, settings: Settings, services: Services) -> SignIn:
     """Return the parts of sign-in; without GITHUB_CLIENT_ID those that let nobody in."""
-    if settings.client_id is None or settings.client_secret is None or settings.session_secret is None:
+    if settings.session_secret is None:
         nobody = Viewers()
         return SignIn(nobody, None, no_operators(nobody))
-    shared = services.part(HTTP)
     # Without cookies: what GitHub sets for one person must not be sent for another.
     session = aiohttp.ClientSession(
-        connector=shared.connector, connector_owner=False, cookie_jar=aiohttp.DummyCookieJar()
+        connector=services.part(HTTP).connector, connector_owner=False, cookie_jar=aiohttp.DummyCookieJar()
     )
-    client = SignInClient(
-        session,
-        github_url=settings.github_url,
-        api_url=settings.api_url,
-        client_id=settings.client_id,
-        client_secret=settings.client_secret.get_secret_value(),
-    )
+    client = sign_in_client(settings, session)
+    assert client is not None, "the settings have all of it, or none"
     keys = SignInKeys(settings.session_secret.get_secret_value())
     parts = SignInParts(
         client,
@@ -99,3 +93,16 @@ def make_sign_in(config: Config, settings: Settings, services: Services) -> Sign
     viewers = Viewers(parts)
     operators = Operators(config.operators, viewers, TeamMembers(config, services.github_for))
     return SignIn(viewers, BegunSignIns(keys, services.now), operators)
+
+
+def sign_in_client(settings: Settings, session: aiohttp.ClientSession) -> SignInClient | None:
+    """Return what asks GitHub on behalf of people; None without GITHUB_CLIENT_ID."""
+    if settings.client_id is None or settings.client_secret is None:
+        return None
+    return SignInClient(
+        session,
+        github_url=settings.github_url,
+        api_url=settings.api_url,
+        client_id=settings.client_id,
+        client_secret=settings.client_secret.get_secret_value(),
+    )

@@ -26,6 +26,8 @@ _SHAPES = (
     ("", r"\beyJ[A-Za-z0-9_\-]{5,}\.[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]*)?", ""),
     # Credentials of an Authorization header (RFC 9110, 11.6.2).
     (r"\b(?i:bearer|basic|token) +", r"[A-Za-z0-9._~+/=\-]{8,}", ""),
+    # Our own cookies (bot/web/sign_in/cookies.py).
+    (r"__Host-nightjar-[a-z\-]+=", r"[^;\s]+", ""),
     # The password of a URL (RFC 3986, 3.2.1); it ends at the last @ before the path.
     (r"://[^\s/?#:@]*:", r"[^\s/?#]+", "@"),
     # Webhook addresses of Slack and Discord are secrets as a whole; access keys and signatures of AWS.

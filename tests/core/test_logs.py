@@ -87,6 +87,7 @@ SHAPES = [
     "ghs_12345_eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiIxIn0.c2lnbmF0dXJl",
     "github_pat_11ABCDEFG0123456789_abcdefghijklmnop",
     "eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOjEyMzQ1fQ.c2lnbmF0dXJl",
+    "__Host-nightjar-session=583231.c0ffee0123456789",
     "Bearer abcdefgh.ijklmnop",
     "Basic b2N0b2NhdDpodW50ZXIyLWh1bnRlcjI=",
     "postgresql://nightjar:s3cr3t-pass@db.example.org/nightjar",
@@ -112,6 +113,7 @@ WITH_SECRETS = [
     PASSWORD,
     "quotes",
     "11ABCDEFG",
+    "c0ffee",
 ]
 
 

@@ -78,7 +78,8 @@ async def test_only_what_failed_can_be_asked_for(url_with_tables: str, world: Wo
         assert [r.guid for r in await engine.journal.recent(1, failed[0].job.job_id, failed=True)] == ["unplanned"]
         whole, rest = await engine.journal.failures(50)
         assert ({r.guid for r in whole}, rest) == ({r.guid for r in failed}, None)
-        pages, before = [], None
+        pages: list[list[str]] = []
+        before: int | None = None
         while len(pages) < 5 and (before is not None or not pages):
             page, before = await engine.journal.failures(1, before)
             pages.append([r.guid for r in page])

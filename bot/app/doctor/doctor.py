@@ -13,6 +13,7 @@ import structlog
 from bot.app.doctor.findings import Check, Finding
 from bot.app.doctor.github import check_github
 from bot.app.doctor.places import check_buckets, check_jenkins
+from bot.app.doctor.sign_in import check_sign_in
 from bot.app.doctor.texts import CHECK_CRASHED, CHECK_FAILS, SEE_LOG
 from bot.core.health import HealthCheck
 
@@ -52,6 +53,7 @@ class Doctor:
             _guarded(Check.APP, lambda: check_github(self.app, self.config, self.repositories)),
             _guarded(Check.BUCKET, lambda: _listed(check_buckets(self.config, self.aws))),
             _guarded(Check.JENKINS, lambda: _listed(check_jenkins(self.config, self.settings, self.http))),
+            _guarded(Check.SIGN_IN, lambda: _listed(check_sign_in(self.config, self.settings, self.http))),
         )
         order = list(Check)
         return sorted((one for found in rounds for one in found), key=lambda one: order.index(one.check))

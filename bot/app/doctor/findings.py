@@ -20,6 +20,7 @@ class Check(StrEnum):
     REPOSITORIES = "repositories"
     BUCKET = "bucket"
     JENKINS = "jenkins"
+    SIGN_IN = "sign-in"
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,3 +76,17 @@ RENEW_TOKEN = "grant that user the permission Overall/Read, and set JENKINS_TOKE
 JENKINS_UNREACHABLE = "{server} does not answer ({problem})"
 NOT_JENKINS = "{server} answered {status}; Jenkins does not answer that"
 CHECK_JENKINS = "check the address in app.yaml under rerun: jenkins:, and the connection of this machine"
+
+# -- sign-in on the pages --
+
+SIGN_IN_IS_OFF = "off, so the pages show public repositories only"
+OPERATORS_CANNOT = "app.yaml names operators, but nobody can sign in"
+SET_SIGN_IN = "set GITHUB_CLIENT_ID, GITHUB_CLIENT_SECRET and SESSION_SECRET"
+CLIENT_REFUSED = "GitHub refuses GITHUB_CLIENT_ID or GITHUB_CLIENT_SECRET"
+RENEW_CLIENT = "set both to those on the App's page on GitHub; generate a new client secret there"
+GITHUB_SILENT = "cannot ask GitHub: {reason}"
+CHECK_GITHUB = "check GITHUB_API_URL and the connection of this machine"
+NOT_ENCRYPTED_PAGES = "public_url is {url}, and browsers store sessions over https only"
+USE_HTTPS = "serve the pages over https, and set public_url to that address"
+SIGN_IN_OK = "GitHub accepts the client; people are sent back to {callback}"
+THIS_MACHINE = "this machine only, for want of public_url"

@@ -33,16 +33,17 @@ def remove_cookie(response: web.StreamResponse, name: str) -> None:
 class OwnOrigin:
     """The origin of the pages: that of `public_url`; without it, only this machine itself is believed.
 
-    The `Host` of a request is whatever its sender wrote, so it never decides where a person is sent.
+    The `Host` of a request is whatever its sender wrote, so it never decides where a person is sent. `public` is the
+    origin of `public_url`, None without one; `is_trusted` says whether browsers store the cookies that are sent there.
     """
 
     def __init__(self, public_url: str | None) -> None:
         parts = urlsplit(public_url or "")
-        self._public = f"{parts.scheme}://{parts.netloc}" if parts.netloc else None
-        self._takes_cookies = parts.scheme == "https" or _THIS_MACHINE.fullmatch(parts.netloc) is not None
+        self.public = f"{parts.scheme}://{parts.netloc}" if parts.netloc else None
+        self.is_trusted = parts.scheme == "https" or _THIS_MACHINE.fullmatch(parts.netloc) is not None
 
     def of(self, request: web.Request) -> str | None:
         """Return the origin, such as `https://ci.example.org`; None where nobody can sign in."""
-        if self._public is not None:
-            return self._public if self._takes_cookies else None
+        if self.public is not None:
+            return self.public if self.is_trusted else None
         return f"http://{request.host}" if _THIS_MACHINE.fullmatch(request.host) else None

@@ -6,7 +6,8 @@ costs none of the bot's quota, and it takes the same time whether the bot knows 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -68,12 +69,12 @@ class SignInParts:
 
 
 class Viewers:
-    """Finds out who asks; without `parts` nobody is ever signed in."""
+    """Finds out who asks; without `parts` nobody is ever signed in. `clock` is in seconds from anywhere."""
 
-    def __init__(self, parts: SignInParts | None = None) -> None:
+    def __init__(self, parts: SignInParts | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.parts = parts
-        self._answers: TTLCache[tuple[str, str], bool] = TTLCache(MOST_ANSWERS, FRESH_SECONDS)
-        self._people: TTLCache[str, Person] = TTLCache(MOST_ANSWERS, FRESH_SECONDS)
+        self._answers: TTLCache[tuple[str, str], bool] = TTLCache(MOST_ANSWERS, FRESH_SECONDS, clock)
+        self._people: TTLCache[str, Person] = TTLCache(MOST_ANSWERS, FRESH_SECONDS, clock)
         self._forms = Forms()
 
     async def of(self, request: web.Request) -> Viewer | None:

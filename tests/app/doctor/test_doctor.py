@@ -31,7 +31,19 @@ repositories:
     results: {{bucket: device-results, labs: {{example-lab: {{targets: [adreno]}}}}}}
 """
 pytestmark = pytest.mark.one_clock
-ALL = ["database", "clock", "app", "key", "permissions", "events", "hook", "repositories", "bucket", "jenkins"]
+ALL = [
+    "database",
+    "clock",
+    "app",
+    "key",
+    "permissions",
+    "events",
+    "hook",
+    "repositories",
+    "bucket",
+    "jenkins",
+    "sign-in",
+]
 
 
 @dataclass
@@ -208,6 +220,28 @@ def no_jenkins_there(clinic: Clinic) -> None:
     config.write_text(config.read_text().replace(clinic.jenkins.url, "http://127.0.0.1:9"))
 
 
+def may_sign_in(clinic: Clinic) -> None:
+    clinic.env["GITHUB_CLIENT_ID"], clinic.env["SESSION_SECRET"] = clinic.app.client_id, "s" * 32
+    clinic.env["GITHUB_CLIENT_SECRET"] = clinic.app.client_secret
+
+
+def wrong_client_secret(clinic: Clinic) -> None:
+    may_sign_in(clinic)
+    clinic.env["GITHUB_CLIENT_SECRET"] = "wrong"
+
+
+def pages_without_encryption(clinic: Clinic) -> None:
+    may_sign_in(clinic)
+    config = clinic.folder / "app.yaml"
+    config.write_text(config.read_text().replace("https://ci.example.org", "http://ci.example.org"))
+    clinic.app.webhook_url = "http://ci.example.org/webhook"
+
+
+def operators_who_cannot_sign_in(clinic: Clinic) -> None:
+    config = clinic.folder / "app.yaml"
+    config.write_text(f"operators: ['583231']\n{config.read_text()}")
+
+
 def renamed(clinic: Clinic) -> None:
     clinic.github.repositories["octocat/compiler"].rename("octocat", "compiler-next")
 
@@ -221,6 +255,9 @@ FAULTS: list[tuple[Callable[[Clinic], None], str, str, str]] = [
     (wrong_key, "key", "A JSON web token could not be decoded", "of the same App"),
     (suspended, "repositories", "octocat/compiler: the installation is suspended", "unsuspends it"),
     (not_installed, "repositories", "octocat/compiler: the App is not installed on it", "install the App on it"),
+    (wrong_client_secret, "sign-in", "GitHub refuses GITHUB_CLIENT_ID or GITHUB_CLIENT_SECRET", "a new client secret"),
+    (pages_without_encryption, "sign-in", "public_url is http://ci.example.org", "over https"),
+    (operators_who_cannot_sign_in, "sign-in", "nobody can sign in", "set GITHUB_CLIENT_ID"),
     (renamed, "repositories", "octocat/compiler: GitHub calls it octocat/compiler-next now", "change its name"),
     (archived, "repositories", "octocat/compiler: it is archived on GitHub", "remove it from app.yaml"),
     (missing_permission, "permissions", "the App lacks the permissions Commit statuses: write", "add them"),
@@ -290,3 +327,10 @@ async def test_no_secret_is_shown(clinic: Clinic) -> None:
     done = await clinic.doctor("--json")
     for secret in ("sesame-of-jenkins", SECRET, "PRIVATE KEY-----", "ghs_"):
         assert secret not in done.out + done.err
+
+
+async def test_sign_in_is_checked_with_the_client_of_the_app(clinic: Clinic) -> None:
+    may_sign_in(clinic)
+    done = await clinic.doctor()
+    assert done.status == 0, done.out
+    assert "GitHub accepts the client; people are sent back to https://ci.example.org/login/callback" in done.out
