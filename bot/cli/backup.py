@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from bot.cli.support import AS_WRITTEN, stopping_at_faults
+from bot.cli.support import AS_WRITTEN, env_file_option, stopping_at_faults
 from bot.cli.texts import BACKUP_WRITTEN, RESTORED
 from bot.config.environment import DatabaseSettings
 from bot.engine.backup import back_up
@@ -21,6 +21,7 @@ from bot.engine.database import Database
     """,
 )
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@env_file_option()
 def backup(file: Path) -> None:
     """Copy the SQLite database to FILE, also beside a running server.
 
@@ -38,6 +39,7 @@ def backup(file: Path) -> None:
     """,
 )
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@env_file_option()
 def restore(file: Path) -> None:
     """Replace the SQLite database with the backup FILE. Stop the server first.
 

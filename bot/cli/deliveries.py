@@ -20,6 +20,7 @@ from bot.cli.support import (
     AS_WRITTEN,
     REPOSITORY,
     config_option,
+    env_file_option,
     is_free,
     json_option,
     start_logging,
@@ -64,6 +65,7 @@ PATIENCE = 60.0
 @click.option("--all", "ignored", is_flag=True, help="Also deliveries that no handler wanted.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many, at most.")
 @json_option
+@env_file_option()
 def deliveries(
     failed: bool, repository: str | None, number: int | None, event: str, ignored: bool, limit: int, as_json: bool
 ) -> None:
@@ -121,6 +123,7 @@ async def _recent(limit: int, wanted: DeliveryFilter) -> Sequence[DeliveryRecord
 @click.option("--timeout", type=click.FloatRange(0), default=PATIENCE, show_default=True, help="Seconds to wait.")
 @config_option
 @json_option
+@env_file_option()
 def replay(
     guid: str | None,
     failed: bool,

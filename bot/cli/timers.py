@@ -16,7 +16,15 @@ from gidgethub import GitHubException
 
 from bot.app.load import load_config
 from bot.cli.deliveries import PATIENCE, ProgressPrinter, steps_of
-from bot.cli.support import AS_WRITTEN, config_option, is_free, json_option, start_logging, stopping_at_faults
+from bot.cli.support import (
+    AS_WRITTEN,
+    config_option,
+    env_file_option,
+    is_free,
+    json_option,
+    start_logging,
+    stopping_at_faults,
+)
 from bot.cli.texts import NO_TIMERS, STILL_RUNNING, TIMER_HEADERS
 from bot.config import Config
 from bot.config.environment import DatabaseSettings, Settings
@@ -47,6 +55,7 @@ def timer() -> None:
 )
 @config_option
 @json_option
+@env_file_option()
 def list_timers(config_path: Path, as_json: bool) -> None:
     """List the timers of all repositories: the last run with its outcome, and the next run.
 
@@ -82,6 +91,7 @@ async def _states(config_path: Path) -> Sequence[TimerState]:
 @click.option("--timeout", type=click.FloatRange(0), default=PATIENCE, show_default=True, help="Seconds to wait.")
 @config_option
 @json_option
+@env_file_option()
 def run(name: str, repo: str | None, dry_run: bool, timeout: float, config_path: Path, as_json: bool) -> None:
     """Run a timer now, and wait until it is done. `timer list` shows the names.
 

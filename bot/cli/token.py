@@ -12,7 +12,15 @@ from typing import Any
 import click
 
 from bot.app.load import load_config
-from bot.cli.support import AS_WRITTEN, REPOSITORY, config_option, json_option, start_logging, stopping_at_faults
+from bot.cli.support import (
+    AS_WRITTEN,
+    REPOSITORY,
+    config_option,
+    env_file_option,
+    json_option,
+    start_logging,
+    stopping_at_faults,
+)
 from bot.cli.texts import (
     EXPIRED,
     LIFETIME,
@@ -77,6 +85,7 @@ def token() -> None:
 @click.option("--note", default="", help=f"Who uses it, shown by `list`: up to {LONGEST_NOTE} characters.")
 @config_option
 @json_option
+@env_file_option()
 def create(repository: str, days: int, note: str, config_path: Path, as_json: bool) -> None:
     """Create a token that reads the API of REPOSITORY (OWNER/NAME), and print it once.
 
@@ -97,6 +106,7 @@ def create(repository: str, days: int, note: str, config_path: Path, as_json: bo
 
 @token.command("list")
 @json_option
+@env_file_option()
 def list_tokens(as_json: bool) -> None:
     """List all tokens. Their secret parts are not stored and cannot be shown again."""
     with stopping_at_faults():
@@ -112,6 +122,7 @@ def list_tokens(as_json: bool) -> None:
 @token.command()
 @click.argument("token_id", metavar="ID")
 @json_option
+@env_file_option()
 def revoke(token_id: str, as_json: bool) -> None:
     """Revoke a token, at once and on every replica. `list` shows the IDs."""
     with stopping_at_faults():

@@ -255,7 +255,11 @@ class Settings(DatabaseSettings):
     @property
     def github_url(self) -> str:
         """The address of GitHub's own pages, without a slash at the end: https://github.com, or https://HOST."""
-        return self.api_url.rstrip("/").removesuffix("/api/v3").replace("//api.github.com", "//github.com")
+        url = self.api_url.rstrip("/")
+        # Enterprise Cloud with data residency is at https://NAME.ghe.com, and its API at https://api.NAME.ghe.com.
+        if url == "https://api.github.com" or (url.startswith("https://api.") and url.endswith(".ghe.com")):
+            return url.replace("//api.", "//", 1)
+        return url.removesuffix("/api/v3")
 
     @field_validator("private_key", mode="before")
     @classmethod

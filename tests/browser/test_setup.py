@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import aiohttp
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser
 
 from bot.app.setup.run import open_port, setup_site
 from sandbox.github import GitHubSandbox
@@ -95,6 +96,7 @@ async def test_from_the_printed_address_to_the_first_delivery(browser: Browser, 
         async with context.expect_page() as opened:
             await page.get_by_role("link", name="Install nightjar-ci").click()
         tab = await opened.value
+        starting.github.webhooks.hold()
         await tab.get_by_label("octocat/compiler").check()
         await tab.get_by_role("button", name="Install").click()
         await tab.get_by_text("Installed on octocat/compiler").wait_for()
@@ -104,8 +106,11 @@ async def test_from_the_printed_address_to_the_first_delivery(browser: Browser, 
         await page.get_by_label("app.yaml").wait_for()
         await walk.seen("setup-config")
         await page.get_by_role("button", name="Write app.yaml and start").click()
+        await page.get_by_text("Waiting for the first delivery").wait_for()
+        await walk.seen("setup-waiting")
+        starting.github.webhooks.release()
         await page.get_by_text("The first delivery has arrived").wait_for()
-        await expect(page).to_have_title(re.compile("Set-up is complete"))
+        await page.get_by_role("heading", name="Set-up is complete").wait_for()
         await page.get_by_text("permissions").wait_for()
         await walk.seen("setup-done")
         assert "Repositories" in await walk.follow("Open the dashboard")
@@ -115,6 +120,14 @@ async def test_from_the_printed_address_to_the_first_delivery(browser: Browser, 
         pull.comment("octocat", "@ci help")
         await starting.github.until(lambda: any(one.user.type == "Bot" for one in pull.comments))
         assert not walk.complaints
+    # Strangers, who reach the same port through the public address, see nothing of the set-up.
+    async with aiohttp.ClientSession() as stranger:
+        for path in ("/setup", "/setup/checks", "/setup/install", address.removeprefix(url)):
+            for headers, status in (({}, (303, 403)), ({"Host": "ci.example.org"}, (421,))):
+                async with stranger.get(url + path, headers=headers, allow_redirects=False) as answer:
+                    assert answer.status in status
+                    assert answer.headers.get("Location", "/setup/checks") == "/setup/checks"
+                    assert "octocat" not in await answer.text()
     assert (starting.folder / "nightjar.env").stat().st_mode & 0o777 == 0o600
     printed = await starting.stop()
     [app] = [app for app in starting.github.apps.values() if app.slug == "nightjar-ci"]

@@ -226,3 +226,16 @@ def test_sign_in_needs_all_three_of_its_variables(missing: str) -> None:
 def test_a_session_secret_is_long() -> None:
     (problem,) = problems({**GOOD, **SIGN_IN, "SESSION_SECRET": "s" * 31})
     assert "has fewer than 32 characters" in problem
+
+
+@pytest.mark.parametrize(
+    ("api", "pages"),
+    [
+        ("https://api.github.com", "https://github.com"),
+        ("https://api.octo.ghe.com", "https://octo.ghe.com"),
+        ("https://api.example.com/api/v3", "https://api.example.com"),
+        ("https://github.example.com/api/v3/", "https://github.example.com"),
+    ],
+)
+def test_the_pages_of_a_github_are_where_its_api_is(api: str, pages: str) -> None:
+    assert Settings.from_environment({**GOOD, "GITHUB_API_URL": api}).github_url == pages

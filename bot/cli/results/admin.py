@@ -18,7 +18,15 @@ from bot.app.load import load_config
 from bot.app.serve import Bot, open_bot
 from bot.cli.results import texts
 from bot.cli.results.upload import SHA
-from bot.cli.support import AS_WRITTEN, config_option, is_free, json_option, start_logging, stopping_at_faults
+from bot.cli.support import (
+    AS_WRITTEN,
+    config_option,
+    env_file_option,
+    is_free,
+    json_option,
+    start_logging,
+    stopping_at_faults,
+)
 from bot.config import Config
 from bot.config.environment import DatabaseSettings, Settings
 from bot.core.errors import TryAgain, UserError
@@ -52,6 +60,7 @@ timeout_option = click.option(
 @timeout_option
 @config_option
 @json_option
+@env_file_option()
 def ingest(places: tuple[str, ...], timeout: float, config_path: Path, as_json: bool) -> None:
     """Ingest runs by hand, from a folder that is laid out as the bucket is, or from a key prefix in S3.
 
@@ -84,6 +93,7 @@ async def _ingested(places: Sequence[str], patience: float, config_path: Path, q
 @timeout_option
 @config_option
 @json_option
+@env_file_option()
 def rebuild(repository: str | None, timeout: float, config_path: Path, as_json: bool) -> None:
     """Ingest every run in the bucket again, into an empty database or one that has them.
 
@@ -123,6 +133,7 @@ async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: 
 @click.option("--state", type=click.Choice([state.value for state in RunState]), help="Only in this state.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many, at most.")
 @json_option
+@env_file_option()
 def runs(limit: int, as_json: bool, state: str | None, **only: str | None) -> None:
     """List runs and their states, the newest first.
 

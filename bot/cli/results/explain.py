@@ -17,6 +17,7 @@ from bot.cli.support import (
     REPOSITORY,
     Matching,
     config_option,
+    env_file_option,
     json_option,
     start_logging,
     stopping_at_faults,
@@ -54,6 +55,7 @@ SHA_START = Matching(r"[0-9a-f]{4,40}", "the SHA of a commit, or its beginning, 
 @click.option("--runs", "most_runs", type=click.IntRange(1), default=RUNS, show_default=True, help="Runs to list.")
 @config_option
 @json_option
+@env_file_option()
 def explain(
     test: str,
     target: str,

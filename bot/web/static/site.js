@@ -69,15 +69,15 @@ if (live) {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const fresh = page.getElementById("live");
-      if (fresh && fresh.innerHTML !== live.innerHTML) {
-        live.replaceChildren(...fresh.childNodes);
-        if (!fresh.dataset.wait) document.title = page.title;
+      if (fresh && !fresh.dataset.wait) {
+        location.reload();
+        return;
       }
-      if (fresh && !fresh.dataset.wait) delete live.dataset.wait;
+      if (fresh && fresh.innerHTML !== live.innerHTML) live.replaceChildren(...fresh.childNodes);
     } catch {
       // The server is starting.
     }
-    if (live.dataset.wait) setTimeout(again, 2000);
+    setTimeout(again, 2000);
   };
   if (live.dataset.wait) setTimeout(again, 2000);
 }

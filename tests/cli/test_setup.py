@@ -1,0 +1,42 @@
+"""`nightjar serve` without credentials, as a process."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from bot.config.private_key import one_line
+from tests.config.test_environment import GOOD, PEM
+from tests.running import run, start
+from tests.waiting import DEADLINE
+
+
+async def test_a_server_that_others_reach_does_not_begin_a_set_up(tmp_path: Path) -> None:
+    finished = await run("serve", "--host", "0.0.0.0", "--port", "0", env={}, cwd=tmp_path)
+    assert finished.status == 1
+    lines = finished.err.splitlines()
+    names = ["GITHUB_APP_ID", "GITHUB_PRIVATE_KEY", "GITHUB_WEBHOOK_SECRET", "To"]
+    assert [line.split()[0] for line in lines] == names
+    assert "without --host" in lines[-1]
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_set_up_prints_its_address_and_ends_with_a_signal(tmp_path: Path, again: bool) -> None:
+    if again:  # the credentials are there, and app.yaml is not
+        lines = [f"{name}={value}\n" for name, value in {**GOOD, "GITHUB_PRIVATE_KEY": one_line(PEM)}.items()]
+        (tmp_path / "nightjar.env").write_text("".join(lines))
+    process = await start("serve", "--port", "0", env={}, cwd=tmp_path)
+    assert process.stderr is not None
+    printed = ""
+    while "/setup?token=" not in printed:
+        line = await asyncio.wait_for(process.stderr.readline(), DEADLINE)
+        assert line, printed
+        printed += line.decode()
+    assert ("continue the set-up" in printed) == again
+    assert "http://127.0.0.1:" in printed
+    process.terminate()
+    out, err = await asyncio.wait_for(process.communicate(), DEADLINE)
+    assert (process.returncode, out) == (0, b""), err
+    assert b"Traceback" not in err
