@@ -119,7 +119,8 @@ async def show(
     """
     pool, owner = context.part(POOL), Owner(context.repository.full_name.lower(), event.sha)
     text = await pool.run(owner, pool.limits.tests, describe, found.tested, *arguments)
-    if url := pull_page_url(context, event.number):
+    url = pull_page_url(context, event.number)
+    if text and url:
         text = f"{text}\n\n{texts.PAGE.format(url=url)}"
     return Plan(
         (SubmitSection(section, event.number, event.sha, text, found.as_of),),

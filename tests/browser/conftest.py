@@ -59,11 +59,9 @@ class Walk:
         return await self.page.inner_text("main")
 
     async def screenshot(self, name: str, width: int) -> None:
-        """Save a screenshot, and require that the page is not wider than the screen."""
+        """Save a screenshot of a page on a screen of some width."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         await self.page.screenshot(path=SCREENSHOTS / f"{name}-{width}.png", full_page=True)
-        wide = await self.page.evaluate("document.documentElement.scrollWidth")
-        assert wide <= width, f"{name} is {wide} pixels wide on a screen of {width}"
 
     async def audit(self, options: Mapping[str, object] | None = None) -> None:
         """Raise AssertionError for what keeps somebody from using the page."""
@@ -76,15 +74,20 @@ class Walk:
         assert not serious, f"{self.page.url}: {serious}"
 
     async def seen(self, name: str, *, colours: bool = False) -> None:
-        """Audit a page on a wide light screen, and its colours on a narrow dark one if asked; allow no complaint."""
+        """Audit a page on a wide light screen, and require that it fits on a narrow one; allow no complaint.
+
+        `colours`: audit those of a dark screen too, for a page that has most of them.
+        """
         await self.audit()
         await self.screenshot(name, WIDE)
         await self.page.set_viewport_size({"width": NARROW, "height": 900})
-        await self.page.emulate_media(color_scheme="dark")
+        wide = await self.page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= NARROW, f"{name} is {wide} pixels wide on a screen of {NARROW}"
         if colours:
+            await self.page.emulate_media(color_scheme="dark")
             await self.audit(COLOURS)
-        await self.screenshot(name, NARROW)
-        await self.page.emulate_media(color_scheme="light")
+            await self.screenshot(name, NARROW)
+            await self.page.emulate_media(color_scheme="light")
         await self.page.set_viewport_size({"width": WIDE, "height": 900})
         assert not self.complaints, self.complaints
 

@@ -25,12 +25,14 @@ REPO = "/repos/{owner}/{repo}"
 COMPARE = f"GET {REPO}/compare/{{basehead}}"
 COMMENTS, COMMENT = f"GET {REPO}/issues/{{issue_number}}/comments", f"POST {REPO}/issues/{{issue_number}}/comments"
 EDIT = f"PATCH {REPO}/issues/comments/{{comment_id}}"
+OURS = "https://ci.example.org"
 ADD, MUL = f"{TEST_FILE}::test_add", f"{TEST_FILE}::test_mul"
 
 
 @pytest.fixture
 async def place(tmp_path: Path, aws_world: World) -> AsyncIterator[LabTown]:
-    async with lab_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world, features=FEATURES) as place:
+    url = f"sqlite:///{tmp_path}/nightjar.db"
+    async with lab_town(url, aws_world, features=FEATURES, settings=f"public_url: {OURS}\n") as place:
         yield place
 
 
@@ -68,6 +70,9 @@ async def test_what_is_skipped_and_what_takes_longer_than_at_the_nearest_tested_
     assert f"at `{pull.head_sha[:7]}` (" in skipped
     assert f"2 → 3 tests), compared with {link}." in runtime
     assert f"Slow new tests:\n- `{TEST_FILE}::test_big`" in runtime
+    page = f"[Everything the bot did on this pull request]({OURS}/r/octocat/compiler/pulls/{pull.number})"
+    assert skipped.endswith(page)
+    assert page in runtime
 
 
 async def test_a_push_marks_both_sections_in_one_write(place: LabTown) -> None:
