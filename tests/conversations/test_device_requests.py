@@ -238,6 +238,12 @@ async def test_a_label_asks_for_its_target_and_its_removal_cancels_that(devices:
     pull.unlabel("hubot", "test: Hexagon")
     await devices.place.town.quiet()
     assert await devices.states(pull) == {HEXAGON: DeviceJobState.CANCELLED}
+    # What somebody asked for by a command does not depend on the label.
+    await devices.says(pull, "hubot", "@ci test on hexagon-v73")
+    pull.label("hubot", "test: hexagon")
+    pull.unlabel("hubot", "test: hexagon")
+    await devices.place.town.quiet()
+    assert await devices.states(pull) == {HEXAGON: DeviceJobState.QUEUED}
 
 
 async def test_a_label_by_somebody_who_may_not_write_waits_for_approval(devices: Devices) -> None:

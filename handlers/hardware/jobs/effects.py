@@ -111,7 +111,8 @@ class CancelDeviceJobs:
     """End the jobs of a pull request that nobody wants any more; `end` is a `JobEnd`.
 
     `other_than` is the head whose jobs stay, empty for none. `only` is the one target that it is about, as LAB/TARGET,
-    empty for all. Without `also_running`, tests that a lab has already go on.
+    empty for all. Without `also_running`, tests that a lab has already go on; with `but_commands`, so do those that
+    somebody asked for by a command.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
@@ -121,6 +122,7 @@ class CancelDeviceJobs:
     also_running: bool = False
     other_than: str = ""
     only: str = ""
+    but_commands: bool = False
 
     @property
     def target(self) -> str:
@@ -131,11 +133,16 @@ class CancelDeviceJobs:
         """Cancel those that are open."""
         store, ended = context.part(JOBS), 0
         for job in await store.of_pull(context.repository.id, self.number):
-            if job.is_open and job.sha != self.other_than and self.only in ("", job.about.full_name):
+            if job.is_open and self._is_about(job):
                 cancelled = await store.cancel(job, JobEnd(self.end), also_running=self.also_running)
                 ended += not cancelled.is_open
                 await announce_step(context.announce, cancelled)
         return Applied(texts.CANCELLED_JOBS.format(count=ended, end=self.end), changed=bool(ended))
+
+    def _is_about(self, job: DeviceJob) -> bool:
+        if self.but_commands and job.origin is JobOrigin.COMMAND:
+            return False
+        return job.sha != self.other_than and self.only in ("", job.about.full_name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,8 @@ async def follow_pull_request(context: Context) -> Plan:
         case "unlabeled":
             end = JobEnd.BY_PERSON.value
             cancelled = [
-                CancelDeviceJobs(pull.number, end, only=one.full_name) for one in labelled_targets(known, label)
+                CancelDeviceJobs(pull.number, end, only=one.full_name, but_commands=True)
+                for one in labelled_targets(known, label)
             ]
             return Plan(tuple(cancelled), why=label)
         case "labeled":
