@@ -181,6 +181,18 @@ async def test_a_strangers_code_waits_for_the_approval_of_its_commit(devices: De
     assert "No test waits for approval" in answer
 
 
+@pytest.mark.parametrize("command", ["test on hexagon-v73", "approve tests"])
+async def test_a_command_that_is_edited_into_anothers_comment_does_not_count(devices: Devices, command: str) -> None:
+    pull = devices.pull("somebody")
+    await devices.says(pull, "somebody", "@ci test on adreno")
+    comment = pull.comment("somebody", "Please look")
+    pull.edit_comment(comment, f"Please look\n\n@ci {command}", by="hubot")
+    await devices.place.town.quiet()
+    assert pull.reactions(comment) == ["eyes", "confused"]
+    assert "You edited this into a comment by `somebody`, so I ignored it." in devices.place.town.answers(pull)[-1]
+    assert await devices.states(pull) == {ADRENO: DeviceJobState.WAITING}
+
+
 async def test_a_push_needs_a_new_approval(devices: Devices) -> None:
     pull = devices.pull("somebody")
     await devices.says(pull, "somebody", "@ci test on adreno")
