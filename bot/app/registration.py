@@ -10,6 +10,7 @@ from textwrap import fill
 from urllib.parse import urlencode
 
 from bot.core.docs import table
+from bot.web.login import CALLBACK_PATH
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,12 @@ def registration_url() -> str:
 
     https://docs.github.com/apps/sharing-github-apps/registering-a-github-app-using-url-parameters
     """
-    settings = [("public", "false"), ("webhook_active", "true"), ("webhook_url", "https://YOUR-HOST/webhook")]
+    settings = [
+        ("public", "false"),
+        ("webhook_active", "true"),
+        ("webhook_url", "https://YOUR-HOST/webhook"),
+        ("callback_urls[]", f"https://YOUR-HOST{CALLBACK_PATH}"),
+    ]
     wanted = [(need.key, need.access) for need in NEEDS if need.key != "metadata" and not need.on_demand]
     return f"{NEW_APP}?{urlencode([*settings, *wanted, *(('events[]', event) for event in EVENTS)])}"
 

@@ -129,7 +129,17 @@ def test_pods_run_without_root_and_write_to_their_volumes_only() -> None:
 
 def test_the_ingress_opens_what_people_and_github_need_and_nothing_else() -> None:
     [rule] = rendered(*ALL)["Ingress/nightjar"]["spec"]["rules"]
-    assert {path["path"] for path in rule["http"]["paths"]} == {"/webhook", "/api/v1", "/", "/r", "/static", "/help"}
+    assert {path["path"] for path in rule["http"]["paths"]} == {
+        "/webhook",
+        "/api/v1",
+        "/",
+        "/r",
+        "/static",
+        "/help",
+        "/login",
+        "/logout",
+        "/operate",
+    }
 
 
 def test_metrics_are_reached_from_the_cluster_only() -> None:

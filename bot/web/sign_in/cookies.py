@@ -17,6 +17,8 @@ SESSION_COOKIE = "__Host-nightjar-session"
 SIGN_IN_COOKIE = "__Host-nightjar-sign-in"
 """Remembers the sign-in that this browser has begun."""
 
+USUAL_PORTS = {"https": ":443", "http": ":80"}
+
 _THIS_MACHINE = Pattern(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?")
 
 
@@ -39,7 +41,9 @@ class OwnOrigin:
 
     def __init__(self, public_url: str | None) -> None:
         parts = urlsplit(public_url or "")
-        self.public = f"{parts.scheme}://{parts.netloc}" if parts.netloc else None
+        # Browsers leave out the port that a scheme has anyway: https://www.rfc-editor.org/rfc/rfc6454#section-6.2
+        host = parts.netloc.lower().removesuffix(USUAL_PORTS.get(parts.scheme, " "))
+        self.public = f"{parts.scheme}://{host}" if host else None
         self.is_trusted = parts.scheme == "https" or _THIS_MACHINE.fullmatch(parts.netloc) is not None
 
     def of(self, request: web.Request) -> str | None:

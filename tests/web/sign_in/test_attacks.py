@@ -177,6 +177,8 @@ async def test_a_forged_host_sends_nobody_there(visitor: Visitor) -> None:
     [
         ("https://ci.example.org/nightjar", "evil.example", "https://ci.example.org"),
         ("https://ci.example.org", "127.0.0.1:8080", "https://ci.example.org"),
+        ("https://ci.example.org:443", "ci.example.org", "https://ci.example.org"),  # as browsers send it
+        ("https://ci.example.org:8443", "ci.example.org:8443", "https://ci.example.org:8443"),
         ("http://ci.example.org", "ci.example.org", None),  # no browser would store the cookies
         ("http://127.0.0.1:8080", "127.0.0.1:8080", "http://127.0.0.1:8080"),
         (None, "127.0.0.1:8080", "http://127.0.0.1:8080"),
