@@ -31,6 +31,8 @@ COMPARED = 1 << 16
 """Bytes up to which what is to be written over is read first; what is larger is something else in any case."""
 LONGEST_KEY = 1024
 """Bytes, by S3's own rule: https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html"""
+LONGEST_PERMISSION = 7 * 86_400
+"""Seconds, by S3's own rule for version 4 of its signatures."""
 SECONDS_PER_PAGE = 3.0
 """A request lists 1000 objects and costs $0.000005, so that no bucket, however large, costs more than $0.15 a day."""
 
@@ -84,6 +86,13 @@ class Downloaded(NamedTuple):
     bytes: int
     sha256: str
     version: str
+
+
+class PresignedPost(NamedTuple):
+    """A permission to upload by POST of a form: its address, and the fields that go before the file."""
+
+    url: str
+    fields: Mapping[str, str]
 
 
 class Writable(Protocol):
@@ -278,6 +287,26 @@ class Bucket:
                 if code_of(error)[0] not in ("PreconditionFailed", "412", "NoSuchKey", "404"):
                     raise
                 raise TryAgain(texts.WRITTEN_MEANWHILE.format(key=key)) from None
+
+    async def presign_post(self, folder: str, *, most: int, seconds: float) -> PresignedPost:
+        """Return a permission to write files of 1 to `most` bytes into a folder (with its slash), for so long.
+
+        It is signed with the bot's own credentials and ends with them, where those are a role's. A form cannot require
+        `If-None-Match`, so files may be written over until it expires.
+        https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-HTTPPOSTConstructPolicy.html
+        """
+
+        def sign() -> PresignedPost:
+            with explained(self._place):
+                signed = self._aws.s3().generate_presigned_post(
+                    Bucket=self.name,
+                    Key=f"{folder}${{filename}}",
+                    Conditions=[["content-length-range", 1, most]],
+                    ExpiresIn=int(min(seconds, LONGEST_PERMISSION)),
+                )
+            return PresignedPost(signed["url"], signed["fields"])
+
+        return await in_thread(sign)
 
     def put_once(self, key: str, source: BinaryIO, *, sha256: str) -> bool:
         """Write an object that nobody may write twice; return whether it was written now. Blocks.

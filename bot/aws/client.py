@@ -102,6 +102,8 @@ class Aws:
                     # boto3 reads AWS_DEFAULT_REGION; AWS's own services and its other tools set AWS_REGION.
                     region_name=region or session.region_name or os.environ.get("AWS_REGION"),
                     config=Config(
+                        # Permissions to upload would be signed with version 2, which newer regions refuse.
+                        signature_version="s3v4" if service == "s3" else None,
                         connect_timeout=CONNECT_TIMEOUT,
                         read_timeout=READ_TIMEOUT,
                         # `legacy`, the default, knows fewer transient errors:

@@ -27,6 +27,7 @@ LAZY = {
     "deliveries": ("bot.cli.deliveries:deliveries", "List deliveries with what the bot did about each."),
     "replay": ("bot.cli.deliveries:replay", "Process a delivery again."),
     "token": ("bot.cli.token:token", "Create, list and revoke tokens for the API of private repositories."),
+    "lab": ("bot.cli.token:lab", "Create, list and revoke tokens with which labs get work."),
     "timer": ("bot.cli.timers:timer", "List timers, or run one now."),
     "results": ("bot.cli.results.group:results", "Check, upload and ingest results of hardware labs."),
 }

@@ -52,11 +52,15 @@ CORRECT_DATABASE = "correct DATABASE_URL, or start the database"
 
 # -- token --
 
-TOKEN_HEADERS = ("ID", "REPOSITORY", "CREATED", "EXPIRES", "NOTE")
+TOKEN_HEADERS = ("ID", "CREATED", "EXPIRES", "LAST USED", "NOTE")
 NO_TOKENS = "no tokens; create one with `nightjar token create OWNER/NAME`"
-NOT_CONFIGURED = "{path} does not list {repository}; a token for it would have no use"
+NOT_CONFIGURED = "{path} does not list {name}; a token for it would have no use"
 UNKNOWN_TOKEN = "no token has the ID {id}; `nightjar token list` shows the IDs"  # noqa: S105
 SHOWN_ONCE = "The token is not shown again. Store it as the secret NIGHTJAR_TOKEN in your CI."
+NO_LAB_TOKENS = "no tokens of labs; create one with `nightjar lab token create LAB`"
+UNKNOWN_LAB = "{path} has no lab {name} below results.labs of any repository; a token for it would have no use"
+UNKNOWN_LAB_TOKEN = "no token of a lab has the ID {id}; `nightjar lab token list` shows the IDs"  # noqa: S105
+SHOWN_ONCE_LAB = "The token is not shown again. Store it as NIGHTJAR_LAB_TOKEN where the lab's agent runs."
 REVOKED = "revoked {id}"
 EXPIRED = "{moment} (expired)"
 LIFETIME = "{value!r} must be a number of days from 1d to {most}d, or {never}"

@@ -1,13 +1,14 @@
-"""`nightjar token`: tokens that may read the API of a private repository."""
+"""`nightjar token` and `nightjar lab token`: tokens for the API of private repositories, and for labs."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import click
 
@@ -15,6 +16,7 @@ from bot.app.load import load_config
 from bot.cli.support import (
     AS_WRITTEN,
     REPOSITORY,
+    Matching,
     config_option,
     env_file_option,
     json_option,
@@ -25,19 +27,24 @@ from bot.cli.texts import (
     EXPIRED,
     LIFETIME,
     LONG_NOTE,
+    NO_LAB_TOKENS,
     NO_TOKENS,
     NOT_CONFIGURED,
     REVOKED,
     SHOWN_ONCE,
+    SHOWN_ONCE_LAB,
     TOKEN_HEADERS,
+    UNKNOWN_LAB,
+    UNKNOWN_LAB_TOKEN,
     UNKNOWN_TOKEN,
 )
+from bot.config import Config
 from bot.config.environment import DatabaseSettings
 from bot.core.errors import UserError
 from bot.core.terminal import printable, table
 from bot.core.utc import iso_utc, iso_utc_or_none
 from bot.engine.service import Engine
-from bot.engine.tokens import API, StoredToken, TokenStore
+from bot.engine.tokens import API, LAB, StoredToken, TokenStore
 
 NEVER = "never"
 DAY = 86_400
@@ -61,6 +68,79 @@ class Lifetime(click.ParamType[int]):
         self.fail(LIFETIME.format(value=value, most=LONGEST_DAYS, never=NEVER), param, ctx)
 
 
+@dataclass(frozen=True, slots=True)
+class TokenKind:
+    """What tokens of one scope are for, and what is said about them.
+
+    `subject` is the member of the JSON that names what a token is for. `find` returns that as it is stored, None where
+    app.yaml does not have it; `unknown` is the text of that error.
+    """
+
+    scope: LiteralString
+    subject: str
+    find: Callable[[Config, str], str | None]
+    unknown: str
+    none: str
+    no_such_id: str
+    shown_once: str
+
+    def as_json(self, one: StoredToken) -> dict[str, str | None]:
+        """Return what is shown of a token."""
+        used = {"last_used_at": iso_utc_or_none(one.used_at)} if self.notes_use else {}
+        return {
+            "id": one.id,
+            self.subject: one.subject,
+            "note": one.note,
+            "created_at": iso_utc(one.created_at),
+            "expires_at": iso_utc_or_none(one.expires_at),
+            **used,
+        }
+
+    @property
+    def notes_use(self) -> bool:
+        """Whether it is noted when such a token was last used."""
+        return self.scope == LAB
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """The headers of the columns."""
+        id_, created, expires, used, note = TOKEN_HEADERS
+        return (id_, self.subject.upper(), created, expires, *([used] if self.notes_use else []), note)
+
+    def row(self, one: StoredToken) -> tuple[str, ...]:
+        """Return the columns of a token."""
+        expires = NEVER if one.expires_at is None else iso_utc(one.expires_at)
+        if one.expired(time.time()):
+            expires = EXPIRED.format(moment=expires)
+        used = NEVER if one.used_at is None else iso_utc(one.used_at)
+        shown = (expires, used) if self.notes_use else (expires,)
+        return (one.id, one.subject, iso_utc(one.created_at), *shown, one.note)
+
+
+def _repository(config: Config, name: str) -> str | None:
+    return name.lower() if config.repository(name) is not None else None
+
+
+def _lab(config: Config, name: str) -> str | None:
+    labs = {lab for one in config.repositories.values() if one.results is not None for lab in one.results.labs}
+    return name if name in labs else None
+
+
+API_TOKENS = TokenKind(API, "repository", _repository, NOT_CONFIGURED, NO_TOKENS, UNKNOWN_TOKEN, SHOWN_ONCE)
+LAB_TOKENS = TokenKind(LAB, "lab", _lab, UNKNOWN_LAB, NO_LAB_TOKENS, UNKNOWN_LAB_TOKEN, SHOWN_ONCE_LAB)
+LAB_NAME = Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "the name of a lab in app.yaml, as in example-lab")
+
+expires_option = click.option(
+    "--expires",
+    "days",
+    type=Lifetime(),
+    default="365d",
+    show_default=True,
+    help="After how many days the token expires, such as 90d; or `never`.",
+)
+note_option = click.option("--note", default="", help=f"Who uses it, shown by `list`: up to {LONGEST_NOTE} characters.")
+
+
 @click.group()
 def token() -> None:
     """Create, list and revoke tokens for the API of private repositories."""
@@ -74,15 +154,8 @@ def token() -> None:
     """,
 )
 @click.argument("repository", type=REPOSITORY)
-@click.option(
-    "--expires",
-    "days",
-    type=Lifetime(),
-    default="365d",
-    show_default=True,
-    help="After how many days the token expires, such as 90d; or `never`.",
-)
-@click.option("--note", default="", help=f"Who uses it, shown by `list`: up to {LONGEST_NOTE} characters.")
+@expires_option
+@note_option
 @config_option
 @json_option
 @env_file_option()
@@ -91,17 +164,7 @@ def create(repository: str, days: int, note: str, config_path: Path, as_json: bo
 
     Works beside a running server; only DATABASE_URL and app.yaml are needed.
     """
-    if len(note) > LONGEST_NOTE:
-        raise click.BadParameter(LONG_NOTE.format(most=LONGEST_NOTE), param_hint="--note")
-    with stopping_at_faults():
-        if load_config(config_path).repository(repository) is None:
-            raise UserError(NOT_CONFIGURED.format(path=config_path, repository=repository))
-        text, made = asyncio.run(_create(repository, days, note))
-    if as_json:
-        click.echo(json.dumps({"token": text, **_as_json(made)}, indent=2))
-    else:
-        click.echo(text)
-        click.echo(SHOWN_ONCE, err=True)
+    _create(API_TOKENS, repository, days, note, config_path, as_json)
 
 
 @token.command("list")
@@ -109,14 +172,7 @@ def create(repository: str, days: int, note: str, config_path: Path, as_json: bo
 @env_file_option()
 def list_tokens(as_json: bool) -> None:
     """List all tokens. Their secret parts are not stored and cannot be shown again."""
-    with stopping_at_faults():
-        tokens = asyncio.run(_all())
-    if as_json:
-        click.echo(json.dumps([_as_json(one) for one in tokens], indent=2))
-    elif tokens:
-        click.echo(table(TOKEN_HEADERS, [_row(one) for one in tokens]))
-    else:
-        click.echo(NO_TOKENS)
+    _list(API_TOKENS, as_json)
 
 
 @token.command()
@@ -125,30 +181,107 @@ def list_tokens(as_json: bool) -> None:
 @env_file_option()
 def revoke(token_id: str, as_json: bool) -> None:
     """Revoke a token, at once and on every replica. `list` shows the IDs."""
+    _revoke(API_TOKENS, token_id, as_json)
+
+
+@click.group()
+def lab() -> None:
+    """Manage labs: the tokens with which they get work."""
+
+
+@lab.group("token")
+def lab_token() -> None:
+    """Create, list and revoke tokens with which a lab gets work and reports about it."""
+
+
+@lab_token.command(
+    "create",
+    epilog=f"""{AS_WRITTEN}
+    Examples:
+      nightjar lab token create example-lab --expires 90d
+      nightjar lab token create example-lab --expires 90d --note "rack 3" --json
+    """,
+)
+@click.argument("lab_name", metavar="LAB", type=LAB_NAME)
+@expires_option
+@note_option
+@config_option
+@json_option
+@env_file_option()
+def create_lab_token(lab_name: str, days: int, note: str, config_path: Path, as_json: bool) -> None:
+    """Create a token that speaks for LAB, in all repositories that have it, and print it once.
+
+    Works beside a running server; only DATABASE_URL and app.yaml are needed.
+    """
+    _create(LAB_TOKENS, lab_name, days, note, config_path, as_json)
+
+
+@lab_token.command("list")
+@json_option
+@env_file_option()
+def list_lab_tokens(as_json: bool) -> None:
+    """List the tokens of all labs, with when each was last used. Their secret parts are not stored."""
+    _list(LAB_TOKENS, as_json)
+
+
+@lab_token.command("revoke")
+@click.argument("token_id", metavar="ID")
+@json_option
+@env_file_option()
+def revoke_lab_token(token_id: str, as_json: bool) -> None:
+    """Revoke a lab's token, at once and on every replica. `list` shows the IDs."""
+    _revoke(LAB_TOKENS, token_id, as_json)
+
+
+def _create(kind: TokenKind, name: str, days: int, note: str, config_path: Path, as_json: bool) -> None:
+    if len(note) > LONGEST_NOTE:
+        raise click.BadParameter(LONG_NOTE.format(most=LONGEST_NOTE), param_hint="--note")
+
+    async def make(subject: str) -> tuple[str, StoredToken]:
+        async with _engine() as engine:
+            return await tokens_of(engine, kind).create(subject, seconds=days * DAY if days else None, note=note)
+
     with stopping_at_faults():
-        if not asyncio.run(_revoke(token_id)):
-            raise UserError(UNKNOWN_TOKEN.format(id=printable(token_id)))
+        subject = kind.find(load_config(config_path), name)
+        if subject is None:
+            raise UserError(kind.unknown.format(path=config_path, name=name))
+        text, made = asyncio.run(make(subject))
+    if as_json:
+        click.echo(json.dumps({"token": text, **kind.as_json(made)}, indent=2))
+    else:
+        click.echo(text)
+        click.echo(kind.shown_once, err=True)
+
+
+def _list(kind: TokenKind, as_json: bool) -> None:
+    async def read() -> Sequence[StoredToken]:
+        async with _engine(must_exist=True) as engine:
+            return await tokens_of(engine, kind).all()
+
+    with stopping_at_faults():
+        tokens = asyncio.run(read())
+    if as_json:
+        click.echo(json.dumps([kind.as_json(one) for one in tokens], indent=2))
+    elif tokens:
+        click.echo(table(kind.headers, [kind.row(one) for one in tokens]))
+    else:
+        click.echo(kind.none)
+
+
+def _revoke(kind: TokenKind, token_id: str, as_json: bool) -> None:
+    async def remove() -> bool:
+        async with _engine(must_exist=True) as engine:
+            return await tokens_of(engine, kind).revoke(token_id)
+
+    with stopping_at_faults():
+        if not asyncio.run(remove()):
+            raise UserError(kind.no_such_id.format(id=printable(token_id)))
     click.echo(json.dumps({"id": token_id, "revoked": True}) if as_json else REVOKED.format(id=token_id))
 
 
-async def _create(repository: str, days: int, note: str) -> tuple[str, StoredToken]:
-    async with _engine() as engine:
-        return await api_tokens(engine).create(repository, seconds=days * DAY if days else None, note=note)
-
-
-async def _all() -> Sequence[StoredToken]:
-    async with _engine(must_exist=True) as engine:
-        return await api_tokens(engine).all()
-
-
-async def _revoke(token_id: str) -> bool:
-    async with _engine(must_exist=True) as engine:
-        return await api_tokens(engine).revoke(token_id)
-
-
-def api_tokens(engine: Engine) -> TokenStore:
-    """Return the tokens that let programs read the API."""
-    return TokenStore(engine.database.connector, API)
+def tokens_of(engine: Engine, kind: TokenKind) -> TokenStore:
+    """Return the tokens of a kind."""
+    return TokenStore(engine.database.connector, kind.scope)
 
 
 def _engine(*, must_exist: bool = False) -> Engine:
@@ -158,20 +291,3 @@ def _engine(*, must_exist: bool = False) -> Engine:
     if must_exist:
         engine.database.must_exist()
     return engine
-
-
-def _row(one: StoredToken) -> tuple[str, ...]:
-    expires = NEVER if one.expires_at is None else iso_utc(one.expires_at)
-    if one.expired(time.time()):
-        expires = EXPIRED.format(moment=expires)
-    return (one.id, one.subject, iso_utc(one.created_at), expires, one.note)
-
-
-def _as_json(one: StoredToken) -> dict[str, str | None]:
-    return {
-        "id": one.id,
-        "repository": one.subject,
-        "note": one.note,
-        "created_at": iso_utc(one.created_at),
-        "expires_at": iso_utc_or_none(one.expires_at),
-    }

@@ -24,7 +24,7 @@ from bot.config.merge import Merge
 from bot.config.nightly import Nightly
 from bot.config.quarantine import QuarantinedTests, check_targets
 from bot.config.renames import TestRenames
-from bot.config.results import Results
+from bot.config.results import Results, check_audience
 from bot.config.stale_reviews import StaleReviews
 from bot.config.teams import Teams
 from bot.config.texts import BRANCH_IN_USE, NEEDS_RESULTS, UNKNOWN_LAB
@@ -388,6 +388,8 @@ class Config(Keys):
         description="The repositories in which the bot works. It ignores all others.",
         examples=[{"octocat/compiler": {}}],
     )
+
+    _tokens_have_an_audience = field_validator("repositories")(check_audience)
 
     def repository(self, full_name: str) -> RepositoryConfig | None:
         """Return the settings of `owner/name`, in any case of letters; None if app.yaml does not list it."""

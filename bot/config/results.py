@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Protocol, TypeVar
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo
+from pydantic_core import PydanticCustomError
 
 from bot.config.keys import Keys
+from bot.config.lab_identity import LabIdentity
 from bot.config.targets import Targets
-from bot.config.texts import PLACEHOLDER_IN_QUOTES, QUOTED_FOR_ONE_SHELL, UNKNOWN_PLACEHOLDER
-from bot.config.types import BranchName, Duration, Role, Says, WebAddress, WholeNumber, seconds
+from bot.config.texts import NO_AUDIENCE, PLACEHOLDER_IN_QUOTES, QUOTED_FOR_ONE_SHELL, UNKNOWN_PLACEHOLDER
+from bot.config.types import LACKING, BranchName, Duration, Role, Says, WebAddress, WholeNumber, seconds
 from bot.core.patterns import LETTER_OR_DIGIT, Pattern
 
 PLACEHOLDERS = ("test", "path", "name", "suite", "target", "sha")
@@ -106,6 +108,22 @@ class Lab(Keys):
         description="Megabytes that the bot accepts from the lab per day (UTC), as stored in the bucket.",
         examples=[5000],
     )
+    identity: LabIdentity | None = Field(
+        default=None,
+        description=(
+            "Who speaks for the lab when it gets work for its devices, besides its tokens (`nightjar lab token "
+            "create`). Needs `public_url`."
+        ),
+        examples=[{"github_oidc": {"repository_id": 1296269, "environment": "devices"}}],
+    )
+    presigned_uploads: bool = Field(
+        default=False,
+        description=(
+            "Whether the lab gets a permission to upload with each job, for exactly that run's folder, so that it "
+            "needs no AWS credentials. The bot's own need `s3:PutObject` there."
+        ),
+        examples=[True],
+    )
 
 
 class Results(Keys):
@@ -172,3 +190,22 @@ class Results(Keys):
     def poll_seconds(self) -> float:
         """Return how often the bucket is listed."""
         return seconds(self.poll or (SWEEP if self.queue else POLL))
+
+
+class _WithResults(Protocol):
+    """The settings of a repository."""
+
+    @property
+    def results(self) -> Results | None: ...
+
+
+R = TypeVar("R", bound=_WithResults)
+
+
+def check_audience(repositories: Mapping[str, R], info: ValidationInfo) -> Mapping[str, R]:
+    """Raise an error of type LACKING where labs show tokens that are for `public_url`, and there is none."""
+    if "public_url" in info.data and info.data["public_url"] is None:
+        labs = (lab for one in repositories.values() if one.results for lab in one.results.labs.values())
+        if any(lab.identity is not None for lab in labs):
+            raise PydanticCustomError(LACKING, NO_AUDIENCE)
+    return repositories

@@ -97,6 +97,12 @@ NOT_A_DAY = "must be a day of the calendar, as in 2027-01-31"
 UNKNOWN_TARGET = "names {target}, which is no lab with its target below results.labs"
 NEEDS_RESULTS = "needs the key results, which says where labs upload; add it, or remove this key"
 
+NO_WORKFLOW_LIMIT = (
+    "needs the key environment or branch: without them, whoever can push a branch to that repository would speak for "
+    "the lab"
+)
+NO_AUDIENCE = "needs the key public_url beside repositories: it is the audience of the tokens"
+
 # -- the environment --
 
 NOT_SET = "is not set; it must be {description}"

@@ -102,7 +102,12 @@ CREATE INDEX nightjar_device_jobs_ended ON nightjar_device_jobs (ended_at) WHERE
 """
 """What labs were asked to test (`handlers/hardware/jobs/`)."""
 
-VERSIONS = (WAKE + FORGET_WORKER + LIVE_LOCKS + OURS, BY_LOCK, DEVICE_JOBS)
+NOTED_USE = """
+ALTER TABLE nightjar_tokens ADD COLUMN used_at double precision;
+"""
+"""When a token was last used."""
+
+VERSIONS = (WAKE + FORGET_WORKER + LIVE_LOCKS + OURS, BY_LOCK, DEVICE_JOBS, NOTED_USE)
 """What brings our part of the schema from each version to the next. Released ones never change."""
 
 LOCK_ID = 6_517_280_312

@@ -157,7 +157,12 @@ CREATE INDEX nightjar_device_jobs_ended ON nightjar_device_jobs (ended_at) WHERE
 """
 """What labs were asked to test (`handlers/hardware/jobs/`)."""
 
-VERSIONS = (TABLES + INDICES + EVENT_TRIGGERS + OURS, BY_LOCK, DEVICE_JOBS)
+NOTED_USE = """
+ALTER TABLE nightjar_tokens ADD COLUMN used_at REAL;
+"""
+"""When a token was last used."""
+
+VERSIONS = (TABLES + INDICES + EVENT_TRIGGERS + OURS, BY_LOCK, DEVICE_JOBS, NOTED_USE)
 """What brings the schema from each version to the next; the first makes it. Released ones never change."""
 
 WAKE_TRIGGERS = """

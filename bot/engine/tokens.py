@@ -19,7 +19,11 @@ from procrastinate.connector import BaseAsyncConnector
 from bot.core.patterns import Pattern
 
 API: LiteralString = "api"
-"""The scope of tokens that read `/api/v1` of a repository; the subject is its `owner/name`."""
+"""The scope of tokens that read `/api/v1` of a repository; the subject is its `owner/name` in small letters."""
+LAB: LiteralString = "lab"
+"""The scope of tokens with which a lab gets work; the subject is its name in app.yaml, whose case matters."""
+USE_NOTED = 60.0
+"""Seconds for which a use is not noted again, so that a lab that asks all the time costs one write a minute."""
 
 ID_BYTES, SECRET_BYTES = 6, 32
 PREFIX = "nightjar"  # by it `bot.core.redaction` finds tokens in a log
@@ -32,19 +36,24 @@ VALUES (%(id)s, %(scope)s, %(subject)s, %(digest)s, %(note)s, %(created_at)s, %(
 FIND: LiteralString = "SELECT * FROM nightjar_tokens WHERE id = %(id)s"
 LIST: LiteralString = "SELECT * FROM nightjar_tokens WHERE scope = %(scope)s ORDER BY subject, created_at, id"
 REVOKE: LiteralString = "DELETE FROM nightjar_tokens WHERE id = %(id)s AND scope = %(scope)s RETURNING id"
+USED: LiteralString = "UPDATE nightjar_tokens SET used_at = %(now)s WHERE id = %(id)s"
 
 NO_DIGEST = "0" * 64
 
 
 @dataclass(frozen=True, slots=True)
 class StoredToken:
-    """What is known of a token: `subject` is what it is for, in small letters. Moments are seconds since 1970."""
+    """What is known of a token: `subject` is what it is for. Moments are seconds since 1970.
+
+    `used_at` is when it was last used, of tokens for which somebody notes that.
+    """
 
     id: str
     subject: str
     note: str
     created_at: float
     expires_at: float | None
+    used_at: float | None = None
 
     def expired(self, now: float) -> bool:
         """Say whether it lets nobody in any more."""
@@ -68,7 +77,7 @@ class TokenStore:
         """Make a token that is valid for so many seconds, None: until it is revoked. Returns its text, once, and it."""
         now = self._now()
         expires_at = now + seconds if seconds is not None else None
-        token = StoredToken(secrets.token_hex(ID_BYTES), subject.lower(), note, now, expires_at)
+        token = StoredToken(secrets.token_hex(ID_BYTES), subject, note, now, expires_at)
         text = f"{PREFIX}_{token.id}_{secrets.token_hex(SECRET_BYTES)}"
         await self._connector.execute_query_async(
             CREATE,
@@ -95,6 +104,12 @@ class TokenStore:
         token = _token(row)
         return None if token.expired(self._now()) else token
 
+    async def note_use(self, token: StoredToken) -> None:
+        """Note that a token was used now."""
+        now = self._now()
+        if token.used_at is None or now - token.used_at >= USE_NOTED:
+            await self._connector.execute_query_async(USED, id=token.id, now=now)
+
     async def all(self) -> list[StoredToken]:
         """Return all tokens of the scope, by what they are for and then by age."""
         return [_token(row) for row in await self._connector.execute_query_all_async(LIST, scope=self._scope)]
@@ -110,4 +125,4 @@ def _digest(text: str) -> str:
 
 
 def _token(row: dict[str, Any]) -> StoredToken:
-    return StoredToken(row["id"], row["subject"], row["note"], row["created_at"], row["expires_at"])
+    return StoredToken(row["id"], row["subject"], row["note"], row["created_at"], row["expires_at"], row["used_at"])

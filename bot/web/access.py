@@ -28,7 +28,7 @@ OF_A_REPOSITORY = "/api/v1/repos/{owner}/{repo}"
 API = "/api/"
 OF_OPERATORS = ("/operate", "/api/v1/operate")
 
-UNPROTECTED_ROUTE = "{path} is below {api}, but declares neither a repository nor that it is public"
+UNPROTECTED_ROUTE = "{path} is below {api}, but declares neither a repository, nor that it is public or for labs"
 
 _BEARER = Pattern(r"(?i:bearer) +([!-~]{1,500}) *")
 
@@ -67,7 +67,7 @@ class ApiAccess:
         if any(operation.path == path or operation.path.startswith(f"{path}/") for path in OF_OPERATORS):
             return replace(operation, handler=self._for_operators(operation))
         if not operation.path.startswith(f"{OF_A_REPOSITORY}/"):
-            if operation.path.startswith(API) and not operation.public:
+            if operation.path.startswith(API) and not (operation.public or operation.for_labs):
                 raise ValueError(UNPROTECTED_ROUTE.format(path=operation.path, api=API))
             return operation
 

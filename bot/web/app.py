@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
 import logging
@@ -93,6 +94,10 @@ class Parts:
     """Whether `/metrics` is served beside everything else."""
 
 
+STOPPING = web.AppKey("stopping", asyncio.Event)
+"""Set when the server is about to stop: whoever lets a client wait for something answers now."""
+
+
 def create_app(parts: Parts) -> web.Application:
     """Return the application; raise `ValueError` where `parts.secrets` holds no secret."""
     limit = RateLimit(parts.pages_per_minute, parts.proxies)
@@ -132,11 +137,17 @@ def _application(
     operations: Sequence[Operation], connections: Connections, *middlewares: Middleware
 ) -> web.Application:
     app = web.Application(middlewares=[connections.middleware(), *middlewares, answer_problems])
+    app[STOPPING] = asyncio.Event()
+    app.on_shutdown.append(_answer_who_waits)
     for operation in operations:
         # HEAD is what GET is, without the content (RFC 9110, 9.3.2).
         for method in ("GET", "HEAD") if operation.method == "GET" else (operation.method,):
             app.router.add_route(method, operation.path, operation.handler, expect_handler=answer_without_the_body)
     return app
+
+
+async def _answer_who_waits(app: web.Application) -> None:
+    app[STOPPING].set()
 
 
 def create_runner(app: web.Application) -> web.AppRunner:

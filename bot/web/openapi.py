@@ -23,6 +23,15 @@ TOKEN_SCHEME = {
     "description": "A token of the repository, made with `nightjar token create`. Public repositories need none.",
 }
 
+LAB_TOKEN = "labToken"  # noqa: S105 (a name)
+LAB_TOKEN_SCHEME = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": (
+        "A token of the lab, made with `nightjar lab token create`, or an OIDC token of a workflow that app.yaml names."
+    ),
+}
+
 Schema = Mapping[str, object]
 
 
@@ -39,7 +48,10 @@ class ProblemDetails(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ResponseSchema:
-    """One answer of an operation: a JSON `model`, or text of a media type; a problem document where it is an error."""
+    """One answer of an operation: a JSON `model`, or text of a media type; a problem document where it is an error.
+
+    Without a media type it has no content.
+    """
 
     description: str
     model: type[BaseModel] | None = None
@@ -72,6 +84,8 @@ class Operation:
     """Whether a route below /api/ is of no repository, and so open to everybody."""
     takes_token: bool = False
     """Whether a token is looked at; `bot.web.access` sets it."""
+    for_labs: bool = False
+    """Whether a lab must show who it is; the route itself asks for that."""
 
 
 def problem(description: str) -> ResponseSchema:
@@ -91,7 +105,10 @@ def document(operations: Sequence[Operation], version: str) -> dict[str, object]
         "openapi": "3.1.0",
         "info": {"title": TITLE, "version": version},
         "paths": paths,
-        "components": {"schemas": _schemas(models), "securitySchemes": {TOKEN: TOKEN_SCHEME}},
+        "components": {
+            "schemas": _schemas(models),
+            "securitySchemes": {TOKEN: TOKEN_SCHEME, LAB_TOKEN: LAB_TOKEN_SCHEME},
+        },
     }
 
 
@@ -118,6 +135,8 @@ def _operation(operation: Operation) -> dict[str, object]:
     if operation.takes_token:
         # The empty requirement makes the token optional: https://spec.openapis.org/oas/v3.1.1#operation-object
         described["security"] = [{}, {TOKEN: []}]
+    if operation.for_labs:
+        described["security"] = [{LAB_TOKEN: []}]
     if operation.request_body is not None:
         content = {"application/json": {"schema": operation.request_body}}
         described["requestBody"] = {"required": True, "content": content}
@@ -125,5 +144,7 @@ def _operation(operation: Operation) -> dict[str, object]:
 
 
 def _answer(answer: ResponseSchema) -> dict[str, object]:
+    if not answer.media_type:
+        return {"description": answer.description}
     schema: Schema = {"$ref": SCHEMAS + answer.model.__name__} if answer.model else {"type": "string"}
     return {"description": answer.description, "content": {answer.media_type: {"schema": schema}}}

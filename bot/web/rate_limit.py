@@ -1,4 +1,4 @@
-"""A limit on how many pages one address may ask for, so that nobody keeps all others from reading.
+"""A limit on how many pages one address may ask for, or calls one lab may make, so that nobody holds up the others.
 
 Each address has a bucket of tokens that fills at a steady pace. The addresses that asked least recently are forgotten,
 so that memory is bounded whoever asks.
@@ -42,12 +42,17 @@ class RateLimit:
 
     def wait(self, request: web.Request) -> int:
         """Count a request, and return 0; or return after how many seconds the next one is allowed."""
-        client, now, pace = self.client(request), self._clock(), self._most / 60
+        return self.wait_for(self.client(request))
+
+    def wait_for(self, client: str, *, count: bool = True) -> int:
+        """Do the same for a client by its name; without `count`, only say whether one would be allowed now."""
+        now, pace = self._clock(), self._most / 60
         before = self._buckets.get(client, _Bucket(self._most, now))
         tokens = min(float(self._most), before.tokens + (now - before.at) * pace)
         if tokens < 1:
             return max(1, math.ceil((1 - tokens) / pace))
-        self._buckets[client] = _Bucket(tokens - 1, now)
+        if count:
+            self._buckets[client] = _Bucket(tokens - 1, now)
         return 0
 
     def client(self, request: web.Request) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from prometheus_client import CollectorRegistry, Gauge
 
 from bot.feature import Services
+from handlers.hardware.labs.calls import LAB_CALLS
 from handlers.hardware.watch import WATCH
 from handlers.hardware.wiring import QUEUES
 
@@ -16,6 +17,7 @@ class ResultsGauges:
     """The gauges of hardware results; the ages count from the start of the process where nothing has happened yet."""
 
     def __init__(self, services: Services, registry: CollectorRegistry) -> None:
+        services.part(LAB_CALLS).measure(registry)
         self._watch = services.part(WATCH)
         self._queues = services.part(QUEUES)
         self._began = time.time()

@@ -16,6 +16,7 @@ from handlers.hardware.failures_route import failures_operation
 from handlers.hardware.jobs.store import JOBS, JobStore
 from handlers.hardware.jobs.sweep import SWEEP, JobSweep
 from handlers.hardware.jobs.sweep import TICK as JOBS_TICK
+from handlers.hardware.labs import wiring as labs
 from handlers.hardware.listing import FailureListing, RunListing
 from handlers.hardware.route import operation
 from handlers.hardware.service import INGEST, IngestService
@@ -49,14 +50,16 @@ async def provide(services: Services) -> None:
     services.parts[QUEUES] = tuple(
         Notifications(services.part(AWS), queue, places) for queue, places in watch.queues.items()
     )
+    labs.provide(services)
 
 
 def routes(services: Services) -> Sequence[Operation]:
-    """Return the routes that list runs and failing tests."""
+    """Return the routes that list runs and failing tests, and those of labs."""
     store = services.part(RESULTS).store
     return [
         operation(RunListing(services.config, store)),
         failures_operation(FailureListing(services.config, store)),
+        *labs.routes(services),
     ]
 
 
@@ -68,6 +71,6 @@ def timers(services: Services) -> Sequence[RecurringWork]:
 
 
 def listeners(services: Services) -> Sequence[Coroutine[Any, Any, None]]:
-    """Return what reads the queues."""
+    """Return what reads the queues, and what wakes labs."""
     watch = services.part(WATCH)
-    return [queue.run(watch.heard) for queue in services.part(QUEUES)]
+    return [*(queue.run(watch.heard) for queue in services.part(QUEUES)), *labs.listeners(services)]

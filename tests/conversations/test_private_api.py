@@ -230,10 +230,13 @@ async def test_a_token_is_shown_once_and_alone(here: Town, tmp_path: Path) -> No
 
 async def test_the_document_says_which_routes_take_a_token(here: Town) -> None:
     _, _, document = await asked(here, "/api/v1/openapi.json")
-    (name,) = document["components"]["securitySchemes"]
-    assert document["components"]["securitySchemes"][name]["scheme"] == "bearer"
+    schemes = document["components"]["securitySchemes"]
+    assert {name: scheme["scheme"] for name, scheme in schemes.items()} == {"token": "bearer", "labToken": "bearer"}
     for path, operations in document["paths"].items():
         for described in operations.values():
             of_a_repository = path.startswith("/api/v1/repos/{owner}/{repo}/")
-            assert described.get("security", []) == ([{}, {name: []}] if of_a_repository else [])
-            assert ("401" in described["responses"]) == (of_a_repository or path == "/webhook")
+            of_a_lab = path.startswith("/api/v1/labs/{lab}/")
+            needed: list[dict[str, list[str]]]
+            needed = [{}, {"token": []}] if of_a_repository else [{"labToken": []}] if of_a_lab else []
+            assert described.get("security", []) == needed
+            assert ("401" in described["responses"]) == (of_a_repository or of_a_lab or path == "/webhook")

@@ -34,7 +34,7 @@ def tokens(database: Database, clock: list[float]) -> TokenStore:
 
 
 async def test_a_token_is_known_by_its_text_for_as_long_as_it_is_valid(tokens: TokenStore, clock: list[float]) -> None:
-    text, made = await tokens.create("Octocat/Compiler", seconds=DAY, note="Jenkins")
+    text, made = await tokens.create("octocat/compiler", seconds=DAY, note="Jenkins")
     assert made == StoredToken(made.id, "octocat/compiler", "Jenkins", clock[0], clock[0] + DAY)
     assert re.fullmatch(rf"nightjar_{made.id}_[0-9a-f]{{64}}", text)
     clock[0] += DAY - 0.5
@@ -75,6 +75,18 @@ async def test_a_token_of_another_scope_is_none_of_these(tokens: TokenStore, dat
     assert await tokens.all() == []
     assert not await tokens.revoke(made.id)
     assert await labs.verify(text) == made
+
+
+async def test_the_last_use_is_noted_at_most_once_a_minute(tokens: TokenStore, clock: list[float]) -> None:
+    text, made = await tokens.create("octocat/compiler", seconds=DAY)
+    assert made.used_at is None
+    for later, noted in ((0.0, 0.0), (59.0, 0.0), (1.0, 60.0)):
+        clock[0] += later
+        known = await tokens.verify(text)
+        assert known is not None
+        await tokens.note_use(known)
+        (stored,) = await tokens.all()
+        assert stored.used_at == made.created_at + noted
 
 
 async def test_the_text_is_nowhere_in_the_database(tokens: TokenStore, database: Database) -> None:

@@ -79,6 +79,11 @@ SELECT pull_request FROM nightjar_device_jobs
  WHERE sha = %(sha)s AND lab = %(lab)s AND target = %(target)s AND repository_id = %(repository_id)s AND attempt > 0
  ORDER BY requested_at DESC LIMIT 1
 """
+# Of open jobs alone, by their index.
+VERSIONS_OF_LABS: LiteralString = """
+SELECT lab, count(*) AS jobs, sum(version) AS versions FROM nightjar_device_jobs
+ WHERE state IN ('queued', 'leased') GROUP BY lab
+"""
 UNSHOWN: LiteralString = _SELECT + " WHERE shown < to_show ORDER BY requested_at DESC LIMIT %(most)s"
 SERVED: LiteralString = """
 SELECT repository_id, requested_by_id, max(leased_at) AS at FROM nightjar_device_jobs

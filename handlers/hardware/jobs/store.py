@@ -20,7 +20,8 @@ from procrastinate.exceptions import ConnectorException, UniqueViolation
 from bot.core.parts import PartKey
 from bot.results.model import TargetKey
 from handlers.hardware.jobs import texts, transitions
-from handlers.hardware.jobs.model import DeviceJob, JobEnd, ShownStep, Someone
+from handlers.hardware.jobs.bell import JobBell, LabVersions
+from handlers.hardware.jobs.model import DeviceJob, DeviceJobState, JobEnd, ShownStep, Someone
 from handlers.hardware.jobs.queue import LastServed, LimitsOf, pick_job
 from handlers.hardware.jobs.rows import (
     BY_ID,
@@ -36,6 +37,7 @@ from handlers.hardware.jobs.rows import (
     SERVED,
     TESTED_PULL,
     UNSHOWN,
+    VERSIONS_OF_LABS,
     job_of_row,
     row_of_job,
 )
@@ -78,6 +80,8 @@ class JobStore:
     def __init__(self, connector: BaseAsyncConnector, now: Callable[[], float] = time.time) -> None:
         self._connector = connector
         self._now = now
+        self.bell = JobBell()
+        """Wakes those who wait for a job."""
 
     async def submit(self, job: DeviceJob, *, approval_needed: bool) -> tuple[DeviceJob, bool]:
         """Store a new job, and say whether it is new.
@@ -88,6 +92,7 @@ class JobStore:
         new = transitions.submitted(job, approval_needed=approval_needed)
         for _ in range(TRIES):
             if await self._connector.execute_query_all_async(INSERT, **row_of_job(new)):
+                self._ring(new)
                 return new, True
             for known in await self.of_pull(new.repository_id, new.pull_request):
                 same = (known.sha, known.about) == (new.sha, new.about)
@@ -186,6 +191,11 @@ class JobStore:
         """Return the jobs of all labs that have not ended, those first for which something happens soonest."""
         return [job_of_row(row) for row in await self._connector.execute_query_all_async(OPEN_JOBS)]
 
+    async def versions(self) -> LabVersions:
+        """Return, for each lab with open jobs, what changes whenever one of them is queued, leased or ended."""
+        rows: list[dict[str, Any]] = await self._connector.execute_query_all_async(VERSIONS_OF_LABS)
+        return {row["lab"]: (row["jobs"], row["versions"]) for row in rows}
+
     async def tested_pull(self, repository_id: int, about: TargetKey, sha: str) -> int | None:
         """Return the pull request for which a commit was handed out to a target's lab, None where none was."""
         values = {"repository_id": repository_id, "lab": about.lab, "target": about.target, "sha": sha}
@@ -238,7 +248,13 @@ class JobStore:
         """Write a job in place of what was read; None: another process was faster."""
         new = replace(wanted, version=known.version + 1)
         rows = await self._connector.execute_query_all_async(REPLACE, known=known.version, **row_of_job(new))
+        if rows:
+            self._ring(new)
         return new if rows else None
+
+    def _ring(self, job: DeviceJob) -> None:
+        if job.state is not DeviceJobState.LEASED:  # it may be claimed, or its device is free
+            self.bell.ring(job.lab)
 
 
 def lease_digest(lease: str) -> str:

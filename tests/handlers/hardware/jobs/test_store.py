@@ -23,6 +23,7 @@ from handlers.hardware.jobs.rows import (
     SERVED,
     TESTED_PULL,
     UNSHOWN,
+    VERSIONS_OF_LABS,
 )
 from handlers.hardware.jobs.store import (
     ONE_DAY,
@@ -256,6 +257,7 @@ async def test_no_statement_scans_the_table(jobs: JobStore) -> None:
         OF_PULL,
         OF_LAB,
         OPEN_JOBS,
+        VERSIONS_OF_LABS,
         TESTED_PULL,
         OVERDUE,
         UNSHOWN,
@@ -267,7 +269,8 @@ async def test_no_statement_scans_the_table(jobs: JobStore) -> None:
         given = {name: value for name, value in values.items() if f"%({name})s" in statement}
         rows = await connector.execute_query_all_async(f"EXPLAIN QUERY PLAN {statement}", **given)
         steps = [str(row["detail"]) for row in rows]
-        whole = [step for step in steps if step.startswith("SCAN") and "nightjar_device_jobs_unshown" not in step]
+        of_few = ("nightjar_device_jobs_unshown", "nightjar_device_jobs_open")
+        whole = [step for step in steps if step.startswith("SCAN") and not any(index in step for index in of_few)]
         assert whole == [], (statement, steps)
 
 

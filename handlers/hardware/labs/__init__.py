@@ -1,0 +1,1 @@
+"""What labs ask of the bot: work for their devices, and what became of it."""

@@ -1,0 +1,104 @@
+"""What labs send and are sent, as it is described in /api/v1/openapi.json. Moments are UTC, as in RFC 3339."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from bot.config.targets import TARGET_NAME
+
+LONGEST_WAIT = 60
+"""Seconds of a long poll."""
+MOST_TARGETS = 100
+
+Lease = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+class ClaimBody(BaseModel):
+    """Which targets the lab has free devices for, and how long to wait for a job, in seconds."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    targets: list[Annotated[str, StringConstraints(pattern=f"^{TARGET_NAME}$")]] = Field(
+        min_length=1, max_length=MOST_TARGETS, description="The targets with a free device."
+    )
+    wait: int = Field(default=0, ge=0, le=LONGEST_WAIT, description="How many seconds to wait for a job.")
+
+
+class HeartbeatBody(BaseModel):
+    """The test goes on."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    lease: Lease
+    log_url: Annotated[str, StringConstraints(max_length=2000)] | None = Field(
+        default=None, description="Where the log of the test is; the check run links it."
+    )
+    note: Annotated[str, StringConstraints(max_length=2000)] = Field(
+        default="", description="What the test does now; the first 500 characters are shown."
+    )
+
+
+class FailedBody(BaseModel):
+    """The lab cannot run the test: its device or its network failed, not the code."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    lease: Lease
+    reason: Annotated[str, StringConstraints(max_length=10_000)] = Field(
+        description="What failed; the first 500 characters are shown."
+    )
+
+
+class PresignedUpload(BaseModel):
+    """A permission to upload files to this run's folder, by POST of a form (multipart/form-data), one file each.
+
+    `${filename}` in the field `key` stands for the name of the file. The file itself is the last field, `file`.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    url: str
+    fields: dict[str, str]
+    expires_at: str
+    max_bytes: int = Field(description="Of one file.")
+
+
+class HandedOutJob(BaseModel):
+    """A job: test this commit on this target, and upload the results as this run with the job's id in the manifest."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    job: str
+    lease: str = Field(description="Proves that the job is yours; shown this once.")
+    lease_expires_at: str = Field(description="Send a heartbeat before. The job is handed out again afterwards.")
+    repository: str
+    sha: str
+    pull_request: int
+    target: str
+    suites: list[str] = Field(description="What to run; empty: the lab decides.")
+    attempt: int
+    run_id: str
+    prefix: str = Field(description="The folder in the bucket where the run goes, with its slash at the end.")
+    clone_url: str
+    deadline: str = Field(description="When the test must be over: heartbeats do not extend the lease beyond it.")
+    requested_by: str
+    approved_by: str | None = Field(description="Who approved this commit; null if nobody had to.")
+    upload: PresignedUpload | None = Field(description="Null: the lab uploads with credentials of its own.")
+
+
+class ExtendedLease(BaseModel):
+    """The job is still yours."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    lease_expires_at: str
+
+
+class GivenBack(BaseModel):
+    """The job is not yours any more."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    state: str

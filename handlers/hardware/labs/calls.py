@@ -1,0 +1,74 @@
+"""How many calls a lab may make, and the record of each: a line of the log, and a metric."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import structlog
+from aiohttp import web
+from prometheus_client import CollectorRegistry, Counter
+
+from bot.core.metrics import OTHER
+from bot.core.parts import PartKey
+from bot.core.rarely import Rarely
+from bot.web.problems import Problem
+from bot.web.rate_limit import RateLimit
+from handlers.hardware.labs import texts
+
+CALLS_PER_MINUTE = 300
+"""Of one lab: heartbeats of a hundred devices, and their claims."""
+REFUSALS_PER_MINUTE = 30
+"""Of one address, before its tokens are not even looked at."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class LabCalls:
+    """The calls of all labs to one process; `labs` are those of app.yaml, `proxies` as app.yaml has them."""
+
+    def __init__(self, labs: Collection[str], proxies: int) -> None:
+        self._labs = frozenset(labs)
+        self._calls = RateLimit(CALLS_PER_MINUTE)
+        self._refusals = RateLimit(REFUSALS_PER_MINUTE, proxies)
+        self._rarely = Rarely()
+        self._counter = Counter(
+            "nightjar_lab_calls",
+            "Calls of labs by what became of them; `refused` are those that do not speak for the lab.",
+            ["lab", "call", "outcome"],
+            registry=None,
+        )
+
+    def measure(self, registry: CollectorRegistry) -> None:
+        """Add the metric to a registry."""
+        registry.register(self._counter)
+
+    def admit_address(self, request: web.Request) -> None:
+        """Raise `Problem` for an address from which too many tokens were refused."""
+        seconds = self._refusals.wait_for(self._refusals.client(request), count=False)
+        if seconds:
+            raise _too_many(texts.TOO_MANY_REFUSED.format(seconds=seconds), seconds)
+
+    def admit_lab(self, lab: str) -> None:
+        """Count a call of a lab; raise `Problem` where there were too many."""
+        if seconds := self._calls.wait_for(lab):
+            raise _too_many(texts.TOO_MANY_CALLS.format(lab=lab, seconds=seconds), seconds)
+
+    def refused(self, request: web.Request, lab: str, call: str, why: str) -> None:
+        """Record that somebody does not speak for a lab, or not for that job."""
+        self._refusals.wait(request)
+        self.count(lab, call, "refused")
+        # Strangers can cause this: one line a second.
+        if (held_back := self._rarely.ready(call)) is not None:
+            client = self._refusals.client(request)
+            log.warning("lab call refused", lab=lab[:64], call=call, why=why, client=client, held_back=held_back)
+
+    def count(self, lab: str, call: str, outcome: str) -> None:
+        """Count a call."""
+        self._counter.labels(lab if lab in self._labs else OTHER, call, outcome).inc()
+
+
+def _too_many(detail: str, seconds: int) -> Problem:
+    return Problem(429, detail, headers={"Retry-After": str(seconds)})
+
+
+LAB_CALLS = PartKey[LabCalls]("lab-calls")

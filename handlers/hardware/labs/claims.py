@@ -1,0 +1,72 @@
+"""Hand out jobs to labs that ask, and let those wait for whom there is none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+from handlers.hardware.jobs.bell import JobBell
+from handlers.hardware.jobs.queue import LimitsOf, TargetLimits
+from handlers.hardware.jobs.store import ClaimedJob, JobStore
+
+if TYPE_CHECKING:
+    from handlers.hardware.jobs.model import DeviceJob
+    from handlers.hardware.labs.speakers import LabSpeaker
+
+CLIENT_SECONDS = 2.0
+"""How often it is looked whether a waiting client is still there: one that has left must get no job."""
+
+
+class JobClaims:
+    """Claims of all labs in one process."""
+
+    def __init__(self, store: JobStore, bell: JobBell, limits_of: LimitsOf) -> None:
+        self._store = store
+        self._bell = bell
+        self._limits_of = limits_of
+
+    def waiting(self, lab: str | None = None) -> int:
+        """Return how many claims wait, of one lab or of all."""
+        return self._bell.waiting(lab)
+
+    async def claim(
+        self,
+        speaker: LabSpeaker,
+        targets: Collection[str],
+        wait: float,
+        has_left: Callable[[], bool],
+        stopping: asyncio.Event,
+    ) -> ClaimedJob | None:
+        """Return a job, after `wait` seconds at most; None where there is none, or the client has left.
+
+        Jobs of repositories in which the speaker does not speak for the lab are not for it.
+        """
+
+        def limits_of(job: DeviceJob) -> TargetLimits | None:
+            return self._limits_of(job) if job.repository in speaker.repositories else None
+
+        until = asyncio.get_running_loop().time() + wait
+        with self._bell.listen(speaker.lab) as rung:
+            while not has_left():
+                rung.clear()
+                if (claimed := await self._store.claim(speaker.lab, targets, limits_of)) is not None:
+                    return claimed
+                if not await _heard(rung, until, has_left, stopping):
+                    break
+        return None
+
+
+async def _heard(rung: asyncio.Event, until: float, has_left: Callable[[], bool], stopping: asyncio.Event) -> bool:
+    """Wait until there may be a job; False: the time is over, the client has left, or the server stops."""
+    loop = asyncio.get_running_loop()
+    waits = [asyncio.ensure_future(rung.wait()), asyncio.ensure_future(stopping.wait())]
+    try:
+        while (left := until - loop.time()) > 0 and not has_left() and not stopping.is_set():
+            await asyncio.wait(waits, timeout=min(left, CLIENT_SECONDS), return_when=asyncio.FIRST_COMPLETED)
+            if rung.is_set():
+                return True
+        return False
+    finally:
+        for one in waits:
+            one.cancel()

@@ -1,0 +1,40 @@
+"""Every sentence that labs are answered with."""
+
+from __future__ import annotations
+
+# Who asks
+NO_TOKEN = (
+    "Send who you are: Authorization: Bearer TOKEN. The operator of the bot creates a token with "  # noqa: S105
+    "`nightjar lab token create LAB`, or names a workflow below labs.LAB.identity in app.yaml."
+)
+INVALID_TOKEN = (
+    "The token is unknown, revoked or expired, or was not issued for this bot and this lab. For a lab's token ask "  # noqa: S105
+    "the operator of the bot for a new one. A token of a workflow must be requested for the audience {audience} not "
+    "more than a few minutes ago."
+)
+NO_PUBLIC_URL = "public_url in app.yaml"
+OTHER_LAB = "The token is valid, but it is not for this lab. Use the name of your own lab in the address."
+WRONG_CLAIM = (
+    "The token is valid, but its claim {claim} is not what labs.{lab}.identity in app.yaml names. Run the workflow "
+    "there, or have the maintainers correct app.yaml."
+)
+ISSUER_AWAY = "The keys of the token's issuer cannot be read now. Send the same request again."
+
+# How often
+TOO_MANY_CALLS = "The lab {lab} makes too many calls. Try again in {seconds} s, and let a claim wait (`wait`: 60)."
+TOO_MANY_REFUSED = "Too many tokens from your address were refused. Try again in {seconds} s."
+TOO_MANY_WAIT = (
+    "{count} claims of the lab {lab} wait already. Claim for several targets at once, or from fewer machines."
+)
+TOO_MANY_IN_ALL = "Too many labs wait for work at the same time. Try again in {seconds} s."
+
+# What is asked
+BAD_BODY = "The body is not as it must be: {faults}. /api/v1/openapi.json describes it."
+NOT_A_LAB = "There is no lab of this name."
+UNKNOWN_TARGET = "The lab {lab} has no target {target} in app.yaml; it has {known}."
+UNKNOWN_JOB = "There is no such job of this lab. Stop, and claim another one."
+LEASE_LOST = (
+    "The lease is not valid any more: it expired, was given back, or the job was cancelled. Stop the test, upload "
+    "nothing more, and claim again."
+)
+UNAVAILABLE = "The database cannot be reached. Send the same request again: it is safe to repeat."

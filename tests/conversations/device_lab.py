@@ -1,0 +1,220 @@
+"""A town whose lab takes requests, the lab's own calls, and an issuer of OIDC tokens."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import aiohttp
+import jwt
+from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from bot.engine.tokens import LAB as LAB_SCOPE
+from bot.engine.tokens import TokenStore
+from handlers.hardware.jobs.model import DeviceJob
+from handlers.hardware.jobs.store import JOBS, JobStore
+from sandbox import PullRequest
+from tests.bucket import World
+from tests.conversations.lab import Moments
+from tests.conversations.town import Town, town
+from tests.handlers.hardware.jobs.cases import new_job
+
+LAB, TARGET = "example-lab", "hexagon-v73"
+PUBLIC_URL = "https://ci.example.org"
+CONFIG = """
+public_url: {public_url}
+repositories:
+  octocat/compiler:
+    results:
+      bucket: {bucket}
+      poll: 1h
+      labs:
+        example-lab:
+          targets: {{hexagon-v73: {{tier: 2, timeout: 2h}}, adreno: nightly}}
+          presigned_uploads: {presigned}
+          {extra}
+          identity:
+            github_oidc: {{repository_id: 123, owner_id: 9, environment: devices, issuer: "{issuer}"}}
+            buildkite_oidc:
+              organization_id: 018f3c1a-5d2e-4b6f-8a77-0c9d1e2f3a4b
+              pipeline_id: 018f3c1a-5d2e-4b6f-8a77-0c9d1e2f3a4c
+              branch: main
+              issuer: "{issuer}/buildkite"
+        other-lab: {{targets: {{adreno: {{tier: 2}}}}}}
+  octocat/other:
+    results:
+      bucket: {bucket}
+      labs: {{example-lab: {{targets: {{hexagon-v73: {{tier: 2}}}}}}}}
+"""
+GITHUB = {
+    "sub": "repo:octocat/lab:environment:devices",
+    "repository_id": "123",
+    "repository_owner_id": "9",
+    "environment": "devices",
+    "event_name": "schedule",
+    "ref": "refs/heads/main",
+}
+BUILDKITE = {
+    "sub": "organization:acme:pipeline:lab:ref:refs/heads/main:commit:x:step:y",
+    "organization_id": "018f3c1a-5d2e-4b6f-8a77-0c9d1e2f3a4b",
+    "pipeline_id": "018f3c1a-5d2e-4b6f-8a77-0c9d1e2f3a4c",
+    "build_branch": "main",
+}
+
+
+@cache
+def rsa_key(name: str) -> RSAPrivateKey:
+    """Return a key, the same one each time."""
+    return generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def public_pem(name: str) -> bytes:
+    """Return what everybody knows of a key."""
+    return rsa_key(name).public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+@dataclass
+class Issuer:
+    """An issuer of tokens, with keys that a test may replace; while it is `away` it answers with errors."""
+
+    url: str = ""
+    keys: list[str] = field(default_factory=lambda: ["first"])
+    away: bool = False
+    asked: int = 0
+
+    async def answer(self, _: web.Request) -> web.Response:
+        """Answer with the public keys."""
+        self.asked += 1
+        if self.away:
+            return web.Response(status=503)
+        listed = []
+        for name in self.keys:
+            key = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(rsa_key(name).public_key()))
+            listed.append({**key, "kid": name, "use": "sig", "alg": "RS256"})
+        return web.json_response({"keys": listed})
+
+    def token(
+        self,
+        claims: Mapping[str, Any] = GITHUB,
+        *,
+        key: str = "first",
+        age: float = 0.0,
+        path: str = "",
+        **changes: Any,
+    ) -> str:
+        """Return a token as the issuer makes it, `age` seconds ago; a claim that is None is left out."""
+        now = time.time() - age
+        said = {
+            "iss": self.url + path,
+            "aud": PUBLIC_URL,
+            "iat": now,
+            "nbf": now,
+            "exp": now + 300,
+            **claims,
+            **changes,
+        }
+        said = {name: value for name, value in said.items() if value is not None}
+        return jwt.encode(said, rsa_key(key), algorithm="RS256", headers={"kid": key})
+
+
+def unsigned(claims: Mapping[str, Any], **header: str) -> str:
+    """Return a token without a signature."""
+    parts = [json.dumps(part).encode() for part in ({"typ": "JWT", **header}, claims)]
+    return ".".join([*(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts), ""])
+
+
+@asynccontextmanager
+async def issuer_of_tokens() -> AsyncIterator[Issuer]:
+    """Serve an issuer."""
+    issuer = Issuer()
+    app = web.Application()
+    app.router.add_get("/.well-known/jwks", issuer.answer)
+    app.router.add_get("/buildkite/.well-known/jwks", issuer.answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    issuer.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield issuer
+    await runner.cleanup()
+
+
+@dataclass(frozen=True)
+class DeviceLab:
+    """A bot with a lab that takes requests, and what the lab calls."""
+
+    town: Town
+    issuer: Issuer
+    time: Moments
+    token: str
+    other_token: str
+    pull: PullRequest
+    client: aiohttp.ClientSession
+
+    @property
+    def store(self) -> JobStore:
+        """The jobs."""
+        return self.town.bot.services.part(JOBS)
+
+    async def asked_for(self, name: str = "job", *, approval_needed: bool = False, **changes: Any) -> DeviceJob:
+        """Store a job as if somebody had asked for it."""
+        fields = {
+            "repository_id": self.town.repo.id,
+            "pull_request": self.pull.number,
+            "sha": self.pull.head_sha,
+            "requested_at": self.time(),
+            **changes,
+        }
+        return (await self.store.submit(new_job(name, **fields), approval_needed=approval_needed))[0]
+
+    async def call(
+        self, path: str, body: object = None, *, token: str | None = "", lab: str = LAB
+    ) -> tuple[int, Mapping[str, str], Any]:
+        """Make a call as a lab: with its own token, another one, or (None) without any."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token or self.token}"}
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        address = f"{self.town.url}/api/v1/labs/{lab}/{path}"
+        async with self.client.post(address, data=data, headers=headers) as answer:
+            text = await answer.text()
+            return answer.status, answer.headers, json.loads(text) if text else None
+
+    async def metrics(self) -> str:
+        """Return what is measured."""
+        async with self.client.get(f"{self.town.url}/metrics") as answer:
+            return await answer.text()
+
+    async def claim(self, *, wait: int = 0, token: str | None = "", lab: str = LAB, target: str = TARGET) -> Any:
+        """Claim a job; returns it, or None where there is none."""
+        status, _, body = await self.call("claims", {"targets": [target], "wait": wait}, token=token, lab=lab)
+        assert status in (200, 204), (status, body)
+        return body
+
+
+@asynccontextmanager
+async def device_lab(
+    database_url: str, bucket: World, *, presigned: bool = False, extra: str = ""
+) -> AsyncIterator[DeviceLab]:
+    """Start everything."""
+    moments = Moments()
+    async with issuer_of_tokens() as issuer, aiohttp.ClientSession() as client:
+        config = CONFIG.format(
+            public_url=PUBLIC_URL,
+            bucket=bucket.name,
+            issuer=issuer.url,
+            presigned=str(presigned).lower(),
+            extra=extra,
+        )
+        async with town(database_url, config=config, now=moments) as here:
+            tokens = TokenStore(here.bot.engine.database.connector, LAB_SCOPE)
+            ours, _ = await tokens.create(LAB, seconds=3600.0)
+            others, _ = await tokens.create("other-lab", seconds=3600.0)
+            pull = here.repo.open_pull_request("hubot", "Faster")
+            await here.quiet()
+            yield DeviceLab(here, issuer, moments, ours, others, pull, client)

@@ -1,0 +1,187 @@
+"""A lab gets work for its devices, says that it goes on, and gives it back, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from handlers.hardware.jobs.model import DeviceJobState, JobEnd
+from handlers.hardware.labs import texts
+from handlers.hardware.labs.calls import CALLS_PER_MINUTE
+from handlers.hardware.labs.routes import MOST_WAITING
+from tests.bucket import World
+from tests.conversations.device_lab import LAB, TARGET, DeviceLab, device_lab
+from tests.handlers.hardware.jobs.cases import OCTOCAT
+from tests.waiting import until
+
+
+@pytest.fixture
+async def lab(tmp_path: Path, aws_world: World) -> AsyncIterator[DeviceLab]:
+    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as here:
+        yield here
+
+
+async def test_a_job_is_claimed_extended_given_back_and_claimed_again(lab: DeviceLab) -> None:
+    assert await lab.claim() is None
+    job = await lab.asked_for(suites=("operators",), approval_needed=True)
+    assert await lab.claim() is None, "nobody has approved it"
+    await lab.store.approve(job, job.sha, OCTOCAT)
+    got = await lab.claim()
+    folder = f"results/octocat/compiler/{LAB}/{TARGET}/{lab.pull.head_sha}/job-1/"
+    lease, expires, deadline = got.pop("lease"), got.pop("lease_expires_at"), got.pop("deadline")
+    assert got == {
+        "job": "job",
+        "repository": "octocat/compiler",
+        "sha": lab.pull.head_sha,
+        "pull_request": lab.pull.number,
+        "target": TARGET,
+        "suites": ["operators"],
+        "attempt": 1,
+        "run_id": "job-1",
+        "prefix": folder,
+        "clone_url": f"{lab.town.bot.settings.github_url}/octocat/compiler.git",
+        "requested_by": "hubot",
+        "approved_by": "octocat",
+        "upload": None,
+    }
+    assert expires < deadline
+    assert await lab.claim() is None
+    lab.time.ahead += 60
+    beat = {"lease": lease, "log_url": "https://lab.example.org/log/1", "note": "12 of 80"}
+    for _ in range(2):
+        status, headers, extended = await lab.call("jobs/job/heartbeat", beat)
+        assert (status, headers["Cache-Control"]) == (200, "no-store")
+        assert extended["lease_expires_at"] > expires
+    stored = await lab.store.find(LAB, "job")
+    assert (stored.note, stored.log_url) == ("12 of 80", "https://lab.example.org/log/1")
+    for _ in range(2):
+        failed = await lab.call("jobs/job/failed", {"lease": lease, "reason": "the device does not answer"})
+        assert (failed[0], failed[2]) == (200, {"state": "queued"})
+    assert (await lab.claim())["run_id"] == "job-2"
+    status, _, lost = await lab.call("jobs/job/heartbeat", beat)
+    assert (status, lost["detail"]) == (409, texts.LEASE_LOST)
+    assert (await lab.call("jobs/job/failed", {"lease": "x" * 43, "reason": ""}))[0] == 409
+
+
+async def test_the_check_run_of_a_test_that_runs_links_the_labs_log(lab: DeviceLab) -> None:
+    await lab.asked_for()
+    got = await lab.claim()
+    await lab.call("jobs/job/heartbeat", {"lease": got["lease"], "log_url": "https://lab.example.org/log/1"})
+    await lab.town.quiet()
+    (check,) = [run for suite in lab.town.repo.suites for run in suite.runs if run.name == f"hardware/{LAB}/{TARGET}"]
+    assert (check.status, check.details_url) == ("in_progress", "https://lab.example.org/log/1")
+
+
+async def test_a_claim_waits_until_there_is_a_job(lab: DeviceLab) -> None:
+    waiting = asyncio.create_task(lab.claim(wait=60))
+    await until(lambda: lab.store.bell.waiting(LAB) == 1)
+    async with asyncio.timeout(5):
+        await lab.asked_for()
+        assert (await waiting)["job"] == "job"
+
+
+async def test_a_claim_waits_until_a_device_is_free_and_sees_jobs_of_other_replicas(lab: DeviceLab) -> None:
+    await lab.asked_for("first")
+    first = await lab.claim()
+    await lab.asked_for("second", sha="b" * 40)
+    waiting = asyncio.create_task(lab.claim(wait=60))
+    await until(lambda: lab.store.bell.waiting(LAB) == 1)
+    other = type(lab.store)(lab.town.bot.engine.database.connector, lab.time)
+    async with asyncio.timeout(30):
+        await other.cancel(await other.find(LAB, first["job"]), JobEnd.BY_PERSON, also_running=True)
+        assert (await waiting)["job"] == "second"
+
+
+async def test_a_client_that_has_left_gets_no_job(lab: DeviceLab) -> None:
+    async with aiohttp.ClientSession() as client:
+        leaving = DeviceLab(lab.town, lab.issuer, lab.time, lab.token, lab.other_token, lab.pull, client)
+        waiting = asyncio.create_task(leaving.claim(wait=60))
+        await until(lambda: lab.store.bell.waiting(LAB) == 1)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+    await until(lambda: lab.store.bell.waiting(LAB) == 0)
+    await lab.asked_for()
+    assert (await lab.store.find(LAB, "job")).state is DeviceJobState.QUEUED
+
+
+async def test_a_server_that_stops_answers_those_who_wait(tmp_path: Path, aws_world: World) -> None:
+    async with asyncio.timeout(30):
+        async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as lab:
+            waiting = asyncio.create_task(lab.claim(wait=60))
+            await until(lambda: lab.store.bell.waiting(LAB) == 1)
+        # The session was closed with the lab, and the answer had come before.
+        assert await waiting is None
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("claims", b"{", "Invalid JSON"),
+        ("claims", {"targets": []}, "targets: "),
+        ("claims", {"targets": [TARGET], "wait": 61}, "wait: "),
+        ("claims", {"targets": ["../x"]}, "targets.0: "),
+        ("claims", {"targets": [TARGET], "more": 1}, "more: "),
+        (
+            "claims",
+            {"targets": ["mali"]},
+            "The lab example-lab has no target mali in app.yaml; it has adreno, hexagon-v73.",
+        ),
+        ("jobs/job/heartbeat", {}, "lease: "),
+        ("jobs/job/failed", {"lease": "x", "reason": 7}, "reason: "),
+    ],
+)
+async def test_what_is_wrong_with_a_body_is_said(lab: DeviceLab, path: str, body: Any, said: str) -> None:
+    await lab.asked_for()
+    status, headers, found = await lab.call(path, body)
+    assert (status, headers["Content-Type"]) == (400, "application/problem+json")
+    assert said in found["detail"]
+
+
+async def test_a_flood_of_calls_is_held_back(lab: DeviceLab) -> None:
+    allowed = 0
+    while (answer := await lab.call("claims", {"targets": [TARGET]}))[0] == 204:
+        allowed += 1
+    status, headers, found = answer
+    # More than in the bucket, for it fills while they are made.
+    assert CALLS_PER_MINUTE <= allowed <= 2 * CALLS_PER_MINUTE
+    assert (status, int(headers["Retry-After"]) >= 1) == (429, True)
+    assert "The lab example-lab makes too many calls." in found["detail"]
+    assert await lab.claim(lab="other-lab", token=lab.other_token, target="adreno") is None
+    assert 'nightjar_lab_calls_total{call="claims",lab="example-lab",outcome="too many"} 1.0' in await lab.metrics()
+
+
+async def test_a_lab_has_a_limit_on_claims_that_wait(lab: DeviceLab) -> None:
+    waiting = [asyncio.create_task(lab.call("claims", {"targets": [TARGET], "wait": 60})) for _ in range(MOST_WAITING)]
+    await until(lambda: lab.store.bell.waiting(LAB) == MOST_WAITING)
+    status, headers, found = await lab.call("claims", {"targets": [TARGET], "wait": 60})
+    assert (status, "Retry-After" in headers) == (429, True)
+    assert found["detail"] == texts.TOO_MANY_WAIT.format(count=MOST_WAITING, lab=LAB)
+    assert await lab.claim() is None, "one that does not wait is answered"
+    for one in waiting:
+        one.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_the_permission_to_upload_is_for_exactly_this_run(tmp_path: Path, aws_world: World) -> None:
+    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world, presigned=True) as lab:
+        await lab.asked_for()
+        got = await lab.claim()
+        upload = got["upload"]
+        policy = json.loads(base64.b64decode(upload["fields"]["policy"]))
+        assert ["starts-with", "$key", got["prefix"]] in policy["conditions"]
+        assert ["content-length-range", 1, upload["max_bytes"]] in policy["conditions"]
+        assert {"bucket": aws_world.name} in policy["conditions"]
+        assert upload["fields"]["x-amz-algorithm"] == "AWS4-HMAC-SHA256"
+        assert got["deadline"] < upload["expires_at"]
+        form = aiohttp.FormData({**upload["fields"], "key": f"{got['prefix']}te.xml"})
+        form.add_field("file", b"<testsuites/>", filename="te.xml")
+        async with lab.client.post(upload["url"], data=form) as answer:
+            assert answer.status in (200, 204), await answer.text()
+        assert aws_world.keys("results/") == [f"{got['prefix']}te.xml"]

@@ -1,0 +1,219 @@
+"""Who speaks for a lab, and who does not: tokens of labs, of workflows, and attacks with both."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+
+from bot.web import oidc
+from handlers.hardware.jobs.model import DeviceJobState
+from handlers.hardware.labs import texts
+from handlers.hardware.labs.calls import REFUSALS_PER_MINUTE
+from tests.bucket import World
+from tests.conversations.device_lab import (
+    BUILDKITE,
+    CONFIG,
+    GITHUB,
+    LAB,
+    PUBLIC_URL,
+    TARGET,
+    DeviceLab,
+    device_lab,
+    public_pem,
+    rsa_key,
+    unsigned,
+)
+from tests.running import Finished, run
+
+CLAIM = {"targets": [TARGET]}
+
+
+@pytest.fixture
+async def lab(tmp_path: Path, aws_world: World) -> AsyncIterator[DeviceLab]:
+    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as here:
+        yield here
+
+
+async def refused(lab: DeviceLab, token: str | None, status: int = 401, name: str = LAB) -> str:
+    """Claim with a token that does not speak for the lab; returns the remedy."""
+    attempts = (await lab.asked_for()).attempt
+    answer, headers, problem = await lab.call("claims", CLAIM, token=token, lab=name)
+    assert (answer, headers["Content-Type"]) == (status, "application/problem+json")
+    assert ("WWW-Authenticate" in headers) == (status == 401)
+    assert (await lab.store.find(LAB, "job")).attempt == attempts
+    assert f'nightjar_lab_calls_total{{call="claims",lab="{name}",outcome="refused"}}' in await lab.metrics()
+    detail: str = problem["detail"]
+    return detail
+
+
+async def test_workflows_that_app_yaml_names_speak_for_the_lab(
+    lab: DeviceLab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await lab.asked_for()
+    assert (await lab.claim(token=lab.issuer.token()))["job"] == "job"
+    assert "to=repo:octocat/lab:environment:devices" in capsys.readouterr().out
+    asked = lab.issuer.asked
+    for _ in range(3):
+        assert await lab.claim(token=lab.issuer.token()) is None
+    assert lab.issuer.asked == asked, "keys are remembered"
+    buildkite = lab.issuer.token(BUILDKITE, path="/buildkite")
+    assert await lab.claim(token=buildkite) is None
+
+
+async def test_a_workflow_gets_no_jobs_of_repositories_that_do_not_name_it(lab: DeviceLab) -> None:
+    job = await lab.asked_for(repository="octocat/other")
+    assert await lab.claim(token=lab.issuer.token()) is None
+    got = await lab.claim()
+    assert got["job"] == job.id, "a token of the lab is for all repositories that have it"
+    body = {"lease": got["lease"]}
+    status, _, problem = await lab.call("jobs/job/heartbeat", body, token=lab.issuer.token())
+    assert (status, problem["detail"]) == (404, texts.UNKNOWN_JOB)
+    assert (await lab.call("jobs/job/heartbeat", body))[0] == 200
+
+
+async def test_without_a_valid_token_nobody_gets_a_job(lab: DeviceLab) -> None:
+    assert await refused(lab, None) == texts.NO_TOKEN
+    invalid = texts.INVALID_TOKEN.format(audience=PUBLIC_URL)
+    for token in ("x", "nightjar_0_0", lab.token[:-1] + "g", "e30.e30.e30", "a.b"):
+        assert await refused(lab, token) == invalid
+    assert await refused(lab, lab.other_token, 403) == texts.OTHER_LAB
+
+
+def hs256_with_the_public_key(lab: DeviceLab) -> str:
+    """A token signed with what everybody knows, as PyJWT itself refuses to make it."""
+    header = {"alg": "HS256", "typ": "JWT", "kid": "first"}
+    now = int(time.time())
+    claims = {**GITHUB, "iss": lab.issuer.url, "aud": PUBLIC_URL, "iat": now, "exp": now + 300}
+    parts = [base64.urlsafe_b64encode(json.dumps(one).encode()).rstrip(b"=") for one in (header, claims)]
+    signature = hmac.new(public_pem("first"), b".".join(parts), hashlib.sha256).digest()
+    return b".".join([*parts, base64.urlsafe_b64encode(signature).rstrip(b"=")]).decode()
+
+
+def of_nobody(lab: DeviceLab, alg: str) -> str:
+    now = time.time()
+    said = {**GITHUB, "iss": lab.issuer.url, "aud": PUBLIC_URL, "iat": now, "exp": now + 300}
+    return unsigned(said, alg=alg, kid="first")
+
+
+def altered(lab: DeviceLab) -> str:
+    header, _, signature = lab.issuer.token(repository_id="5").split(".")
+    return f"{header}.{lab.issuer.token().split('.')[1]}.{signature}"
+
+
+FORGED: dict[str, Any] = {
+    "expired": lambda lab: lab.issuer.token(age=400),
+    "not yet valid": lambda lab: lab.issuer.token(age=-120),
+    "of another audience": lambda lab: lab.issuer.token(aud="https://other.example.org"),
+    "of several audiences": lambda lab: lab.issuer.token(aud=[PUBLIC_URL, "https://other.example.org"]),
+    "without an audience": lambda lab: lab.issuer.token(aud=None),
+    "without an end": lambda lab: lab.issuer.token(exp=None),
+    "of another issuer": lambda lab: lab.issuer.token(iss="https://token.actions.githubusercontent.com"),
+    "without a signature": lambda lab: of_nobody(lab, "none"),
+    "without a signature, in capitals": lambda lab: of_nobody(lab, "NONE"),
+    "with an empty signature": lambda lab: of_nobody(lab, "RS256"),
+    "signed with the public key": hs256_with_the_public_key,
+    "signed with another key of that name": lambda lab: jwt.encode(
+        jwt.decode(lab.issuer.token(), options={"verify_signature": False}),
+        rsa_key("of a stranger"),
+        algorithm="RS256",
+        headers={"kid": "first"},
+    ),
+    "with a key of its own": lambda lab: lab.issuer.token(key="of a stranger"),
+    "with other claims under the signature": altered,
+}
+
+
+async def test_forged_and_stale_tokens_are_refused(lab: DeviceLab) -> None:
+    invalid = texts.INVALID_TOKEN.format(audience=PUBLIC_URL)
+    for name, forge in FORGED.items():
+        assert await refused(lab, forge(lab)) == invalid, name
+    assert lab.issuer.asked <= 2, "keys that do not exist do not make the bot ask for them each time"
+
+
+async def test_a_fork_and_foreign_branches_do_not_speak_for_the_lab(lab: DeviceLab) -> None:
+    for claim, changes in (
+        ("repository_id", {"repository_id": "124"}),
+        ("repository_id", {"repository_id": 123}),
+        ("repository_owner_id", {"repository_owner_id": "10"}),
+        ("environment", {"environment": None}),
+        ("environment", {"environment": "Devices"}),
+        ("event_name", {"event_name": "pull_request_target"}),
+        ("event_name", {"event_name": "pull_request"}),
+        ("event_name", {"event_name": None}),
+    ):
+        said = await refused(lab, lab.issuer.token(**changes), 403)
+        assert said == texts.WRONG_CLAIM.format(claim=claim, lab=LAB)
+    fork = lab.issuer.token(BUILDKITE, path="/buildkite", build_branch="stranger:main")
+    assert await refused(lab, fork, 403) == texts.WRONG_CLAIM.format(claim="build_branch", lab=LAB)
+    # What one issuer signs is not good for the other one.
+    assert "was not issued for this bot" in await refused(lab, lab.issuer.token(), 401, "other-lab")
+
+
+async def test_a_lab_cannot_touch_the_job_of_another(lab: DeviceLab) -> None:
+    await lab.asked_for()
+    got = await lab.claim()
+    for call, body in (("heartbeat", {}), ("failed", {"reason": "x"})):
+        path, sent = f"jobs/{got['job']}/{call}", {"lease": got["lease"], **body}
+        status, _, problem = await lab.call(path, sent, token=lab.other_token, lab="other-lab")
+        assert (status, problem["detail"]) == (404, texts.UNKNOWN_JOB)
+        assert (await lab.call(path, sent, token=lab.other_token))[0] == 403
+    assert await lab.claim(token=lab.other_token, lab="other-lab", target="adreno") is None
+    assert (await lab.store.find(LAB, "job")).state is DeviceJobState.LEASED
+
+
+async def test_the_keys_survive_an_outage_of_the_issuer_and_change(
+    lab: DeviceLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.issuer.away = True
+    status, headers, problem = await lab.call("claims", CLAIM, token=lab.issuer.token())
+    assert (status, problem["detail"], "Retry-After" in headers) == (503, texts.ISSUER_AWAY, True)
+    monkeypatch.setattr(oidc, "PAUSE_SECONDS", 0.0)
+    lab.issuer.away = False
+    assert await lab.claim(token=lab.issuer.token()) is None
+    lab.issuer.away = True
+    monkeypatch.setattr(oidc, "FRESH_SECONDS", 0.0)
+    assert await lab.claim(token=lab.issuer.token()) is None
+    lab.issuer.away, lab.issuer.keys = False, ["second", "third"]
+    assert await lab.claim(token=lab.issuer.token(key="third")) is None
+    await refused(lab, lab.issuer.token(key="first"))
+
+
+async def test_an_address_whose_tokens_are_refused_again_and_again_is_not_looked_at(lab: DeviceLab) -> None:
+    answers = [(await lab.call("claims", CLAIM, token="x"))[0] for _ in range(2 * REFUSALS_PER_MINUTE)]
+    assert {*answers} == {401, 429}
+    status, headers, _ = await lab.call("claims", CLAIM)
+    assert (status, "Retry-After" in headers) == (429, True)
+
+
+async def test_tokens_of_labs_are_made_listed_and_revoked(lab: DeviceLab, tmp_path: Path) -> None:
+    async def command(*arguments: str) -> Finished:
+        config = CONFIG.format(
+            public_url=PUBLIC_URL, bucket="bucket", issuer=lab.issuer.url, presigned="false", extra=""
+        )
+        (tmp_path / "app.yaml").write_text(config)
+        database = {"DATABASE_URL": f"sqlite:///{tmp_path}/nightjar.db"}
+        return await run("lab", "token", *arguments, env=database, cwd=tmp_path)
+
+    made = json.loads((await command("create", LAB, "--expires", "90d", "--note", "rack 3", "--json")).out)
+    assert made.keys() == {"token", "id", "lab", "note", "created_at", "expires_at", "last_used_at"}
+    await lab.asked_for()
+    assert (await lab.claim(token=made["token"]))["job"] == "job"
+    listed = json.loads((await command("list", "--json")).out)
+    (shown,) = [one for one in listed if one["id"] == made["id"]]
+    assert (shown["lab"], shown["note"], shown["last_used_at"] is not None) == (LAB, "rack 3", True)
+    table = (await command("list")).out
+    assert "LAST USED" in table
+    assert made["token"] not in table
+    assert (await command("revoke", made["id"])).out == f"revoked {made['id']}\n"
+    await refused(lab, made["token"])
+    unknown = await command("create", "Example-Lab")
+    assert (unknown.status, "has no lab Example-Lab" in unknown.err) == (1, True)
