@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 from bot.cli.main import cli
 from bot.config.environment import Settings
 from scripts.pages import links
+from tests.app.test_surface import ROUTES
 from tests.deploy.commands import unit_settings
 from tests.deploy.tools import COMPOSE, UNIT, run
 from tests.running import ROOT
@@ -121,3 +122,12 @@ def test_both_proxies_and_the_ingress_open_the_same_paths() -> None:
     paths = set(caddy.replace("/*", "/").split())
     assert {"/" + part.removesuffix("$") for part in nginx.split("|")} == paths
     assert set(re.findall(r'list "([^"]+)"', ingress)) == {path.rstrip("/") or "/" for path in paths}
+
+
+OWN_NETWORK_ONLY = {"/metrics", "/healthz", "/readyz"}
+
+
+def test_the_proxies_open_every_route_but_those_of_the_own_network() -> None:
+    [opened] = re.findall(r"location ~ (.*) \{", (ROOT / "docs/deploy.md").read_text())
+    routes = {route.partition(" ")[2] for route in ROUTES}
+    assert {route for route in routes if not re.search(opened, route)} == OWN_NETWORK_ONLY
