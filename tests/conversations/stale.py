@@ -20,7 +20,7 @@ repositories:
 """
 EVERY = FixedInterval(900)
 DAY = 86_400.0
-MORE = 0.01
+MORE = 0.05
 """Of a day, so that full days have passed by the bot's clock and by GitHub's, however long a test takes."""
 
 
