@@ -227,6 +227,8 @@ async def _memory(on: Stage, pages: list[MeasuredPage], options: Options) -> lis
 async def _throughput(on: Stage, pages: list[MeasuredPage], options: Options) -> list[Row]:
     """Ask for hot pages with eight connections; the bot has one core of the machine, the load another one."""
     rows = []
+    for page in pages:
+        await _ask(on, page, {})
     cores = sorted(os.sched_getaffinity(0))
     _pin(on.bot.pid, {cores[0]})
     try:
