@@ -105,12 +105,11 @@ async def test_the_api_answers_browsers_with_json(site: Site) -> None:
 
 
 async def test_an_address_that_asks_for_too_many_pages_waits_and_others_do_not(tmp_path: Path) -> None:
-    async with dashboard_site(tmp_path, filled=lambda _: None, pages_per_minute=10, proxies=1) as site:
-        statuses = [(await site.get("/", X_Forwarded_For="192.0.2.1"))[0] for _ in range(11)]
-        assert statuses == [200] * 10 + [429]
+    async with dashboard_site(tmp_path, filled=lambda _: None, pages_per_minute=1, proxies=1) as site:
+        assert (await site.get("/", X_Forwarded_For="192.0.2.1"))[0] == 200
         status, headers, page = await site.get("/", X_Forwarded_For="192.0.2.1")
-        assert (status, headers["Retry-After"]) == (429, "6")
-        assert "Try again in 6 s" in page
+        assert (status, headers["Retry-After"].isdigit()) == (429, True)
+        assert f"Try again in {headers['Retry-After']} s" in page
         # What the client writes before its own address makes it nobody else.
         assert (await site.get("/", X_Forwarded_For="198.51.100.7, 192.0.2.1"))[0] == 429
         assert (await site.get("/", X_Forwarded_For="192.0.2.2"))[0] == 200
