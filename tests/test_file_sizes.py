@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("bot", "handlers", "sandbox", "scripts", "tests", "benchmarks")
+FOLDERS = ("bot", "handlers", "lab", "sandbox", "scripts", "tests", "benchmarks")
 MOST_LINES = 400
 
 

@@ -288,8 +288,8 @@ class Bucket:
                     raise
                 raise TryAgain(texts.WRITTEN_MEANWHILE.format(key=key)) from None
 
-    async def presign_post(self, folder: str, *, most: int, seconds: float) -> PresignedPost:
-        """Return a permission to write files of 1 to `most` bytes into a folder (with its slash), for so long.
+    async def presign_post(self, begins: str, *, most: int, seconds: float) -> PresignedPost:
+        """Return a permission to write files of 1 to `most` bytes under keys that begin so, for so long.
 
         It is signed with the bot's own credentials and ends with them, where those are a role's. A form cannot require
         `If-None-Match`, so files may be written over until it expires.
@@ -300,7 +300,7 @@ class Bucket:
             with explained(self._place):
                 signed = self._aws.s3().generate_presigned_post(
                     Bucket=self.name,
-                    Key=f"{folder}${{filename}}",
+                    Key=f"{begins}${{filename}}",
                     Conditions=[["content-length-range", 1, most]],
                     ExpiresIn=int(min(seconds, LONGEST_PERMISSION)),
                 )

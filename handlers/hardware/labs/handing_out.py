@@ -72,14 +72,19 @@ class JobWords:
         if not results.labs[job.lab].presigned_uploads:
             return None
         expires = job.deadline + UPLOAD_SECONDS
+        # A job of several suites is a run for each of them: RUN_ID/, RUN_ID-2/ and so on. No other job's begin so.
+        begins = folder if len(job.suites) < 2 else folder.removesuffix("/")
         try:
             signed = await self._bucket_for(results.bucket).presign_post(
-                folder, most=MAX_FILE_BYTES, seconds=expires - self._now()
+                begins, most=MAX_FILE_BYTES, seconds=expires - self._now()
             )
         except (TryAgain, UserError) as error:
             # The job is handed out already: a lab with credentials of its own can do it, any other one reports this.
             log.warning("no permission to upload", lab=job.lab, job=job.id, reason=str(error))
             return None
         return PresignedUpload(
-            url=signed.url, fields=dict(signed.fields), expires_at=iso_utc(expires), max_bytes=MAX_FILE_BYTES
+            url=signed.url,
+            fields={**signed.fields, "key": f"{folder}${{filename}}"},
+            expires_at=iso_utc(expires),
+            max_bytes=MAX_FILE_BYTES,
         )

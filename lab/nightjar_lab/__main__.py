@@ -1,0 +1,5 @@
+"""`python -m nightjar_lab`."""
+
+from nightjar_lab.main import main
+
+raise SystemExit(main())

@@ -1,0 +1,166 @@
+"""The calls of a lab to the bot: claims, heartbeats, failures.
+
+No redirection is followed, for the token would go along.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from http.client import HTTPException
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from nightjar_lab import texts
+
+TIMEOUT = 30.0
+LARGEST = 1 << 20
+"""Bytes of an answer that are read."""
+TOKEN_SECONDS = 120.0
+"""How long a token of a command is used; those of GitHub Actions and Buildkite are good for five minutes."""
+FINAL = frozenset({400, 401, 403, 404, 422})
+"""Answers that the same call gets again."""
+
+
+class Unavailable(Exception):
+    """The bot could not be asked, or has no time; `retry_in` is in seconds, None where it did not say."""
+
+    def __init__(self, reason: str, retry_in: float | None = None) -> None:
+        super().__init__(reason)
+        self.retry_in = retry_in
+
+
+class BotRefused(Exception):
+    """The bot refuses; the text says why and what to do."""
+
+
+class LostLease(Exception):
+    """The job is not ours any more."""
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """Follow none: the answer itself becomes an error."""
+
+
+OPENER = urllib.request.build_opener(_NoRedirect)
+
+
+@dataclass(frozen=True, slots=True)
+class BotAnswer:
+    """A status, a body, and the bot's time, in seconds since 1970: clocks of labs are not to be relied on."""
+
+    status: int
+    body: Mapping[str, Any]
+    now: float
+
+
+def check_address(url: str) -> str:
+    """Return the bot's address without a slash at the end. Raises ValueError for one that is not encrypted."""
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")):
+        raise ValueError(texts.NOT_ENCRYPTED)
+    return url.rstrip("/")
+
+
+def token_of_command(command: Sequence[str]) -> Callable[[], str]:
+    """Return what runs a command for a token, and uses that for a while."""
+    known: tuple[str, float] = ("", 0.0)
+
+    def token() -> str:
+        nonlocal known
+        if not known[0] or time.monotonic() - known[1] > TOKEN_SECONDS:
+            try:
+                done = subprocess.run(  # noqa: S603  # the lab's own command
+                    list(command), stdout=subprocess.PIPE, check=True, timeout=TIMEOUT, text=True
+                )
+            except subprocess.CalledProcessError as error:
+                raise Unavailable(texts.TOKEN_COMMAND_FAILED.format(status=error.returncode)) from None
+            except (OSError, subprocess.TimeoutExpired) as error:
+                raise Unavailable(type(error).__name__) from None
+            known = (done.stdout.strip(), time.monotonic())
+        return known[0]
+
+    return token
+
+
+class BotClient:
+    """Calls the bot as one lab; `token` gives the token of each call."""
+
+    def __init__(self, url: str, lab: str, token: Callable[[], str]) -> None:
+        self._base = f"{check_address(url)}/api/v1/labs/{quote(lab, safe='')}"
+        self._token = token
+
+    def claim(self, targets: Sequence[str], wait: int) -> BotAnswer | None:
+        """Return the answer that holds a job; None where there is none. Raises `Unavailable` and `BotRefused`."""
+        answer = self._call("claims", {"targets": list(targets), "wait": wait}, TIMEOUT + wait)
+        return answer if answer.status == 200 else None
+
+    def heartbeat(self, job: str, lease: str, note: str, log_url: str | None) -> float:
+        """Extend a lease; return for how many seconds. Raises `LostLease` as well."""
+        body = {"lease": lease, "note": note, **({"log_url": log_url} if log_url else {})}
+        answer = self._call(f"jobs/{quote(job, safe='')}/heartbeat", body, TIMEOUT)
+        return seconds_until(answer.body.get("lease_expires_at"), answer.now)
+
+    def failed(self, job: str, lease: str, reason: str) -> None:
+        """Give a job back. Raises `LostLease` as well."""
+        self._call(f"jobs/{quote(job, safe='')}/failed", {"lease": lease, "reason": reason[:10_000]}, TIMEOUT)
+
+    def _call(self, path: str, body: Mapping[str, Any], timeout: float) -> BotAnswer:
+        request = urllib.request.Request(  # noqa: S310  # `check_address` has looked at the scheme
+            f"{self._base}/{path}",
+            data=json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {self._token()}", "Content-Type": "application/json"},
+            method="POST",
+        )
+        try:
+            with OPENER.open(request, timeout=timeout) as response:
+                return BotAnswer(response.status, _json(response.read(LARGEST)), _date(response.headers.get("Date")))
+        except urllib.error.HTTPError as error:
+            with error:
+                problem = _problem(error)
+        except (OSError, HTTPException, ValueError) as error:
+            problem = Unavailable(str(error) or type(error).__name__)
+        raise problem
+
+
+def seconds_until(moment: object, now: float) -> float:
+    """Return the seconds from now to a moment that the bot wrote; 0 for one that cannot be read."""
+    try:
+        return max(0.0, datetime.fromisoformat(str(moment)).timestamp() - now)
+    except ValueError:
+        return 0.0
+
+
+def _problem(error: urllib.error.HTTPError) -> Exception:
+    try:
+        detail = str(_json(error.read(LARGEST)).get("detail") or error.reason)
+    except (OSError, HTTPException, ValueError):
+        detail = str(error.reason)
+    if error.code == 409:
+        return LostLease(detail)
+    if error.code in FINAL:
+        return BotRefused(detail)
+    pause = error.headers.get("Retry-After", "")
+    return Unavailable(f"{error.code}: {detail}", float(pause) if pause.isdecimal() else None)
+
+
+def _json(raw: bytes) -> Mapping[str, Any]:
+    read = json.loads(raw) if raw else {}
+    if not isinstance(read, dict):
+        raise ValueError("not an object")  # noqa: TRY004  # of the bot's answer, not of our code
+    return read
+
+
+def _date(written: str | None) -> float:
+    try:
+        return parsedate_to_datetime(written or "").timestamp()
+    except ValueError:
+        return time.time()

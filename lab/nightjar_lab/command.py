@@ -1,0 +1,88 @@
+"""The lab's command for one suite: under a keeper, with a time limit, its output in a file of limited size."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+MOST_LOG = 32 << 20
+"""Bytes of a log; the rest is read and dropped."""
+CHUNK = 1 << 16
+SECRETS = (
+    "NIGHTJAR_LAB_TOKEN",
+    "NIGHTJAR_TOKEN",
+    "AWS_",
+    "ACTIONS_ID_TOKEN_",
+    "ACTIONS_RUNTIME_TOKEN",
+    "BUILDKITE_AGENT_",
+    "GITHUB_TOKEN",
+    "GH_TOKEN",
+)
+"""Variables that the command does not get: it runs somebody else's code."""
+KILL_SECONDS = 10.0
+KEEPER = Path(__file__).with_name("keeper.py")
+
+
+def clean_environment(more: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of the command: the agent's own, without its secrets."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(SECRETS)}
+    return {**kept, **more}
+
+
+class RunningCommand:
+    """A command that runs. `stop` may be called by any thread, and any number of times."""
+
+    def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path) -> None:
+        self._process = subprocess.Popen(  # noqa: S603  # the lab's own command
+            [sys.executable, "-I", str(KEEPER), *command],
+            cwd=folder,
+            env=dict(environment),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        self._copying = threading.Thread(target=self._copy, args=(log,), daemon=True)
+        self._copying.start()
+        self._lock = threading.Lock()
+
+    def wait(self, seconds: float, stopped: threading.Event) -> int | None:
+        """Return the exit status; None where the time was over or `stopped` is set, and the command was killed."""
+        until = time.monotonic() + seconds
+        while self._process.poll() is None:
+            if stopped.is_set() or time.monotonic() >= until:
+                self.stop()
+                return None
+            stopped.wait(min(0.2, max(0.0, until - time.monotonic())))
+        self._copying.join(KILL_SECONDS)
+        return self._process.returncode
+
+    def stop(self) -> None:
+        """Kill the whole group and wait until it has ended."""
+        with self._lock:
+            if self._process.stdin is not None and not self._process.stdin.closed:
+                self._process.stdin.close()
+        try:
+            self._process.wait(KILL_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._copying.join(KILL_SECONDS)
+
+    def _copy(self, log: Path) -> None:
+        """Write the output to a file. A full disk stops the file, and not the command."""
+        pipe, written = self._process.stdout, 0
+        assert pipe is not None
+        try:
+            with log.open("wb", buffering=0) as file:
+                while chunk := os.read(pipe.fileno(), CHUNK):
+                    written += file.write(chunk[: max(0, MOST_LOG - written)]) or 0
+        except OSError:
+            while os.read(pipe.fileno(), CHUNK):
+                pass
+        finally:
+            pipe.close()

@@ -1,0 +1,82 @@
+"""A job as the bot hands it out, read with care: nothing of it becomes a path or an option before it was checked."""
+
+from __future__ import annotations
+
+import re  # noqa: TID251
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nightjar_lab.api import BotAnswer, seconds_until
+
+# Each of them is one class of characters with a bound: they cannot backtrack.
+SHA = re.compile(r"[0-9a-f]{40}")  # noqa: TID251
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # noqa: TID251
+FOLDER = re.compile(r"[A-Za-z0-9._%/-]{1,900}/")  # noqa: TID251
+CLONE = re.compile(r"(?:https|ssh)://[A-Za-z0-9][A-Za-z0-9._~:/@-]{0,500}")  # noqa: TID251
+LOCAL = re.compile(r"(?:file:///|http://(?:127\.0\.0\.1|localhost)[:/])[A-Za-z0-9._~:/-]{0,500}")  # noqa: TID251
+
+
+class UnusableJob(Exception):
+    """The job is not one that this agent can do; the text is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabJob:
+    """One job. `seconds` is how long the test may take, `upload_seconds` how long the permission lasts."""
+
+    id: str
+    lease: str
+    lease_seconds: float
+    seconds: float
+    repository: str
+    sha: str
+    pull_request: int
+    target: str
+    suites: tuple[str, ...]
+    attempt: int
+    run_id: str
+    prefix: str
+    clone_url: str
+    who: str
+    upload: Mapping[str, Any] | None
+
+    @staticmethod
+    def of(answer: BotAnswer) -> LabJob:
+        """Read a job. Raises `UnusableJob`, with the job's id and lease where it has any."""
+        body = answer.body
+        try:
+            who = f"{body['requested_by']}, approved by {body['approved_by']}" if body.get("approved_by") else None
+            return LabJob(
+                id=str(body["job"]),
+                lease=str(body["lease"]),
+                lease_seconds=seconds_until(body["lease_expires_at"], answer.now),
+                seconds=seconds_until(body["deadline"], answer.now),
+                repository=str(body["repository"]),
+                sha=str(body["sha"]),
+                pull_request=int(body["pull_request"]),
+                target=str(body["target"]),
+                suites=tuple(map(str, body["suites"])),
+                attempt=int(body["attempt"]),
+                run_id=str(body["run_id"]),
+                prefix=str(body["prefix"]),
+                clone_url=str(body["clone_url"]),
+                who=who or str(body["requested_by"]),
+                upload=body.get("upload"),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise UnusableJob(f"{type(error).__name__} {error}") from None
+
+    def check(self, targets: Collection[str], clone_url: str | None) -> None:
+        """Raise `UnusableJob` for a job that would lead the agent astray; `clone_url` is the lab's own mirror."""
+        for what, text, form in (
+            ("sha", self.sha, SHA),
+            ("run_id", self.run_id, NAME),
+            ("prefix", self.prefix, FOLDER),
+        ):
+            if not form.fullmatch(text):
+                raise UnusableJob(what)
+        if self.target not in targets:
+            raise UnusableJob("target")
+        if clone_url is None and not (CLONE.fullmatch(self.clone_url) or LOCAL.fullmatch(self.clone_url)):
+            raise UnusableJob("clone_url")

@@ -1,0 +1,48 @@
+"""Runs a command in a process group of its own, and kills all of it once standard input ends.
+
+The agent holds the other end. However the agent ends, kill -9 included, the command does not outlive it: the device
+would be busy with a job that somebody else has by then. `python -I keeper.py COMMAND…`
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+NOT_STARTED = 127
+
+
+def main(command: list[str]) -> int:
+    """Run the command and return its exit status, 128 and more for a signal."""
+    try:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603
+    except OSError as error:
+        sys.stderr.write(f"{command[0]}: {error.strerror}\n")
+        return NOT_STARTED
+
+    def watch() -> None:
+        while os.read(0, 1024):
+            pass
+        kill_group(process.pid)
+
+    threading.Thread(target=watch, daemon=True).start()
+    status = process.wait()
+    # What the command has left behind in the background.
+    kill_group(process.pid)
+    return 128 - status if status < 0 else status
+
+
+def kill_group(group: int) -> None:
+    """Kill all processes of a group; there may be none any more."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    # A Ctrl-C is for the agent.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(main(sys.argv[1:]))

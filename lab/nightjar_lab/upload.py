@@ -1,0 +1,139 @@
+"""The results of one run: found with care, for a stranger's code wrote them, and uploaded, the manifest last."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re  # noqa: TID251
+import secrets
+import stat
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+from nightjar_lab import texts
+from nightjar_lab.api import OPENER, check_address
+
+MANIFEST = "manifest.json"
+MOST_FILES = 200
+MOST_BYTES = 64 << 20
+FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}")  # noqa: TID251  # two classes, one bound: it cannot backtrack
+TRIES = 6
+FIRST_PAUSE = 1.0
+TIMEOUT = 120.0
+
+
+class UploadFailed(Exception):
+    """The results could not be found or uploaded; the text is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """A file that is to be uploaded."""
+
+    name: str
+    content: bytes
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """What the manifest says of it."""
+        return {
+            "name": self.name,
+            "bytes": len(self.content),
+            "sha256": hashlib.sha256(self.content).hexdigest(),
+        }
+
+
+def result_files(folder: Path, most: int = MOST_BYTES) -> list[ResultFile]:
+    """Read the result files of a folder: regular ones with one name each, no links. Raises `UploadFailed`.
+
+    A link would have the agent upload a file of the lab that the test must not read.
+    """
+    found: list[ResultFile] = []
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        for name in sorted(os.listdir(opened)):  # noqa: PTH208  # of the folder that was opened, whatever is there now
+            if FILE_NAME.fullmatch(name) and name != MANIFEST:
+                found += _read(opened, name, most)
+                if len(found) > MOST_FILES:
+                    raise UploadFailed(texts.TOO_MANY_FILES.format(most=MOST_FILES))
+    finally:
+        os.close(opened)
+    return found
+
+
+def _read(folder: int, name: str, most: int) -> list[ResultFile]:
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    except OSError:  # a link, or nothing that can be read
+        return []
+    known = os.fstat(descriptor)
+    if not stat.S_ISREG(known.st_mode) or known.st_nlink != 1 or not known.st_size:
+        os.close(descriptor)
+        return []
+    with os.fdopen(descriptor, "rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise UploadFailed(texts.TOO_LARGE.format(name=name, most=most))
+    return [ResultFile(name, content)]
+
+
+def manifest(files: Sequence[ResultFile], claims: Mapping[str, Any]) -> bytes:
+    """Return the manifest of a run."""
+    return json.dumps({"schema": 1, **claims, "files": [file.entry for file in files]}, indent=2).encode()
+
+
+def send(permission: Mapping[str, Any], folder: str, files: Sequence[ResultFile], last: bytes) -> None:
+    """Upload files and then the manifest into a folder of the bucket. Raises `UploadFailed`."""
+    try:
+        url, fields = check_address(str(permission["url"])), dict(permission["fields"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise UploadFailed(texts.UPLOAD_FAILED.format(reason=type(error).__name__)) from None
+    for file in [*files, ResultFile(MANIFEST, last)]:
+        _send(url, {**fields, "key": f"{folder}{file.name}"}, file)
+
+
+def _send(url: str, fields: Mapping[str, str], file: ResultFile) -> None:
+    body, content_type = _form(fields, file)
+    pause = FIRST_PAUSE
+    for attempt in range(TRIES):
+        request = urllib.request.Request(  # noqa: S310  # `check_address` has looked at the scheme
+            url, data=body, headers={"Content-Type": content_type}, method="POST"
+        )
+        try:
+            with OPENER.open(request, timeout=TIMEOUT):
+                return
+        except urllib.error.HTTPError as error:
+            with error:
+                reason = f"{error.code} for {file.name}"
+            if error.code < 500 and error.code != 429:
+                break
+        except (OSError, HTTPException) as error:
+            reason = str(error) or type(error).__name__
+        if attempt + 1 < TRIES:
+            time.sleep(pause)
+            pause *= 2
+    raise UploadFailed(texts.UPLOAD_FAILED.format(reason=reason))
+
+
+def _form(fields: Mapping[str, str], file: ResultFile) -> tuple[bytes, str]:
+    """Return a form with the file as its last field, and its content type (RFC 7578)."""
+    boundary = secrets.token_hex(16)
+    head = "".join(
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+        for name, value in fields.items()
+    )
+    head += (
+        f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{file.name}"\r\n'
+        "Content-Type: application/octet-stream\r\n\r\n"
+    )
+    return (
+        head.encode() + file.content + f"\r\n--{boundary}--\r\n".encode(),
+        f"multipart/form-data; boundary={boundary}",
+    )

@@ -1,0 +1,1 @@
+"""Tests of what labs run beside their devices."""

@@ -1,0 +1,285 @@
+"""`nightjar-lab agent` as a process, with the real bot, a real git repository and a real S3 protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from handlers.hardware.jobs.model import LEASE_SECONDS, DeviceJobState, JobEnd, ShownStep
+from tests.bucket import World
+from tests.conversations.device_lab import LAB, TARGET, DeviceLab, device_lab
+from tests.waiting import until
+
+ROOT = Path(__file__).parents[2]
+PASSES = 'cat answer.txt > "$NIGHTJAR_RESULTS/te.xml"; echo "$NIGHTJAR_SUITE" >> "$NIGHTJAR_RESULTS/suite.txt"; exit 3'
+HANGS = "echo $$ > {here}/pid; (echo $BASHPID > {here}/child; sleep 600) & touch {here}/started; sleep 600"
+
+
+def git(folder: Path, *arguments: str) -> str:
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "uploadpack.allowAnySHA1InWant=true"]
+    done = subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@dataclass
+class Rack:
+    """A lab's machine: a git mirror, and agents as processes."""
+
+    lab: DeviceLab
+    here: Path
+    sha: str
+    bucket: World
+
+    async def job(self, name: str = "job", **changes: Any) -> None:
+        """Ask for a test of the commit; nobody looks at its check run."""
+        await self.lab.asked_for(name, sha=self.sha, shown=ShownStep.ENDED, **changes)
+
+    async def agent(
+        self, script: str, *options: str, url: str = "", folder: str = "agent", once: bool = False
+    ) -> Process:
+        """Start an agent whose command is a script."""
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.here),
+            "PYTHONPATH": str(ROOT / "lab"),
+            "NIGHTJAR_URL": url or self.lab.town.url,
+            "NIGHTJAR_LAB": LAB,
+            "NIGHTJAR_LAB_TOKEN": self.lab.token,
+            "AWS_SECRET_ACCESS_KEY": "the lab's own",
+        }
+        arguments = [
+            "--target",
+            TARGET,
+            "--folder",
+            str(self.here / folder),
+            "--clone-url",
+            f"file://{self.here}/mirror",
+        ]
+        arguments += ["--least-free", "1", *(["--once"] if once else []), *options]
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "nightjar_lab", "agent", *arguments, "--", "bash", "-c", script,
+            env=environment, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+
+    async def state(self, name: str = "job") -> DeviceJobState:
+        return (await self.lab.store.find(LAB, name)).state
+
+    async def leased(self, name: str = "job") -> None:
+        async def known() -> bool:
+            return await self.state(name) is DeviceJobState.LEASED
+
+        await until(known)
+
+    async def has_ended(self, file: str) -> None:
+        """Wait until the process whose number a file holds is there no more."""
+        number = int((self.here / file).read_text())
+        await until(lambda: not is_alive(number))
+
+
+def is_alive(number: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+async def ended(agent: Process) -> tuple[int | None, str]:
+    _, said = await asyncio.wait_for(agent.communicate(), 60)
+    return agent.returncode, said.decode()
+
+
+@pytest.fixture
+async def rack(tmp_path: Path, aws_world: World) -> AsyncIterator[Rack]:
+    mirror = tmp_path / "mirror"
+    mirror.mkdir()
+    git(mirror, "init", "--quiet")
+    git(mirror, "config", "uploadpack.allowAnySHA1InWant", "true")
+    (mirror / "answer.txt").write_text("<testsuites/>")
+    git(mirror, "add", ".")
+    git(mirror, "commit", "--quiet", "-m", "one")
+    sha = git(mirror, "rev-parse", "HEAD")
+    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world, presigned=True) as lab:
+        yield Rack(lab, tmp_path, sha, aws_world)
+
+
+async def test_it_tests_the_commit_and_uploads_the_results_of_each_suite(rack: Rack) -> None:
+    await rack.job(suites=("operators", "models"))
+    status, said = await ended(await rack.agent(PASSES, "--environment", "device=Pixel 9", once=True))
+    assert (status, "results of operators, models are uploaded" in said) == (0, True), said
+    folder = f"results/octocat/compiler/{LAB}/{TARGET}/{rack.sha}"
+    names = [f"{folder}/job-1{run}/{name}" for run in ("", "-2") for name in ("manifest.json", "suite.txt", "te.xml")]
+    assert sorted(rack.bucket.keys("results/")) == sorted(names)
+    body = rack.bucket.s3.get_object(Bucket=rack.bucket.name, Key=f"{folder}/job-1-2/manifest.json")["Body"].read()
+    document = json.loads(body)
+    assert (document["job"], document["suite"], document["exit_status"], document["environment"]) == (
+        "job",
+        "models",
+        3,
+        {"device": "Pixel 9"},
+    )
+    assert (await rack.lab.store.find(LAB, "job")).log_url == ""
+    assert not (rack.here / "agent/jobs").exists(), "nothing is left behind"
+    assert (await ended(await rack.agent(PASSES, once=True)))[0] == 0, "nothing to do"
+
+
+async def test_the_command_gets_no_secret_and_links_are_not_uploaded(rack: Rack) -> None:
+    await rack.job()
+    (rack.here / "secret.txt").write_text("of the lab")
+    secret = rack.here / "secret.txt"
+    script = (
+        'cd "$NIGHTJAR_RESULTS"; env > env.txt; '
+        f"ln -s {secret} a.xml; ln {secret} b.xml; mkfifo c.xml; mkdir d.xml; "
+        "cd -; mkdir locked; touch locked/x; chmod 000 locked"
+    )
+    status, said = await ended(await rack.agent(script, once=True))
+    assert status == 0, said
+    assert "uploaded" in said, said
+    (uploaded,) = [key for key in rack.bucket.keys("results/") if not key.endswith("manifest.json")]
+    assert uploaded.endswith("/env.txt")
+    variables = rack.bucket.s3.get_object(Bucket=rack.bucket.name, Key=uploaded)["Body"].read().decode()
+    assert "NIGHTJAR_SHA=" + rack.sha in variables
+    for secret in (rack.lab.token, "the lab's own"):
+        assert secret not in variables
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "reason"),
+    [
+        ("exit 4", (), "the command left no result files (exit status 4)"),
+        ("sleep 600", ("--timeout", "0.5"), "the test took longer than 0 s"),
+        (PASSES, ("--clone-url", "file:///nowhere"), "the commit could not be fetched: git fetch"),
+    ],
+)
+async def test_what_the_lab_cannot_do_is_given_back_with_the_reason(
+    rack: Rack, script: str, options: tuple[str, ...], reason: str
+) -> None:
+    await rack.job()
+    assert (await ended(await rack.agent(script, *options, once=True)))[0] == 0
+    job = await rack.lab.store.find(LAB, "job")
+    assert job.state is DeviceJobState.QUEUED
+    assert reason in job.note
+
+
+async def test_a_full_disk_claims_nothing_or_gives_the_job_back(rack: Rack) -> None:
+    await rack.job()
+    agent = await rack.agent(PASSES, "--least-free", str(1 << 40))
+    assert agent.stderr is not None
+    assert b"no job is claimed" in await asyncio.wait_for(agent.stderr.readline(), 30)
+    assert await rack.state() is DeviceJobState.QUEUED
+    agent.terminate()
+    await ended(agent)
+    # As a disk that fills up at once: no file may have more than 0 bytes.
+    limited = f"ulimit -f 0; exec {sys.executable} -m nightjar_lab agent --once --least-free 1 --target {TARGET}"
+    limited += f" --folder {rack.here}/agent --clone-url file://{rack.here}/mirror -- true"
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT / "lab"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NIGHTJAR_URL": rack.lab.town.url,
+        "NIGHTJAR_LAB": LAB,
+        "NIGHTJAR_LAB_TOKEN": rack.lab.token,
+    }
+    full = await asyncio.create_subprocess_exec("bash", "-c", limited, env=environment, stderr=asyncio.subprocess.PIPE)
+    await ended(full)
+    assert "could not be fetched" in (await rack.lab.store.find(LAB, "job")).note
+
+
+async def test_a_killed_agent_leaves_no_process_and_its_job_is_handed_out_again(rack: Rack) -> None:
+    await rack.job()
+    agent = await rack.agent(HANGS.format(here=rack.here))
+    await until(lambda: (rack.here / "started").exists())
+    agent.send_signal(signal.SIGKILL)
+    await agent.wait()
+    for file in ("pid", "child"):
+        await rack.has_ended(file)
+    assert await rack.state() is DeviceJobState.LEASED
+    rack.lab.time.ahead += LEASE_SECONDS + 1
+    await rack.lab.store.expire()
+    status, said = await ended(await rack.agent(PASSES, once=True))
+    assert (status, "attempt 2" in said, "are uploaded" in said) == (0, True, True), said
+
+
+async def test_it_stops_when_the_job_is_cancelled_and_uploads_nothing(rack: Rack) -> None:
+    await rack.job()
+    agent = await rack.agent(HANGS.format(here=rack.here))
+    await until(lambda: (rack.here / "started").exists())
+    await rack.lab.store.cancel(await rack.lab.store.find(LAB, "job"), JobEnd.BY_PERSON, also_running=True)
+    agent.terminate()
+    status, said = await ended(agent)
+    for file in ("pid", "child"):
+        await rack.has_ended(file)
+    assert status == 0, said
+    assert await rack.state() is DeviceJobState.CANCELLED
+    assert rack.bucket.keys("results/") == []
+
+
+async def test_an_agent_that_is_stopped_gives_its_job_back(rack: Rack) -> None:
+    await rack.job()
+    agent = await rack.agent(HANGS.format(here=rack.here))
+    await until(lambda: (rack.here / "started").exists())
+    other = await rack.agent("true")
+    status, said = await ended(other)
+    assert (status, "another agent works in" in said) == (1, True)
+    agent.terminate()
+    assert (await ended(agent))[0] == 0
+    job = await rack.lab.store.find(LAB, "job")
+    assert (job.state, job.note) == (DeviceJobState.QUEUED, "the agent was stopped")
+
+
+async def test_while_the_network_is_away_it_tests_on(rack: Rack) -> None:
+    """The bot is reached by a proxy that is away for a while; the results arrive all the same."""
+    away, beats = asyncio.Event(), 0
+
+    async def forward(request: web.Request) -> web.Response:
+        nonlocal beats
+        if "heartbeat" in request.path:
+            beats += 1
+            if away.is_set() and request.transport is not None:
+                request.transport.abort()
+        async with rack.lab.client.post(
+            rack.lab.town.url + request.path_qs,
+            data=await request.read(),
+            headers={"Authorization": request.headers["Authorization"]},
+        ) as answer:
+            return web.Response(
+                status=answer.status, body=await answer.read(), headers={"Date": answer.headers["Date"]}
+            )
+
+    app = web.Application()
+    app.router.add_post("/{path:.*}", forward)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        await rack.job()
+        away.set()
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        waits = f"while [ ! -e {rack.here}/go ]; do sleep 0.1; done; {PASSES}"
+        agent = await rack.agent(waits, url=url, once=True)
+        await until(lambda: beats >= 2)
+        away.clear()
+        (rack.here / "go").touch()
+        status, said = await ended(agent)
+        assert (status, "the test goes on" in said, "are uploaded" in said) == (0, True, True), said
+    finally:
+        await runner.cleanup()
+
+
+def test_it_needs_nothing_of_the_server() -> None:
+    program = "import sys; sys.path.insert(0, 'lab'); import nightjar_lab.main; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-c", program], cwd=ROOT, check=True, capture_output=True, text=True)
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert "nightjar_lab" in loaded
+    assert loaded.isdisjoint({"bot", "handlers", "aiohttp", "boto3", "click", "pydantic"})
