@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from bot.config.keys import Keys
 from bot.config.lab_identity import LabIdentity
+from bot.config.lab_webhook import LabWebhook
 from bot.config.targets import Targets
 from bot.config.texts import NO_AUDIENCE, PLACEHOLDER_IN_QUOTES, QUOTED_FOR_ONE_SHELL, UNKNOWN_PLACEHOLDER
 from bot.config.types import LACKING, BranchName, Duration, Role, Says, WebAddress, WholeNumber, seconds
@@ -115,6 +116,14 @@ class Lab(Keys):
             "create`). Needs `public_url`."
         ),
         examples=[{"github_oidc": {"repository_id": 1296269, "environment": "devices"}}],
+    )
+    webhook: LabWebhook | None = Field(
+        default=None,
+        description=(
+            "Where to send a signed message for each job that waits for the lab, which claims it then. For labs that "
+            "accept connections; others let their claims wait."
+        ),
+        examples=[{"url": "https://lab.example.org/nightjar", "secret_env": "EXAMPLE_LAB_WEBHOOK_SECRET"}],
     )
     presigned_uploads: bool = Field(
         default=False,

@@ -16,6 +16,8 @@ from handlers.hardware.jobs.effects import (
     NoteShownStep,
     SubmitDeviceJob,
 )
+from handlers.hardware.labs import webhooks
+from handlers.hardware.labs.webhooks import JOB_WAITS, SendLabWebhook
 from handlers.hardware.metrics import ResultsGauges
 from handlers.hardware.news_groups import REGRESSION_GROUP, WAITING_NEWS
 from handlers.hardware.nightly_news import NIGHTLY_NEWS
@@ -24,7 +26,7 @@ from handlers.hardware.regression_state import REGRESSIONS
 FEATURE = Feature(
     name="hardware",
     config=("results", "regressions"),
-    events=(CHECK_EVENT, RUN_ARRIVED, NIGHTLY_NEWS, DEVICE_CHECK),
+    events=(CHECK_EVENT, RUN_ARRIVED, NIGHTLY_NEWS, DEVICE_CHECK, JOB_WAITS),
     records=(IGNORED, REGRESSIONS, WAITING_NEWS, REGRESSION_GROUP, watch.LISTED, watch.FAILED_CHECKS),
     router=joined(
         [
@@ -34,6 +36,7 @@ FEATURE = Feature(
             nightly_news.router,
             pushes.router,
             job_steps.router,
+            webhooks.router,
         ]
     ),
     commands=commands.COMMANDS,
@@ -45,6 +48,7 @@ FEATURE = Feature(
         CancelDeviceJobs,
         ApproveDeviceJobs,
         NoteShownStep,
+        SendLabWebhook,
     ),
     provide=wiring.provide,
     routes=wiring.routes,

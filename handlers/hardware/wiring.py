@@ -66,8 +66,8 @@ def routes(services: Services) -> Sequence[Operation]:
 def timers(services: Services) -> Sequence[RecurringWork]:
     """Return what looks into buckets, where there are any, and what ends jobs, also after app.yaml lost its labs."""
     watch = services.part(WATCH)
-    jobs = RecurringWork("device-jobs", JOBS_TICK, services.part(SWEEP).tick)
-    return [RecurringWork("hardware-results", TICK, watch.tick), jobs] if watch.repositories else [jobs]
+    jobs = [RecurringWork("device-jobs", JOBS_TICK, services.part(SWEEP).tick), *labs.timers(services)]
+    return [RecurringWork("hardware-results", TICK, watch.tick), *jobs] if watch.repositories else jobs
 
 
 def listeners(services: Services) -> Sequence[Coroutine[Any, Any, None]]:

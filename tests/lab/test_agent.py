@@ -137,10 +137,10 @@ async def test_it_tests_the_commit_and_uploads_the_results_of_each_suite(rack: R
 async def test_the_command_gets_no_secret_and_links_are_not_uploaded(rack: Rack) -> None:
     await rack.job()
     (rack.here / "secret.txt").write_text("of the lab")
-    secret = rack.here / "secret.txt"
+    private = rack.here / "secret.txt"
     script = (
         'cd "$NIGHTJAR_RESULTS"; env > env.txt; '
-        f"ln -s {secret} a.xml; ln {secret} b.xml; mkfifo c.xml; mkdir d.xml; "
+        f"ln -s {private} a.xml; ln {private} b.xml; mkfifo c.xml; mkdir d.xml; "
         "cd -; mkdir locked; touch locked/x; chmod 000 locked"
     )
     status, said = await ended(await rack.agent(script, once=True))

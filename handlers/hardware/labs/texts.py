@@ -38,3 +38,18 @@ LEASE_LOST = (
     "nothing more, and claim again."
 )
 UNAVAILABLE = "The database cannot be reached. Send the same request again: it is safe to repeat."
+
+# Webhooks to labs
+NO_WEBHOOK_SECRET = (
+    "{name} is not set, or has fewer than {least} characters; it is the secret of a lab's webhook in app.yaml"  # noqa: S105
+)
+WEBHOOKS_ANNOUNCED = "{count} webhooks to labs announced"
+WEBHOOK_NOT_NEEDED = "the job does not wait any more"
+WEBHOOK_SENT = "notified the lab {lab} that the job {job} waits"
+WEBHOOK_PRIVATE = (
+    "the webhook's host {host} has an address that is not public; correct webhook.url, or set webhook.allow_private"
+)
+WEBHOOK_UNREACHABLE = "the lab's webhook at {host} cannot be reached ({reason})"
+WEBHOOK_BUSY = "the lab's webhook at {host} answered {status}"
+WEBHOOK_MOVED = "the lab's webhook at {host} redirects ({status}), which is not followed; name the final address"
+WEBHOOK_REFUSED = "the lab's webhook at {host} refused the message ({status}); correct webhook.url or its secret"

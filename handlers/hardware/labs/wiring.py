@@ -10,7 +10,7 @@ from bot.aws.client import AWS
 from bot.config.environment import SETTINGS
 from bot.core.web_json import READER
 from bot.engine.tokens import LAB, TokenStore
-from bot.feature import Services
+from bot.feature import RecurringWork, Services
 from bot.web.oidc import IssuerKeys
 from bot.web.openapi import Operation
 from handlers.hardware.jobs.store import JOBS
@@ -20,13 +20,15 @@ from handlers.hardware.labs.claims import JobClaims
 from handlers.hardware.labs.handing_out import JobWords
 from handlers.hardware.labs.routes import LabRoutes
 from handlers.hardware.labs.speakers import LabAccess
+from handlers.hardware.labs.webhooks import LAB_WEBHOOKS, TICK, LabWebhooks
 
 
 def provide(services: Services) -> None:
-    """Provide what counts the calls of labs."""
+    """Provide what counts the calls of labs, and their webhooks. Raises `SettingsError` for a missing secret."""
     config = services.config
     labs = {lab for one in config.repositories.values() if one.results for lab in one.results.labs}
     services.parts[LAB_CALLS] = LabCalls(labs, config.http.proxies)
+    services.parts[LAB_WEBHOOKS] = LabWebhooks(config, services.part(JOBS), services.announce)
 
 
 def routes(services: Services) -> Sequence[Operation]:
@@ -42,6 +44,12 @@ def routes(services: Services) -> Sequence[Operation]:
         services.announce,
         most_waiting=config.http.connections // 2,
     ).operations()
+
+
+def timers(services: Services) -> Sequence[RecurringWork]:
+    """Return what sends webhooks, where there are any."""
+    webhooks = services.part(LAB_WEBHOOKS)
+    return [RecurringWork("lab-webhooks", TICK, webhooks.tick)] if webhooks.labs else []
 
 
 def listeners(services: Services) -> Sequence[Coroutine[Any, Any, None]]:

@@ -1,0 +1,70 @@
+"""Connections to addresses that others name: only to public ones, whatever a name resolves to.
+
+A name is resolved once, all its addresses are checked, and the connection goes to one of these. So a name that resolves
+to something else a moment later gains nothing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from typing import Any
+
+from aiohttp import ThreadedResolver
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+NAT64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
+"""IPv6 addresses that lead to IPv4 ones, as do 6to4 and Teredo (RFC 6052, RFC 8215)."""
+
+
+class PrivateAddress(OSError):
+    """The host is not a public one. An OSError, so that aiohttp reports it like any failed look-up."""
+
+
+def is_public(text: str) -> bool:
+    """Say whether an IP address is one of the public internet (RFC 6890), also where another one is inside of it."""
+    try:
+        address: Address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+        elif address.sixtofour is not None or address.teredo is not None or any(address in net for net in NAT64):
+            return False
+    return address.is_global and not address.is_multicast
+
+
+def check_literal(host: str) -> None:
+    """Raise `PrivateAddress` for an IP address that is not public; a name is left to `PublicResolver`.
+
+    aiohttp connects to such an address without a look-up.
+    """
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return
+    if not is_public(host.strip("[]")):
+        raise PrivateAddress(host)
+
+
+class PublicResolver(AbstractResolver):
+    """Resolves names by the system; raises `PrivateAddress` for one with an address that is not public."""
+
+    def __init__(self, resolver: AbstractResolver | None = None) -> None:
+        self._resolver = resolver or ThreadedResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Return the addresses of a name."""
+        found = await self._resolver.resolve(host, port, family)
+        if not all(is_public(one["host"]) for one in found):
+            raise PrivateAddress(host)
+        return found
+
+    async def close(self) -> Any:
+        """Close the resolver beneath."""
+        await self._resolver.close()

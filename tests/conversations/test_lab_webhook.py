@@ -1,0 +1,129 @@
+"""A lab that accepts connections hears of each job by a signed webhook, and nobody else's machine does."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from bot.core.errors import SettingsError, TryAgain, UserError
+from handlers.hardware.labs import texts
+from handlers.hardware.labs.webhooks import LAB_WEBHOOKS, send_webhook
+from tests.bucket import World
+from tests.conversations.device_lab import LAB, TARGET, DeviceLab, device_lab
+from tests.waiting import until
+
+SECRET = "a secret of the lab and the bot"
+
+
+@dataclass
+class Listener:
+    """A lab's machine; the first answers are those of `statuses`, all others 204."""
+
+    url: str = ""
+    statuses: list[int] = field(default_factory=list)
+    heard: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.heard.append((dict(request.headers), await request.read()))
+        status = self.statuses.pop(0) if self.statuses else 204
+        return web.Response(status=status, headers={"Location": f"{self.url}/elsewhere"} if status == 302 else {})
+
+
+@asynccontextmanager
+async def listening() -> AsyncIterator[Listener]:
+    listener = Listener()
+    app = web.Application()
+    app.router.add_post("/{path:.*}", listener.answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    listener.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield listener
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def listener() -> AsyncIterator[Listener]:
+    async with listening() as one:
+        yield one
+
+
+def webhook(url: str, *, allow_private: bool) -> str:
+    return f'webhook: {{url: "{url}", secret_env: LAB_SECRET, allow_private: {str(allow_private).lower()}}}'
+
+
+async def ticked(lab: DeviceLab) -> None:
+    await lab.town.bot.services.part(LAB_WEBHOOKS).tick()
+
+
+async def test_each_job_that_waits_is_announced_once_for_an_attempt(
+    tmp_path: Path, aws_world: World, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAB_SECRET", SECRET)
+    extra = webhook(listener.url, allow_private=True)
+    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world, extra=extra) as lab:
+        await lab.asked_for("hidden", sha="b" * 40, approval_needed=True)
+        await lab.asked_for()
+        for _ in range(3):
+            await ticked(lab)
+            await lab.town.quiet()
+        ((headers, body),) = listener.heard
+        signature = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+        assert headers["X-Hub-Signature-256"] == f"sha256={signature}"
+        assert (headers["X-Nightjar-Event"], headers["X-Nightjar-Delivery"]) == ("job", "job-1")
+        said = json.loads(body)
+        assert (said["job"], said["lab"], said["target"], said["sha"]) == ("job", LAB, TARGET, lab.pull.head_sha)
+        assert "lease" not in said
+        got = await lab.claim()
+        await lab.call("jobs/job/failed", {"lease": got["lease"], "reason": "x"})
+        await ticked(lab)
+        await until(lambda: len(listener.heard) == 2)
+        assert listener.heard[1][0]["X-Nightjar-Delivery"] == "job-2"
+        assert 'nightjar_lab_calls_total{call="webhook",lab="example-lab",outcome="sent"} 2.0' in await lab.metrics()
+
+
+async def test_a_private_address_is_refused_and_recorded(
+    tmp_path: Path, aws_world: World, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAB_SECRET", SECRET)
+    extra = webhook(listener.url, allow_private=False)
+    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world, extra=extra) as lab:
+        await lab.asked_for()
+        await ticked(lab)
+        await lab.town.quiet()
+        assert await lab.town.failures() == [texts.WEBHOOK_PRIVATE.format(host="127.0.0.1")]
+        assert 'nightjar_lab_calls_total{call="webhook",lab="example-lab",outcome="refused"} 1.0' in await lab.metrics()
+    assert listener.heard == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1", "127.1"])
+async def test_no_way_to_write_this_machine_reaches_it(listener: Listener, host: str) -> None:
+    url = listener.url.replace("127.0.0.1", host)
+    with pytest.raises((UserError, TryAgain)):
+        await send_webhook(url, b"{}", {}, allow_private=False)
+    assert listener.heard == []
+
+
+async def test_no_redirection_is_followed_and_answers_say_what_happens_next(listener: Listener) -> None:
+    listener.statuses = [302, 404, 503, 429]
+    for error, text in ((UserError, "redirects (302)"), (UserError, "(404)"), (TryAgain, "503"), (TryAgain, "429")):
+        with pytest.raises(error) as caught:
+            await send_webhook(listener.url, b"{}", {}, allow_private=True)
+        assert text in str(caught.value)
+    assert len(listener.heard) == 4
+
+
+async def test_without_its_secret_the_bot_does_not_start(tmp_path: Path, aws_world: World) -> None:
+    extra = webhook("https://lab.example.org", allow_private=False)
+    with pytest.raises(SettingsError) as caught:
+        async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world, extra=extra):
+            raise AssertionError
+    assert "LAB_SECRET is not set" in str(caught.value)
