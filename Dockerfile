@@ -11,6 +11,7 @@ RUN python -m venv /opt/nightjar \
 COPY pyproject.toml README.md ./
 COPY bot ./bot
 COPY handlers ./handlers
+COPY lab ./lab
 RUN /opt/build/bin/pip wheel --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation \
         --wheel-dir /wheels . \
     && /opt/nightjar/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-index /wheels/*.whl
