@@ -142,8 +142,10 @@ async def issuer_of_tokens() -> AsyncIterator[Issuer]:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     issuer.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield issuer
-    await runner.cleanup()
+    try:
+        yield issuer
+    finally:
+        await runner.cleanup()
 
 
 @dataclass(frozen=True)

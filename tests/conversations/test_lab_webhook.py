@@ -46,8 +46,10 @@ async def listening() -> AsyncIterator[Listener]:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     listener.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield listener
-    await runner.cleanup()
+    try:
+        yield listener
+    finally:
+        await runner.cleanup()
 
 
 @pytest.fixture
