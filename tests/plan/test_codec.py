@@ -34,6 +34,8 @@ from bot.plan.effect import Effect
 from handlers.branches.nightly_effects import MarkNightly, PublishNightly
 from handlers.cc_reviewers.effects import ReportReviewers, RequestReviewers
 from handlers.hardware.effects import IngestRun, RequestCheckRun, StoreReports
+from handlers.hardware.jobs.effects import ApproveDeviceJobs, CancelDeviceJobs, NoteShownStep, SubmitDeviceJob
+from handlers.hardware.labs.webhooks import SendLabWebhook
 from handlers.main_failures.effects import RequestScan
 from handlers.merge.effects import LeaveQueue, MergePull
 from handlers.merge.pending import PendingMerge
@@ -60,6 +62,11 @@ EFFECTS: list[Effect] = [
     EndPendingMerge(1, PENDING_MERGE),
     SubmitSection("docs-link", 1, "a" * 40, "**Docs:** built.", 1_795_152_400.0),
     StartJenkinsBuild("https://ci.example.org/job/gpu/job/PR-1", 3, "gpu/pr-head", AT),
+    SubmitDeviceJob(1, "a" * 40, "example-lab", "gpu", ("unit",), 2, "command", 2, "hubot", 1_795_152_400.0, True),
+    ApproveDeviceJobs(1, "a" * 40, 2, "hubot"),
+    CancelDeviceJobs(1, "pushed", other_than="a" * 40),
+    NoteShownStep("example-lab", "7", 2),
+    SendLabWebhook("example-lab", "7", 1),
     CountCommands(1, 2, 1_795_152_400.0, 3, CommandOutcome.REFUSED, notified=True),
     EnsureIssue("alarm:main", "Main is broken", "`cpu/branch` fails.", news="**It fails**", news_key="alarm:7"),
     EnsureLabel(1, "ready-for-merge", on=True),
