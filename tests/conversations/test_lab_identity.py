@@ -13,6 +13,7 @@ from typing import Any
 
 import jwt
 import pytest
+from structlog.testing import capture_logs
 
 from bot.web import oidc
 from handlers.hardware.jobs.model import DeviceJobState
@@ -55,12 +56,11 @@ async def refused(lab: DeviceLab, token: str | None, status: int = 401, name: st
     return detail
 
 
-async def test_workflows_that_app_yaml_names_speak_for_the_lab(
-    lab: DeviceLab, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_workflows_that_app_yaml_names_speak_for_the_lab(lab: DeviceLab) -> None:
     await lab.asked_for()
-    assert (await lab.claim(token=lab.issuer.token()))["job"] == "job"
-    assert "to=repo:octocat/lab:environment:devices" in capsys.readouterr().out
+    with capture_logs() as logs:
+        assert (await lab.claim(token=lab.issuer.token()))["job"] == "job"
+    assert "repo:octocat/lab:environment:devices" in [entry.get("to") for entry in logs]
     asked = lab.issuer.asked
     for _ in range(3):
         assert await lab.claim(token=lab.issuer.token()) is None
