@@ -11,6 +11,7 @@ from bot.core.urls import linkable
 from bot.effects.checks import PutCheckRun
 from bot.plan.handler import ConcludeStage, Context, Plan, Router
 from bot.plan.outcome import EffectOutcomes
+from bot.plan.page_links import pull_page_url
 from bot.results.service import RESULTS
 from handlers.hardware.effects import RequestCheckRun
 from handlers.hardware.jobs import texts
@@ -65,7 +66,6 @@ async def show_step(context: Context) -> Plan:
     place = await queue_place(store, context.config, job)
     again = f"{context.app_config.mentions[0]} {TEST_ON.name} {job.target}"
     content = step_content(job, place, lab.contacts if lab else (), again)
-    put = PutCheckRun(
-        job.about.check_name, job.sha, job.run_id or job.id, content, as_of, details_url=linkable(job.log_url)
-    )
+    page = linkable(job.log_url) or pull_page_url(context, job.pull_request)
+    put = PutCheckRun(job.about.check_name, job.sha, job.run_id or job.id, content, as_of, details_url=page)
     return Plan((put,), why=content.title, conclusion_basis=written)

@@ -374,3 +374,20 @@ async def test_what_a_lab_says_of_another_job_is_ignored(devices: Devices) -> No
     devices.place.upload(pull.head_sha, {"a.xml": junit(**GOOD)}, target=ADRENO, job=claimed.job.id)
     await devices.place.settle()
     assert await devices.states(pull) == {HEXAGON: DeviceJobState.LEASED}
+
+
+async def test_results_of_another_commit_than_the_jobs_do_not_complete_it(devices: Devices) -> None:
+    """The lab tests what it likes of the pull request: only the commit that was approved is the job's."""
+    pull = devices.pull()
+    await devices.says(pull, "hubot", "@ci test on hexagon-v73")
+    claimed, requested = await devices.claim(), pull.head_sha
+    pull.push()
+    await devices.place.town.quiet()
+    devices.place.upload(pull.head_sha, {"a.xml": junit(**GOOD)}, job=claimed.job.id)
+    await devices.place.settle()
+    assert devices.check(pull.head_sha).conclusion == "success", "the results themselves are those of a pull request"
+    job = await devices.store.find(LAB, claimed.job.id)
+    assert (job.sha, job.state, job.arrived) == (requested, DeviceJobState.LEASED, ())
+    devices.place.upload(requested, {"a.xml": junit(**GOOD)}, job=claimed.job.id)
+    await devices.place.settle()
+    assert (await devices.store.find(LAB, claimed.job.id)).state is DeviceJobState.DONE

@@ -17,7 +17,7 @@ from handlers.hardware.labs import texts
 from handlers.hardware.labs.calls import CALLS_PER_MINUTE
 from handlers.hardware.labs.routes import MOST_WAITING
 from tests.bucket import World
-from tests.conversations.device_lab import LAB, TARGET, DeviceLab, device_lab
+from tests.conversations.device_lab import LAB, PUBLIC_URL, TARGET, DeviceLab, device_lab
 from tests.handlers.hardware.jobs.cases import OCTOCAT
 from tests.waiting import until
 
@@ -70,13 +70,22 @@ async def test_a_job_is_claimed_extended_given_back_and_claimed_again(lab: Devic
     assert (await lab.call("jobs/job/failed", {"lease": "x" * 43, "reason": ""}))[0] == 409
 
 
-async def test_the_check_run_of_a_test_that_runs_links_the_labs_log(lab: DeviceLab) -> None:
+@pytest.mark.parametrize(
+    ("said", "page"),
+    [
+        ({"log_url": "https://lab.example.org/log/1"}, "https://lab.example.org/log/1"),
+        ({"note": "1 of 3"}, f"{PUBLIC_URL}/r/octocat/compiler/pulls/1"),
+    ],
+)
+async def test_the_check_run_of_a_test_links_the_labs_log_or_the_dashboard(
+    lab: DeviceLab, said: dict[str, str], page: str
+) -> None:
     await lab.asked_for()
     got = await lab.claim()
-    await lab.call("jobs/job/heartbeat", {"lease": got["lease"], "log_url": "https://lab.example.org/log/1"})
+    await lab.call("jobs/job/heartbeat", {"lease": got["lease"], **said})
     await lab.town.quiet()
     (check,) = [run for suite in lab.town.repo.suites for run in suite.runs if run.name == f"hardware/{LAB}/{TARGET}"]
-    assert (check.status, check.details_url) == ("in_progress", "https://lab.example.org/log/1")
+    assert (check.status, check.details_url) == ("in_progress", page)
 
 
 async def test_a_claim_waits_until_there_is_a_job(lab: DeviceLab) -> None:
