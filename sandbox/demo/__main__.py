@@ -11,6 +11,7 @@ import click
 
 from bot.core.page_paths import help_path, view_path
 from sandbox.demo.conversation import Conversation
+from sandbox.demo.device_requests import DeviceRequests
 from sandbox.demo.nightly_runs import NightlyRuns
 from sandbox.demo.stage import REPOSITORY, Stage, stage
 
@@ -54,6 +55,7 @@ async def _acted(on: Stage) -> int:
     try:
         await Conversation(on).act()
         await NightlyRuns(on).act()
+        await DeviceRequests(on).act()
         assert not on.github.violations, f"the bot broke GitHub's rules: {on.github.violations}"
     except AssertionError as broken:
         click.echo(f"\n✘ {broken}", err=True)
@@ -66,6 +68,7 @@ def _addresses(on: Stage) -> str:
         "the dashboard": f"{on.bot.url}{view_path(REPOSITORY)}",
         "the conversation": f"{on.github.url}/{REPOSITORY}/pull/1",
         "what the lab tested": f"{on.github.url}/{REPOSITORY}/pull/2",
+        "tests on request": f"{on.github.url}/{REPOSITORY}/pull/3",
         "all commits": f"{on.github.url}/{REPOSITORY}",
         "skipped commits": f"{on.bot.url}/api/v1/repos/{REPOSITORY}/nightly",
         "what CI should do": f"{on.bot.url}/api/v1/repos/{REPOSITORY}/pulls/1/decision",
@@ -81,7 +84,7 @@ def _addresses(on: Stage) -> str:
 @click.option("--once", is_flag=True, help="Stop at the end; exit 0 if every check passed.")
 @click.option("--logs", is_flag=True, help="Print the bot's log lines too.")
 def main(once: bool, logs: bool) -> None:
-    """Play a contributor's conversation with the bot, and the nightly runs of a hardware lab."""
+    """Play a contributor's conversation with the bot, the nightly runs of a hardware lab, and tests on request."""
     sys.exit(asyncio.run(play(once=once, logs=logs)))
 
 

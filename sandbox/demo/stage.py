@@ -15,7 +15,7 @@ import aiohttp
 from bot.app.registration import EVENTS, PERMISSIONS
 from sandbox.bot_process import BotProcess, free_port
 from sandbox.bucket import BucketServer
-from sandbox.demo.lab import LAB, TARGET, Lab
+from sandbox.demo.lab import LAB, LOST, OTHER, TARGET, Lab
 from sandbox.demo.narrator import Narrator
 from sandbox.demo.reports import test_files
 from sandbox.github import GitHubSandbox
@@ -43,10 +43,12 @@ repositories:
       settle: 3s
       labs:
         {lab}:
-          targets: [{target}]
+          targets: {{{target}: {{{on_request}}}, {other}: {{{on_request}}}, {lost}: {{{on_request}}}}}
+          presigned_uploads: true
           contacts: ["@example-lab-ci"]
           reproduce: pytest {{test}}
 """
+ON_REQUEST = "tier: 2, suites: [te], timeout: 5m"
 PATIENCE = 60.0
 """Seconds that a check may take, also on a slow machine."""
 
@@ -104,7 +106,7 @@ async def stage() -> AsyncIterator[Stage]:
                 "JENKINS_TOKEN": jenkins.token,
                 **bucket.environment,
             }
-            bot = BotProcess(environment, config=config, port=port)
+            bot = BotProcess(environment, config=config, module="sandbox.demo.bot", port=port)
             lab = Lab(bucket, config)
             try:
                 await bot.start()
@@ -129,7 +131,8 @@ async def _bucket() -> AsyncIterator[BucketServer]:
 def _config(url: str, jenkins: str, queue: str) -> str:
     # Half a day away: the demo runs the timer itself.
     at = f"{(time.gmtime().tm_hour + 12) % 24:02}:00"
-    return CONFIG.format(url=url, jenkins=jenkins, at=at, ci=CI, bucket=BUCKET, queue=queue, lab=LAB, target=TARGET)
+    targets = {"target": TARGET, "other": OTHER, "lost": LOST, "on_request": ON_REQUEST}
+    return CONFIG.format(url=url, jenkins=jenkins, at=at, ci=CI, bucket=BUCKET, queue=queue, lab=LAB, **targets)
 
 
 def _arrivals(server: BucketServer) -> str:

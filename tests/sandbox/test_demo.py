@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
+from pathlib import Path
 
 import click
 import pytest
 
+from sandbox import GitHubSandbox
 from sandbox.demo.images import browser
+from sandbox.demo.mirror import AUTHOR, Mirror, push_to_fork
 from sandbox.demo.nightly_runs import FAILURE
 from sandbox.demo.reports import reports
 from sandbox.demo.reports import test_files as files_of
@@ -44,3 +49,24 @@ async def test_screenshots_name_the_package_that_is_missing(monkeypatch: pytest.
     with pytest.raises(click.ClickException, match="Install it and a font with emoji"):
         async with browser():
             pass
+
+
+def test_a_contributors_commit_has_the_same_sha_in_the_labs_mirror(tmp_path: Path) -> None:
+    repo = GitHubSandbox().create_repository("octocat/compiler", files={"README.md": "# Compiler\n"})
+    sha = push_to_fork(repo, Mirror(tmp_path), "faster", {"src/tile.cc": "// Tiles.\n"}, "Tile")
+    pull = repo.open_pull_request(AUTHOR, "Tile", branch="faster", fork=True)
+    assert pull.head_sha == sha
+    listed = subprocess.run(["git", "ls-tree", "-r", "--name-only", sha], cwd=tmp_path, capture_output=True, text=True)
+    assert listed.stdout.split() == ["README.md", "src/tile.cc"]
+    assert [change.path for change in pull.files] == ["src/tile.cc"]
+
+
+def test_the_bot_of_the_demo_hands_jobs_out_again_after_seconds() -> None:
+    # In a process of its own, for what is shortened is shortened for all of it.
+    program = (
+        "from sandbox.demo.bot import shorten; shorten();"
+        "from handlers.hardware import wiring; from handlers.hardware.jobs import model, transitions;"
+        "print(wiring.JOBS_TICK, model.LEASE_SECONDS, transitions.LEASE_SECONDS)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "* * * * * */2 5.0 5.0"

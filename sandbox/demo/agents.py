@@ -1,0 +1,83 @@
+"""The agents of the demo's lab: processes of `nightjar-lab agent`, with devices that replay real reports."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from sandbox.demo.lab import LAB, ROOT
+from sandbox.demo.reports import RESULTS
+from sandbox.processes import Program, inherited, launch
+
+TESTS = 'cp {results}/"$NIGHTJAR_SUITE".xml "$NIGHTJAR_RESULTS/"; exit 1'
+"""What a simulated device does: it has the real results of the suite."""
+HANGS = "sleep 600"
+LEAST_FREE = "1"
+
+
+def device(nightly_run: str) -> str:
+    """Return the command of a device that has the results of a nightly run."""
+    return TESTS.format(results=shlex.quote(str(RESULTS / nightly_run)))
+
+
+class DemoAgent:
+    """One agent: started, killed, and started again. `report` gets a line for each thing that it says."""
+
+    def __init__(
+        self, name: str, targets: Sequence[str], script: str, folder: Path, mirror: Path, report: Callable[[str], None]
+    ) -> None:
+        self.name = name
+        self.said: list[str] = []
+        options = [option for target in targets for option in ("--target", target)]
+        options += ["--folder", str(folder / name), "--clone-url", f"file://{mirror}", "--least-free", LEAST_FREE]
+        self._arguments = ["agent", *options, "--", "sh", "-c", script]
+        self._report = report
+        self._process: Program | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._spoke = asyncio.Event()
+
+    async def start(self, url: str, token: str) -> None:
+        """Start it as a machine of the lab."""
+        environment: Mapping[str, str] = {
+            **inherited(),
+            "PYTHONPATH": str(ROOT / "lab"),
+            "NIGHTJAR_URL": url,
+            "NIGHTJAR_LAB": LAB,
+            "NIGHTJAR_LAB_TOKEN": token,
+        }
+        self._process = await launch("nightjar_lab", *self._arguments, env=environment)
+        self._reader = asyncio.create_task(self._read(self._process))
+
+    async def end(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """Send it a signal, and wait until it has ended."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with suppress(ProcessLookupError):
+            process.send_signal(number)
+        await process.wait()
+        if self._reader is not None:
+            await self._reader
+
+    def claimed(self, attempt: int) -> bool:
+        """Whether it has got a job, for its first attempt or a later one."""
+        return any(f"attempt {attempt}" in line for line in self.said)
+
+    async def claims(self, attempt: int) -> None:
+        """Wait until it has got a job for this attempt."""
+        while not self.claimed(attempt):
+            self._spoke.clear()
+            await self._spoke.wait()
+
+    async def _read(self, process: Program) -> None:
+        assert process.stderr is not None
+        async for raw in process.stderr:
+            # After the date, the time and the level.
+            line = raw.decode(errors="replace").rstrip().split(" ", 3)[-1]
+            self.said.append(line)
+            self._spoke.set()
+            self._report(f"{self.name}: {line}")

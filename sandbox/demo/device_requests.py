@@ -1,0 +1,145 @@
+"""Tests on request: a contributor asks, a maintainer approves, agents test; one is killed, and one never comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from sandbox.demo.agents import HANGS, DemoAgent, device
+from sandbox.demo.lab import LAB, LOST, OTHER, TARGET
+from sandbox.demo.mirror import AUTHOR, Mirror, push_to_fork
+from sandbox.demo.reports import test_files
+from sandbox.demo.stage import PATIENCE, Stage
+from sandbox.model.checks import CheckRun
+from sandbox.model.pulls import PullRequest
+
+BOT = "nightjar[bot]"
+TITLE = "[TE] Try the lowering of 0.25"
+BODY = "This runs on devices, so somebody should test it there."
+BRANCH = "lowering-of-0.25"
+MOST_ATTEMPTS = 3
+TARGETS = (TARGET, OTHER, LOST)
+TOKEN = ("lab", "token", "create", LAB, "--expires", "1d")
+
+
+class DeviceRequests:
+    """The scripted contributor, maintainer and agents, and what the bot must do with them."""
+
+    def __init__(self, on: Stage) -> None:
+        self.on = on
+
+    async def act(self) -> None:
+        """Play it from the request to the last check run."""
+        async with AsyncExitStack() as ending:
+            folder = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="nightjar-demo-lab-")))
+            creating = asyncio.create_task(self._token())
+            ending.push_async_callback(_ended, creating)
+            mirror, pull = await self._pull_request(folder)
+            await self._asked_and_approved(pull)
+            token = await creating
+            agents = [
+                DemoAgent("agent-1", [TARGET, OTHER], device("night-1"), folder, mirror, self._report),
+                DemoAgent("agent-2", [OTHER], HANGS, folder, mirror, self._report),
+                DemoAgent("agent-3", [LOST], HANGS, folder, mirror, self._report),
+            ]
+            for agent in agents:
+                ending.push_async_callback(agent.end)
+            await self._tested(pull, agents, token)
+            await self.on.github.delivered()
+            self.on.narrator.update()
+
+    async def _token(self) -> str:
+        """Make the lab's token, as the operator does."""
+        bot = self.on.bot
+        code, out, err = await bot.run(*TOKEN, "--config", str(bot.config))
+        assert code == 0, f"nightjar {' '.join(TOKEN)} ended with {code}:\n{out}{err}"
+        return out.split()[0]
+
+    async def _pull_request(self, folder: Path) -> tuple[Path, PullRequest]:
+        on = self.on
+        on.github.clock.advance(seconds=1)
+        files = {path: text for path, text in test_files("night-1").items() if "/te/" in path}
+        path = folder / "mirror"
+        path.mkdir()
+        mirror = await asyncio.to_thread(Mirror, path)
+        await asyncio.to_thread(push_to_fork, on.repo, mirror, BRANCH, files, TITLE)
+        return path, on.repo.open_pull_request(AUTHOR, TITLE, BODY, branch=BRANCH, fork=True)
+
+    async def _asked_and_approved(self, pull: PullRequest) -> None:
+        on = self.on
+        pull.comment(AUTHOR, f"@ci test on {TARGET} {OTHER} {LOST}")
+        await on.check("a contributor's request waits for approval", lambda: _answers(pull, "waiting for approval"))
+        await on.check("and has no check run yet", lambda: not any(self._checks(pull, each) for each in TARGETS))
+        pull.comment("octocat", "@ci approve tests")
+        await on.check("a maintainer approves exactly this commit", lambda: _answers(pull, "Approved on"))
+        await on.check("then every test is queued", lambda: all(self._checks(pull, each) for each in TARGETS))
+
+    async def _tested(self, pull: PullRequest, agents: list[DemoAgent], token: str) -> None:
+        on, (first, second, third) = self.on, agents
+        losing = asyncio.create_task(self._lose(third, token))
+        try:
+            await second.start(on.bot.url, token)
+            await on.check("an agent claims a job", lambda: second.claimed(1))
+            await first.start(on.bot.url, token)
+            await on.check("another agent claims another one", lambda: first.claimed(1))
+            await on.check("the check run shows that a test runs", lambda: self._newest(pull, OTHER).status != "queued")
+            await second.end()
+            on.narrator.say(f"{second.name} is killed in the middle of its test (SIGKILL)")
+            await on.check("an agent's results have the comparison of a nightly run", self._says(pull, TARGET, "1 new"))
+            await on.check("the killed agent's job is handed out again", lambda: first.claimed(2))
+            await on.check("and its results arrive", self._says(pull, OTHER, "63 passed"))
+            await losing
+        except TimeoutError:
+            raise AssertionError(f"{third.name} got no job within {PATIENCE:.0f} s") from None
+        finally:
+            await _ended(losing)
+        lost = "a lab that never comes back ends as neutral"
+        await on.check(lost, self._says(pull, LOST, "The lab did not answer"))
+        ends = [self._newest(pull, each).conclusion for each in TARGETS]
+        await on.check("no check run is left pending", lambda: ends == ["neutral"] * 3)
+        for target in TARGETS:
+            await self._linked(pull, target)
+
+    async def _lose(self, agent: DemoAgent, token: str) -> None:
+        """Have an agent lose its machine in each attempt, and never come back after the last one."""
+        for attempt in range(1, MOST_ATTEMPTS + 1):
+            await agent.start(self.on.bot.url, token)
+            async with asyncio.timeout(PATIENCE):
+                await agent.claims(attempt)
+            await agent.end()
+            self.on.narrator.say(f"{agent.name} loses its machine in attempt {attempt}")
+
+    async def _linked(self, pull: PullRequest, target: str) -> None:
+        url = self._newest(pull, target).details_url or ""
+        assert url.startswith(self.on.bot.url), f"the Details of {target} lead to {url}"
+        async with self.on.http.get(url, headers={"Accept": "text/html"}) as answer:
+            status = answer.status
+        await self.on.check(f"the Details of {target} lead to the dashboard", lambda: status == 200)
+
+    def _checks(self, pull: PullRequest, target: str) -> list[CheckRun]:
+        """Return every check run of a target on the head, the oldest first."""
+        suites = [suite for suite in self.on.repo.suites if suite.head_sha == pull.head_sha]
+        return [run for suite in suites for run in suite.runs if run.name == f"hardware/{LAB}/{target}"]
+
+    def _newest(self, pull: PullRequest, target: str) -> CheckRun:
+        return self._checks(pull, target)[-1]
+
+    def _says(self, pull: PullRequest, target: str, words: str) -> Callable[[], bool]:
+        return lambda: words in (self._newest(pull, target).title or "")
+
+    def _report(self, line: str) -> None:
+        self.on.narrator.update()
+        self.on.narrator.say(line)
+
+
+async def _ended(task: asyncio.Task[object]) -> None:
+    """Cancel a task, unless it has ended, and wait for it."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _answers(pull: PullRequest, text: str) -> bool:
+    return any(text in comment.body for comment in pull.comments_by(BOT))
