@@ -96,6 +96,15 @@ class TargetSettings(Keys):
         examples=[True],
     )
 
+    repair_within: Duration = Field(
+        default="1d",
+        description=(
+            "How long nightly runs may be missing, or say nothing about the code. After that the target is degraded by "
+            "one tier, until two nightly runs in a row are good. For tiers 1 and 2."
+        ),
+        examples=["2d"],
+    )
+
     @property
     def takes_requests(self) -> bool:
         """Whether people can ask for tests on it."""
@@ -105,6 +114,11 @@ class TargetSettings(Keys):
     def timeout_seconds(self) -> float:
         """Return how long one test may take."""
         return seconds(self.timeout)
+
+    @property
+    def repair_seconds(self) -> float:
+        """Return how long nightly runs may be bad before the target is degraded."""
+        return seconds(self.repair_within)
 
     def label_of(self, name: str) -> str:
         """Return the label that asks for a test on the target of this name."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bot.config.targets import NIGHTLY_ONLY
+from bot.github.pull_heads import repository_id_of
 from bot.results.state import Run, RunState
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
@@ -17,6 +19,8 @@ from handlers.dashboard.content import Content, content_of_results
 from handlers.dashboard.overview import STALE_SECONDS
 from handlers.dashboard.settings import results_of
 from handlers.dashboard.wiring import DashboardParts
+from handlers.hardware.degraded.rule import DegradedTarget, effective_tier
+from handlers.hardware.degraded.targets import degraded_targets
 
 if TYPE_CHECKING:
     from bot.config.results import Lab
@@ -55,12 +59,25 @@ class MissingNightlyRun(BaseModel):
     at: datetime = Field(description="When it was committed, or when the branch moved there.")
 
 
+class DegradedState(BaseModel):
+    """Why a target is degraded by one tier."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    since: datetime = Field(description="When labs could test the first nightly commit that brought no result.")
+    sha: str = Field(description="That commit.")
+    infra: int = Field(description="Nightly runs that said nothing about the code when that was noticed.")
+    missing: int = Field(description="Nightly runs that had not come.")
+
+
 class LabTarget(BaseModel):
     """What a target sent in the last 30 days; `newest` is its last result, whenever that was."""
 
     model_config = ConfigDict(extra="forbid")
 
     target: str
+    tier: int = Field(description="The tier that counts now; 3 takes no requests.")
+    degraded: DegradedState | None = Field(description="Why that is one more than in app.yaml, null where it is not.")
     newest: LabRun | None
     stale: bool = Field(description="Whether the last result is more than 36 hours old, or there is none.")
     results: int = Field(description="Results of a suite at a commit of the nightly branch.")
@@ -105,7 +122,8 @@ def lab_page(parts: DashboardParts) -> Page:
 
     async def content(asked: PageRequest) -> Content | None:
         results = await of_results(asked)
-        return results and (*results, await branches.moves(asked.repository))
+        degraded = await _degraded(parts, asked.repository)
+        return results and (*results, await branches.moves(asked.repository), degraded)
 
     async def load(asked: PageRequest) -> LabPage:
         repository, _, results = results_of(parts, asked.repository)
@@ -114,7 +132,8 @@ def lab_page(parts: DashboardParts) -> Page:
         if lab is None:
             raise LookupError(name)
         moves = await branches.moves(asked.repository)
-        about = (repository, name, lab, moves, parts.moment(), f"{parts.github}/{repository}")
+        degraded = await _degraded(parts, asked.repository)
+        about = (repository, name, lab, moves, degraded, parts.moment(), f"{parts.github}/{repository}")
         return await asked.pages.run(read_lab, parts.store, *about)
 
     return Page(
@@ -129,10 +148,22 @@ def lab_page(parts: DashboardParts) -> Page:
     )
 
 
+async def _degraded(parts: DashboardParts, repository: str) -> Mapping[str, DegradedTarget]:
+    repository_id = await repository_id_of(parts.records, repository)
+    return await degraded_targets(parts.records, repository_id) if repository_id is not None else {}
+
+
 def read_lab(
-    store: ResultsStore, repository: str, name: str, lab: Lab, moves: Sequence[TrackingMove], now: float, github: str
+    store: ResultsStore,
+    repository: str,
+    name: str,
+    lab: Lab,
+    moves: Sequence[TrackingMove],
+    degraded: Mapping[str, DegradedTarget],
+    now: float,
+    github: str,
 ) -> LabPage:
-    """Return what the page of a lab shows."""
+    """Return what the page of a lab shows; `degraded` has targets as LAB/TARGET."""
     activity = store.labs.of(repository, name, now - DAYS * DAY)
     runs, size = store.usage(repository, name, now - now % DAY)
     nightly = _nightly_commits(activity.tested, moves, now)
@@ -147,7 +178,10 @@ def read_lab(
             megabytes=round(size / MEGABYTE, 1),
             megabytes_per_day=lab.megabytes_per_day,
         ),
-        targets=[_target(target, activity, nightly, now) for target in lab.targets],
+        targets=[
+            _target(target, of.tier, degraded.get(f"{name}/{target}"), activity, nightly, now)
+            for target, of in lab.targets.items()
+        ],
         unusable=[_run(run) for run in activity.unusable],
     )
 
@@ -167,13 +201,22 @@ def _nightly_commits(tested: Mapping[str, float], moves: Iterable[TrackingMove],
     return {**found, **tested}
 
 
-def _target(target: str, activity: LabActivity, nightly: Mapping[str, float], now: float) -> LabTarget:
+def _target(
+    target: str,
+    tier: int,
+    degraded: DegradedTarget | None,
+    activity: LabActivity,
+    nightly: Mapping[str, float],
+    now: float,
+) -> LabTarget:
     sent = activity.targets.get(target)
     newest = sent.newest if sent else None
     expected, missing = _missing(sent, nightly, now) if sent else (0, [])
     latencies, commits = (sent.latencies, sent.commits.values()) if sent else ((), ())
     return LabTarget(
         target=target,
+        tier=effective_tier(tier, degraded),
+        degraded=_degraded_state(degraded) if degraded and tier < NIGHTLY_ONLY else None,
         newest=_run(newest) if newest else None,
         stale=newest is None or now - newest.received_at > STALE_SECONDS,
         results=len(latencies),
@@ -185,6 +228,11 @@ def _target(target: str, activity: LabActivity, nightly: Mapping[str, float], no
         expected=expected,
         missing_commits=missing[:MOST_MISSING],
     )
+
+
+def _degraded_state(known: DegradedTarget) -> DegradedState:
+    since = datetime.fromtimestamp(known.since, UTC)
+    return DegradedState(since=since, sha=known.sha, infra=known.infra, missing=known.missing)
 
 
 def _missing(sent: TargetActivity, nightly: Mapping[str, float], now: float) -> tuple[int, list[MissingNightlyRun]]:

@@ -34,6 +34,8 @@ from bot.results.service import RESULTS
 from bot.results.state import TargetState
 from bot.results.store.contexts import AskedFailures
 from handlers.hardware import texts
+from handlers.hardware.degraded.targets import degraded_targets
+from handlers.hardware.degraded.words import degraded_notice
 from handlers.hardware.effects import RequestCheckRun
 
 if TYPE_CHECKING:
@@ -209,6 +211,7 @@ async def _findings(
         files = await context.part(RESULTS).files(context.github, context.repository.full_name, asked.sha)
     now = time.time()
     quarantine, ended = quarantine_at(context.config.quarantine, asked.about, now)
+    degraded = await degraded_targets(context.records, context.repository.id)
     findings = Findings(
         state=state,
         compared=compared,
@@ -220,6 +223,7 @@ async def _findings(
         quarantine=quarantine,
         ended=ended,
         unreliable=await context.part(RESULTS).unreliable(asked.about, asked.sha),
+        degraded=degraded_notice(degraded.get(asked.about.full_name), lab.targets[asked.about.target].tier),
     )
     # In a thread, as thousands of failures are sorted.
     listed = await asyncio.to_thread(listed_failures, findings)

@@ -7,6 +7,10 @@ from bot.plan.handler import joined
 from bot.results.deliveries import CHECK_EVENT, RUN_ARRIVED
 from handlers.hardware import check_runs, ingest_runs, job_steps, nightly_news, regressions, watch, wiring
 from handlers.hardware.check_runs import IGNORED
+from handlers.hardware.degraded import reporting
+from handlers.hardware.degraded.reporting import TARGET_CHANGED
+from handlers.hardware.degraded.sweep import JUDGED
+from handlers.hardware.degraded.targets import DEGRADED
 from handlers.hardware.effects import IngestRun, RequestCheckRun, StoreReports
 from handlers.hardware.jobs import commands, pushes
 from handlers.hardware.jobs.effects import (
@@ -26,8 +30,8 @@ from handlers.hardware.regression_state import REGRESSIONS
 FEATURE = Feature(
     name="hardware",
     config=("results", "regressions"),
-    events=(CHECK_EVENT, RUN_ARRIVED, NIGHTLY_NEWS, DEVICE_CHECK, JOB_WAITS),
-    records=(IGNORED, REGRESSIONS, WAITING_NEWS, REGRESSION_GROUP, watch.LISTED, watch.FAILED_CHECKS),
+    events=(CHECK_EVENT, RUN_ARRIVED, NIGHTLY_NEWS, DEVICE_CHECK, JOB_WAITS, TARGET_CHANGED),
+    records=(IGNORED, REGRESSIONS, WAITING_NEWS, REGRESSION_GROUP, watch.LISTED, watch.FAILED_CHECKS, DEGRADED, JUDGED),
     router=joined(
         [
             ingest_runs.router,
@@ -37,6 +41,7 @@ FEATURE = Feature(
             pushes.router,
             job_steps.router,
             webhooks.router,
+            reporting.router,
         ]
     ),
     commands=commands.COMMANDS,

@@ -13,6 +13,8 @@ from bot.plan.handler import ConcludeStage, Context, Plan, Router
 from bot.plan.outcome import EffectOutcomes
 from bot.plan.page_links import pull_page_url
 from bot.results.service import RESULTS
+from handlers.hardware.degraded.targets import degraded_targets
+from handlers.hardware.degraded.words import degraded_notice
 from handlers.hardware.effects import RequestCheckRun
 from handlers.hardware.jobs import texts
 from handlers.hardware.jobs.commands import TEST_ON
@@ -65,7 +67,10 @@ async def show_step(context: Context) -> Plan:
     lab = results.labs.get(job.lab) if results else None
     place = await queue_place(store, context.config, job)
     again = f"{context.app_config.mentions[0]} {TEST_ON.name} {job.target}"
-    content = step_content(job, place, lab.contacts if lab else (), again)
+    degraded = (await degraded_targets(context.records, context.repository.id)).get(job.about.full_name)
+    settings = lab.targets.get(job.target) if lab else None
+    notice = degraded_notice(degraded, settings.tier) if settings else ""
+    content = step_content(job, place, lab.contacts if lab else (), again, notice)
     page = linkable(job.log_url) or pull_page_url(context, job.pull_request)
     put = PutCheckRun(job.about.check_name, job.sha, job.run_id or job.id, content, as_of, details_url=page)
     return Plan((put,), why=content.title, conclusion_basis=written)

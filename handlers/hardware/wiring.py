@@ -12,6 +12,8 @@ from bot.core.parts import PartKey
 from bot.feature import RecurringWork, Services
 from bot.results.service import RESULTS
 from bot.web.openapi import Operation
+from handlers.hardware.degraded.sweep import DEGRADED_SWEEP, DegradedSweep
+from handlers.hardware.degraded.sweep import TICK as DEGRADED_TICK
 from handlers.hardware.failures_route import failures_operation
 from handlers.hardware.jobs.store import JOBS, JobStore
 from handlers.hardware.jobs.sweep import SWEEP, JobSweep
@@ -47,6 +49,9 @@ async def provide(services: Services) -> None:
     services.parts[SWEEP] = JobSweep(
         services.config, store, services.journal, accept=services.announce, now=services.now
     )
+    services.parts[DEGRADED_SWEEP] = DegradedSweep(
+        services.config, services.records, results.store, accept=services.announce, now=services.now
+    )
     services.parts[QUEUES] = tuple(
         Notifications(services.part(AWS), queue, places) for queue, places in watch.queues.items()
     )
@@ -66,7 +71,11 @@ def routes(services: Services) -> Sequence[Operation]:
 def timers(services: Services) -> Sequence[RecurringWork]:
     """Return what looks into buckets, where there are any, and what ends jobs, also after app.yaml lost its labs."""
     watch = services.part(WATCH)
-    jobs = [RecurringWork("device-jobs", JOBS_TICK, services.part(SWEEP).tick), *labs.timers(services)]
+    jobs = [
+        RecurringWork("device-jobs", JOBS_TICK, services.part(SWEEP).tick),
+        RecurringWork("degraded-targets", DEGRADED_TICK, services.part(DEGRADED_SWEEP).tick),
+        *labs.timers(services),
+    ]
     return [RecurringWork("hardware-results", TICK, watch.tick), *jobs] if watch.repositories else jobs
 
 

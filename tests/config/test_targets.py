@@ -58,7 +58,7 @@ def test_a_target_says_what_may_be_asked_of_it() -> None:
             "{x: {teir: 1}}",
             53,
             ".x.teir: unknown key (did you mean tier?); allowed: tier, label, paths, slots, timeout, suites, budget, "
-            "budget_per_person, sticky",
+            "budget_per_person, sticky, repair_within",
         ),
     ],
 )

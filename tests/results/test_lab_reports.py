@@ -48,6 +48,18 @@ def test_of_an_unknown_lab_nothing_is_found(store: ResultsStore) -> None:
     assert store.labs.of(REPOSITORY, "other-lab", 0.0) == LabActivity({}, {}, [])
 
 
+def test_it_tells_what_all_targets_made_of_the_nightly_branch(store: ResultsStore) -> None:
+    filled(store)
+    found = store.labs.nightly(REPOSITORY, since=500.0)
+    assert found.committed == {sha(2): 1000.0, sha(3): 2000.0}
+    assert found.arrived == {sha(2): 5000.0, sha(3): 5000.0}
+    assert {about.target: at for about, at in found.first.items()} == {"adreno": 100.0, "hexagon": 2000.0}
+    of = {
+        about.target: {name: (one.suites, one.infra) for name, one in of.items()} for about, of in found.targets.items()
+    }
+    assert of == {"adreno": {sha(2): (1, 0)}, "hexagon": {sha(3): (1, 0)}}
+
+
 def reported(store: ResultsStore) -> None:
     for number, test in ((2, "test_0"), (3, "test_1")):
         failure = Failure("operators", test, sha(number), sha(1))

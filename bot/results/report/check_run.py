@@ -38,6 +38,7 @@ def results_report(findings: Findings) -> CheckContent:
 
 def _summary(findings: Findings, why: str) -> Iterator[Block]:
     yield Block("the answer to a button", findings.notice)
+    yield Block("that the target is degraded", findings.degraded)
     yield Block("unreliable results", sentences.unreliable(findings))
     yield Block("a warning", _mass(findings))
     yield Block("new failures", tables.new_failures(findings))

@@ -101,6 +101,7 @@ class Findings:
     they are not known. `contacts` and `reproduce` are what app.yaml says of the lab. `notice` (Markdown) answers who
     pressed a button. `contexts` are those of failures that are listed, by suite and test. `quarantine` holds on this
     target now, `ended` held until an earlier day. `unreliable` are the suites of the target whose results are.
+    `degraded` (Markdown) says why the target takes fewer requests than usual, empty where it does not.
     """
 
     state: TargetState
@@ -115,6 +116,7 @@ class Findings:
     quarantine: Quarantine = NO_QUARANTINE
     ended: Quarantine = NO_QUARANTINE
     unreliable: Mapping[str, SuiteHealth] = field(default_factory=dict)
+    degraded: str = ""
 
     @cached_property
     def suites(self) -> tuple[tuple[SuiteState, ComparedSuite], ...]:

@@ -57,6 +57,20 @@ class LabActivity:
     unusable: Sequence[Run]
 
 
+@dataclass(frozen=True, slots=True)
+class NightlyReports:
+    """What the targets of a repository made of the nightly branch since a moment.
+
+    `committed` and `arrived` are when each commit was made, and when the first results of it came from any lab, by SHA.
+    `first` is when the first commit of each target was made, whenever that was; `targets` has what came of each commit.
+    """
+
+    committed: Mapping[str, float]
+    arrived: Mapping[str, float]
+    first: Mapping[TargetKey, float]
+    targets: Mapping[TargetKey, Mapping[str, CommitReport]]
+
+
 class LabReports:
     """Reads how labs do; calls block, as those of `ResultsStore`."""
 
@@ -80,6 +94,21 @@ class LabReports:
                 for name, number in numbers.items()
             }
             return LabActivity(targets, tested, _unusable(connection, numbers, since))
+
+    def nightly(self, repository: str, since: float) -> NightlyReports:
+        """Return what all targets of a repository made of the commits since a moment, in seconds since 1970."""
+        table = schema.targets
+        with self._reading() as connection:
+            found = connection.execute(sa.select(table).filter_by(repository=repository))
+            about = {row.id: TargetKey(repository, row.lab, row.target) for row in found}
+            committed, commits = _commits(connection, repository, since)
+            first = _series(connection, repository, {one.full_name: number for number, one in about.items()})
+            return NightlyReports(
+                committed,
+                _arrived(connection, list(about), since),
+                {about[number]: moment for number, moment in first.items()},
+                {about[number]: of for number, of in commits.items()},
+            )
 
     def newest(self, about: TargetKey) -> Run | None:
         """Return the last stored run of a target, None where there is none."""
@@ -142,6 +171,18 @@ def _latencies(connection: sa.Connection, numbers: Mapping[str, int], since: flo
     for target, latency in connection.execute(statement):
         found.setdefault(target, []).append(latency)
     return found
+
+
+def _arrived(connection: sa.Connection, numbers: Sequence[int], since: float) -> dict[str, float]:
+    """Return when the first results of each commit on the nightly branch came from any of some targets."""
+    table = schema.runs
+    statement = (
+        sa.select(table.c.sha, sa.func.min(table.c.received_at).label("at"))
+        .where(table.c.target_id.in_(numbers), table.c.received_at >= since)
+        .where(table.c.state == RunState.STORED.value, table.c.mainline, table.c.committed_at >= since)
+        .group_by(table.c.sha)
+    )
+    return {row.sha: row.at for row in connection.execute(statement)}
 
 
 def _newest(connection: sa.Connection, number: int) -> Run | None:

@@ -15,12 +15,20 @@ from bot.commands.grammar import Arguments, Command, CommandSpec
 from bot.commands.seen_head import other_head, saw_head
 from bot.github.markdown import code, truncate
 from bot.github.permissions import role_of
+from handlers.hardware.degraded.targets import degraded_targets
+from handlers.hardware.degraded.words import refusal
 from handlers.hardware.jobs import texts
 from handlers.hardware.jobs.effects import ApproveDeviceJobs, CancelDeviceJobs, SubmitDeviceJob, submit_target
 from handlers.hardware.jobs.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, Someone
 from handlers.hardware.jobs.requesting import JobRequest, TargetAnswer, answer_request
 from handlers.hardware.jobs.store import JOBS
-from handlers.hardware.jobs.targets import RequestTarget, named_targets, nearest_targets, request_targets
+from handlers.hardware.jobs.targets import (
+    RequestTarget,
+    named_targets,
+    nearest_targets,
+    request_targets,
+    without_degraded,
+)
 from handlers.hardware.jobs.waiting import queue_place
 from handlers.hardware.jobs.words import status_row
 
@@ -101,7 +109,10 @@ async def test_on(asked: CommandRequest, command: Command) -> CommandAnswer:
         return CommandAnswer(say=texts.NAME_TARGETS.format(command=usage, targets=_names(known)), done=False)
     # In a thread: 20 names and some hundred targets are compared.
     meant = await asyncio.to_thread(named_targets, results, command.names)
-    targets = known if command.choice == ALL else meant.targets
+    wanted = known if command.choice == ALL else meant.targets
+    degraded = await degraded_targets(context.records, context.repository.id)
+    targets = without_degraded(wanted, degraded)
+    able = {one.full_name for one in targets}
     role = await role_of(context.github, context.repository.full_name, asked.by)
     by, at = Someone(asked.by.id, asked.by.login), context.delivery.received_at
     # Who may write approves what they ask for, if it is what they saw.
@@ -111,6 +122,7 @@ async def test_on(asked: CommandRequest, command: Command) -> CommandAnswer:
     effects = [answer.effect for answer in found if answer.effect]
     problems = [*map(_budget_text, [one for one in found if one.budget]), *_unknown(meant.unknown, known)]
     problems += map(_nightly, meant.nightly)
+    problems += [refusal(one.full_name, degraded[one.full_name]) for one in wanted if one.full_name not in able]
     lines = [_open_text(answer) for answer in found if answer.known]
     if effects and approval_needed:
         lines.append(_approval_text(asked, effects))

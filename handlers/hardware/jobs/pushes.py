@@ -17,12 +17,19 @@ from bot.github.pull_heads import head_of
 from bot.github.workflow_files import MOST_PULL_FILES, PULL_FILES
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
+from handlers.hardware.degraded.targets import degraded_targets
 from handlers.hardware.jobs import texts
 from handlers.hardware.jobs.effects import CancelDeviceJobs
 from handlers.hardware.jobs.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, Someone
 from handlers.hardware.jobs.requesting import JobRequest, answer_request
 from handlers.hardware.jobs.store import JOBS
-from handlers.hardware.jobs.targets import RequestTarget, labelled_targets, pushed_targets, request_targets
+from handlers.hardware.jobs.targets import (
+    RequestTarget,
+    labelled_targets,
+    pushed_targets,
+    request_targets,
+    without_degraded,
+)
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
@@ -48,6 +55,7 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
 async def follow_pull_request(context: Context) -> Plan:
     """Cancel what nobody wants any more, and request what is wanted now."""
     event, known = PullRequestEvent.of(context.delivery.payload), request_targets(context.config.results)
+    able = without_degraded(known, await degraded_targets(context.records, context.repository.id))
     pull, label = event.pull, context.delivery.payload.text("label", "name")
     match event.action:
         case "closed":
@@ -62,9 +70,9 @@ async def follow_pull_request(context: Context) -> Plan:
         case "labeled":
             if not pull.is_open:
                 return NOTHING
-            return await _request(context, event, labelled_targets(known, label), JobOrigin.LABEL)
+            return await _request(context, event, labelled_targets(able, label), JobOrigin.LABEL)
         case _:
-            wanted = await _wanted_by_push(context, pull, known)
+            wanted = await _wanted_by_push(context, pull, able)
             plan = await _request(context, event, wanted, JobOrigin.PUSH)
             cancel = CancelDeviceJobs(pull.number, JobEnd.PUSHED.value, other_than=pull.head_sha)
             return Plan((cancel, *plan.effects), why=plan.why)

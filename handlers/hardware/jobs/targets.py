@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rapidfuzz import fuzz, process
 
-from bot.config.targets import EVERY_PUSH, TargetSettings, per_day
+from bot.config.targets import EVERY_PUSH, NIGHTLY_ONLY, TargetSettings, per_day
 from bot.config.types import matches
+from handlers.hardware.degraded.rule import DegradedTarget, effective_tier
 from handlers.hardware.jobs.queue import TargetLimits
 
 if TYPE_CHECKING:
@@ -61,6 +62,16 @@ def request_targets(results: Results | None) -> list[RequestTarget]:
         for name, settings in of.targets.items()
         if settings.takes_requests
     ]
+
+
+def without_degraded(known: Iterable[RequestTarget], degraded: Mapping[str, DegradedTarget]) -> list[RequestTarget]:
+    """Return the targets as they behave while some are degraded by one tier; `degraded` has those, as LAB/TARGET."""
+    found = []
+    for one in known:
+        tier = effective_tier(one.settings.tier, degraded.get(one.full_name))
+        if tier < NIGHTLY_ONLY:
+            found.append(replace(one, settings=one.settings.model_copy(update={"tier": tier})))
+    return found
 
 
 def find_request_target(config: RepositoryConfig | None, lab: str, name: str) -> RequestTarget | None:

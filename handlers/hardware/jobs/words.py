@@ -52,24 +52,30 @@ def status_row(job: DeviceJob, place: QueuePlace | None, now: float, approve: st
     return f"- {code(job.about.full_name)}: {said}"
 
 
-def step_content(job: DeviceJob, place: QueuePlace | None, contacts: Sequence[str], again: str) -> CheckContent:
-    """Return what the check run of a job says; `again` is the command that asks for another test."""
+def step_content(
+    job: DeviceJob, place: QueuePlace | None, contacts: Sequence[str], again: str, notice: str = ""
+) -> CheckContent:
+    """Return what the check run of a job says; `again` is the command that asks for another test.
+
+    `notice` (Markdown) says why the target takes fewer requests than usual, empty where it does not.
+    """
+    last = [*filter(None, [notice]), texts.ADVISORY]
     by = texts.REQUESTED_BY.format(login=code(job.requested_by.login))
     if job.approved_by.id:
         by = f"{by} {texts.APPROVED_BY.format(login=code(job.approved_by.login))}"
     match job.to_show:
         case ShownStep.QUEUED:
             title, summary = texts.QUEUED_TITLE.format(place=place_text(place)), texts.QUEUED_SUMMARY
-            return CheckContent("", title, f"{by}\n\n{summary}\n\n{texts.ADVISORY}", status=QUEUED)
+            return CheckContent("", title, "\n\n".join([by, summary, *last]), status=QUEUED)
         case ShownStep.RUNNING:
             title = texts.RUNNING_TITLE.format(attempt=job.attempt, most=MOST_ATTEMPTS)
-            lines = [by, texts.RUNNING_SUMMARY, *_note(job), texts.ADVISORY]
+            lines = [by, texts.RUNNING_SUMMARY, *_note(job), *last]
             return CheckContent("", title, "\n\n".join(lines), status=IN_PROGRESS)
         case _:
             lines = [texts.ENDS[job.end], *_note(job), by, texts.ASK_AGAIN.format(command=code(again))]
             if contacts and job.state is DeviceJobState.ENDED:
                 lines.append(texts.CONTACTS.format(contacts=", ".join(map(code, contacts))))
-            return CheckContent(NEUTRAL, texts.END_TITLES[job.end], "\n\n".join([*lines, texts.ADVISORY]))
+            return CheckContent(NEUTRAL, texts.END_TITLES[job.end], "\n\n".join([*lines, *last]))
 
 
 def _note(job: DeviceJob) -> list[str]:

@@ -1,0 +1,89 @@
+"""When a target is degraded by one tier, and when it is restored: from what became of its nightly runs. Pure.
+
+It says whether the devices of a target answer at all. Whether its results can be trusted is another question
+(`bot.results.compare.health`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bot.config.targets import NIGHTLY_ONLY
+
+GOOD_RUNS = 2
+"""A target is restored after so many good nightly runs in a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class NightlyOutcome:
+    """What became of a commit of the nightly branch on a target; moments are seconds since 1970.
+
+    `order` is when it was committed, `at` when labs could test it. `usable` says whether the results say anything about
+    the code; None: there are none.
+    """
+
+    sha: str
+    order: float
+    at: float
+    usable: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class DegradedTarget:
+    """A target that is degraded, or was until now: `restored`.
+
+    Since the nightly commit `sha`, which labs could test at `since` and which was made at `order`, no nightly run was
+    good; when that was noticed, `infra` runs said nothing about the code, and `missing` had not come. `reported`: the
+    issue says so.
+    """
+
+    sha: str
+    since: float
+    order: float
+    infra: int
+    missing: int
+    restored: bool = False
+    reported: bool = False
+
+
+def effective_tier(tier: int, known: DegradedTarget | None) -> int:
+    """Return the tier that counts: tier 1 behaves as tier 2, and tier 2 takes no requests, while it is degraded."""
+    return min(NIGHTLY_ONLY, tier + 1) if is_degraded(known) else tier
+
+
+def is_degraded(known: DegradedTarget | None) -> bool:
+    """Say whether a target is degraded now."""
+    return known is not None and not known.restored
+
+
+def judge_target(
+    known: DegradedTarget | None, runs: Sequence[NightlyOutcome], repair_within: float, now: float
+) -> DegradedTarget | None:
+    """Return what a target is now, None for well; `known` is what it was, `repair_within` is in seconds."""
+    ordered = sorted(runs, key=lambda one: (one.order, one.sha))
+    if known is not None and not known.restored:
+        # What may still come decides nothing yet.
+        decided = [one for one in ordered if one.usable is not None or one.at + repair_within <= now]
+        last = [one for one in decided if one.order >= known.order][-GOOD_RUNS:]
+        return _restored(known) if len(last) == GOOD_RUNS and all(one.usable for one in last) else known
+    bad = ordered[_after_last_good(ordered) :]
+    late = min(bad, key=lambda one: one.at, default=None)
+    if late is None or late.at + repair_within > now:
+        return known
+    infra = sum(one.usable is False for one in bad)
+    missing = sum(one.usable is None and one.at + repair_within <= now for one in bad)
+    return DegradedTarget(late.sha, late.at, bad[0].order, infra, missing)
+
+
+def without_target(known: DegradedTarget | None) -> DegradedTarget | None:
+    """Return what becomes of a target that takes no requests any more: there is nothing to degrade."""
+    return _restored(known) if known is not None and not known.restored else known
+
+
+def _restored(known: DegradedTarget) -> DegradedTarget:
+    return replace(known, restored=True, reported=False)
+
+
+def _after_last_good(ordered: Sequence[NightlyOutcome]) -> int:
+    return max((place + 1 for place, one in enumerate(ordered) if one.usable), default=0)
