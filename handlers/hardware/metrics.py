@@ -8,6 +8,7 @@ from functools import partial
 from prometheus_client import CollectorRegistry, Gauge
 
 from bot.feature import Services
+from handlers.hardware.jobs.gauges import JobGauges
 from handlers.hardware.labs.calls import LAB_CALLS
 from handlers.hardware.watch import WATCH
 from handlers.hardware.wiring import QUEUES
@@ -18,6 +19,7 @@ class ResultsGauges:
 
     def __init__(self, services: Services, registry: CollectorRegistry) -> None:
         services.part(LAB_CALLS).measure(registry)
+        self._jobs = JobGauges(services, registry)
         self._watch = services.part(WATCH)
         self._queues = services.part(QUEUES)
         self._began = time.time()
@@ -35,6 +37,7 @@ class ResultsGauges:
         """Read the records and the store."""
         health = await self._watch.health()
         self.clear()
+        await self._jobs.refresh()
         for gauge, values in ((self._listed, health.listed), (self._waiting_runs, health.waiting)):
             for name, value in values.items():
                 gauge.labels(name).set(value)
@@ -43,6 +46,7 @@ class ResultsGauges:
 
     def clear(self) -> None:
         """Keep what does not come from the database: when each queue has answered."""
+        self._jobs.clear()
         for gauge in (self._listed, self._waiting_runs, self._newest, self._heard):
             gauge.clear()
         now = time.time()

@@ -18,6 +18,7 @@ from tests.running import ROOT
 
 BOT = 'nightjar_build_info{job="nightjar",instance="a"}'
 WEBHOOKS = 'nightjar_webhook_answers_total{job="nightjar",instance="a",status="202"}'
+DEVICE = 'repository="octocat/compiler",lab="example-lab",target="adreno"'
 HOUR, DAY = 60, 24 * 60
 
 HEALTHY = {
@@ -38,6 +39,9 @@ HEALTHY = {
     'nightjar_results_queue_heard_age_seconds{queue="q"}': "20x600",
     'nightjar_results_newest_run_age_seconds{lab="example-lab",target="adreno"}': "9000x600",
     'nightjar_results_waiting_runs{repository="octocat/compiler"}': "0x600",
+    f"nightjar_device_jobs_oldest_queued_seconds{{{DEVICE}}}": "9000x600",
+    f'nightjar_device_jobs{{{DEVICE},state="leased"}}': "1x600",
+    f'nightjar_device_jobs{{{DEVICE},state="queued"}}': "3x600",
     'nightjar_repository_file_faults{repository="octocat/compiler"}': "0x600",
     'nightjar_timer_last_outcome{repository="octocat/compiler",timer="nightly",outcome="done"}': "1x600",
     'nightjar_timer_last_run_age_seconds{repository="octocat/compiler",timer="nightly"}': "9000x600",
@@ -68,6 +72,13 @@ FIRES: dict[str, tuple[dict[str, str], int]] = {
         20,
     ),
     "NightjarRunsWaiting": ({'nightjar_results_waiting_runs{repository="octocat/compiler"}': "3x600"}, 25 * HOUR),
+    "NightjarNoLabClaims": (
+        {
+            f"nightjar_device_jobs_oldest_queued_seconds{{{DEVICE}}}": "3700x90",
+            f'nightjar_device_jobs{{{DEVICE},state="leased"}}': "0x90",
+        },
+        20,
+    ),
     "NightjarRepositoryFileInvalid": (
         {'nightjar_repository_file_faults{repository="octocat/compiler"}': "1x600"},
         25 * HOUR,

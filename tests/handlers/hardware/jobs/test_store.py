@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from bot.engine.database import Database
+from handlers.hardware.jobs.measured import BY_STATE, HANDED_OUT, WITHOUT_ANSWER
 from handlers.hardware.jobs.model import LEASE_SECONDS, DeviceJob, DeviceJobState, JobEnd, ShownStep
 from handlers.hardware.jobs.rows import (
     BY_ID,
@@ -251,6 +252,8 @@ async def test_no_statement_scans_the_table(jobs: JobStore) -> None:
         "now": 1.0,
         "before": 1.0,
         "most": 5,
+        "no_answer": "no answer",
+        "no_device": "no device",
     }
     for statement in (
         BY_ID,
@@ -265,6 +268,9 @@ async def test_no_statement_scans_the_table(jobs: JobStore) -> None:
         REQUESTS,
         DURATIONS,
         REMOVE_OLD,
+        BY_STATE,
+        HANDED_OUT,
+        WITHOUT_ANSWER,
     ):
         given = {name: value for name, value in values.items() if f"%({name})s" in statement}
         rows = await connector.execute_query_all_async(f"EXPLAIN QUERY PLAN {statement}", **given)
