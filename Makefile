@@ -15,7 +15,7 @@ TRACED_OF := $(patsubst %,tests/%.py,$(addprefix engine/test_,jobs portable retr
                $(addprefix results/test_,compare identity renames report report_annotations report_runs report_safe \
                                           report_summary))
 UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_redelivery.py app/test_serve.py aws browser ci cli \
-               conversations core/untrusted deploy effects handlers/dashboard handlers/operate lab robustness sandbox signal \
+               conversations core/untrusted deploy devices effects handlers/dashboard handlers/operate lab robustness sandbox signal \
                timers web results/formats news/test_render.py test_text_work.py) \
              $(filter-out $(TRACED_OF),$(wildcard $(addprefix tests/,engine/test_*.py github/test_*.py results/test_*.py)))
 # Each worker collects all its tests, which takes seconds: so no more of them than make up for the time that tests wait,

@@ -20,6 +20,9 @@ IN_CHANNELS = {"StoreReports", "EnsureIssue", "PostNews", "PostMessage"}
 
 IN_ALARMS = {"RequestScan"}
 """Effects of alarms on main: tests/robustness/test_alarm_crashes.py kills the bot around them."""
+IN_DEVICES = {"SubmitDeviceJob", "CancelDeviceJobs", "ApproveDeviceJobs", "NoteShownStep"}
+"""Effects of tests on devices: tests/robustness/test_device_crashes.py kills the bot around them."""
+
 IN_MERGES = {
     "ApproveRun",
     "EndPendingMerge",
@@ -49,7 +52,7 @@ def test_the_conversations_take_every_kind_of_effect(
     undisturbed: Undisturbed, undisturbed_nightly_runs: Undisturbed
 ) -> None:
     """A new effect has to be brought into a conversation: then kills hit it as well."""
-    elsewhere = IN_CHANNELS | IN_ALARMS | IN_MERGES | IN_SECTIONS | IN_TEAMS | IN_TIMERS
+    elsewhere = IN_CHANNELS | IN_ALARMS | IN_DEVICES | IN_MERGES | IN_SECTIONS | IN_TEAMS | IN_TIMERS
     taken = undisturbed.kinds | undisturbed_nightly_runs.kinds | elsewhere
     assert taken == CODEC.kinds - NOT_KILLED
 

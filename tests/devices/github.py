@@ -1,0 +1,133 @@
+"""GitHub as the simulation needs it: check runs that are written within the limits, and what each of them says."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import random
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+from bot.engine.journal import DONE
+from bot.github.governor import SHORT_WAIT, SPREAD
+from bot.github.limits import Allowance, Demand, Ledger
+from handlers.hardware.jobs.effects import announce_step
+from handlers.hardware.jobs.model import ShownStep
+from handlers.hardware.jobs.store import JobStore
+
+RESULTS = 4
+"""The step of a check run that says what the results are."""
+
+
+@dataclass(order=True)
+class PendingWrite:
+    """A check run that is to be written; `since` is when that was announced."""
+
+    at: float
+    number: int
+    lab: str = field(compare=False)
+    job: str = field(compare=False)
+    since: float = field(compare=False)
+    guid: str = field(compare=False, default="")
+    """Of a delivery about a step; empty for one about results."""
+
+
+class Checks:
+    """The engine's deliveries about check runs, one after the other as the installation's limits allow.
+
+    The limits are those of `bot.github.limits`, and a write that would wait long goes back to the queue for as long as
+    the governor says. What is written then is what the job says at that moment.
+    """
+
+    def __init__(self, store: JobStore, now: Callable[[], float], chance: random.Random, fails: float) -> None:
+        self.store = store
+        self.said: dict[str, int] = {}
+        """The step that the check run of each job says last."""
+        self.writes: Counter[tuple[str, str, str]] = Counter()
+        """How often each target's check run on a head was written."""
+        self.late: Counter[tuple[str, str, str]] = Counter()
+        """How often results arrived after a check run had said that there are none, which is a write more."""
+        self.moments: list[float] = []
+        self.waits: list[float] = []
+        self.ahead = 0
+        """Writes while a newer one waited for the limits."""
+        self.most_in_minute = self.most_in_hour = 0
+        self._now = now
+        self._chance = chance
+        self._fails = fails
+        self._ledger = Ledger(Allowance())
+        self._pending: list[PendingWrite] = []
+        self._seen: set[str] = set()
+        self._open: set[str] = set()
+        self._number = 0
+        self._minute: deque[float] = deque()
+        self._hour: deque[float] = deque()
+
+    @property
+    def next(self) -> float:
+        """Return when there is something to do; infinity for never."""
+        return self._pending[0].at if self._pending else float("inf")
+
+    async def accept(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
+        """Take a delivery in, as the engine does: once for each GUID."""
+        if guid in self._seen:
+            return False
+        self._seen.add(guid)
+        check = json.loads(body)["device-job"]
+        self._open.add(guid)
+        self.add(check["lab"], check["job"], guid)
+        return True
+
+    async def delivery(self, guid: str) -> object:
+        """Return what became of a delivery, as the engine's journal does."""
+        return SimpleNamespace(settled=guid not in self._open, state=DONE) if guid in self._seen else None
+
+    def add(self, lab: str, job: str, guid: str = "") -> None:
+        """Have a check run written: for a step, or (without a GUID) for results."""
+        self._number += 1
+        now = self._now()
+        heapq.heappush(self._pending, PendingWrite(now, self._number, lab, job, now, guid))
+
+    async def work(self) -> None:
+        """Do what is to be done now."""
+        while self._pending and self._pending[0].at <= self._now():
+            await self._write(heapq.heappop(self._pending))
+
+    async def _write(self, pending: PendingWrite) -> None:
+        job, now = await self.store.find(pending.lab, pending.job), self._now()
+        if pending.guid and job.shown >= job.to_show:
+            self._open.discard(pending.guid)
+            return
+        step = int(job.to_show) if pending.guid else RESULTS
+        demand = Demand(write=True)
+        at, _ = self._ledger.earliest(now, demand)
+        if at - now > SHORT_WAIT:
+            pending.at = at + self._chance.random() * min(at - now, SPREAD)
+            heapq.heappush(self._pending, pending)
+            return
+        self._ledger.book(at, demand)
+        self._open.discard(pending.guid)
+        self._count(at)
+        self.waits.append(at - pending.since)
+        self.ahead += any(other.since > pending.since for other in self._pending)
+        if pending.guid and self._chance.random() < self._fails:
+            return  # the sweep announces it once more, an hour later
+        self.writes[job.lab, job.target, job.sha] += 1
+        if step < self.said.get(job.id, 0):
+            raise AssertionError(f"the check run of {job.id} goes back from {self.said[job.id]} to {step}")
+        if self.said.get(job.id) == ShownStep.ENDED and step == RESULTS:
+            self.late[job.lab, job.target, job.sha] += 1
+        self.said[job.id] = step
+        if pending.guid:
+            await announce_step(self.accept, await self.store.show(job.lab, job.id, ShownStep(step)))
+
+    def _count(self, at: float) -> None:
+        self.moments.append(at)
+        for window, length in ((self._minute, 60.0), (self._hour, 3600.0)):
+            window.append(at)
+            while window[0] <= at - length:
+                window.popleft()
+        self.most_in_minute = max(self.most_in_minute, len(self._minute))
+        self.most_in_hour = max(self.most_in_hour, len(self._hour))

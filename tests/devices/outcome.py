@@ -1,0 +1,65 @@
+"""What happened in a simulation, and what must never happen."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from bot.github.limits import WRITES_PER_HOUR, WRITES_PER_MINUTE
+from handlers.hardware.jobs.model import DeviceJob, DeviceJobState, ShownStep, Someone
+from tests.devices.github import RESULTS, Checks
+from tests.devices.world import Target
+
+MOST_WRITES = 3
+"""Of a check run for each request; results that arrive after it ended are one more."""
+
+
+@dataclass(eq=False)
+class Pull:
+    """A pull request; `paths` are the targets of tier 1 whose files it changes."""
+
+    number: int
+    repository: str
+    repository_id: int
+    author: Someone
+    paths: list[Target]
+    sha: str = ""
+    heads: int = 0
+
+
+@dataclass
+class Outcome:
+    """What happened."""
+
+    pulls: int = 0
+    heads: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    waits: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """Seconds from the queue to the first agent, by tier."""
+    tests: int = 0
+    """Tests that an agent began."""
+    wrong: list[str] = field(default_factory=list)
+    """What must never happen."""
+
+
+def wrong_ends(jobs: Iterable[DeviceJob], uploaded: set[str], checks: Checks) -> list[str]:
+    """Return what is wrong once everything should have ended; `uploaded` are the jobs whose results labs sent."""
+    wrong, of_head = list[str](), Counter[tuple[str, str, str]]()
+    for job in jobs:
+        of_head[job.lab, job.target, job.sha] += 1
+        said = checks.said.get(job.id, 0)
+        if job.is_open:
+            wrong.append(f"{job.id} is {job.state} for ever")
+        if job.id in uploaded and job.state is not DeviceJobState.DONE:
+            wrong.append(f"the results of {job.id} are lost")
+        if job.state is DeviceJobState.DONE and said != RESULTS:
+            wrong.append(f"the check run of {job.id} does not say its results")
+        if job.shown < job.to_show or 0 < said < ShownStep.ENDED:
+            wrong.append(f"the check run of {job.id} is pending for ever")
+    for about, writes in checks.writes.items():
+        if writes > MOST_WRITES * of_head[about] + checks.late[about]:
+            wrong.append(f"the check run of {about} was written {writes} times for {of_head[about]} requests")
+    if checks.most_in_minute > WRITES_PER_MINUTE or checks.most_in_hour > WRITES_PER_HOUR:
+        wrong.append(f"{checks.most_in_minute} writes a minute, {checks.most_in_hour} an hour")
+    return wrong

@@ -1,0 +1,285 @@
+"""SIGKILL from the request for a test on a device to its results: one job, one check run, and it always ends."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from bot.engine.tokens import LAB as LAB_SCOPE
+from bot.engine.tokens import TokenStore
+from handlers.hardware.jobs.model import MOST_ATTEMPTS
+from handlers.hardware.jobs.store import JobStore
+from sandbox.model.checks import CheckRun
+from tests.bucket import World
+from tests.conversations.lab import junit
+from tests.robustness.conversation import Conversation
+from tests.robustness.crashes import Crash, Point, packed, points_of
+from tests.robustness.place import BOT, PATIENCE, SELDOM, Place, place
+from tests.robustness.side_by_side import SideBySide
+from tests.waiting import until
+
+TARGET, OTHER = "hexagon-v73", "adreno"
+KINDS = {"SubmitDeviceJob", "CancelDeviceJobs", "ApproveDeviceJobs", "NoteShownStep"}
+LOG = "https://lab.example.org/log/1"
+_EXPIRE = "UPDATE nightjar_device_jobs SET expires_at = 1 WHERE lab = %(lab)s AND state = 'leased'"
+"""As if a lab had been silent for the length of its lease, which no test has the time for."""
+
+
+class LeaseLost(Exception):
+    """The agent is to stop, and to claim again."""
+
+
+class DeviceRequest(Conversation):
+    """A stranger asks for two targets, somebody approves, the lab tests one of them, and a push cancels the other."""
+
+    @property
+    def lab(self) -> str:
+        """The lab of this repository alone."""
+        return f"lab-of-{self.repository.owner.login}"
+
+    async def hold(self) -> None:
+        """Ask, approve, test, push."""
+        await self.ask()
+        await self.until(lambda: self._states() == {TARGET: ["queued"], OTHER: ["queued"]})
+        await self.test()
+        await self.until(lambda: self._states()[TARGET] == ["success"])
+        self.pull.push()
+        await self.until(lambda: self._states()[OTHER] == ["neutral"])
+
+    async def ask(self) -> None:
+        """Ask for two targets as somebody who may only read, and approve that."""
+        self.pull = self.repository.open_pull_request("reader", "Faster")
+        self.head = self.pull.head_sha
+        await self.done(self.pull.comment("reader", f"@ci test on {TARGET} {OTHER}"))
+        await self.until(lambda: len(self.pull.comments_by(BOT)) == 1)
+        # Nobody reads a push in the second in which it happens.
+        self.place.github.clock.advance(seconds=1)
+        await self.done(self.pull.comment("triager", f"@ci approve tests {self.head}"))
+        await self.until(lambda: len(self.pull.comments_by(BOT)) == 2)
+
+    async def test(self) -> None:
+        """Claim, test and upload as an agent does, which begins again where its lease is lost."""
+        for _ in range(MOST_ATTEMPTS):
+            job = await self.claim()
+            try:
+                await self.heartbeat(job)
+                await self.until(lambda: self._states()[TARGET] == ["in_progress"])
+                await self.heartbeat(job)
+            except LeaseLost:
+                continue
+            self.upload(job)
+            return
+
+    async def claim(self) -> dict[str, Any]:
+        """Claim until there is a job; a claim whose answer is lost has cost a lease."""
+        while True:
+            try:
+                status, answer = await self.call("claims", {"targets": [TARGET], "wait": 1})
+            except aiohttp.ClientError:
+                await self.expire()
+                continue
+            if status == 200:
+                job: dict[str, Any] = answer
+                return job
+
+    async def heartbeat(self, job: dict[str, Any]) -> None:
+        """Extend the lease; the same call again where its answer is lost."""
+        while True:
+            try:
+                status, _ = await self.call(f"jobs/{job['job']}/heartbeat", {"lease": job["lease"], "log_url": LOG})
+            except aiohttp.ClientError:
+                continue
+            if status == 409:
+                raise LeaseLost
+            assert status == 200, status
+            return
+
+    async def call(self, path: str, body: object, url: str = "") -> tuple[int, Any]:
+        """Make a call as the lab, once the bot is there. Raises ClientError where the answer is lost."""
+        await until(self._is_there, deadline=PATIENCE, pause=SELDOM)
+        headers = {"Authorization": f"Bearer {TOKENS[self.lab]}"}
+        address = f"{url or self.place.bot.url}/api/v1/labs/{self.lab}/{path}"
+        async with aiohttp.ClientSession() as client, client.post(address, json=body, headers=headers) as answer:
+            return answer.status, await answer.json() if answer.status == 200 else None
+
+    async def _is_there(self) -> bool:
+        try:
+            async with aiohttp.ClientSession() as client, client.get(f"{self.place.bot.url}/readyz") as answer:
+                return answer.status == 200
+        except aiohttp.ClientError:
+            return False
+
+    async def expire(self) -> None:
+        """Let the time of the lab's leases pass, and another replica look."""
+        async with self.place.beside() as engine:
+            connector = engine.database.connector
+            await connector.execute_query_async(_EXPIRE, lab=self.lab)
+            await JobStore(connector).expire()
+
+    def upload(self, job: dict[str, Any]) -> None:
+        """Upload the results of a job."""
+        bucket, content = self.place.bucket, junit(test_add="passed")
+        assert bucket is not None
+        bucket.put(f"{job['prefix']}a.xml", content)
+        entry = {"name": "a.xml", "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        manifest = {
+            "schema": 1,
+            "sha": job["sha"],
+            "suite": "operators",
+            "files": [entry],
+            "pull_request": job["pull_request"],
+            "job": job["job"],
+        }
+        bucket.put(f"{job['prefix']}manifest.json", json.dumps(manifest).encode())
+
+    def _runs(self, target: str) -> list[CheckRun]:
+        runs = [run for run in self.repository.check_runs(self.head) if run.app is self.place.app]
+        return [run for run in runs if run.name == f"hardware/{self.lab}/{target}"]
+
+    def _states(self) -> dict[str, list[str]]:
+        return {target: [run.conclusion or run.status for run in self._runs(target)] for target in (TARGET, OTHER)}
+
+    def seen(self) -> dict[str, Any]:
+        """Return what everybody sees, with every check run that there is on the head."""
+        seen = super().seen()
+        # Jobs of one moment are in the order of their ids, which differs.
+        one, other = (f"`lab-of-OWNER/{target}`" for target in (TARGET, OTHER))
+        comments = [
+            (login, text.replace(self.head[:12], "HEAD").replace(f"{other}, {one}", f"{one}, {other}"), by)
+            for login, text, by in seen["comments"]
+        ]
+        checks = {
+            target: [(run.status, run.conclusion, run.title) for run in self._runs(target)]
+            for target in (TARGET, OTHER)
+        }
+        return {**seen, "comments": comments, "checks": checks}
+
+
+TOKENS: dict[str, str] = {}
+"""The token of each lab in the present test."""
+
+
+async def configure(here: Place, talks: SideBySide) -> None:
+    """Give each conversation a lab of its own, and switch off what this is not about."""
+    names = [talk.repository.full_name for talk in talks.talks.values()]
+    here.configure(names, slow_tests=False, cc_reviewers=False, repository_file=False)
+    path = here.folder / "app.yaml"
+    config = json.loads(path.read_text())
+    async with here.beside() as engine:
+        tokens = TokenStore(engine.database.connector, LAB_SCOPE)
+        for talk in talks.talks.values():
+            assert isinstance(talk, DeviceRequest)
+            results = {
+                **(here.results or {}),
+                "labs": {talk.lab: {"targets": {TARGET: {"tier": 2}, OTHER: {"tier": 2}}}},
+            }
+            repository = config["repositories"][talk.repository.full_name]
+            config["repositories"][talk.repository.full_name] = {**repository, "results": results}
+            TOKENS[talk.lab], _ = await tokens.create(talk.lab, seconds=3600.0)
+    path.write_text(json.dumps(config))
+
+
+async def undisturbed(folder: Path, bucket: World) -> tuple[list[Point], dict[type[Conversation], dict[str, Any]]]:
+    """Return the requests of the conversation where nothing happens, and what is seen in the end."""
+    async with place(folder, f"sqlite:///{folder}/undisturbed.db", bucket=bucket) as here:
+        talks = SideBySide(here, {"alone": DeviceRequest})
+        await configure(here, talks)
+        await here.start()
+        talks.begin()
+        deliveries = await talks.end()
+        kinds = {effect["kind"] for one in deliveries for plan in one["plans"] for effect in plan["effects"]}
+        assert kinds >= KINDS
+        (talk,) = talks.talks.values()
+        return points_of(here, talk), {DeviceRequest: talk.seen()}
+
+
+async def test_a_kill_around_any_write_from_the_request_to_the_results_loses_and_doubles_nothing(
+    tmp_path: Path, sqlite_url: str, aws_world: World
+) -> None:
+    points, seen = await undisturbed(tmp_path, aws_world)
+    around = [point.at(when) for point in points if point.writes for when in ("before", "after")]
+    checks = [point for point in around if "/check-runs" in point.route]
+    assert len(checks) == 2 * (3 + 2), "queued, in progress and its results; queued and cancelled"
+    async with place(tmp_path, sqlite_url, bucket=aws_world) as here:
+        crash = Crash(here, packed(around, points))
+        await configure(here, crash.talks)
+        await here.start()
+        await crash.kill_at_every_point()
+        await crash.talks.end()
+        assert crash.talks.differences(seen) == {}
+
+
+class LabCalls(DeviceRequest):
+    """A lab whose bot is killed after each of its calls, the answer being lost: it repeats the call."""
+
+    async def hold(self) -> None:
+        """Claim, give back, claim again, report progress, and upload."""
+        await self.ask()
+        await self.until(lambda: self._states() == {TARGET: ["queued"], OTHER: ["queued"]})
+        await self.claim()
+        await self._kill()
+        # The lease is lost with the answer: nobody else gets the job until it has expired.
+        status, _ = await self.call("claims", {"targets": [TARGET], "wait": 0})
+        assert status == 204
+        await self.expire()
+        second = await self.claim()
+        assert second["attempt"] == 2
+        failed = f"jobs/{second['job']}/failed", {"lease": second["lease"], "reason": "the device does not answer"}
+        assert (await self.call(*failed))[0] == 200
+        await self._kill()
+        assert (await self.call(*failed))[0] == 200
+        third = await self.claim()
+        assert third["attempt"] == 3, "the repeated report has cost no attempt"
+        await self.heartbeat(third)
+        await self._kill()
+        await self.heartbeat(third)
+        await self.until(lambda: self._states()[TARGET] == ["in_progress"])
+        self.upload(third)
+        await self._kill()
+        await self.until(lambda: self._states()[TARGET] == ["success"])
+
+    async def _kill(self) -> None:
+        await self.place.bot.kill()
+        await self.place.start()
+
+
+async def test_a_kill_after_any_call_of_a_lab_costs_a_lease_at_most(
+    tmp_path: Path, sqlite_url: str, aws_world: World
+) -> None:
+    async with place(tmp_path, sqlite_url, bucket=aws_world) as here:
+        talks = SideBySide(here, {"lab": LabCalls})
+        await configure(here, talks)
+        await here.start()
+        talks.begin()
+        deliveries = await talks.end()
+        (talk,) = talks.talks.values()
+        assert talk.deeds["check_run.created"] == 2
+        ends = [one for one in deliveries if one["event"] == "nightjar.device-job"]
+        assert len({one["guid"] for one in ends}) == len(ends)
+
+
+async def test_two_replicas_hand_out_each_job_once(tmp_path: Path, postgres_url: str, aws_world: World) -> None:
+    async with place(tmp_path, postgres_url, bucket=aws_world) as here:
+        talks = SideBySide(here, {str(n): DeviceRequest for n in range(2)})
+        await configure(here, talks)
+        await here.start()
+        other = here.replica()
+        await other.start()
+        try:
+            for talk in talks.talks.values():
+                assert isinstance(talk, DeviceRequest)
+                await talk.ask()
+                # Of one device, whoever asks, and of whichever replica.
+                bodies = [(url, {"targets": [TARGET, OTHER], "wait": 1}) for url in (here.bot.url, other.url) * 4]
+                answers = await asyncio.gather(*(talk.call("claims", body, url=url) for url, body in bodies))
+                claimed = [job for status, job in answers if status == 200]
+                assert sorted(job["target"] for job in claimed) == sorted([TARGET, OTHER])
+                assert len({job["job"] for job in claimed}) == len({job["lease"] for job in claimed}) == 2
+                assert [status for status, _ in answers].count(204) == len(answers) - 2
+        finally:
+            await other.kill()
