@@ -13,7 +13,7 @@ from tests.devices.world import Size
 TITLE = "Tests on devices, simulated"
 SEED = 14
 TICK = 60.0
-"""Seconds between two looks of the sweep. The bot's own looks every 15; a month of those takes four times as long."""
+"""Seconds between two scans of the sweep. The bot's own looks every 15; a month of those takes four times as long."""
 
 
 async def measure(options: Options) -> list[Row]:

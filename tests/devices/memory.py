@@ -35,7 +35,7 @@ class MemoryStore(JobStore):
         self._labs: dict[str, dict[str, DeviceJob]] = defaultdict(dict)
         self._open: dict[str, DeviceJob] = {}
         self._unshown: dict[str, DeviceJob] = {}
-        self._due: list[tuple[float, str]] = []
+        self._scheduled: list[tuple[float, str]] = []
         self._served: dict[str, dict[tuple[int, int], float]] = defaultdict(dict)
         self._requested: dict[tuple[int, str, str], list[tuple[float, int]]] = defaultdict(list)
 
@@ -75,8 +75,8 @@ class MemoryStore(JobStore):
     async def expire(self) -> list[DeviceJob]:
         """Do what happens by itself."""
         changed, now = list[DeviceJob](), self._clock()
-        while self._due and self._due[0][0] <= now and len(changed) < BATCH:
-            moment, name = heapq.heappop(self._due)
+        while self._scheduled and self._scheduled[0][0] <= now and len(changed) < BATCH:
+            moment, name = heapq.heappop(self._scheduled)
             if self.jobs[name].expires_at == moment:
                 changed.append(await self._change(self.jobs[name].lab, name, lambda job: transitions.expire(job, now)))
         return changed
@@ -138,7 +138,7 @@ class MemoryStore(JobStore):
             else:
                 where.pop(job.id, None)
         if job.expires_at and (before is None or before.expires_at != job.expires_at):
-            heapq.heappush(self._due, (job.expires_at, job.id))
+            heapq.heappush(self._scheduled, (job.expires_at, job.id))
         if before is None or before.leased_at != job.leased_at:
             who = (job.repository_id, job.requested_by.id)
             self._served[job.lab][who] = max(job.leased_at, self._served[job.lab].get(who, 0.0))

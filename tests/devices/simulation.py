@@ -293,7 +293,7 @@ class Simulation:
             self.outcome.wrong.append(f"{job.id} was handed out before a newer head of its pull request")
 
     async def _test(self, target: Target, claimed: ClaimedJob) -> Process:
-        """Run a test as an agent does that knows of its lease what answers told it."""
+        """Run a test as an agent does that knows of its lease what answers say."""
         job, chance = claimed.job, self.chance
         self.outcome.tests += 1
         self._running[job.id] += 1
