@@ -20,7 +20,8 @@ UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_redelivery.py app/
              $(filter-out $(TRACED_OF),$(wildcard $(addprefix tests/,engine/test_*.py github/test_*.py results/test_*.py)))
 # Each worker collects all its tests, which takes seconds: so no more of them than make up for the time that tests wait,
 # and only the files that have tests to run alone. The traced tests run beside the others, so that no core waits for the
-# last of one kind; those that run alone come after both.
+# last of one kind; those that run alone come after both. The tests of robustness mostly wait and are three groups, each
+# of which one worker runs from beginning to end: the untraced tests need two workers more than that.
 ALONE     = $(shell grep -rl --include="*.py" "mark.alone" tests)
 PYTEST   := $(BIN)/pytest --dist loadgroup -m "not alone"
 
@@ -57,7 +58,7 @@ tests: $(VENV)/.ready
 	$(MAKE) --no-print-directory alone
 
 untraced: $(VENV)/.ready
-	$(PYTEST) -n 3 $(ARGS) $(UNTRACED)
+	$(PYTEST) -n 5 $(ARGS) $(UNTRACED)
 
 traced: $(VENV)/.ready
 	$(PYTEST) -n 2 $(ARGS) --cov --cov-report= tests $(UNTRACED:%=--ignore=%)
