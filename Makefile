@@ -16,8 +16,10 @@ TRACED_OF := $(patsubst %,tests/%.py,$(addprefix engine/test_,jobs portable retr
                                           report_summary))
 UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_redelivery.py app/test_serve.py aws browser ci cli \
                conversations core/untrusted deploy devices effects handlers/dashboard handlers/operate lab robustness sandbox signal \
-               timers web results/formats news/test_render.py test_text_work.py) \
-             $(filter-out $(TRACED_OF),$(wildcard $(addprefix tests/,engine/test_*.py github/test_*.py results/test_*.py)))
+               timers web news/test_render.py test_text_work.py) \
+             $(filter-out $(TRACED_OF),$(wildcard $(addprefix tests/,engine/test_*.py github/test_*.py results/test_*.py))) \
+             tests/results/formats
+# What is in one folder stands together: pytest 9.1 loses the fixtures of a folder that it comes back to.
 # Each worker collects all its tests, which takes seconds: so no more of them than make up for the time that tests wait,
 # and only the files that have tests to run alone. The traced tests run beside the others, so that no core waits for the
 # last of one kind; those that run alone come after both. The tests of robustness mostly wait and are three groups, each
