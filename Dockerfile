@@ -13,7 +13,7 @@ COPY bot ./bot
 COPY handlers ./handlers
 COPY lab ./lab
 RUN /opt/build/bin/pip wheel --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation \
-        --wheel-dir /wheels . \
+        --wheel-dir /wheels ./lab . \
     && /opt/nightjar/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-index /wheels/*.whl
 
 FROM python:3.11.14-slim-bookworm

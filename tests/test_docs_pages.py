@@ -98,5 +98,5 @@ def test_the_first_screen_of_the_readme_shows_what_it_is_and_how_to_run_it() -> 
     assert shown is not None
     assert len(shown[1].splitlines()) == 2
     assert parse_config(shown[1].encode(), "app.yaml").repository("octocat/compiler")
-    for needed in ("![", "make demo", "make test", "pip install .", "nightjar serve --config app.yaml"):
+    for needed in ("![", "make demo", "make test", "pip install ./lab .", "nightjar serve --config app.yaml"):
         assert needed in screen
