@@ -9,7 +9,7 @@ from hypothesis import settings
 
 from tests.unclosed import all_closed, watch
 
-pytest_plugins = ["tests.postgres", "tests.bucket", "tests.tables"]
+pytest_plugins = ["pytester", "tests.postgres", "tests.bucket", "tests.tables"]
 
 # How long one example takes says nothing about it on a machine that does other things too.
 settings.register_profile("any-machine", deadline=None)
