@@ -17,6 +17,7 @@ from aiohttp import web
 
 from bot.aws.client import Aws
 from sandbox.bucket import ENVIRONMENT, BucketServer
+from tests.serving import served
 
 _NUMBERS = itertools.count(1)
 
@@ -143,13 +144,9 @@ async def script(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Script]:
     script = Script()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", script.answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    script.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    point_to(script.url, monkeypatch)
-    yield script
-    await runner.cleanup()
+    async with served(app) as script.url:
+        point_to(script.url, monkeypatch)
+        yield script
 
 
 @pytest.fixture

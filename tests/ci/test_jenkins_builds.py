@@ -10,6 +10,7 @@ from aiohttp import web
 
 from bot.ci.jenkins_builds import LARGEST, MOST, JenkinsBuilds
 from bot.core.web_json import Reader
+from tests.serving import served
 
 
 class Talker:
@@ -33,11 +34,8 @@ async def talker() -> Talker:
 async def url(talker: Talker) -> AsyncIterator[str]:
     application = web.Application()
     application.router.add_get("/{path:.*}", talker.answer)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    await runner.cleanup()
+    async with served(application) as address:
+        yield address
 
 
 @pytest.fixture

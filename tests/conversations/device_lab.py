@@ -26,6 +26,7 @@ from tests.bucket import World
 from tests.conversations.lab import Moments
 from tests.conversations.town import Town, town
 from tests.handlers.hardware.jobs.cases import new_job
+from tests.serving import served
 
 LAB, TARGET = "example-lab", "hexagon-v73"
 PUBLIC_URL = "https://ci.example.org"
@@ -138,14 +139,8 @@ async def issuer_of_tokens() -> AsyncIterator[Issuer]:
     app = web.Application()
     app.router.add_get("/.well-known/jwks", issuer.answer)
     app.router.add_get("/buildkite/.well-known/jwks", issuer.answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    issuer.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    try:
+    async with served(app) as issuer.url:
         yield issuer
-    finally:
-        await runner.cleanup()
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from handlers.hardware.labs import texts
 from handlers.hardware.labs.webhooks import LAB_WEBHOOKS, send_webhook
 from tests.bucket import World
 from tests.conversations.device_lab import LAB, TARGET, DeviceLab, device_lab
+from tests.serving import served
 from tests.waiting import until
 
 SECRET = "a secret of the lab and the bot"
@@ -42,14 +43,8 @@ async def listening() -> AsyncIterator[Listener]:
     listener = Listener()
     app = web.Application()
     app.router.add_post("/{path:.*}", listener.answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    listener.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    try:
+    async with served(app) as listener.url:
         yield listener
-    finally:
-        await runner.cleanup()
 
 
 @pytest.fixture

@@ -15,9 +15,8 @@ from tests.github.virtual import JumpingTime
 @pytest.fixture
 async def scripted() -> AsyncIterator[ScriptedGitHub]:
     scripted = ScriptedGitHub()
-    await scripted.start()
-    yield scripted
-    await scripted.stop()
+    async with scripted.serving():
+        yield scripted
 
 
 @pytest.fixture

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from aiohttp import web
+
+from tests.serving import served
 
 TOKEN_PREFIX = "ghs_secret_"
 
@@ -55,22 +58,17 @@ class ScriptedGitHub:
         self.tokens_made = 0
         self._script: dict[tuple[str, str], deque[Say]] = defaultdict(deque)
         self.url = ""
-        self._runner: web.AppRunner | None = None
         self._over = asyncio.Event()
 
-    async def start(self) -> None:
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
         app = web.Application(client_max_size=2**26)
         app.router.add_route("*", "/{path:.*}", self._answer)
-        self._runner = web.AppRunner(app, access_log=None)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-
-    async def stop(self) -> None:
-        self._over.set()
-        assert self._runner is not None
-        await self._runner.cleanup()
+        async with served(app) as self.url:
+            try:
+                yield
+            finally:
+                self._over.set()
 
     def will(self, method: str, path: str, *answers: Say) -> None:
         """Answer the next requests to `path` one after the other; the last answer stays."""

@@ -171,12 +171,11 @@ async def test_a_read_follows_a_renamed_repository(scripted: ScriptedGitHub, gh:
 
 async def test_a_redirect_to_another_origin_does_not_get_our_token(scripted: ScriptedGitHub, gh: GitHub) -> None:
     elsewhere = ScriptedGitHub()
-    await elsewhere.start()
-    elsewhere.will("GET", "/log", Say(body={"steps": []}))
-    scripted.will("GET", COMMENT_PATH, Say(302, headers={"location": f"{elsewhere.url}/log"}))
-    await gh.getitem(COMMENT, VARS)
+    async with elsewhere.serving():
+        elsewhere.will("GET", "/log", Say(body={"steps": []}))
+        scripted.will("GET", COMMENT_PATH, Say(302, headers={"location": f"{elsewhere.url}/log"}))
+        await gh.getitem(COMMENT, VARS)
     assert "authorization" not in elsewhere.asked[0].headers
-    await elsewhere.stop()
 
 
 @pytest.mark.parametrize("status", [301, 302, 307])

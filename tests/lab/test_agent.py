@@ -20,6 +20,7 @@ from aiohttp import web
 from handlers.hardware.jobs.model import LEASE_SECONDS, DeviceJobState, JobEnd, ShownStep
 from tests.bucket import World
 from tests.conversations.device_lab import LAB, TARGET, DeviceLab, device_lab
+from tests.serving import served
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -259,13 +260,9 @@ async def test_while_the_network_is_away_it_tests_on(rack: Rack) -> None:
 
     app = web.Application()
     app.router.add_post("/{path:.*}", forward)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
+    async with served(app) as url:
         await rack.job()
         away.set()
-        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         waits = f"while [ ! -e {rack.here}/go ]; do sleep 0.1; done; {PASSES}"
         agent = await rack.agent(waits, url=url, once=True)
         await until(lambda: beats >= 2)
@@ -273,8 +270,6 @@ async def test_while_the_network_is_away_it_tests_on(rack: Rack) -> None:
         (rack.here / "go").touch()
         status, said = await ended(agent)
         assert (status, "the test goes on" in said, "are uploaded" in said) == (0, True, True), said
-    finally:
-        await runner.cleanup()
 
 
 def test_it_needs_nothing_of_the_server() -> None:

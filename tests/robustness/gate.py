@@ -13,6 +13,7 @@ from yarl import URL
 from sandbox.bucket import BucketServer
 from sandbox.faults import Fault, Faults, When
 from tests.bucket import fault as answer_of
+from tests.serving import served
 
 PASSED_ON = ("content-type", "etag", "content-length", "last-modified", "x-amzn-requestid")
 LARGEST = 1 << 30
@@ -70,12 +71,8 @@ async def gate(server: BucketServer) -> AsyncIterator[Gate]:
     opened = Gate(server)
     app = web.Application(client_max_size=LARGEST)
     app.router.add_route("*", "/{path:.*}", opened.answer)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    opened.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    try:
-        yield opened
-    finally:
-        opened.faults.clear()
-        await runner.cleanup()
+    async with served(app) as opened.url:
+        try:
+            yield opened
+        finally:
+            opened.faults.clear()

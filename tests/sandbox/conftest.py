@@ -16,6 +16,7 @@ from aiohttp import web
 from multidict import CIMultiDictProxy
 
 from sandbox import App, GitHubSandbox, PullRequest, Repository
+from tests.serving import served
 
 SECRET = "It's a Secret to Everybody"
 REPO = "/repos/octocat/compiler"
@@ -88,12 +89,9 @@ async def receiver() -> AsyncIterator[Receiver]:
     made = Receiver()
     application = web.Application(client_max_size=2**25)
     application.router.add_post("/webhook", made.take)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    made.url = f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
-    yield made
-    await runner.cleanup()
+    async with served(application) as url:
+        made.url = f"{url}/webhook"
+        yield made
 
 
 @pytest.fixture

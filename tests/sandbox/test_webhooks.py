@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 
 from sandbox import App, GitHubSandbox, Repository
+from tests.serving import served
 
 from .conftest import SECRET, Client, Receiver, signed
 
@@ -196,11 +197,8 @@ async def test_a_bot_that_answers_too_late_has_failed(github: GitHubSandbox, rep
         return web.Response()
 
     application.router.add_post("/webhook", stall)
-    runner = web.AppRunner(application, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    app.webhook_url = f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
-    repo.push("main", by="octocat")
-    await github.delivered()
-    await runner.cleanup()
+    async with served(application) as url:
+        app.webhook_url = f"{url}/webhook"
+        repo.push("main", by="octocat")
+        await github.delivered()
     assert {(d.status_code, d.status) for d in github.webhooks.find("push")} == {(504, "timed out")}

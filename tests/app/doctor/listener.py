@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
+from tests.serving import served
+
 
 @asynccontextmanager
 async def refusing(status: int) -> AsyncIterator[str]:
@@ -17,10 +19,5 @@ async def refusing(status: int) -> AsyncIterator[str]:
 
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with served(app) as url:
+        yield url

@@ -13,6 +13,7 @@ from handlers.ci_decisions.ask_bot import PAUSES, TIMEOUT, CannotAsk, ask_bot, p
 from handlers.ci_decisions.decide import CiDecision, run_everything
 from handlers.ci_decisions.forms import decision_json
 from handlers.ci_decisions.service import PATIENCE
+from tests.serving import served
 
 SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
 DECISION = run_everything("this is a test", SHA)
@@ -44,12 +45,8 @@ async def server() -> AsyncIterator[Script]:
     made = Script()
     application = web.Application()
     application.router.add_get("/{path:.*}", made.answer)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    made.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield made
-    await runner.cleanup()
+    async with served(application) as made.url:
+        yield made
 
 
 PATH = "/api/v1/repos/octocat/compiler/pulls/42/decision"
