@@ -8,6 +8,7 @@ from typing import Protocol
 
 from typing_extensions import TypedDict
 
+from bot.core.listing import listed
 from bot.core.utc import iso_utc
 from bot.github.refs import BEHIND, IDENTICAL, Commit
 from bot.github.required import Signal, State
@@ -204,7 +205,7 @@ def _why(scan: TrackingScan, rules: TrackingRules) -> str:
     if len(scan.scanned) == 1:
         return ONE_NOT_GREEN.format(**names, newest=newest)
     patterns = _unmatched(scan.scanned)
-    reported = NO_MATCH.format(patterns=_listed(patterns, len(patterns))) if patterns else ""
+    reported = NO_MATCH.format(patterns=listed(patterns, MOST_NAMED)) if patterns else ""
     return NONE_GREEN.format(**names, newest=newest) + reported
 
 
@@ -223,9 +224,4 @@ def _count(commits: int | None) -> str:
 
 def _blocked(scanned: ScannedCommit) -> str:
     named = [f"{signal.name} is {signal.state}" for signal in scanned.blockers]
-    return BLOCKED.format(sha=scanned.commit.sha[:7], blockers=_listed(named, len(named) + scanned.more))
-
-
-def _listed(names: Sequence[str], count: int) -> str:
-    more = count - len(names[:MOST_NAMED])
-    return ", ".join([*names[:MOST_NAMED], *([f"and {more} more"] if more else [])])
+    return BLOCKED.format(sha=scanned.commit.sha[:7], blockers=listed(named, MOST_NAMED, len(named) + scanned.more))

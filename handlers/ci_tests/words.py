@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from bot.core.listing import MORE
 from bot.core.urls import linkable
 from bot.effects.section_words import moment, short
 from bot.github.markdown import code
 from bot.results.report.tables import middle_cut
-from bot.results.report.texts import MORE
 from handlers.ci_tests import texts
 from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from bot.core.listing import listed
 from bot.github.markdown import code
 from bot.news.message import News, NewsItem
 from bot.plan.page_links import HistoryLink, no_history
-from bot.results.report.texts import counted, listed
+from bot.results.report.texts import counted
 from handlers.hardware import texts
 from handlers.hardware.news_groups import GroupMember, RegressionGroup, newest_good, oldest_since, shared_tests
 from handlers.hardware.regression_text import COMPARE_PAGE, MOST_ITEMS, MOST_LISTED, SHORT, shown_test, test_line

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 
+from bot.core.listing import listed
 from bot.github.markdown import code
 from bot.news.message import News, NewsItem
 from bot.plan.page_links import HistoryLink, no_history
@@ -14,7 +15,7 @@ from bot.results.compare.health import RunFlips, SuiteHealth
 from bot.results.report.check_run import MOST_CONTACTS
 from bot.results.report.sentences import MOST_ALSO_ON
 from bot.results.report.tables import middle_cut
-from bot.results.report.texts import ALSO_ON, CONTACTS, FAILED_BEFORE, counted, listed, unreliable_means
+from bot.results.report.texts import ALSO_ON, CONTACTS, FAILED_BEFORE, counted, unreliable_means
 from bot.results.store.failures import Failure
 from handlers.hardware import texts
 from handlers.hardware.regression_state import JudgedTarget, Regression, RegressionChanges, grouped

@@ -13,6 +13,7 @@ from bot.ci.restarts import PullOrigin
 from bot.commands.dialogue import CommandAnswer, CommandRequest
 from bot.commands.grammar import Arguments, Command, CommandSpec
 from bot.commands.seen_head import other_head
+from bot.core.listing import listed
 from bot.github.markdown import code, truncate
 from handlers.rerun import texts
 
@@ -51,6 +52,4 @@ async def approve_ci(asked: CommandRequest, command: Command) -> CommandAnswer:
 
 
 def _listed(runs: list[CiRun]) -> str:
-    names = [code(truncate(run.name, 100)) for run in runs[:MOST_LISTED]]
-    more = len(runs) - MOST_LISTED
-    return ", ".join([*names, *([f"and {more} more"] if more > 0 else [])])
+    return listed([code(truncate(run.name, 100)) for run in runs[:MOST_LISTED]], MOST_LISTED, len(runs))

@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rapidfuzz import fuzz, process
-
 from bot.ci.base import CiRun, CiRunPart, CiState
 from bot.ci.texts import CANNOT_RESTART
 from bot.commands.dialogue import CommandAnswer, CommandFunction, CommandRequest
 from bot.commands.grammar import Arguments, Command, CommandSpec
+from bot.core.listing import MORE, listed
+from bot.core.nearest import nearest_names
 from bot.core.patterns import SPACE, Pattern, glob
 from bot.github.markdown import code, truncate
 from bot.plan.handler import Router
@@ -27,11 +27,7 @@ ALL = "all"
 MOST_LISTED = 10
 """Names in one list of the answer; the rest are counted."""
 LONGEST_NAME = 100
-"""Characters of a name that are shown, and compared with what somebody wrote."""
-MOST_COMPARED = 1_000
-"""Names that an unknown one is compared with: 20 of them take some milliseconds."""
-LIKE_ENOUGH = 50
-"""Per cent of two names that must be the same for one to be proposed for the other."""
+"""Characters of a name that are shown."""
 
 RERUN = CommandSpec(
     name="rerun",
@@ -184,10 +180,9 @@ def _left_alone(runs: Sequence[CiRun], decision: RerunDecision, sha: str, mentio
 
 
 def _unknown_names(runs: Sequence[CiRun], unknown: Sequence[str], sha: str) -> Iterator[str]:
-    there = {title[:LONGEST_NAME].casefold(): title for run in runs for title in run.names}
-    compared = list(there)[:MOST_COMPARED]
+    there = list(dict.fromkeys(title for run in runs for title in run.names))
     for name in unknown:
-        close = [there[key] for key in _nearest(name, compared)]
+        close = nearest_names(name, there)
         proposal = (
             texts.DID_YOU_MEAN.format(names=_listed(close)) if close else texts.AVAILABLE.format(names=_names(runs))
         )
@@ -201,14 +196,8 @@ def _restarted(picks: Sequence[RerunPick], sha: str) -> Iterator[str]:
     for pick in picks[:MOST_LISTED]:
         yield f"- {_shown_pick(pick)}"
     if (more := len(picks) - MOST_LISTED) > 0:
-        yield f"- {texts.MORE.format(count=more)}"
+        yield f"- {MORE.format(count=more)}"
     yield ""  # ends the list
-
-
-def _nearest(name: str, there: Sequence[str]) -> list[str]:
-    """Return the names that are most like one that nothing has, the likest first."""
-    wanted = name.casefold()[:LONGEST_NAME]
-    return [one for one, _, _ in process.extract(wanted, there, scorer=fuzz.ratio, limit=3, score_cutoff=LIKE_ENOUGH)]
 
 
 def _shown_pick(pick: RerunPick) -> str:
@@ -242,11 +231,7 @@ def _names(runs: Iterable[CiRun]) -> str:
 
 def _listed(names: Iterable[str]) -> str:
     once = list(dict.fromkeys(names))
-    return _joined([_shown(name) for name in once[:MOST_LISTED]], len(once) - MOST_LISTED)
-
-
-def _joined(shown: Sequence[str], more: int) -> str:
-    return ", ".join([*shown, *([texts.MORE.format(count=more)] if more > 0 else [])])
+    return listed([_shown(name) for name in once[:MOST_LISTED]], MOST_LISTED, len(once))
 
 
 async def rerun(asked: CommandRequest, command: Command) -> CommandAnswer:

@@ -28,7 +28,6 @@ WAITS_FOR_APPROVAL = "Waiting for approval: {names}. Someone with write access c
 UNKNOWN_NAME = "Nothing on {sha} is named {name}."
 DID_YOU_MEAN = " Did you mean {names}?"
 AVAILABLE = " Available: {names}."
-MORE = "and {count} more"
 MORE_NOT_RESTARTED = "I can't restart {count} more."
 
 APPROVE_CLOSED = "This pull request is closed, so nothing was approved."

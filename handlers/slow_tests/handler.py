@@ -15,6 +15,7 @@ from bot.commands.dialogue import CommandAnswer, CommandFunction, CommandRequest
 from bot.commands.grammar import Command, CommandSpec
 from bot.config.types import matches
 from bot.core.events import PullRequestEvent
+from bot.core.listing import listed
 from bot.effects.remember import StoreRecord
 from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
 from bot.engine.records import Record
@@ -194,9 +195,7 @@ def catch_up(runs: Sequence[CiRun], patterns: Sequence[str], sha: str, mention: 
 
 
 def _listed(runs: Sequence[CiRun]) -> str:
-    names = [code(truncate(run.name, 100)) for run in runs[:MOST_LISTED]]
-    more = len(runs) - MOST_LISTED
-    return ", ".join([*names, *([f"and {more} more"] if more > 0 else [])])
+    return listed([code(truncate(run.name, 100)) for run in runs[:MOST_LISTED]], MOST_LISTED, len(runs))
 
 
 @router.on(MERGE_GROUP, CHECKS_REQUESTED, name="merge-group-slow-tests", feature=KEY)

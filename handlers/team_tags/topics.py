@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from bot.core.events import person_or_ghost
+from bot.core.listing import listed
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
 from bot.core.titles import folded, tags_of
@@ -90,9 +91,8 @@ def _entries(line: str) -> Iterator[tuple[str, list[str]]]:
 
 def unreadable_text(lines: Sequence[str]) -> str:
     """Return the answer to lines that cannot be read, as Markdown that mentions nobody."""
-    shown = ", ".join(code(truncate(line, LONGEST_SHOWN)) for line in lines[:MOST_SHOWN])
-    more = len(lines) - MOST_SHOWN
-    return INVALID_LINES.format(lines=f"{shown} and {more} more" if more > 0 else shown, example=code(EXAMPLE))
+    shown = [code(truncate(line, LONGEST_SHOWN)) for line in lines[:MOST_SHOWN]]
+    return INVALID_LINES.format(lines=listed(shown, MOST_SHOWN, len(lines)), example=code(EXAMPLE))
 
 
 def joined_topics(entries: Iterable[tuple[str, Iterable[str]]]) -> dict[str, tuple[str, ...]]:

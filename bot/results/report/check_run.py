@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bot.core.listing import listed
 from bot.github.check_runs import Action, Block, CheckContent, joined_blocks
 from bot.github.markdown import code, fenced
 from bot.results.report import sentences, tables, texts
@@ -80,11 +81,7 @@ def _compared(findings: Findings) -> str:
         return texts.COMPARED_NONE if findings.reported else ""
     alone = [code(suite.suite) for suite, comparison_ in findings.reported if not comparison_.baseline]
     compared = texts.COMPARED.format(commit=tables.commit_link(baselines.pop()))
-    return (
-        f"{compared} {texts.COMPARED_BUT.format(suites=texts.listed(alone, sentences.MOST_LINES))}"
-        if alone
-        else compared
-    )
+    return f"{compared} {texts.COMPARED_BUT.format(suites=listed(alone, sentences.MOST_LINES))}" if alone else compared
 
 
 def _ignored(findings: Findings) -> str:
@@ -103,7 +100,7 @@ def _contacts(findings: Findings) -> str:
 
 def _mass(findings: Findings) -> str:
     names = [code(suite.suite) for suite, comparison_ in findings.reported if comparison_.comparison.mass]
-    return texts.MASS.format(suites=texts.listed(names, sentences.MOST_LINES)) if names else ""
+    return texts.MASS.format(suites=listed(names, sentences.MOST_LINES)) if names else ""
 
 
 def _output(failure: NewFailure) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bot.core.docs import table
+from bot.core.listing import MORE
 from bot.github.markdown import code, escape
 from bot.results.report import texts
 from bot.results.report.findings import Findings, NewFailure
@@ -44,5 +45,5 @@ def _listed(name: str, tests: Sequence[tuple[NewFailure, QuarantinedTest]]) -> s
         for failure, item in tests[:MOST_ROWS]
     ]
     if (more := len(tests) - MOST_ROWS) > 0:
-        rows.append((texts.MORE.format(count=more), *[""] * (len(COLUMNS) - 1)))
+        rows.append((MORE.format(count=more), *[""] * (len(COLUMNS) - 1)))
     return f"### {name}: {len(tests):,}\n\n{table(COLUMNS, rows)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bot.core.listing import MORE, listed
 from bot.github.check_runs import NEUTRAL, SUCCESS, TITLE_LIMIT, shortened
 from bot.github.markdown import code, escape, plain, truncate
 from bot.results.compare.context import FailureContext
@@ -11,7 +12,7 @@ from bot.results.compare.health import SuiteHealth
 from bot.results.model import Status
 from bot.results.report import texts
 from bot.results.report.findings import Findings, NewFailure
-from bot.results.report.texts import counted, listed
+from bot.results.report.texts import counted
 from bot.results.state import Run, RunState, SuiteState
 
 MOST_LINES = 10
@@ -217,5 +218,5 @@ def _run_line(template: str, suite: str, run: Run) -> str:
 
 def _lines(lines: Sequence[str]) -> str:
     more = len(lines) - MOST_LINES
-    shown = [*lines[:MOST_LINES], *([texts.MORE.format(count=more)] if more > 0 else [])]
+    shown = [*lines[:MOST_LINES], *([MORE.format(count=more)] if more > 0 else [])]
     return "\n".join(f"- {line}" for line in shown)

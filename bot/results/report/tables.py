@@ -7,6 +7,7 @@ from dataclasses import asdict, fields, replace
 from itertools import islice
 
 from bot.core.docs import table
+from bot.core.listing import MORE, listed
 from bot.github.markdown import code
 from bot.results.compare.context import FailureContext
 from bot.results.compare.diff import Counts
@@ -209,7 +210,7 @@ def renamed(findings: Findings) -> str:
         renamed_text = texts.RENAMED_ONE if len(pairs) == 1 else texts.RENAMED
         lines.append(renamed_text.format(count=len(pairs), rules=_rename_rules(pairs), before=before, now=now))
     if unsearched:
-        lines.append(texts.UNSEARCHED.format(suites=texts.listed(unsearched, MOST_UNSEARCHED), most=MAX_STEPS))
+        lines.append(texts.UNSEARCHED.format(suites=listed(unsearched, MOST_UNSEARCHED), most=MAX_STEPS))
     return "\n\n".join(lines)
 
 
@@ -235,7 +236,7 @@ def _rules_of_kind(kind: RenameKind, rules: Sequence[tuple[RenameRule, int]]) ->
     if len(names) == 1:
         return one.format(name=names[0][0])
     shown = [texts.RENAMED_OF.format(rule=name, count=count) for name, count in names[:MOST_RULES]]
-    more = [texts.MORE.format(count=len(names) - MOST_RULES)] if len(names) > MOST_RULES else []
+    more = [MORE.format(count=len(names) - MOST_RULES)] if len(names) > MOST_RULES else []
     return f"{several}: {', '.join([*shown, *more])}"
 
 
@@ -280,7 +281,7 @@ def _titled(findings: Findings, name: str, columns: Sequence[str], rows: _Rows, 
 
 def _with_more(header: Sequence[str], rows: _Rows, total: int) -> list[Sequence[str]]:
     more = total - MOST_ROWS
-    last = [(texts.MORE.format(count=more), *[""] * (len(header) - 1))] if more > 0 else []
+    last = [(MORE.format(count=more), *[""] * (len(header) - 1))] if more > 0 else []
     return [*rows, *last]
 
 

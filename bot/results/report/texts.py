@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from bot.core.listing import listed
 from bot.results.compare.flaky import LEAST_RUNS, Flakiness
 from bot.results.compare.health import JUDGED_RUNS, LEAST_TESTS, SHARE, UNSTABLE_RUNS, RunFlips, SuiteHealth
 from bot.results.compare.rename_rules import RenameKind
@@ -170,7 +171,6 @@ UNSEARCHED = (
     "{suites}: the search for renamed tests was skipped because it would take more than {most:,} steps. A renamed "
     "test counts as one removed and one new test."
 )
-MORE = "and {count:,} more"
 
 # Annotations and buttons
 ANNOTATION_TITLE = "New failure on {lab}/{target}"
@@ -214,12 +214,6 @@ def unreliable_means() -> str:
 def counted(number: int, one: str, many: str = "") -> str:
     """Return `1 new failure` or `1,267 new failures`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def listed(items: Sequence[str], most: int) -> str:
-    """Join at most `most` items by commas, then say how many more there are."""
-    more = len(items) - most
-    return ", ".join(items[:most]) + (f" {MORE.format(count=more)}" if more > 0 else "")
 
 
 def since(seconds: float) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bot.commands.dialogue import WRITERS, CommandAnswer, CommandFunction, CommandRequest
 from bot.commands.grammar import Arguments, Command, CommandSpec
 from bot.commands.seen_head import other_head, saw_head
+from bot.core.listing import listed
 from bot.github.markdown import code, truncate
 from bot.github.permissions import role_of
 from handlers.hardware.degraded.targets import degraded_targets
@@ -163,9 +164,7 @@ def _nightly(name: str) -> str:
 
 
 def _names(known: Sequence[RequestTarget]) -> str:
-    names = [code(one.name) for one in known[:MOST_LISTED]]
-    more = len(known) - MOST_LISTED
-    return ", ".join([*dict.fromkeys(names), *([texts.MORE.format(count=more)] if more > 0 else [])])
+    return listed(list(dict.fromkeys(code(one.name) for one in known)), MOST_LISTED)
 
 
 async def test_status(asked: CommandRequest, command: Command) -> CommandAnswer:

@@ -12,7 +12,7 @@ from typing import Any, LiteralString
 
 from handlers.hardware.jobs.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, ShownStep, Someone
 
-_COLUMNS: tuple[LiteralString, ...] = (
+_PLAIN: tuple[LiteralString, ...] = (
     "id",
     "repository_id",
     "repository",
@@ -20,16 +20,9 @@ _COLUMNS: tuple[LiteralString, ...] = (
     "sha",
     "lab",
     "target",
-    "suites",
     "tier",
-    "origin",
-    "requested_by_id",
-    "requested_by",
     "requested_at",
-    "state",
     "expires_at",
-    "approved_by_id",
-    "approved_by",
     "approved_at",
     "queued_at",
     "attempt",
@@ -40,15 +33,26 @@ _COLUMNS: tuple[LiteralString, ...] = (
     "leased_at",
     "deadline",
     "run_id",
-    "arrived",
     "log_url",
     "note",
-    "ended_for",
     "ended_at",
-    "shown",
-    "to_show",
     "version",
 )
+"""Columns that hold the field of their name as it is."""
+_MADE: tuple[LiteralString, ...] = (
+    "suites",
+    "origin",
+    "requested_by_id",
+    "requested_by",
+    "state",
+    "approved_by_id",
+    "approved_by",
+    "arrived",
+    "ended_for",
+    "shown",
+    "to_show",
+)
+_COLUMNS = _PLAIN + _MADE
 _NAMES: LiteralString = ", ".join(_COLUMNS)
 _VALUES: LiteralString = ", ".join(f"%({name})s" for name in _COLUMNS)
 _SETTINGS: LiteralString = ", ".join(f"{name} = %({name})s" for name in _COLUMNS)
@@ -102,78 +106,31 @@ REMOVE_OLD: LiteralString = "DELETE FROM nightjar_device_jobs WHERE ended_at > 0
 
 def row_of_job(job: DeviceJob) -> dict[str, object]:
     """Return the values of a row."""
-    return {
-        "id": job.id,
-        "repository_id": job.repository_id,
-        "repository": job.repository,
-        "pull_request": job.pull_request,
-        "sha": job.sha,
-        "lab": job.lab,
-        "target": job.target,
+    return {name: getattr(job, name) for name in _PLAIN} | {
         "suites": json.dumps(job.suites),
-        "tier": job.tier,
         "origin": job.origin.value,
         "requested_by_id": job.requested_by.id,
         "requested_by": job.requested_by.login,
-        "requested_at": job.requested_at,
         "state": job.state.value,
-        "expires_at": job.expires_at,
         "approved_by_id": job.approved_by.id,
         "approved_by": job.approved_by.login,
-        "approved_at": job.approved_at,
-        "queued_at": job.queued_at,
-        "attempt": job.attempt,
-        "slot": job.slot,
-        "lease": job.lease,
-        "old_lease": job.old_lease,
-        "lease_expires_at": job.lease_expires_at,
-        "leased_at": job.leased_at,
-        "deadline": job.deadline,
-        "run_id": job.run_id,
         "arrived": json.dumps(job.arrived),
-        "log_url": job.log_url,
-        "note": job.note,
         "ended_for": job.end.value,
-        "ended_at": job.ended_at,
         "shown": int(job.shown),
         "to_show": int(job.to_show),
-        "version": job.version,
     }
 
 
 def job_of_row(row: Mapping[str, Any]) -> DeviceJob:
     """Read a job from its row."""
     return DeviceJob(
-        id=row["id"],
-        repository_id=row["repository_id"],
-        repository=row["repository"],
-        pull_request=row["pull_request"],
-        sha=row["sha"],
-        lab=row["lab"],
-        target=row["target"],
+        **{name: row[name] for name in _PLAIN},
         suites=tuple(json.loads(row["suites"])),
-        tier=row["tier"],
         origin=JobOrigin(row["origin"]),
         requested_by=Someone(row["requested_by_id"], row["requested_by"]),
-        requested_at=row["requested_at"],
         state=DeviceJobState(row["state"]),
-        expires_at=row["expires_at"],
         approved_by=Someone(row["approved_by_id"], row["approved_by"]),
-        approved_at=row["approved_at"],
-        queued_at=row["queued_at"],
-        attempt=row["attempt"],
-        slot=row["slot"],
-        lease=row["lease"],
-        old_lease=row["old_lease"],
-        lease_expires_at=row["lease_expires_at"],
-        leased_at=row["leased_at"],
-        deadline=row["deadline"],
-        run_id=row["run_id"],
         arrived=tuple(json.loads(row["arrived"])),
-        log_url=row["log_url"],
-        note=row["note"],
         end=JobEnd(row["ended_for"]),
-        ended_at=row["ended_at"],
         shown=ShownStep(row["shown"]),
-        version=row["version"],
     )

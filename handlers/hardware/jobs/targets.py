@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rapidfuzz import fuzz, process
-
 from bot.config.targets import EVERY_PUSH, NIGHTLY_ONLY, TargetSettings, per_day
 from bot.config.types import matches
+from bot.core.nearest import nearest_names
 from handlers.hardware.degraded.rule import DegradedTarget, effective_tier
 from handlers.hardware.jobs.queue import TargetLimits
 
@@ -17,12 +16,6 @@ if TYPE_CHECKING:
     from bot.config import RepositoryConfig
     from bot.config.results import Results
     from handlers.hardware.jobs.store import JobRequests
-
-LIKE_ENOUGH = 50
-"""Percent of two names that must be the same for one to be proposed for the other."""
-MOST_PROPOSED = 3
-LONGEST_NAME = 130
-"""Characters of what somebody wrote that are compared: those of a lab and its target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +93,7 @@ def named_targets(results: Results, names: Iterable[str]) -> NamedTargets:
 
 def nearest_targets(name: str, known: Sequence[RequestTarget]) -> list[str]:
     """Return the names of targets that are most like one that no lab has, the likest first."""
-    forms = [one.full_name if "/" in name else one.name for one in known]
-    wanted, compared = name.casefold()[:LONGEST_NAME], {form.casefold(): form for form in forms}
-    close = process.extract(wanted, list(compared), scorer=fuzz.ratio, limit=MOST_PROPOSED, score_cutoff=LIKE_ENOUGH)
-    return [compared[form] for form, _, _ in close]
+    return nearest_names(name, [one.full_name if "/" in name else one.name for one in known])
 
 
 def labelled_targets(known: Iterable[RequestTarget], label: str) -> list[RequestTarget]:

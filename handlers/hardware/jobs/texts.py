@@ -20,7 +20,6 @@ NAME_TARGETS = "Name the targets, as in {command}. Available: {targets}."
 UNKNOWN_TARGET = "No lab has a target {name}."
 DID_YOU_MEAN = " Did you mean {names}?"
 AVAILABLE = " Available: {names}."
-MORE = "and {count} more"
 NIGHTLY_ONLY = "{name} tests nightly commits only, so I didn't request it."
 WAITS_FOR_APPROVAL = (
     "{names}: waiting for approval, because a device runs this code. Somebody who may approve can review {sha} and "
