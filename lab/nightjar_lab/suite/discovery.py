@@ -1,0 +1,74 @@
+"""Finds flows and suites: by entry point, or as `module:name`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TypeVar
+
+from nightjar_lab.suite import texts
+from nightjar_lab.suite.case import TestSuite
+from nightjar_lab.suite.flow import Flow
+
+FLOWS, SUITES = "nightjar_lab.flows", "nightjar_lab.suites"
+"""Groups of entry points. An entry point is a Flow (a TestSuite), or a function without arguments that returns one."""
+
+_T = TypeVar("_T", Flow, TestSuite)
+
+
+class NotAvailable(Exception):
+    """A flow or a suite cannot be loaded; the text is the reason."""
+
+
+class UnknownName(NotAvailable):
+    """There is no flow or suite of this name; the text says which there are."""
+
+
+def entry_points(group: str) -> dict[str, metadata.EntryPoint]:
+    """Return the entry points of a group by name, sorted. Nothing is imported."""
+    found = metadata.entry_points()
+    # Python 3.9 returns a mapping, and 3.12 has `select` alone.
+    points: Iterable[metadata.EntryPoint] = (
+        found.select(group=group) if hasattr(found, "select") else found.get(group, ())
+    )
+    return {point.name: point for point in sorted(points, key=lambda one: one.name)}
+
+
+def load_flow(name: str) -> Flow:
+    """Load a flow. Raises UnknownName, or NotAvailable with the reason."""
+    return _load(name, FLOWS, Flow)
+
+
+def load_suite(name: str) -> TestSuite:
+    """Load a suite. Raises UnknownName, or NotAvailable with the reason."""
+    return _load(name, SUITES, TestSuite)
+
+
+def _load(name: str, group: str, kind: type[_T]) -> _T:
+    what = kind.__name__
+    point = _point(name, group, what)
+    try:
+        loaded: Any = point.load()
+        if not isinstance(loaded, kind) and callable(loaded):
+            loaded = loaded()
+    except SystemExit as error:
+        raise NotAvailable(texts.EXITS.format(status=error.code)) from error
+    except Exception as error:
+        raise NotAvailable(f"{type(error).__name__}: {error}") from error
+    if not isinstance(loaded, kind):
+        raise NotAvailable(texts.NOT_ONE.format(value=point.value, kind=what, found=type(loaded).__name__))
+    return loaded
+
+
+def _point(name: str, group: str, what: str) -> metadata.EntryPoint:
+    if ":" in name:
+        here = str(Path.cwd())
+        if here not in sys.path:
+            sys.path.insert(0, here)
+        return metadata.EntryPoint(name=name, value=name, group=group)
+    points = entry_points(group)
+    if name not in points:
+        raise UnknownName(texts.UNKNOWN_NAME.format(name=name, kind=what, names=", ".join(points) or texts.NONE))
+    return points[name]

@@ -1,0 +1,88 @@
+"""Flows: what a user of a backend does with a model, as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Callable, Union
+
+from nightjar_lab.suite.case import CaseData, Tolerance
+
+Patterns = Union[Sequence[str], Mapping[str, str]]
+"""Patterns over whole names of cases (`*` is any text, `?` one character), or such patterns, each with its reason."""
+
+
+@dataclass(frozen=True)
+class LoweringReport:
+    """What a flow can say about a lowered program: all of it is optional.
+
+    The counts of nodes are the sums of the operators' counts, unless they are given.
+    """
+
+    delegated_ops: Mapping[str, int] = field(default_factory=dict)
+    undelegated_ops: Mapping[str, int] = field(default_factory=dict)
+    delegated_nodes: int | None = None
+    undelegated_nodes: int | None = None
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One way through a backend: quantize -> lower -> load -> run. All stages are called in a worker process.
+
+    - `quantize(model, data)` returns the quantized model. Without it, the stage is left out.
+    - `lower(model, data)` returns a program.
+    - `load(program)` returns what `run` takes. Without it, `run` takes the program.
+    - `run(loaded, inputs)` returns the outputs, a sequence in the order of the expected ones.
+    - `report(program)` returns a LoweringReport. It is called after `lower`, and its time is not measured.
+
+    A stage fails by raising any exception; `SkipCase` skips the case, `InvalidCase` blames the case.
+    A case that matches `skip` is not run. A case that matches `known_failing` runs: if it fails, it is a known failure;
+    if it passes, it is a pass, and the summary lists it so that somebody removes the pattern.
+    `version` is a text or a function that returns one: reports of two versions are not mixed.
+    """
+
+    name: str
+    backend: str
+    lower: Callable[[Any, CaseData], Any]
+    run: Callable[[Any, Sequence[Any]], Sequence[Any]]
+    quantize: Callable[[Any, CaseData], Any] | None = None
+    load: Callable[[Any], Any] | None = None
+    report: Callable[[Any], LoweringReport | None] | None = None
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    skip: Patterns = ()
+    known_failing: Patterns = ()
+    version: str | Callable[[], str] = ""
+    description: str = ""
+
+
+def matching(patterns: Patterns, name: str) -> str | None:
+    """Return the reason of the first pattern that a name matches (the pattern itself where it has none), or None."""
+    for pattern in patterns:
+        if matches_pattern(pattern, name):
+            return (patterns[pattern] if isinstance(patterns, Mapping) else "") or pattern
+    return None
+
+
+def matches_pattern(pattern: str, name: str) -> bool:
+    """Say whether a whole name matches a pattern. A `[` is a character like any other: names of parameters have it."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return len(name) == len(first) and _at(first, name, 0)
+    last = rest.pop()
+    end = len(name) - len(last)
+    if end < len(first) or not _at(first, name, 0) or not _at(last, name, end):
+        return False
+    place = len(first)
+    for part in rest:
+        while not (place + len(part) <= end and _at(part, name, place)):
+            place += 1
+            if place + len(part) > end:
+                return False
+        place += len(part)
+    return True
+
+
+def _at(part: str, name: str, place: int) -> bool:
+    """Say whether a part without `*` stands at a place of a name that is long enough."""
+    return all(wanted in ("?", there) for wanted, there in zip(part, name[place : place + len(part)]))

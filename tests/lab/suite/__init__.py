@@ -1,0 +1,1 @@
+"""Tests of the backend suite, with toy flows."""
