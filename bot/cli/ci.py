@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import click
-
-from bot.cli.lazy import LazyGroup
+from nightjar_lab.cli.lazy import LazyGroup
 
 LAZY = {
     "decide": ("bot.cli.ci_decide:decide", "Print what CI should do for a pull request or a commit."),

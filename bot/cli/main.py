@@ -11,9 +11,9 @@ import json
 from pathlib import Path
 
 import click
+from nightjar_lab.cli.lazy import LazyGroup
 
 from bot.cli.env_file import wants_setup
-from bot.cli.lazy import LazyGroup
 from bot.cli.support import AS_WRITTEN, config_option, env_file_option, json_option, start_logging, stopping_at_faults
 from bot.cli.texts import CONFIG_VALID, CONFIG_WARNING, REPOSITORY_FILE_VALID
 from bot.core import logs

@@ -1,1 +1,1 @@
-"""What labs run beside their devices. It needs Python's standard library alone, and nothing of the server."""
+"""What labs install: commands for their machines, and a pytest plugin. It needs nothing of the server."""

@@ -2,4 +2,4 @@
 
 from nightjar_lab.main import main
 
-raise SystemExit(main())
+main()

@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO
 
@@ -49,7 +49,7 @@ class JobFailed(Exception):
     """The lab cannot do the job; the text is what the bot is given as the reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AgentSettings:
     """What a lab says of its agent. Times are in seconds; `clone_url` is a mirror of its own."""
 
@@ -316,7 +316,7 @@ class _JobRun:
 
 
 def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def targets_of(written: Sequence[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The calls of a lab to the bot: claims, heartbeats, failures.
+"""The calls of a lab to the bot: claims, heartbeats, failures, and questions about a repository.
 
 No redirection is followed, for the token would go along.
 """
@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from email.message import Message
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from typing import Any
@@ -25,6 +26,9 @@ LARGEST = 1 << 20
 """Bytes of an answer that are read."""
 TOKEN_SECONDS = 120.0
 """How long a token of a command is used; those of GitHub Actions and Buildkite are good for five minutes."""
+LONGEST_RETRY = 3600.0
+"""Seconds that a Retry-After may ask for."""
+NOT_MODIFIED = 304
 FINAL = frozenset({400, 401, 403, 404, 422})
 """Answers that the same call gets again."""
 
@@ -41,6 +45,10 @@ class BotRefused(Exception):
     """The bot refuses; the text says why and what to do."""
 
 
+class NotFound(BotRefused):
+    """There is no such thing, or a token is needed to see it."""
+
+
 class LostLease(Exception):
     """The job is not ours any more."""
 
@@ -53,13 +61,17 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 OPENER = urllib.request.build_opener(_NoRedirect)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BotAnswer:
-    """A status, a body, and the bot's time, in seconds since 1970: clocks of labs are not to be relied on."""
+    """A status, a body, and the bot's time, in seconds since 1970: clocks of labs are not to be relied on.
+
+    `tag` is the answer's ETag, and is sent with the next question; status 304 says that nothing has changed.
+    """
 
     status: int
     body: Mapping[str, Any]
     now: float
+    tag: str = ""
 
 
 def check_address(url: str) -> str:
@@ -120,21 +132,47 @@ class BotClient:
             headers={"Authorization": f"Bearer {self._token()}", "Content-Type": "application/json"},
             method="POST",
         )
-        try:
-            with OPENER.open(request, timeout=timeout) as response:
-                return BotAnswer(response.status, _json(response.read(LARGEST)), _date(response.headers.get("Date")))
-        except urllib.error.HTTPError as error:
-            with error:
-                problem = _problem(error)
-        except (OSError, HTTPException, ValueError) as error:
-            problem = Unavailable(str(error) or type(error).__name__)
-        raise problem
+        return _answer(request, timeout)
+
+
+def get_from_bot_api(url: str, path: str, token: str = "", tag: str = "") -> BotAnswer:
+    """GET a path of the bot; with the `tag` of an earlier answer, one with status 304 if nothing has changed.
+
+    Raises `Unavailable`, `BotRefused`, and ValueError for an address that is not encrypted.
+    """
+    headers = {"Accept": "application/json"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    if tag:
+        headers["If-None-Match"] = tag
+    return _answer(urllib.request.Request(f"{check_address(url)}{path}", headers=headers), TIMEOUT)  # noqa: S310
+
+
+def _answer(request: urllib.request.Request, timeout: float) -> BotAnswer:
+    try:
+        with OPENER.open(request, timeout=timeout) as response:
+            return _read(response.status, response.headers, response.read(LARGEST))
+    except urllib.error.HTTPError as error:
+        with error:
+            if error.code == NOT_MODIFIED:
+                return _read(error.code, error.headers, b"")
+            problem = _problem(error)
+    except urllib.error.URLError as error:
+        problem = Unavailable(str(error.reason) or type(error.reason).__name__)
+    except (OSError, HTTPException, ValueError) as error:
+        problem = Unavailable(str(error) or type(error).__name__)
+    raise problem
+
+
+def _read(status: int, headers: Message, raw: bytes) -> BotAnswer:
+    return BotAnswer(status, _json(raw), _date(headers.get("Date")), headers.get("ETag", ""))
 
 
 def seconds_until(moment: object, now: float) -> float:
     """Return the seconds from now to a moment that the bot wrote; 0 for one that cannot be read."""
     try:
-        return max(0.0, datetime.fromisoformat(str(moment)).timestamp() - now)
+        # Python 3.9 and 3.10 do not know Z.
+        return max(0.0, datetime.fromisoformat(str(moment).replace("Z", "+00:00")).timestamp() - now)
     except ValueError:
         return 0.0
 
@@ -146,10 +184,26 @@ def _problem(error: urllib.error.HTTPError) -> Exception:
         detail = str(error.reason)
     if error.code == 409:
         return LostLease(detail)
+    if error.code == 404:
+        return NotFound(detail)
     if error.code in FINAL:
         return BotRefused(detail)
-    pause = error.headers.get("Retry-After", "")
-    return Unavailable(f"{error.code}: {detail}", float(pause) if pause.isdecimal() else None)
+    return Unavailable(f"{error.code}: {detail}", _pause(error.headers))
+
+
+def _pause(headers: Message) -> float | None:
+    """Return the seconds of Retry-After, which is a number or a moment; None where it does not say.
+
+    https://www.rfc-editor.org/rfc/rfc9110#name-retry-after
+    """
+    written = headers.get("Retry-After", "").strip()
+    if written.isascii() and written.isdecimal():
+        return min(float(written), LONGEST_RETRY)
+    try:
+        moment = parsedate_to_datetime(written).timestamp()
+    except (TypeError, ValueError):
+        return None
+    return min(max(0.0, moment - _date(headers.get("Date"))), LONGEST_RETRY)
 
 
 def _json(raw: bytes) -> Mapping[str, Any]:
@@ -162,5 +216,5 @@ def _json(raw: bytes) -> Mapping[str, Any]:
 def _date(written: str | None) -> float:
     try:
         return parsedate_to_datetime(written or "").timestamp()
-    except ValueError:
+    except (TypeError, ValueError):  # Python 3.9 raises the first
         return time.time()

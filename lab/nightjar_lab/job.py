@@ -21,7 +21,7 @@ class UnusableJob(Exception):
     """The job is not one that this agent can do; the text is the reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LabJob:
     """One job. `seconds` is how long the test may take, `upload_seconds` how long the permission lasts."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 # Settings
-MISSING = "{name} is not set; {what}"
 NOT_ENCRYPTED = "NIGHTJAR_URL must start with https://, because a token is sent to it (http:// only for this machine)"
 NO_COMMAND = "name the command that tests, after --, as in: nightjar-lab agent --target adreno -- ./test.sh"
 TOKEN_COMMAND_FAILED = "the command of --token-command ended with status {status}"  # noqa: S105

@@ -33,7 +33,7 @@ class UploadFailed(Exception):
     """The results could not be found or uploaded; the text is the reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResultFile:
     """A file that is to be uploaded."""
 

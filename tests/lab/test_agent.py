@@ -272,9 +272,13 @@ async def test_while_the_network_is_away_it_tests_on(rack: Rack) -> None:
         assert (status, "the test goes on" in said, "are uploaded" in said) == (0, True, True), said
 
 
-def test_it_needs_nothing_of_the_server() -> None:
-    program = "import sys; sys.path.insert(0, 'lab'); import nightjar_lab.main; print(*sys.modules)"
+def test_it_needs_nothing_of_the_server_and_nothing_for_the_bucket() -> None:
+    program = (
+        "import sys; sys.path.insert(0, 'lab'); from nightjar_lab.main import kit; "
+        "kit(['agent', '--help'], standalone_mode=False); print(*sys.modules, file=sys.stderr)"
+    )
     done = subprocess.run([sys.executable, "-I", "-c", program], cwd=ROOT, check=True, capture_output=True, text=True)
-    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    loaded = {name.partition(".")[0] for name in done.stderr.split()}
     assert "nightjar_lab" in loaded
-    assert loaded.isdisjoint({"bot", "handlers", "aiohttp", "boto3", "click", "pydantic"})
+    assert loaded.isdisjoint({"bot", "handlers", "aiohttp", "boto3", "botocore", "zstandard", "pydantic"})
+    assert "nightjar_formats" not in loaded

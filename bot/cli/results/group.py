@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+from nightjar_lab.cli.lazy import LazyGroup
 
-from bot.cli.lazy import LazyGroup
 from bot.cli.results import texts
 from bot.cli.support import AS_WRITTEN, json_option
 from bot.core.terminal import printable

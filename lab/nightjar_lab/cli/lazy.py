@@ -1,4 +1,4 @@
-"""Commands whose modules are imported when they run, so that a lab's commands need no package of the server."""
+"""Commands whose modules are imported when they run, so that each needs no more than it uses."""
 
 from __future__ import annotations
 

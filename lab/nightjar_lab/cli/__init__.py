@@ -1,0 +1,1 @@
+"""The command line of the lab kit: one module for each command."""

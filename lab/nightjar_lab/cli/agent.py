@@ -1,0 +1,102 @@
+"""`nightjar-lab agent`: test what people requested, on a device of this machine."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from nightjar_lab import texts as agent_texts
+from nightjar_lab.agent import Agent, AgentSettings, CannotStart, targets_of
+from nightjar_lab.api import BotClient, token_of_command
+from nightjar_lab.cli import texts
+from nightjar_lab.cli.errors import BadSettings, CommandFailed, needed
+
+MB = 1 << 20
+
+
+@click.command()
+@click.option("--url", envvar="NIGHTJAR_URL", show_envvar=True, help="The bot's address.")
+@click.option("--lab", envvar="NIGHTJAR_LAB", show_envvar=True, help="Your lab in app.yaml.")
+@click.option("--target", "targets", multiple=True, help="A target with a device here; may be repeated.")
+@click.option("--token-command", help="Prints a token, such as an OIDC token, instead of NIGHTJAR_LAB_TOKEN.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    default=Path("nightjar-agent"),
+    show_default=True,
+    help="Where the agent works.",
+)
+@click.option("--timeout", type=float, help="Seconds that a suite may take; at most what the bot allows.")
+@click.option("--clone-url", help="A mirror to fetch commits from, instead of the address that the bot names.")
+@click.option("--upload-command", help="Uploads the files of NIGHTJAR_RESULTS with credentials of your own.")
+@click.option("--log-url", help="Where the log can be read; the check run links it.")
+@click.option("--environment", "pairs", multiple=True, metavar="KEY=VALUE", help="What the device is.")
+@click.option(
+    "--least-free", type=int, default=1024, show_default=True, metavar="MB", help="Claim nothing with less space."
+)
+@click.option("--once", is_flag=True, help="Do one job, or none, and end.")
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
+def agent(
+    url: str | None,
+    lab: str | None,
+    targets: tuple[str, ...],
+    token_command: str | None,
+    folder: Path,
+    timeout: float | None,
+    clone_url: str | None,
+    upload_command: str | None,
+    log_url: str | None,
+    pairs: tuple[str, ...],
+    least_free: int,
+    once: bool,
+    command: tuple[str, ...],
+) -> None:
+    """Claim jobs of a lab and run COMMAND for each, in a clean checkout.
+
+    COMMAND writes its reports into the folder NIGHTJAR_RESULTS. NIGHTJAR_URL, NIGHTJAR_LAB and NIGHTJAR_LAB_TOKEN say
+    where the bot is and who you are. COMMAND runs a stranger's code: isolate it, as docs/labs-security.md says.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    token = os.environ.get("NIGHTJAR_LAB_TOKEN", "")
+    url = needed(url, "--url", "NIGHTJAR_URL", texts.WHAT_URL)
+    lab = needed(lab, "--lab", "NIGHTJAR_LAB", texts.WHAT_LAB)
+    needed(targets, "--target", "", texts.WHAT_TARGET)
+    needed(token or token_command, "NIGHTJAR_LAB_TOKEN", "", texts.WHAT_TOKEN)
+    if not command:
+        raise BadSettings(agent_texts.NO_COMMAND)
+    settings = AgentSettings(
+        targets=targets_of(targets),
+        command=command,
+        folder=folder.resolve(),
+        upload_command=tuple(shlex.split(upload_command or "")),
+        clone_url=clone_url,
+        log_url=log_url,
+        timeout=timeout,
+        least_free=least_free * MB,
+        environment=tuple((key, value) for key, _, value in (one.partition("=") for one in pairs)),
+    )
+    assert url is not None
+    assert lab is not None
+    try:
+        bot = BotClient(url, lab, token_of_command(shlex.split(token_command)) if token_command else lambda: token)
+    except ValueError as error:
+        raise BadSettings(str(error)) from None
+    worker = Agent(bot, settings)
+
+    def stop(*_: object) -> None:
+        worker.stop()
+        if worker.idle:  # perhaps in a long poll; the bot gives no job to a client that has left
+            raise SystemExit(0)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    try:
+        worker.run(once=once)
+    except CannotStart as error:
+        raise CommandFailed(str(error)) from None

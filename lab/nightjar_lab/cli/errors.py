@@ -1,0 +1,42 @@
+"""How commands report errors: one line that names what is wrong and what to do, and an exit status."""
+
+from __future__ import annotations
+
+from typing import IO, Any
+
+import click
+
+from nightjar_lab.cli import texts
+
+# Control characters, and those that turn the direction of text around (https://trojansource.codes).
+_CONTROL = {
+    code: ascii(chr(code))[1:-1]
+    for code in (*range(0x20), *range(0x7F, 0xA0), 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+}
+
+
+def escape_controls(text: str) -> str:
+    """Show control characters as escapes instead of letting a terminal obey them."""
+    return text.translate(_CONTROL)
+
+
+class CommandFailed(click.ClickException):
+    """The command failed: its text is printed as one line, and the exit status is 1."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the text to standard error."""
+        click.echo(escape_controls(" ".join(self.message.split())), file=file, err=file is None)
+
+
+class BadSettings(CommandFailed):
+    """An option, a variable or a file that the user gives is missing or wrong: the exit status is 2."""
+
+    exit_code = 2
+
+
+def needed(value: Any, option: str, variable: str, what: str) -> Any:
+    """Return a value that has to be given. Raises `BadSettings`, which names the option and the variable."""
+    if value in (None, "", ()):
+        named = texts.OR_VARIABLE.format(option=option, variable=variable) if variable else option
+        raise BadSettings(texts.MISSING.format(named=named, what=what))
+    return value

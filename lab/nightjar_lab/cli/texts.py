@@ -1,0 +1,24 @@
+"""Every sentence of the commands that people read, except the help of options."""
+
+from __future__ import annotations
+
+# Values
+INVALID_VALUE = "{value!r} is not {words}"
+REPOSITORY_FORM = "OWNER/NAME, as in octocat/compiler"
+SEGMENT_FORM = "a name of letters, digits, . _ and -, as in example-lab"
+TARGET_FORM = "a name of letters, digits, . _ - @ and :, as in hexagon-v73 or rpi-4@lab:1"
+SHA_FORM = "the full SHA of a commit, 40 hexadecimal digits in lower case; git rev-parse HEAD prints it"
+RUN_ID_FORM = "a name of up to 100 letters, digits, . _ and -"
+SUITE_FORM = "up to 100 letters, digits, blanks and . _ + / -"
+SHARD_FORM = "the shard's number and how many there are, as in 1/4"
+PAIR_FORM = "KEY=VALUE"
+
+# Settings
+MISSING = "{named} is not set; {what}"
+OR_VARIABLE = "{option} ({variable})"
+WHAT_REPOSITORY = "name the repository that you test, as in octocat/compiler"
+WHAT_LAB = "give the lab's name in app.yaml"
+WHAT_BUCKET = "give the bucket that the maintainers named"
+WHAT_URL = "give the bot's address, as in https://ci.example.org"
+WHAT_TARGET = "name a target with a device here"
+WHAT_TOKEN = "give the lab's token, or use --token-command"  # noqa: S105
