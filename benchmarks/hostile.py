@@ -49,11 +49,11 @@ def merge() -> Work:
 
 
 def paths() -> Work:
-    from bot.results.model import Case, Status
+    model = moved("bot.results.model", "nightjar_formats.model")
 
     files = [f"tests/{index}/test_a.py" for index in range(1500)]
     names = [".".join(["a", *["test_a"] * 20, str(index)]) for index in range(3000)]
-    cases = [Case("test_x", Status.PASSED, classname=name) for name in names]
+    cases = [model.Case("test_x", model.Status.PASSED, classname=name) for name in names]
     resolver = moved("bot.results.identity", "bot.results.ingest.identity").Resolver
     return lambda: list(map(resolver(files).resolve, cases))
 
@@ -67,21 +67,21 @@ def moves() -> Work:
 
 
 def deep() -> Work:
-    from bot.results.model import SeenTest, Status
+    model = moved("bot.results.model", "nightjar_formats.model")
 
     compare = moved("bot.results.compare", "bot.results.compare.diff").compare
     folders = "/a" * 470
-    now = {f"{index}{folders}/test_a.py::test_{index}": SeenTest(Status.PASSED) for index in range(4000)}
-    before = {f"{test[:-2]}x": seen for test, seen in now.items()} | {"b.py": SeenTest(Status.FAILED)}
+    now = {f"{index}{folders}/test_a.py::test_{index}": model.SeenTest(model.Status.PASSED) for index in range(4000)}
+    before = {f"{test[:-2]}x": seen for test, seen in now.items()} | {"b.py": model.SeenTest(model.Status.FAILED)}
     return lambda: compare(now, before, exit_status=0)
 
 
 def reworded() -> Work:
-    from bot.results.model import SeenTest, Status
+    model = moved("bot.results.model", "nightjar_formats.model")
 
     compare = moved("bot.results.compare", "bot.results.compare.diff").compare
     words = "_".join(["w" * 24] * 36)
-    now = {f"test_a.py::test_{words}_{index}": SeenTest(Status.PASSED) for index in range(4000)}
+    now = {f"test_a.py::test_{words}_{index}": model.SeenTest(model.Status.PASSED) for index in range(4000)}
     before = {test.replace("test_w", "test_v"): seen for test, seen in now.items()}
     return lambda: compare(now, before, exit_status=0)
 
@@ -119,8 +119,8 @@ def images() -> Work:
 def frames() -> Work:
     import zstandard
 
-    refused = moved("bot.results.limits", "bot.results.limits").Refused
-    inflated = moved("bot.results.opening", "bot.results.formats.opening").inflated
+    refused = moved("bot.results.limits", "nightjar_formats.refused").Refused
+    inflated = moved("bot.results.opening", "nightjar_formats.readers.opening").inflated
     compress = zstandard.ZstdCompressor().compress
     content = compress(b"a") + compress(b"") * 1_000_000
 

@@ -12,9 +12,10 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from nightjar_formats.model import Case, RunKey, Status, TargetKey
+
 from benchmarks.results_store import TRACE, name_of
 from bot.results.compare.ancestors import Relation
-from bot.results.model import Case, RunKey, Status, TargetKey
 from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store.collect import Columns, collect
 from bot.results.store.columns import CODES, FLAKY, STATUS_BYTES, duration_code

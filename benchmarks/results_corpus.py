@@ -13,10 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from xml.parsers import expat
 
+from nightjar_formats.model import RunKey, TargetKey
+
 from benchmarks.device_corpus import BOARDS, BoardRun, runs
 from benchmarks.report import Options, Row, command
 from bot.results.ingest.parse import parse_run
-from bot.results.model import RunKey, TargetKey
 from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store.store import ResultsStore
 

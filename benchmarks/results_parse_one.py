@@ -11,11 +11,11 @@ from pathlib import Path
 from xml.parsers import expat
 
 import junitparser
+from nightjar_formats import readers
+from nightjar_formats.model import RunKey
 
 from benchmarks.processes import KIB, resident_bytes
-from bot.results import formats
 from bot.results.ingest.identity import Resolver
-from bot.results.model import RunKey
 from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store.collect import Columns, collect
 from bot.results.store.store import ResultsStore
@@ -68,12 +68,12 @@ def _expat(path: Path) -> None:
 
 def _read(path: Path) -> int:
     with path.open("rb") as file:
-        return sum(1 for _ in formats.read(file, path.name, "junit"))
+        return sum(1 for _ in readers.read(file, path.name, "junit"))
 
 
 def _collected(path: Path, resolver: Resolver) -> Columns:
     with path.open("rb") as file:
-        return collect(formats.read(file, path.name, "junit"), resolver.resolve)
+        return collect(readers.read(file, path.name, "junit"), resolver.resolve)
 
 
 def _run(run_id: str) -> Run:

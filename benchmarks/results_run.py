@@ -13,12 +13,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from nightjar_formats.model import Case, RunKey, Status, TargetKey
+
 from benchmarks.device_corpus import RULES, every_test
 from benchmarks.report import Options, Row, command
 from bot.config.alarms import Place
 from bot.core.untrusted.limits import AllLimits
 from bot.results.compare.diff import CONFIRMED_RUNS
-from bot.results.model import Case, RunKey, Status, TargetKey
 from bot.results.report.baseline import compared_suites, nearest_ancestors
 from bot.results.report.findings import Findings
 from bot.results.service import ResultsService

@@ -17,11 +17,11 @@ from statistics import median
 from typing import NamedTuple
 
 import psycopg
+from nightjar_formats.model import Case, RunKey, Status, TargetKey
 
 from benchmarks.report import Options, Row, command
 from benchmarks.stage import DURABLE, POSTGRESQL
 from bot.results.compare.diff import compare
-from bot.results.model import Case, RunKey, Status, TargetKey
 from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store.collect import collect
 from bot.results.store.store import ResultsStore

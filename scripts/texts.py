@@ -27,7 +27,9 @@ CODE = re.compile(
 
 def modules(root: Path = ROOT) -> list[Path]:
     """Return all modules of the bot: the features' first."""
-    found = [path for folder in ("handlers", "bot") for path in sorted((root / folder).rglob("*.py"))]
+    found = [
+        path for folder in ("handlers", "bot", "lab/nightjar_formats") for path in sorted((root / folder).rglob("*.py"))
+    ]
     return [path.relative_to(root) for path in found]
 
 

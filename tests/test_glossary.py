@@ -6,7 +6,7 @@ import pytest
 
 from scripts.glossary import ROOT, files, in_file, in_name, in_python, in_text
 
-FOLDERS = ("benchmarks", "bot", "docs", "handlers", "sandbox", "scripts", "tests")
+FOLDERS = ("benchmarks", "bot", "docs", "handlers", "lab/nightjar_formats", "sandbox", "scripts", "tests")
 CHECKED = ("CHANGELOG.md", "README.md", "SECURITY.md", "app.yaml", *FOLDERS)
 
 

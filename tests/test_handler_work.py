@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from nightjar_formats.model import Detail, SeenTest, Status
 
 from bot.config.faults import ConfigError
 from bot.config.repository_file import MOST_BYTES, parse_repository_file
 from bot.config.source import MAX_DEPTH
 from bot.config.texts import FILE_TOO_LARGE, TOO_DEEP
-from bot.results.model import Detail, SeenTest, Status
 from bot.results.report.check_run import results_report
 from bot.results.store.failures import Failure, SuiteFailures
 from handlers import lint

@@ -16,16 +16,16 @@ from typing import Any
 
 import click
 import pytest
+from nightjar_formats import limits
+from nightjar_formats.model import RunKey
+from nightjar_formats.readers import FORMATS
 
 from bot.aws.bucket import Bucket
 from bot.cli.main import cli
 from bot.config import parse_config
 from bot.core.errors import UserError
-from bot.results import limits
-from bot.results.formats import FORMATS
 from bot.results.guide import documents, limits_table
 from bot.results.ingest.manifest import _Document, read_manifest
-from bot.results.model import RunKey
 from handlers.branches.nightly_effects import FOR_LABS
 from tests.bucket import World
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from nightjar_formats.readers import pytest_phases, values
 
 from bot.ci.addresses import parse_build
 from bot.commands import grammar as commands
@@ -23,7 +24,6 @@ from bot.github import markdown, mentions, sticky
 from bot.github.skip_directives import without_directives
 from bot.news.message import News, NewsItem
 from bot.news.render import as_discord, as_slack
-from bot.results.formats import pytest_phases, values
 from bot.results.report.annotations import _last_frame
 from handlers.ci_decisions import decide as decisions
 from handlers.docker_update import images as docker_images

@@ -38,7 +38,7 @@ ELSEWHERE = {
     "bot/config/targets.py": "describes keys of app.yaml",
     "bot/config/schema.py": "the schemas' titles",
     "bot/config/source.py": "parts of ruamel.yaml's texts",
-    "bot/results/formats/pytest.py": "what pytest writes",
+    "lab/nightjar_formats/readers/pytest.py": "what pytest writes",
     "bot/web/access.py": "for who writes a route",
     "bot/web/openapi.py": "a description in /api/v1/openapi.json",
 }

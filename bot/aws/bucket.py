@@ -19,10 +19,11 @@ from functools import partial
 from io import BytesIO
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
+from nightjar_formats.refused import TooMuch
+
 from bot.aws import texts
 from bot.aws.client import Aws, code_of, explained, in_thread
 from bot.core.errors import TryAgain, UserError
-from bot.core.refused import TooMuch
 
 MANIFEST = "manifest.json"
 CHUNK = 1 << 20

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 import structlog
+from nightjar_formats.refused import TooMuch
 
 from bot.aws import texts
 from bot.aws.bucket import (
@@ -25,7 +26,6 @@ from bot.aws.bucket import (
 )
 from bot.aws.client import in_thread
 from bot.core.errors import UserError
-from bot.core.refused import TooMuch
 
 PAGE = 1000
 

@@ -16,7 +16,7 @@ from bot.config.texts import NAMES_ONLY
 from bot.config.types import Duration, Pattern, Says, seconds
 
 TARGET_NAME = r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,63}"
-"""What names of targets are; in keys and addresses they are escaped (`bot.results.model`)."""
+"""What names of targets are; in keys and addresses they are escaped (`nightjar_formats.model`)."""
 TARGET_WORDS = "a name of letters, digits, . _ - @ and :, as in hexagon-v73 or rpi-4@lab:1"
 TargetName = Annotated[str, StringConstraints(pattern=f"^{TARGET_NAME}$"), Says(TARGET_WORDS)]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
+from nightjar_formats.model import TargetKey, escaped_target
+
 from bot.aws.bucket import Arrival
 from bot.core.events import check_lock
 from bot.core.payload import Payload
 from bot.engine.internal import InternalEvent
-from bot.results.model import TargetKey, escaped_target
 from bot.results.state import PendingCheck
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from nightjar_formats import limits
+from nightjar_formats.readers import FORMATS
+
 from bot.core.docs import replace_block, table
-from bot.results import limits
-from bot.results.formats import FORMATS
 
 GUIDE = Path("docs/labs.md")
 

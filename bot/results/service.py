@@ -12,10 +12,11 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from nightjar_formats.model import SeenTest, TargetKey
+
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.core.parts import PartKey
 from bot.results.compare.cheap import is_cheap
-from bot.results.model import SeenTest, TargetKey
 from bot.results.state import Admission, TargetState
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from bot.results.model import Detail, RunKey, SeenTest, TargetKey
+from nightjar_formats.model import Detail, RunKey, SeenTest, TargetKey
 
 
 class RunState(StrEnum):

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
 
-from bot.core.refused import Refused, TooMuch
-from bot.results import formats
-from bot.results.formats.opening import inflated
+from nightjar_formats import readers
+from nightjar_formats.readers.opening import inflated
+from nightjar_formats.refused import Refused, TooMuch
+
 from bot.results.ingest.identity import Resolver
 from bot.results.store.collect import Columns, collect, merge, read_names, split
 from bot.results.store.columns import SEEN, duration
@@ -82,7 +83,7 @@ def parsed(file: BinaryIO, listed: frozenset[str], budget: ArchiveBudget) -> tup
             meter = _Meter(budget)
             packed = inflated(_Counted(stream, meter), name)  # type: ignore[arg-type]  # it is read
             counted = _Counted(packed, meter)
-            return collect(formats.read(counted, name, "junit"), resolve)  # type: ignore[arg-type]  # it is read
+            return collect(readers.read(counted, name, "junit"), resolve)  # type: ignore[arg-type]  # it is read
         except Refused as refused:
             if budget.left < 0:
                 raise

@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from cachetools import LRUCache
+from nightjar_formats.limits import MAX_INFLATED_BYTES
+from nightjar_formats.refused import Refused
 
 from bot.config.types import matches
 from bot.core.parts import PartKey
 from bot.core.payload import Payload
-from bot.core.refused import Refused
 from bot.core.single_flight import SingleFlight
 from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.queue import Owner
 from bot.github.download import TooLong
 from bot.github.errors import is_not_found
 from bot.github.markdown import code, truncate
-from bot.results.limits import MAX_INFLATED_BYTES
 from handlers.ci_tests import texts
 from handlers.ci_tests.archives import ArchiveBudget, read_archive
 from handlers.ci_tests.outcomes import SuiteOutcomes

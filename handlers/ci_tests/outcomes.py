@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bot.results.model import SeenTest, Status
+from nightjar_formats.model import SeenTest, Status
 
 
 @dataclass(frozen=True, slots=True)

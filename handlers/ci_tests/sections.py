@@ -9,6 +9,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nightjar_formats.model import TargetKey
+
 from bot.core.payload import Payload
 from bot.core.untrusted.pool import POOL
 from bot.core.untrusted.queue import Owner
@@ -19,7 +21,6 @@ from bot.github.pull_heads import confirmed_head, pulls_with_head
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import pull_page_url
 from bot.results.deliveries import CHECK_EVENT, check_event_in
-from bot.results.model import TargetKey
 from handlers.ci_tests import texts
 from handlers.ci_tests.stored import stored
 from handlers.ci_tests.workflow_runs import FINISHED, EndedRun, read_run

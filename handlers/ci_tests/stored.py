@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.results.model import TargetKey
+from nightjar_formats.model import TargetKey
+
 from bot.results.report.baseline import nearest_ancestors
 from bot.results.report.findings import Baseline
 from bot.results.service import RESULTS

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, TypeVar
 
-from bot.core.refused import Refused, TooMuch
-from bot.results.limits import MAX_INFLATED_BYTES, MAX_RATIO, RATIO_FREE_BYTES
+from nightjar_formats.limits import MAX_INFLATED_BYTES, MAX_RATIO, RATIO_FREE_BYTES
+from nightjar_formats.refused import Refused, TooMuch
+
 from handlers.ci_tests import texts
 
 MOST_FILES = 2_000

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from nightjar_formats.model import SeenTest, Status
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.results.compare.diff import failure_cause
-from bot.results.model import SeenTest, Status
 from bot.results.report import sentences
 from bot.results.report.findings import Findings, NewFailure
 

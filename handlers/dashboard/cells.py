@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
+from nightjar_formats.model import BAD, Status
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.results.model import BAD, Status
 from bot.results.store.cells import CellCounts
 from bot.results.store.columns import FLAKY, STATUS_BITS, status_of
 from bot.results.store.grid import GridLine, GridPoint

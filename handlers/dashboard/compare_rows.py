@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, Self, get_args
 
+from nightjar_formats.model import SeenTest
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.results.compare.quarantine import Quarantine
-from bot.results.model import SeenTest
 from bot.results.report.findings import ComparedSuite
 from bot.results.store.commits_with_results import CommitWithResults
 from bot.web.csv_tables import CsvTable

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from nightjar_formats.model import TargetKey
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from bot.results.compare.quarantine import Quarantine, quarantine_at
-from bot.results.model import TargetKey
 from bot.results.store.grid import GridRange
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.content import content_of_results

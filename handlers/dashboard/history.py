@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
+from nightjar_formats.model import BAD, Detail, SeenTest, Status, TargetKey
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from bot.core.page_paths import history_path
 from bot.results.compare.context import FailureContext
 from bot.results.compare.flaky import WINDOW, Flakiness
-from bot.results.model import BAD, Detail, SeenTest, Status, TargetKey
 from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
 from bot.results.report.texts import how_flaky

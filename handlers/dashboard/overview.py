@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from nightjar_formats.model import TargetKey
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.core.aliases import Aliases
 from bot.core.errors import TryAgain
-from bot.results.model import TargetKey
 from bot.web.page_routes import Page, PageRequest
 from handlers.branches.last_good import LastGoods
 from handlers.branches.record import NIGHTLY, TrackingRecord

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from nightjar_formats.model import RunKey, TargetKey
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.results.compare.quarantine import quarantine_at
-from bot.results.model import RunKey, TargetKey
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
 from bot.results.report.findings import ComparedSuite, Findings, NewFailure

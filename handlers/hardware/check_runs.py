@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from nightjar_formats.model import TargetKey
+
 from bot.config.types import seconds
 from bot.core.events import ASKED_OF_US, Person, person_or_ghost
 from bot.core.page_paths import run_path
@@ -24,7 +26,6 @@ from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import page_url
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.deliveries import CHECK_EVENT, check_event_in
-from bot.results.model import TargetKey
 from bot.results.report import sentences
 from bot.results.report.baseline import compared_suites
 from bot.results.report.check_run import IGNORE, results_report

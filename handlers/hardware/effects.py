@@ -7,10 +7,11 @@ import hashlib
 from dataclasses import dataclass
 from typing import ClassVar
 
+from nightjar_formats.model import TargetKey
+
 from bot.aws.bucket import Arrival
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
-from bot.results.model import TargetKey
 from bot.results.service import RESULTS
 from bot.results.state import RunState
 from handlers.hardware import texts

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from nightjar_formats.model import RunKey, TargetKey
 from sqlalchemy.exc import OperationalError
 
 from bot.core.errors import TryAgain
-from bot.results.model import RunKey, TargetKey
 from bot.results.state import Run, RunState
 from handlers.hardware import texts
 

@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from nightjar_formats.model import TargetKey
+
 from bot.config.alarms import Place
 from bot.effects.issues import NEWS_STATE, EnsureIssue, NewsState
 from bot.effects.remember import StoreRecord
@@ -21,7 +23,6 @@ from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import HistoryLink, history_link, no_history
 from bot.results.compare.ancestors import Candidate
-from bot.results.model import TargetKey
 from bot.results.report.baseline import searched_ancestors
 from bot.results.service import RESULTS
 from bot.results.store.failures import Failure

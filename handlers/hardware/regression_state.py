@@ -8,11 +8,12 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from nightjar_formats.model import TargetKey
+
 from bot.engine.records import Record
 from bot.results.compare.diff import absent
 from bot.results.compare.health import SuiteHealth
 from bot.results.compare.quarantine import Quarantine
-from bot.results.model import TargetKey
 from bot.results.report.compared import exit_status
 from bot.results.state import SuiteState
 from bot.results.store.failures import Failure, SuiteFailures

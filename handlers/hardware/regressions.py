@@ -13,6 +13,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from nightjar_formats.model import TargetKey
+
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.effects.issues import EnsureIssue, is_posted
 from bot.effects.remember import StoreRecord
@@ -24,7 +26,6 @@ from bot.plan.page_links import HistoryLink, history_link, no_history
 from bot.results.compare.diff import CONFIRMED_RUNS
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.deliveries import CHECK_EVENT, check_event_in
-from bot.results.model import TargetKey
 from bot.results.report.baseline import nearest_ancestors
 from bot.results.report.texts import counted
 from bot.results.service import RESULTS

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from aiohttp import web
+from nightjar_formats.model import RunKey
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.config.targets import TARGET_NAME
 from bot.core.errors import TryAgain
 from bot.core.patterns import Pattern
-from bot.results.model import RunKey
 from bot.results.state import Run, RunState
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.problems import Problem

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bot.results.formats import read
-from bot.results.model import Case
+from nightjar_formats.model import Case
+from nightjar_formats.readers import read
 
 RESULTS = Path(__file__).parent.parent.parent / "tests" / "data" / "results" / "tvm"
 HEADER = ['"""Tests of Apache TVM, shortened for the demo."""', "", "import pytest", "import tvm", "from tvm import te"]

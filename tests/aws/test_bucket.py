@@ -13,11 +13,11 @@ import pytest
 from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
+from nightjar_formats.refused import TooMuch
 
 from bot.aws.bucket import CHUNK, Arrival, Bucket, BucketFolder, NotThere, ObjectHead, Small, is_manifest, pause_after
 from bot.aws.client import Aws
 from bot.core.errors import TryAgain, UserError
-from bot.core.refused import TooMuch
 from tests.bucket import Script, World, fault
 
 ODD = [

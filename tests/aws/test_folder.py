@@ -8,11 +8,11 @@ import os
 from pathlib import Path
 
 import pytest
+from nightjar_formats.refused import TooMuch
 
 from bot.aws.bucket import Arrival, Bucket, NotThere, ObjectHead, Source
 from bot.aws.folder import LocalFolder
 from bot.core.errors import UserError
-from bot.core.refused import TooMuch
 from tests.bucket import World
 
 RUN = "octocat/compiler/example-lab/adreno/run"

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nightjar_formats.model import TargetKey
 
 from bot.results.deliveries import CHECK_EVENT
-from bot.results.model import TargetKey
 from bot.results.service import RESULTS
 from sandbox.model.issues import Issue
 from tests.bucket import World

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import cast
 
+from nightjar_formats.model import TargetKey
 from procrastinate.connector import BaseAsyncConnector
 
-from bot.results.model import TargetKey
 from handlers.hardware.jobs import transitions
 from handlers.hardware.jobs.model import DeviceJob, DeviceJobState
 from handlers.hardware.jobs.queue import LastServed

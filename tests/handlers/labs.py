@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from nightjar_formats.model import Case, RunKey, Status
+
 from bot.app.features import CODEC
 from bot.config import Config, parse_config
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
-from bot.results.model import Case, RunKey, Status
 from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store.collect import collect
 from bot.results.store.store import ResultsStore

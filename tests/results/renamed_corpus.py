@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bot.results.model import Status
+from nightjar_formats.model import Status
 
 AREAS = ("kernel", "drivers", "net", "bluetooth", "fs", "crypto", "arch", "libc", "logging", "settings")
 # fmt: off

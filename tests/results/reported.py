@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from nightjar_formats.model import Detail, RunKey, SeenTest, Status, TargetKey
+
 from bot.results.compare.diff import Comparison, Counts
-from bot.results.model import Detail, RunKey, SeenTest, Status, TargetKey
 from bot.results.report.findings import Baseline, ComparedSuite, Findings
 from bot.results.state import Claims, Run, RunState, SuiteState, TargetState
 

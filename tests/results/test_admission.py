@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from nightjar_formats.model import RunKey
+from nightjar_formats.refused import Refused
 
 from bot.config.results import Lab, Results
-from bot.core.refused import Refused
 from bot.results.ingest.admission import Admissions, check_quota, lab_of
-from bot.results.model import RunKey
 from bot.results.state import Admission
 from tests.handlers.driver import FULL_NAME, World, a_world
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from nightjar_formats.model import Case, Status, Trouble
+from nightjar_formats.readers import read
+from nightjar_formats.readers.repairs import UNNAMED
 
-from bot.results.formats import read
-from bot.results.formats.repairs import UNNAMED
 from bot.results.ingest.advice import Onlooker
 from bot.results.ingest.texts import NO_FILE, NO_MODULE, NO_TEST
-from bot.results.model import Case, Status, Trouble
 from tests.results.formats.samples import DATA
 
 

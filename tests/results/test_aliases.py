@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from nightjar_formats.model import SeenTest, Status
 
 from bot.core.aliases import Aliases
 from bot.results.compare.diff import compare
-from bot.results.model import SeenTest, Status
 from bot.results.report.compared import compared_with, with_confirmed
 from bot.results.report.findings import Baseline
 from bot.results.state import SuiteState

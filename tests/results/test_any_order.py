@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from nightjar_formats.model import Status, TargetKey
 
-from bot.results.model import Status, TargetKey
 from bot.results.state import RunState
 from bot.results.store.columns import status_byte
 from bot.results.store.store import ResultsStore

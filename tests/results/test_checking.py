@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nightjar_formats.limits import MAX_FILE_BYTES
+from nightjar_formats.model import RunKey
 
 from bot.results.compare.diff import Counts
 from bot.results.ingest.offline_check import check_files, check_run, key_of
 from bot.results.ingest.texts import NO_TEST
-from bot.results.limits import MAX_FILE_BYTES
-from bot.results.model import RunKey
 
 SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
 JUNIT = """<testsuites name="pytest tests"><testsuite name="pytest" errors="0" failures="99" skipped="0" tests="99">

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from io import BytesIO
 
 import pytest
+from nightjar_formats.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
+from nightjar_formats.model import Case, Status, Trouble
+from nightjar_formats.readers import junit
+from nightjar_formats.refused import Refused, TooMuch
 
-from bot.core.refused import Refused, TooMuch
-from bot.results.formats import junit
 from bot.results.ingest.identity import Resolver
-from bot.results.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
-from bot.results.model import Case, Status, Trouble
 from bot.results.store.collect import IN_ID, Columns, Reason, collect, merge, read_names, split
 from bot.results.store.columns import duration, is_flaky, status_of
 from bot.results.store.text_packs import unpacked

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nightjar_formats.limits import MAX_SECONDS
+from nightjar_formats.model import BAD, Status, Trouble
 
-from bot.results.limits import MAX_SECONDS
-from bot.results.model import BAD, Status, Trouble
 from bot.results.store.blobs import Reasons, names_blob, read_reasons, reasons_blob
 from bot.results.store.collect import Reason, read_names
 from bot.results.store.columns import (

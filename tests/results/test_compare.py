@@ -1,6 +1,7 @@
 from itertools import product
 
 import pytest
+from nightjar_formats.model import SeenTest, Status, Trouble
 
 from bot.results.compare.diff import (
     MASS_TESTS,
@@ -12,7 +13,6 @@ from bot.results.compare.diff import (
     untested,
 )
 from bot.results.compare.texts import ALL_SKIPPED, CRASHED, MASS_COLLECTION, NO_TESTS, ONE_CAUSE, ONLY_CRASHES, UNTESTED
-from bot.results.model import SeenTest, Status, Trouble
 
 A, B = "tests/test_a.py", "tests/test_b.py"
 TEST = f"{A}::test_x[llvm]"

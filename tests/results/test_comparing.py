@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from nightjar_formats.model import SeenTest, Status
 
-from bot.results.model import SeenTest, Status
 from bot.results.report.compared import compared_with, exit_status, with_confirmed
 from bot.results.state import Run
 from tests.results.reported import BASE, a_run, a_suite

@@ -11,11 +11,11 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
+from nightjar_formats.model import SeenTest, Status, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import FailureContext, failure_context
 from bot.results.compare.flaky import WINDOW
-from bot.results.model import SeenTest, Status, TargetKey
 from bot.results.store import contexts
 from bot.results.store.contexts import AskedFailures
 from bot.results.store.store import ResultsStore

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from nightjar_formats.model import Case, RunKey, Status, TargetKey
 
-from bot.results.model import Case, RunKey, Status, TargetKey
 from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store.collect import collect
 from bot.results.store.store import ResultsStore

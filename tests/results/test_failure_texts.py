@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pytest
 import sqlalchemy as sa
+from nightjar_formats.model import Case, Status
 
-from bot.results.model import Case, Status
 from bot.results.store import failure_texts, schema
 from bot.results.store.collect import Columns, collect, merge
 from bot.results.store.database import ResultsDatabase

@@ -9,11 +9,11 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
+from nightjar_formats.model import SeenTest, Status
 
 from bot.core.aliases import Aliases
 from bot.results.compare.flaky import ALPHA, LEAST_RUNS, MOST_NEEDED, WINDOW, Flakiness, flakiness_of
 from bot.results.compare.lasting import lasting_failure
-from bot.results.model import SeenTest, Status
 from bot.results.store.store import ResultsStore
 from tests.results.test_lasting import ENDED, segments
 from tests.results.uploads import ABOUT, SUITE, Upload, sha

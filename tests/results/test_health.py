@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from nightjar_formats.model import Status, TargetKey
 
 from bot.results.compare.health import LEAST_TESTS, RELIABLE, WINDOW, RunFlips, SuiteHealth, suite_health
-from bot.results.model import Status, TargetKey
 from bot.results.store.columns import ABSENT, status_byte
 from bot.results.store.health import flips
 from bot.results.store.store import ResultsStore

@@ -6,11 +6,11 @@ from functools import partial
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nightjar_formats.limits import MAX_NAME
+from nightjar_formats.model import Case, Status, Trouble
 
 from bot.results.ingest.identity import MAX_REMEMBERED, Resolver, is_shortened
 from bot.results.ingest.paths import MAX_PARTS
-from bot.results.limits import MAX_NAME
-from bot.results.model import Case, Status, Trouble
 from tests.steps import steps_of
 
 FILES = (

@@ -7,9 +7,9 @@ from itertools import groupby
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nightjar_formats.model import SeenTest, Status
 
 from bot.results.compare.lasting import LastingFailure, Segment, lasting_failure, newly_confirmed
-from bot.results.model import SeenTest, Status
 
 ENDED = {
     "P": SeenTest(Status.PASSED),

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nightjar_formats.limits import MAX_MANIFEST_BYTES
+from nightjar_formats.model import RunKey
+from nightjar_formats.refused import Refused, TooMuch
 
-from bot.core.refused import Refused, TooMuch
 from bot.results.ingest.manifest import read_manifest, run_key
-from bot.results.limits import MAX_MANIFEST_BYTES
-from bot.results.model import RunKey
 from bot.results.state import Claims
 
 SHA = "5" * 40

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from nightjar_formats.model import Detail
+
 from bot.config.quarantine import EXAMPLE, QuarantinedTest
 from bot.github.check_runs import NEUTRAL, SUCCESS
 from bot.results.compare.quarantine import Quarantine, quarantine_at
-from bot.results.model import Detail
 from bot.results.report.check_run import IGNORE, results_report
 from bot.results.report.findings import Findings, IgnoredFailures
 from tests.results.reported import ABOUT, AT, a_suite, compared, findings

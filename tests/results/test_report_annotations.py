@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from nightjar_formats.model import Detail, Trouble
 
-from bot.results.model import Detail, Trouble
 from bot.results.report.annotations import annotations_of
 from bot.results.report.findings import Findings, IgnoredFailures
 from tests.results.reported import a_suite, compared, findings

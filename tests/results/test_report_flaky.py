@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from nightjar_formats.model import Detail
+
 from bot.results.compare.context import FailureContext
 from bot.results.compare.flaky import Flakiness
 from bot.results.compare.health import RunFlips, SuiteHealth
-from bot.results.model import Detail
 from bot.results.report.check_run import results_report
 from bot.results.report.compared import with_flaky
 from bot.results.report.tables import listed_failures

@@ -9,9 +9,9 @@ import re
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nightjar_formats.model import Detail, Trouble
 
 from bot.github.check_runs import CheckContent
-from bot.results.model import Detail, Trouble
 from bot.results.report.check_run import results_report
 from bot.results.report.findings import Findings, IgnoredFailures
 from tests.gfm import Page, rendered

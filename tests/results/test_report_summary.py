@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nightjar_formats.model import Detail
+
 from bot.results.compare.diff import Counts
-from bot.results.model import Detail
 from bot.results.report.check_run import results_report
 from bot.results.report.texts import ADVISORY
 from bot.results.state import RunState

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from nightjar_formats.model import Status
 
 from bot.results.compare import restructured
 from bot.results.compare.renames import search_renames
 from bot.results.compare.restructured import SMALL_CLASS
 from bot.results.compare.searching import renames
-from bot.results.model import Status
 from tests.results.renamed_corpus import RULES, Boundary, boundary
 from tests.steps import assert_linear
 

@@ -11,12 +11,12 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
+from nightjar_formats.limits import MAX_SUITE_NAMES
+from nightjar_formats.model import Detail, SeenTest, Status, TargetKey, Trouble
+from nightjar_formats.refused import TooMuch
 
-from bot.core.refused import TooMuch
 from bot.results.compare.diff import infra
 from bot.results.compare.searching import renames
-from bot.results.limits import MAX_SUITE_NAMES
-from bot.results.model import Detail, SeenTest, Status, TargetKey, Trouble
 from bot.results.state import RunState
 from bot.results.store import names
 from bot.results.store.blobs import Reasons, Stored

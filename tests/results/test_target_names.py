@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, quote_plus, urlsplit
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nightjar_formats.model import RunKey, TargetKey
 
 from bot.aws.bucket import Arrival
 from bot.aws.queue import arrivals
@@ -19,7 +20,6 @@ from bot.core.patterns import Pattern
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from bot.results.ingest.manifest import MANIFEST, run_key
 from bot.results.ingest.offline_check import key_of
-from bot.results.model import RunKey, TargetKey
 from tests.aws.test_queue import message, record
 from tests.conversations.lab import CONFIG
 

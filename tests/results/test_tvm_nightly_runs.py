@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 import pytest
+from nightjar_formats.model import SeenTest
+from nightjar_formats.readers import junit
 
 from bot.results.compare.diff import Comparison, compare
 from bot.results.compare.texts import MASS_COLLECTION
-from bot.results.formats import junit
 from bot.results.ingest.identity import Resolver
-from bot.results.model import SeenTest
 from bot.results.store.collect import Reason, collect, read_names, split
 from bot.results.store.columns import is_flaky, status_of
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from nightjar_formats.limits import MAX_FILE_BYTES
+from nightjar_formats.model import RunKey
+from nightjar_formats.readers.opening import GZIP
 
 from bot.aws.bucket import Bucket
 from bot.core.errors import UserError
-from bot.results.formats.opening import GZIP
 from bot.results.ingest.manifest import read_manifest
 from bot.results.ingest.upload import Parcel, Piece, named, pack, pieces, send
-from bot.results.limits import MAX_FILE_BYTES
-from bot.results.model import RunKey
 from bot.results.state import Claims
 from tests.bucket import World
 

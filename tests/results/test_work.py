@@ -7,13 +7,13 @@ from io import BytesIO
 
 import pytest
 import zstandard
+from nightjar_formats.model import Case, SeenTest, Status, Trouble
+from nightjar_formats.readers.opening import inflated
+from nightjar_formats.refused import TooMuch
 
-from bot.core.refused import TooMuch
 from bot.results.compare.diff import compare
 from bot.results.compare.searching import renames
-from bot.results.formats.opening import inflated
 from bot.results.ingest.identity import Resolver
-from bot.results.model import Case, SeenTest, Status, Trouble
 from tests.steps import assert_linear
 
 PASSED, FAILED = SeenTest(Status.PASSED), SeenTest(Status.FAILED)

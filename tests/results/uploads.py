@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from bot.results.model import BAD, Case, RunKey, Status, TargetKey
+from nightjar_formats.model import BAD, Case, RunKey, Status, TargetKey
+
 from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store.collect import Columns, collect
 

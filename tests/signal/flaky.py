@@ -13,11 +13,11 @@ from pathlib import Path
 from random import Random
 
 import click
+from nightjar_formats.model import SeenTest, Status
 
 from bot.core.docs import replace_block, table
 from bot.results.compare.flaky import MOST_NEEDED, flakiness_of
 from bot.results.compare.lasting import Segment, lasting_failure
-from bot.results.model import SeenTest, Status
 
 PAGE = Path(__file__).parents[2] / "docs" / "signal.md"
 BLOCK = "flaky"

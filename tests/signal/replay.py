@@ -13,6 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, cast
 
+from nightjar_formats.model import BAD, Case, RunKey, Status, TargetKey, Trouble
+
 from bot.config import parse_config
 from bot.core.events import Delivery, Repository
 from bot.core.parts import PartMap
@@ -26,7 +28,6 @@ from bot.github.app import AppIdentity
 from bot.github.client import GitHub
 from bot.plan.handler import Context, Plan
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
-from bot.results.model import BAD, Case, RunKey, Status, TargetKey, Trouble
 from bot.results.report.baseline import compared_suites
 from bot.results.report.findings import ComparedSuite
 from bot.results.service import RESULTS, ResultsService

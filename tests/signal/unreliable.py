@@ -14,10 +14,10 @@ from pathlib import Path
 from random import Random
 
 import click
+from nightjar_formats.model import TargetKey
 
 from bot.core.docs import replace_block, table
 from bot.results.compare.health import SuiteHealth
-from bot.results.model import TargetKey
 from bot.results.service import ResultsService
 from bot.results.store.store import ResultsStore
 from tests.signal.generate import DAY, EPOCH, HOUR

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from nightjar_formats.model import RunKey
 
-from bot.results.model import RunKey
 from bot.results.state import Claims, Run, RunState
 from tests.web.conftest import Site
 from tests.web.test_api import conforms, described

@@ -8,13 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+from nightjar_formats.readers import FORMATS
 from nightjar_lab.cli.lazy import LazyGroup
 
 from bot.cli.results import texts
 from bot.cli.support import AS_WRITTEN, json_option
 from bot.core.terminal import printable
 from bot.results.compare.diff import Counts
-from bot.results.formats import FORMATS
 from bot.results.ingest.offline_check import FileReport, RunReport, check_files, check_run, is_run
 
 MOST_NAMES = 5

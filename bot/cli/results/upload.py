@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+from nightjar_formats.model import RunKey
+from nightjar_formats.refused import Refused
 
 from bot.app.load import load_config
 from bot.aws.bucket import Bucket
@@ -27,13 +29,11 @@ from bot.config.results import Results
 from bot.config.targets import TARGET_NAME, TARGET_WORDS
 from bot.core.errors import UserError
 from bot.core.patterns import Pattern
-from bot.core.refused import Refused
 from bot.core.terminal import printable
 from bot.results.ingest.admission import lab_of
 from bot.results.ingest.manifest import MANIFEST
 from bot.results.ingest.offline_check import check_files
 from bot.results.ingest.upload import SUFFIXES, Parcel, Piece, named, pack, pieces, send
-from bot.results.model import RunKey
 from bot.results.state import Claims
 
 DEFAULT_PREFIX = "results/"

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nightjar_formats.model import RunKey, escaped_target
+
 from bot.cli.results import texts
 from bot.core.errors import UserError
-from bot.results.model import RunKey, escaped_target
 from bot.results.state import RunState
 from handlers.ci_decisions.ask_bot import CannotAsk, get_from_bot
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nightjar_formats.model import SeenTest
+
 from bot.results.compare.restructured import SMALL_CLASS
-from bot.results.model import SeenTest
 
 MOST_CHEAP_TESTS = 100_000
 MOST_CHEAP_MESSAGES = 1_000

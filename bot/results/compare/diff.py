@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from nightjar_formats.model import BAD, SeenTest, Status, Trouble
+
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.core.patterns import SPACE, Pattern
 from bot.results.compare import texts
 from bot.results.compare.places import Places
 from bot.results.compare.renames import MAX_STEPS, search_renames
 from bot.results.compare.shared_outcomes import SharedOutcomes
-from bot.results.model import BAD, SeenTest, Status, Trouble
 
 FINISHED = (None, 0, 5)
 """Exit statuses with which a run may end well without a test; 5 is pytest's for none selected."""

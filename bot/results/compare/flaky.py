@@ -10,9 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nightjar_formats.model import BAD
+
 from bot.results.compare.diff import CONFIRMED_RUNS, GOOD
 from bot.results.compare.lasting import Segment
-from bot.results.model import BAD
 
 WINDOW = 40
 """Runs that are looked at, the newest included; and in which failures are counted, for both stand beside a failure."""

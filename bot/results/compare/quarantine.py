@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from nightjar_formats.model import TargetKey
+
 from bot.core.aliases import STAR
-from bot.results.model import TargetKey
 
 if TYPE_CHECKING:
     from bot.config.quarantine import QuarantinedTest

@@ -21,9 +21,10 @@ from enum import Enum, auto
 from itertools import chain
 from typing import NamedTuple, cast
 
+from nightjar_formats.model import BAD, Status
+
 from bot.core.patterns import LETTER_OR_DIGIT, Pattern
 from bot.results.compare.steps import StepBudget
-from bot.results.model import BAD, Status
 
 SMALL_CLASS = 4
 """So many tests must have been renamed in the same place by the same words."""

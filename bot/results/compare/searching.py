@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import structlog
+from nightjar_formats.model import Status
 
 from bot.core.errors import TryAgain
 from bot.core.untrusted.limits import OverLimit
 from bot.results.compare import texts
 from bot.results.compare.renames import MAX_STEPS, ended_of, search_renames
 from bot.results.compare.texts import SEARCH_SKIPPED, SEARCH_TOO_LONG
-from bot.results.model import Status
 
 if TYPE_CHECKING:
     from bot.core.untrusted.pool import Pool

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import compress
 
-from bot.results.model import SeenTest
+from nightjar_formats.model import SeenTest
 
 Wanted = Callable[[SeenTest], bool]
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from enum import StrEnum
 from itertools import islice
 
+from nightjar_formats.model import BAD, SeenTest, Status
+
 from bot.results.compare.diff import Comparison
 from bot.results.compare.flaky import WINDOW, Flakiness, flakiness_of
 from bot.results.compare.lasting import LastingFailure, Segment, lasting_failure
 from bot.results.explain import texts
-from bot.results.model import BAD, SeenTest, Status
 from bot.results.store.timelines import LeftOut, TimelineRun
 
 

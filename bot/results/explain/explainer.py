@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from nightjar_formats.model import SeenTest, TargetKey
+
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.ancestors import AncestorSearch
 from bot.results.compare.flaky import Flakiness
 from bot.results.compare.health import RELIABLE, SuiteHealth
 from bot.results.explain.classes import NOT_FLAKY, RULES, ResultClass, class_of, flakiness_at, lasting_at
 from bot.results.explain.lookup import unknown_test
-from bot.results.model import SeenTest, TargetKey
 from bot.results.report.compared import compared_with
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState, TargetState

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+from nightjar_formats.model import TargetKey
 from rapidfuzz import fuzz, process
 
 from bot.core.errors import UserError
 from bot.results.explain import texts
-from bot.results.model import TargetKey
 from bot.results.store.timelines import Timelines
 
 MOST_NAMED = 10

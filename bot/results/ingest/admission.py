@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from cachetools import TTLCache
 from gidgethub import HTTPException
+from nightjar_formats.model import RunKey
+from nightjar_formats.refused import Refused
 
 from bot.core.payload import Payload
-from bot.core.refused import Refused
 from bot.github.errors import is_not_found, is_unprocessable
 from bot.github.pages import PER_PAGE
 from bot.github.pull_heads import head_of
 from bot.results.ingest import texts
-from bot.results.model import RunKey
 from bot.results.state import Admission
 
 if TYPE_CHECKING:

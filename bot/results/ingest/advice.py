@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nightjar_formats.model import Case, Trouble
+from nightjar_formats.readers.repairs import UNNAMED
+
 from bot.core.patterns import Pattern
-from bot.results.formats.repairs import UNNAMED
 from bot.results.ingest import texts
 from bot.results.ingest.identity import Resolver
-from bot.results.model import Case, Trouble
 
 EXAMPLES = 3
 """Names that a warning shows at most."""

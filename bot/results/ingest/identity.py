@@ -15,10 +15,11 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import TypeVar
 
+from nightjar_formats.limits import MAX_NAME
+from nightjar_formats.model import Case, Trouble
+
 from bot.core.patterns import normalized
 from bot.results.ingest.paths import MAX_PARTS, Paths
-from bot.results.limits import MAX_NAME
-from bot.results.model import Case, Trouble
 
 SHORTENED_TAIL = 240
 """Characters that remain of the end of an ID that is too long."""

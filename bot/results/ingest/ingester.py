@@ -17,11 +17,13 @@ from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import structlog
+from nightjar_formats.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
+from nightjar_formats.model import RunKey
+from nightjar_formats.refused import Refused, TooMuch
 
 from bot.aws.bucket import Arrival, NotThere, Source
 from bot.config.types import seconds
 from bot.core.errors import UserError
-from bot.core.refused import Refused, TooMuch
 from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.pool import Pool
 from bot.core.untrusted.queue import Owner
@@ -32,8 +34,6 @@ from bot.results.ingest.files import FileLists
 from bot.results.ingest.manifest import FileEntry, Manifest, read_manifest
 from bot.results.ingest.parse import parse_run
 from bot.results.ingest.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
-from bot.results.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
-from bot.results.model import RunKey
 from bot.results.state import Admission, Run, RunState
 
 if TYPE_CHECKING:

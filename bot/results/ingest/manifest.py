@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import unquote
 
+from nightjar_formats.limits import MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES
+from nightjar_formats.model import RunKey, escaped_target
+from nightjar_formats.refused import Refused, TooMuch
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 
 from bot.config.targets import TARGET_NAME
 from bot.core.patterns import Pattern
-from bot.core.refused import Refused, TooMuch
 from bot.results.ingest import texts
-from bot.results.limits import MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES
-from bot.results.model import RunKey, escaped_target
 from bot.results.state import Claims
 
 MANIFEST = "manifest.json"

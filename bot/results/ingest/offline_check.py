@@ -15,17 +15,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bot.core.refused import Refused
-from bot.results import formats
+from nightjar_formats import readers
+from nightjar_formats.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
+from nightjar_formats.model import BAD, RunKey, SeenTest, Trouble
+from nightjar_formats.readers.opening import inflated
+from nightjar_formats.readers.repairs import Repairs
+from nightjar_formats.refused import Refused
+
 from bot.results.compare.diff import FINISHED, Counts, infra
-from bot.results.formats.opening import inflated
-from bot.results.formats.repairs import Repairs
 from bot.results.ingest import texts
 from bot.results.ingest.advice import Onlooker
 from bot.results.ingest.manifest import MANIFEST, FileEntry, Manifest, read_manifest, run_key
 from bot.results.ingest.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
-from bot.results.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
-from bot.results.model import BAD, RunKey, SeenTest, Trouble
 from bot.results.store.collect import Columns, collect, merge, read_names, split
 from bot.results.store.columns import is_flaky, status_of
 
@@ -163,9 +164,9 @@ def _check(path: Path, name: str, format: str | None) -> Checked:
         if path.stat().st_size > MAX_FILE_BYTES:
             return _refused(name, FILE_TOO_LARGE.format(name=name))
         with path.open("rb") as file:
-            guessed = guessed or formats.guess(inflated(file, name).peek(formats.HEAD_BYTES)[: formats.HEAD_BYTES])
+            guessed = guessed or readers.guess(inflated(file, name).peek(readers.HEAD_BYTES)[: readers.HEAD_BYTES])
         with path.open("rb") as file:
-            columns = collect(formats.read(file, name, guessed, repairs), onlooker.resolve)
+            columns = collect(readers.read(file, name, guessed, repairs), onlooker.resolve)
     except Refused as refused:
         said = str(refused)
         return _refused(name, said if name in said else f"{name}: {said}", guessed)

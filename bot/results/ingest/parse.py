@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
-from bot.core.refused import Refused
-from bot.results import formats
-from bot.results.formats.repairs import Repairs
+from nightjar_formats import readers
+from nightjar_formats.readers.repairs import Repairs
+from nightjar_formats.refused import Refused
+
 from bot.results.ingest import texts
 from bot.results.ingest.identity import Resolver
 from bot.results.store.collect import Columns, collect, merge
@@ -36,7 +37,7 @@ def _each_parsed(
     resolve = Resolver(listed).resolve
     for file, (name, format_), repaired in zip(files, names, repairs, strict=True):
         try:
-            yield collect(formats.read(file, name, format_, repaired), resolve)
+            yield collect(readers.read(file, name, format_, repaired), resolve)
         except Refused as error:
             said = str(error)
             raise Refused(said if name in said else texts.FILE_UNREADABLE.format(name=name, why=said)) from error

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bot.core.refused import TooMuch
+from nightjar_formats.limits import MAX_PATH_STEPS
+from nightjar_formats.refused import TooMuch
+
 from bot.results.ingest import texts
-from bot.results.limits import MAX_PATH_STEPS
 
 MAX_PARTS = 64
 """Components of a path or a dotted name; what has more is not looked for in the repository."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bot.results.formats.repairs import Repairs
-from bot.results.limits import MAX_FILE_BYTES, MAX_FILES, MAX_MANIFEST_BYTES, MAX_PATH_STEPS, MAX_RUN_BYTES
+from nightjar_formats.limits import MAX_FILE_BYTES, MAX_FILES, MAX_MANIFEST_BYTES, MAX_PATH_STEPS, MAX_RUN_BYTES
+from nightjar_formats.readers.repairs import Repairs
 
 UNKNOWN_LAB = "app.yaml has no lab {lab} for {repository}; ask its maintainers to add it below results.labs"
 UNKNOWN_TARGET = "app.yaml has no target {target} for the lab {lab}; available: {known}"

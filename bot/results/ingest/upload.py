@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import zstandard
+from nightjar_formats.limits import MAX_FILE_BYTES
+from nightjar_formats.model import RunKey
+from nightjar_formats.readers.opening import GZIP, ZSTD
+from nightjar_formats.refused import Refused
 
 from bot.aws.bucket import AlreadyThere, Bucket
 from bot.core.errors import TryAgain, UserError
 from bot.core.patterns import Pattern
-from bot.core.refused import Refused
-from bot.results.formats.opening import GZIP, ZSTD
 from bot.results.ingest import texts
 from bot.results.ingest.manifest import MANIFEST, SCHEMA, read_manifest, run_key
 from bot.results.ingest.offline_check import sha256_of
-from bot.results.limits import MAX_FILE_BYTES
-from bot.results.model import RunKey
 from bot.results.state import Claims
 
 ZSTD_LEVEL = 10

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from nightjar_formats.model import SeenTest
+
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.diff import compare, infra, untested
 from bot.results.compare.flaky import Flakiness
 from bot.results.compare.lasting import newly_confirmed
 from bot.results.compare.texts import BASE_UNUSABLE
-from bot.results.model import SeenTest
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
+from nightjar_formats.model import Detail, SeenTest, Status, Trouble
+
 from bot.core.sorted_sets import SORTED
 from bot.results.compare.context import FailureContext
 from bot.results.compare.diff import Comparison, untested
 from bot.results.compare.flaky import Flakiness
 from bot.results.compare.health import SuiteHealth
 from bot.results.compare.quarantine import NO_QUARANTINE, Quarantine
-from bot.results.model import Detail, SeenTest, Status, Trouble
 from bot.results.state import SuiteState, TargetState
 
 if TYPE_CHECKING:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from nightjar_formats.model import Status
+
 from bot.core.listing import MORE, listed
 from bot.github.check_runs import NEUTRAL, SUCCESS, TITLE_LIMIT, shortened
 from bot.github.markdown import code, escape, plain, truncate
 from bot.results.compare.context import FailureContext
 from bot.results.compare.health import SuiteHealth
-from bot.results.model import Status
 from bot.results.report import texts
 from bot.results.report.findings import Findings, NewFailure
 from bot.results.report.texts import counted

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from nightjar_formats.model import Trouble
+
 from bot.core.listing import listed
 from bot.results.compare.flaky import LEAST_RUNS, Flakiness
 from bot.results.compare.health import JUDGED_RUNS, LEAST_TESTS, SHARE, UNSTABLE_RUNS, RunFlips, SuiteHealth
 from bot.results.compare.rename_rules import RenameKind
-from bot.results.model import Trouble
 
 SHORT = 10
 """Characters of a commit's SHA."""

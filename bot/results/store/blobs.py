@@ -11,8 +11,8 @@ from itertools import accumulate, chain, islice, pairwise
 from operator import sub
 
 import zstandard
+from nightjar_formats.model import Trouble
 
-from bot.results.model import Trouble
 from bot.results.store.collect import PIECE, Columns, NamesWriter, Reason, read_names
 from bot.results.store.columns import status_and_duration
 from bot.results.store.text_packs import LEVEL

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import add
 
-from bot.results.model import Status
+from nightjar_formats.model import Status
+
 from bot.results.store.columns import ABSENT, BAD_CODES, CODES, FLAKY, GOOD_CODES, STATUS_BITS, STATUS_BYTES, at
 
 

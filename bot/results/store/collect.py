@@ -12,10 +12,10 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import zstandard
+from nightjar_formats.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
+from nightjar_formats.model import BAD, Case, Status, Trouble
+from nightjar_formats.refused import Refused, TooMuch
 
-from bot.core.refused import Refused, TooMuch
-from bot.results.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
-from bot.results.model import BAD, Case, Status, Trouble
 from bot.results.store import texts
 from bot.results.store.columns import BOUNDS, CODES, FLAKY, STATUS_BITS, STATUS_BYTES
 from bot.results.store.text_packs import LEVEL, TextPack, TextPacker

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from bot.results.model import BAD, SeenTest, Status
+from nightjar_formats.model import BAD, SeenTest, Status
 
 CODES = {
     Status.PASSED: 1,

@@ -7,7 +7,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 
-from bot.results.model import Detail, SeenTest, Trouble
+from nightjar_formats.model import Detail, SeenTest, Trouble
+
 from bot.results.store.blobs import Stored
 from bot.results.store.collect import IN_ID, Reason
 from bot.results.store.columns import SEEN, STATUS_BYTES, at, good_and_bad, merged

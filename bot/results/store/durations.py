@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import compress
 
 import sqlalchemy as sa
+from nightjar_formats.model import TargetKey
 
-from bot.results.model import TargetKey
 from bot.results.store import names, runs, schema
 from bot.results.store.blobs import raw
 from bot.results.store.columns import duration

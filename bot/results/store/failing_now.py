@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
+from nightjar_formats.model import Status, TargetKey
 
 from bot.core.aliases import Aliases
 from bot.results.compare.context import failure_context
-from bot.results.model import Status, TargetKey
 from bot.results.store import schema
 from bot.results.store.cells import marked_places
 from bot.results.store.columns import CODES

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import sqlalchemy as sa
+from nightjar_formats.model import SeenTest, TargetKey
 
 from bot.core.aliases import Aliases
 from bot.results.compare.flaky import WINDOW, Flakiness, flakiness_of
-from bot.results.model import SeenTest, TargetKey
 from bot.results.store import names, runs, schema
 from bot.results.store.failures import histories
 from bot.results.store.names import SuiteNames

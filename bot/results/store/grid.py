@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 
 import sqlalchemy as sa
+from nightjar_formats.model import Detail, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.quarantine import NO_QUARANTINE, Quarantine
-from bot.results.model import Detail, TargetKey
 from bot.results.state import Run
 from bot.results.store import runs, schema
 from bot.results.store.blobs import raw

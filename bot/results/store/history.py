@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from nightjar_formats.model import SeenTest, TargetKey
 
 from bot.core.aliases import Aliases
 from bot.results.compare.ancestors import Candidate
-from bot.results.model import SeenTest, TargetKey
 from bot.results.store import names, runs, schema
 from bot.results.store.columns import SEEN, STATUS_BYTES, at, differences, is_flip
 from bot.results.store.names import SuiteNames

@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import sqlalchemy as sa
+from nightjar_formats.model import TargetKey
 
-from bot.results.model import TargetKey
 from bot.results.state import Run, RunState
 from bot.results.store import runs, schema
 from bot.results.store.newest_points import first_on_nightly

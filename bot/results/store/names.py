@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 from cachetools import LRUCache
+from nightjar_formats.limits import MAX_SUITE_NAMES
+from nightjar_formats.refused import TooMuch
 
-from bot.core.refused import TooMuch
-from bot.results.limits import MAX_SUITE_NAMES
 from bot.results.store import schema, texts
 from bot.results.store.collect import read_names
 

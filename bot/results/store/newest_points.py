@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from nightjar_formats.model import SeenTest, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.lasting import Segment
-from bot.results.model import SeenTest, TargetKey
 from bot.results.state import RunState
 from bot.results.store import runs, schema
 from bot.results.store.failures import histories

@@ -10,10 +10,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import sqlalchemy as sa
+from nightjar_formats.model import TargetKey
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.engine import text
-from bot.results.model import TargetKey
 from bot.results.state import PendingCheck, Run
 from bot.results.store import runs, schema
 

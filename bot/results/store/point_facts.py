@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import sqlalchemy as sa
+from nightjar_formats.model import SeenTest
 
-from bot.results.model import SeenTest
 from bot.results.store import runs
 from bot.results.store.blobs import Stored
 from bot.results.store.columns import merged

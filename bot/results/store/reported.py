@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
+from nightjar_formats.model import SeenTest, TargetKey
+
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.flaky import Flakiness
 from bot.results.compare.health import SuiteHealth
-from bot.results.model import SeenTest, TargetKey
 from bot.results.store import failures, flakiness, health, revisions
 from bot.results.store.database import ResultsDatabase
 from bot.results.store.failures import Failure, NewestRun, SuiteFailures

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
+from nightjar_formats.model import RunKey, TargetKey
 
-from bot.results.model import RunKey, TargetKey
 from bot.results.state import Run, RunState
 from bot.results.store import runs, schema
 

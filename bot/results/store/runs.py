@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from nightjar_formats.model import RunKey, TargetKey
 
 from bot.engine import text
-from bot.results.model import RunKey, TargetKey
 from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store import schema
 from bot.results.store.blobs import Stored, raw, read_reasons

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import compress
 
 import sqlalchemy as sa
+from nightjar_formats.model import Status, TargetKey
 
 from bot.results.compare.flaky import WINDOW
-from bot.results.model import Status, TargetKey
 from bot.results.store import runs, schema
 from bot.results.store.columns import CODES, STATUS_BITS, STATUS_BYTES, at
 from bot.results.store.names import SuiteNames, SuiteRow

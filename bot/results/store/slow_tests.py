@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from heapq import nsmallest
 
 import sqlalchemy as sa
+from nightjar_formats.model import Status
 
 from bot.results.compare.flaky import WINDOW, flakiness_of
-from bot.results.model import Status
 from bot.results.store import runs, schema
 from bot.results.store.blobs import raw
 from bot.results.store.columns import CODES, STATUS_BITS, STATUS_BYTES, duration

@@ -12,13 +12,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
 import sqlalchemy as sa
+from nightjar_formats.model import RunKey, SeenTest, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare import diff as compare
 from bot.results.compare.ancestors import Candidate, Relation
 from bot.results.compare.searching import Renames, written
 from bot.results.compare.searching import renames as find_renames
-from bot.results.model import RunKey, SeenTest, TargetKey
 from bot.results.state import Admission, PendingCheck, Run, RunState, SuiteState, TargetState
 from bot.results.store import (
     affected,

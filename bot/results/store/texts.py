@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.results.limits import MAX_SUITE_NAMES, MAX_TESTS
+from nightjar_formats.limits import MAX_SUITE_NAMES, MAX_TESTS
 
 LEFT_OUT = "\n… {count:,} characters left out …\n"
 SAME_NAME = "two tests have names that differ only in a line break; give each its own name"

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import sqlalchemy as sa
+from nightjar_formats.model import Status, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import FailureContext
-from bot.results.model import Status, TargetKey
 from bot.results.store import contexts, names, runs, schema, trace
 from bot.results.store.contexts import AskedFailures, FailingTest
 from bot.results.store.failing_now import TargetNow, targets_now

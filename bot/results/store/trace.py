@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import sqlalchemy as sa
+from nightjar_formats.model import Status, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.model import Status, TargetKey
 from bot.results.store import names, runs, schema
 from bot.results.store.columns import ABSENT, at, is_flaky, status_of
 from bot.results.store.names import SuiteNames, SuiteRow

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from nightjar_formats.model import TargetKey
+
 from bot.effects.remember import StoreRecord
 from bot.engine.internal import InternalEvent
 from bot.plan.handler import ConcludeStage, Context, Plan, Router
 from bot.plan.outcome import EffectOutcomes
-from bot.results.model import TargetKey
 from bot.results.service import RESULTS
 from handlers.hardware.degraded import texts
 from handlers.hardware.degraded.rule import DegradedTarget, is_degraded

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from nightjar_formats.model import TargetKey
+
 from bot.engine.records import Key, Record
-from bot.results.model import TargetKey
 from handlers.branches.record import NIGHTLY, TrackingRecord
 from handlers.hardware.degraded.rule import DegradedTarget, NightlyOutcome, is_degraded, judge_target, without_target
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from nightjar_formats.model import TargetKey
+
 from bot.config.targets import NIGHTLY_ONLY
 from bot.effects.issues import EnsureIssue
 from bot.github.markdown import code
-from bot.results.model import TargetKey
 from bot.results.report.check_run import MOST_CONTACTS
 from bot.results.report.texts import CONTACTS, counted
 from handlers.hardware.degraded import texts

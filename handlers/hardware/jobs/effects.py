@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from nightjar_formats.model import TargetKey, escaped_target
+
 from bot.core.events import Repository, check_lock
 from bot.engine.internal import InternalEvent, announce
 from bot.engine.processor import Announce
 from bot.github.access import NO_PERMISSIONS, WritePermissions
 from bot.plan.effect import Applied, EffectContext
-from bot.results.model import TargetKey, escaped_target
 from bot.results.service import RESULTS
 from handlers.hardware.jobs import texts
 from handlers.hardware.jobs.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, ShownStep, Someone

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from nightjar_formats.model import TargetKey
 from prometheus_client import CollectorRegistry, Gauge
 
-from bot.results.model import TargetKey
 from handlers.hardware.jobs.measured import MeasuredTarget, measure_jobs
 from handlers.hardware.jobs.model import DeviceJobState
 from handlers.hardware.jobs.targets import request_targets

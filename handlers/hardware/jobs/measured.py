@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, LiteralString
 
+from nightjar_formats.model import TargetKey
 from procrastinate.connector import BaseAsyncConnector
 
-from bot.results.model import TargetKey
 from handlers.hardware.jobs.model import OPEN, DeviceJobState, JobEnd
 
 WINDOW = 86_400.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-from bot.results.model import TargetKey
+from nightjar_formats.model import TargetKey
 
 LEASE_SECONDS = 180.0
 """How long a lab may be silent before its job is handed out again. Agents send a heartbeat every minute."""

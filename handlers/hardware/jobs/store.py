@@ -14,11 +14,11 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from nightjar_formats.model import TargetKey
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import ConnectorException, UniqueViolation
 
 from bot.core.parts import PartKey
-from bot.results.model import TargetKey
 from handlers.hardware.jobs import texts, transitions
 from handlers.hardware.jobs.bell import JobBell, LabVersions
 from handlers.hardware.jobs.model import DeviceJob, DeviceJobState, JobEnd, ShownStep, Someone

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import structlog
+from nightjar_formats.limits import MAX_FILE_BYTES
+from nightjar_formats.model import RunKey
 
 from bot.aws.bucket import Bucket
 from bot.core.errors import TryAgain, UserError
 from bot.core.utc import iso_utc
-from bot.results.limits import MAX_FILE_BYTES
-from bot.results.model import RunKey
 from handlers.hardware.labs.bodies import HandedOutJob, PresignedUpload
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from bot.core.refused import Refused
+from nightjar_formats.refused import Refused
 
 
 def add(one: int, other: int) -> int:

@@ -15,9 +15,9 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from nightjar_formats.refused import Refused
 
 from bot.core.errors import TryAgain
-from bot.core.refused import Refused
 from bot.core.untrusted.limits import COME_BACK, MOST_WAITING_OF_OWNER, AllLimits, Limits, OverLimit
 from bot.core.untrusted.pool import STUCK_AFTER, Pool
 from bot.core.untrusted.queue import Owner

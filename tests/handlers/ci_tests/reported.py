@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bot.results.model import SeenTest, Status
+from nightjar_formats.model import SeenTest, Status
+
 from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
 
 HEAD, BASE, OLDER = "a" * 40, "b" * 40, "c" * 40

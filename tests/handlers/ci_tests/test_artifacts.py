@@ -10,14 +10,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from nightjar_formats.model import Status
+from nightjar_formats.refused import Refused, TooMuch
 
 from bot.core.errors import TryAgain
-from bot.core.refused import Refused, TooMuch
 from bot.core.untrusted.limits import AllLimits, Limits
 from bot.core.untrusted.pool import POOL, Pool
 from bot.github.client import GitHub
 from bot.results.ingest.files import FileLists
-from bot.results.model import Status
 from handlers.ci_tests import archives, artifacts
 from handlers.ci_tests.archives import ArchiveBudget
 from handlers.ci_tests.artifacts import ARTIFACTS_READER, MOST_ARTIFACTS, Artifacts, Reports, RunAttempt

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from nightjar_formats.model import SeenTest, Status
 
 from bot.config import parse_config
 from bot.config.model import RepositoryConfig
 from bot.core.events import Delivery
 from bot.core.payload import Payload
 from bot.github.sticky import SIZE_LIMIT
-from bot.results.model import SeenTest, Status
 from handlers.ci_tests import runtime, skipped_tests
 from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
 from handlers.ci_tests.skips import Required

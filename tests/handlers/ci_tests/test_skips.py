@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from nightjar_formats.model import SeenTest, Status
 
 from bot.core.errors import UserError
-from bot.results.model import SeenTest, Status
 from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase, SuiteOutcomes
 from handlers.ci_tests.skips import NotRun, Required, Skips, not_run, read_required, skips
 from handlers.ci_tests.skips_text import describe_skips

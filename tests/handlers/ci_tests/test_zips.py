@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
+from nightjar_formats.limits import RATIO_FREE_BYTES
+from nightjar_formats.refused import Refused, TooMuch
 
-from bot.core.refused import Refused, TooMuch
-from bot.results.limits import RATIO_FREE_BYTES
 from handlers.ci_tests.zips import MOST_DIRECTORY_BYTES, MOST_FILES, read_zip
 from sandbox.model.workflows import zipped
 

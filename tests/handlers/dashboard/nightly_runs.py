@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from nightjar_formats.model import Case, RunKey, Status, Trouble
+
 from bot.results.compare.ancestors import Relation
-from bot.results.model import Case, RunKey, Status, Trouble
 from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store.collect import collect
 from bot.results.store.store import ResultsStore

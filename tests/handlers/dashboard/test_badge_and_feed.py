@@ -6,8 +6,8 @@ from datetime import datetime
 from xml.etree import ElementTree
 
 import pytest
+from nightjar_formats.model import TargetKey
 
-from bot.results.model import TargetKey
 from bot.results.store.timelines import FailureMessage, RegressionMessage
 from bot.web.svg_badge import BadgeColour, svg_badge
 from handlers.dashboard.feed import ATOM, atom_feed

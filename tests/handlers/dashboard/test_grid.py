@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nightjar_formats.model import SeenTest, Status
 
 from bot.results.compare.diff import compare
-from bot.results.model import SeenTest, Status
 from bot.results.store.cells import PAIRS, count_cell, count_groups, new_failures, renamed_column
 from bot.results.store.collect import collect
 from bot.results.store.columns import SEEN, STATUS_BYTES, status_of

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from nightjar_formats.model import Case, Status
 
-from bot.results.model import Case, Status
 from bot.results.store.collect import collect
 from bot.results.store.store import ResultsStore
 from tests.handlers.dashboard.nightly_runs import ADRENO, FLAKY, HEXAGON, NIGHTLY_RUNS, Sent, sha

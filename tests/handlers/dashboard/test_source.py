@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nightjar_formats.model import Detail, SeenTest, Status
 
-from bot.results.model import Detail, SeenTest, Status
 from bot.results.report.findings import NewFailure
 from handlers.dashboard.issue_draft import LONGEST_ADDRESS, IssueDraft
 from handlers.dashboard.source import file_in_id, source_place, source_url

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot.results.model import TargetKey
+from nightjar_formats.model import TargetKey
+
 from bot.results.store.failures import Failure
 from bot.results.store.store import ResultsStore
 from tests.handlers.dashboard.nightly_runs import FLAKY, HEXAGON, NIGHTLY_RUNS, REPOSITORY, SOFTMAX, fill, sha

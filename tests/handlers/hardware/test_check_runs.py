@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from nightjar_formats.model import Detail
 
 from bot.core.events import Delivery, Person
 from bot.core.payload import Payload
@@ -14,7 +15,6 @@ from bot.effects.checks import PutCheckRun
 from bot.effects.remember import StoreRecord
 from bot.engine.records import Key
 from bot.plan.effect import Effect
-from bot.results.model import Detail
 from bot.results.report.findings import Findings, IgnoredFailures
 from bot.results.report.sentences import title
 from handlers.hardware.check_runs import (

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from nightjar_formats.model import Case, RunKey, Status
 
 from bot.app.features import CODEC
 from bot.config import parse_config
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
-from bot.results.model import Case, RunKey, Status
 from bot.results.state import Admission, Claims, Run, RunState
 from bot.results.store.collect import collect
 from handlers.hardware import regressions

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from nightjar_formats.model import TargetKey
 
 from bot.cli.results.explain import explanation_json, explanation_lines
 from bot.core.errors import UserError
@@ -15,7 +16,6 @@ from bot.results.compare.health import RunFlips
 from bot.results.explain.classes import ResultClass
 from bot.results.explain.explainer import Explanation, explain_test
 from bot.results.explain.lookup import find_commit, find_target
-from bot.results.model import TargetKey
 from bot.results.store.failures import Failure
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, TARGET, Upload, sha

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from nightjar_formats.model import Case
+
 from bot.results.ingest.identity import Resolver
-from bot.results.model import Case
 from tests.results.formats.samples import DATA, cases
 
 WRITTEN = ".txt"

@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, cast
 
-from bot.core.refused import Refused
-from bot.results.formats import junit
+from nightjar_formats.readers import junit
+from nightjar_formats.refused import Refused
 
 MB = 1 << 20
 BLOCK = 1 << 14

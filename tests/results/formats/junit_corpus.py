@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from bot.results.model import Case
+from nightjar_formats.model import Case
 
 FOLDER = Path(__file__).parents[2] / "data" / "results" / "junit"
 SHOWN = 60

@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 import pytest
 from hypothesis import strategies as st
-
-from bot.core.refused import Refused
-from bot.results.formats import read
-from bot.results.formats.opening import inflated
-from bot.results.model import Case
+from nightjar_formats.model import Case
+from nightjar_formats.readers import read
+from nightjar_formats.readers.opening import inflated
+from nightjar_formats.refused import Refused
 
 DATA = Path(__file__).parents[2] / "data" / "results"
 
@@ -86,8 +85,8 @@ def cost_of(path: Path, form: str = "") -> Cost:
 # VmHWM and not ru_maxrss, which a process takes over from the one that started it.
 ALONE = """
 import pathlib, re, sys, time
-from bot.results.formats import read
-from bot.results.limits import Refused
+from nightjar_formats.readers import read
+from nightjar_formats.limits import Refused
 path, form = sys.argv[1:]
 before = time.process_time()
 with open(path, "rb") as file:

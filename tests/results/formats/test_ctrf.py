@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
+from nightjar_formats.limits import MAX_RAW_NAME
+from nightjar_formats.model import Case, Status, Trouble
+from nightjar_formats.refused import Refused, TooMuch
 
-from bot.core.refused import Refused, TooMuch
-from bot.results.limits import MAX_RAW_NAME
-from bot.results.model import Case, Status, Trouble
 from tests.results.formats.samples import cases, cases_of, one, refusal
 
 

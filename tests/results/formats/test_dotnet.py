@@ -5,14 +5,14 @@ from __future__ import annotations
 from io import BytesIO
 
 import pytest
+from nightjar_formats.limits import MAX_ATTRIBUTES, MAX_NESTED, MAX_RAW_NAME, MAX_TOKEN_BYTES, MAX_XML_NAMES, NotXml
+from nightjar_formats.model import Case, Status, Trouble
+from nightjar_formats.readers import FORMATS, read
+from nightjar_formats.readers import trx as trx_reader
+from nightjar_formats.readers.repairs import UNNAMED, Repairs
+from nightjar_formats.readers.xml_walk import walk
+from nightjar_formats.refused import Refused, TooMuch
 
-from bot.core.refused import Refused, TooMuch
-from bot.results.formats import FORMATS, read
-from bot.results.formats import trx as trx_reader
-from bot.results.formats.repairs import UNNAMED, Repairs
-from bot.results.formats.xml_walk import walk
-from bot.results.limits import MAX_ATTRIBUTES, MAX_NESTED, MAX_RAW_NAME, MAX_TOKEN_BYTES, MAX_XML_NAMES, NotXml
-from bot.results.model import Case, Status, Trouble
 from tests.results.formats.corpus import reports, written_beside, written_down
 from tests.results.formats.samples import cases_of, one, plain, refusal
 

@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from nightjar_formats.limits import MAX_RAW_NAME, MAX_ROW_BYTES
+from nightjar_formats.model import Case, Status, Trouble
+from nightjar_formats.readers.executorch import MAX_SUBTESTS, MEASURES
+from nightjar_formats.refused import Refused, TooMuch
 
-from bot.core.refused import Refused, TooMuch
-from bot.results.formats.executorch import MAX_SUBTESTS, MEASURES
-from bot.results.limits import MAX_RAW_NAME, MAX_ROW_BYTES
-from bot.results.model import Case, Status, Trouble
 from tests.results.formats.samples import cases, cases_of, one, plain, refusal
 
 SAMPLE = plain("executorch/operators.csv").decode()

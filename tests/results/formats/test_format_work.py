@@ -11,11 +11,11 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from nightjar_formats.model import RunKey
+from nightjar_formats.readers import read
+from nightjar_formats.refused import Refused
 
-from bot.core.refused import Refused
-from bot.results.formats import read
 from bot.results.ingest.manifest import read_manifest
-from bot.results.model import RunKey
 from handlers.ci_tests.zips import read_zip
 from tests.results.uploads import ABOUT, sha
 from tests.steps import assert_linear

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nightjar_formats.limits import MAX_CASES
+from nightjar_formats.model import BAD, Case
+from nightjar_formats.readers import FORMATS, guess, read
+from nightjar_formats.refused import Refused, TooMuch
 
-from bot.core.refused import Refused, TooMuch
-from bot.results.formats import FORMATS, guess, read
 from bot.results.ingest.identity import Resolver
 from bot.results.ingest.offline_check import check_files
-from bot.results.limits import MAX_CASES
-from bot.results.model import BAD, Case
 from tests.results.formats.samples import DATA, cases, cases_of, cost_of, damaged, plain, refusal
 
 SAMPLES = {

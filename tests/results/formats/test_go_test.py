@@ -7,11 +7,11 @@ from io import BytesIO
 from typing import Any
 
 import pytest
+from nightjar_formats.limits import MAX_RAW_NAME
+from nightjar_formats.model import Case, Status, Trouble
+from nightjar_formats.readers import go_test, texts
+from nightjar_formats.refused import TooMuch
 
-from bot.core.refused import TooMuch
-from bot.results.formats import go_test, texts
-from bot.results.limits import MAX_RAW_NAME
-from bot.results.model import Case, Status, Trouble
 from tests.results.formats.corpus import as_lines, reports, written_beside, written_down
 from tests.results.formats.samples import cases, cases_of, one, refusal
 

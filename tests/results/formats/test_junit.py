@@ -12,11 +12,11 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nightjar_formats.limits import MAX_MESSAGE, MAX_RAW_NAME, MAX_TEXT_HEAD, MAX_TEXT_TAIL
+from nightjar_formats.model import Case, Status, Trouble
+from nightjar_formats.readers import junit
+from nightjar_formats.refused import TooMuch
 
-from bot.core.refused import TooMuch
-from bot.results.formats import junit
-from bot.results.limits import MAX_MESSAGE, MAX_RAW_NAME, MAX_TEXT_HEAD, MAX_TEXT_TAIL
-from bot.results.model import Case, Status, Trouble
 from tests.results.formats.junit_corpus import FOLDER, normal_form
 
 REPORTS = sorted(FOLDER.glob("*.xml"))

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nightjar_formats.limits import MAX_TEXT_HEAD, MAX_TEXT_TAIL
 
-from bot.results.limits import MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from tests.results.formats.junit_attacks import MB, REPORTS
 
 ROOT = Path(__file__).parents[3]

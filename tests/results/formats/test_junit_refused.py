@@ -9,11 +9,11 @@ from io import BytesIO
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from nightjar_formats.limits import MAX_ATTRIBUTES, MAX_DEPTH, MAX_RAW_NAME, MAX_XML_NAMES, NotXml
+from nightjar_formats.model import Case
+from nightjar_formats.readers import junit
+from nightjar_formats.refused import Refused, TooMuch
 
-from bot.core.refused import Refused, TooMuch
-from bot.results.formats import junit
-from bot.results.limits import MAX_ATTRIBUTES, MAX_DEPTH, MAX_RAW_NAME, MAX_XML_NAMES, NotXml
-from bot.results.model import Case
 from tests.results.formats.junit_corpus import FOLDER
 
 CASE = '<testcase classname="c" name="a"/>'

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from nightjar_formats.limits import MAX_RAW_NAME
+from nightjar_formats.model import Status, Trouble
+from nightjar_formats.refused import TooMuch
 
-from bot.core.refused import TooMuch
-from bot.results.limits import MAX_RAW_NAME
-from bot.results.model import Status, Trouble
 from tests.results.formats.corpus import as_lines, reports, written_beside, written_down
 from tests.results.formats.samples import cases, cases_of, one, plain, refusal
 

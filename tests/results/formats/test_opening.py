@@ -11,10 +11,10 @@ import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nightjar_formats.limits import MAX_RATIO, RATIO_FREE_BYTES
+from nightjar_formats.readers.opening import inflated
+from nightjar_formats.refused import Refused, TooMuch
 
-from bot.core.refused import Refused, TooMuch
-from bot.results.formats.opening import inflated
-from bot.results.limits import MAX_RATIO, RATIO_FREE_BYTES
 from tests.results.formats.samples import cost_of
 
 TEXT = b"<testsuites>" + bytes(range(256)) * 40 + b"</testsuites>"

@@ -10,13 +10,12 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from bot.core.refused import Refused
-from bot.results.formats import guess, read
-from bot.results.formats.repairs import Repairs
-from bot.results.formats.xml import CHUNK_BYTES
-from bot.results.formats.xml_text import HEAD_BYTES
-from bot.results.model import Case
+from nightjar_formats.model import Case
+from nightjar_formats.readers import guess, read
+from nightjar_formats.readers.repairs import Repairs
+from nightjar_formats.readers.xml import CHUNK_BYTES
+from nightjar_formats.readers.xml_text import HEAD_BYTES
+from nightjar_formats.refused import Refused
 
 CASE = b'<testcase classname="c" name="a"/>'
 REPORT = b'<testsuites name="tools"><testsuite name="s">' + CASE + b"</testsuite></testsuites>"

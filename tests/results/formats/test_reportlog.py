@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from nightjar_formats.limits import MAX_JSON_DEPTH, MAX_OPEN_TESTS, MAX_RAW_NAME, MAX_STRING_BYTES
+from nightjar_formats.model import Case, Status, Trouble
+from nightjar_formats.readers.json_lines import SHORT_BYTES
+from nightjar_formats.refused import Refused, TooMuch
 
-from bot.core.refused import Refused, TooMuch
-from bot.results.formats.json_lines import SHORT_BYTES
-from bot.results.limits import MAX_JSON_DEPTH, MAX_OPEN_TESTS, MAX_RAW_NAME, MAX_STRING_BYTES
-from bot.results.model import Case, Status, Trouble
 from tests.results.formats.samples import cases, cases_of, one, plain, refusal
 
 NODEID = "tests/test_a.py::TestB::test_c[llvm]"

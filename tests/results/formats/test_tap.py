@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from nightjar_formats.limits import MAX_NESTED, MAX_RAW_NAME, MAX_TEXT_HEAD, MAX_TEXT_TAIL
+from nightjar_formats.model import Status, Trouble
+from nightjar_formats.readers.tap_yaml import read_diagnostics
+from nightjar_formats.refused import TooMuch
 
-from bot.core.refused import TooMuch
-from bot.results.formats.tap_yaml import read_diagnostics
-from bot.results.limits import MAX_NESTED, MAX_RAW_NAME, MAX_TEXT_HEAD, MAX_TEXT_TAIL
-from bot.results.model import Status, Trouble
 from tests.results.formats.corpus import as_lines, reports, written_beside, written_down
 from tests.results.formats.samples import cases, cases_of, one, refusal
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from nightjar_formats.model import TargetKey
 
 from bot.engine.database import Database
-from bot.results.model import TargetKey
 from handlers.hardware.jobs.measured import WINDOW, MeasuredTarget, measure_jobs
 from handlers.hardware.jobs.model import LEASE_SECONDS, QUEUE_SECONDS, DeviceJobState
 from handlers.hardware.jobs.store import JobStore

@@ -1,0 +1,139 @@
+"""The words for results that every part shares: one test's status, one case of a file, one run and whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from nightjar_formats.text_enum import TextEnum
+
+
+class Status(TextEnum):
+    """How a test ended. A run that says nothing about the code is `infra`, which is no status of a test."""
+
+    # Its own hash is a function in Python, and a status is looked up for each of 300,000 tests.
+    __hash__ = str.__hash__
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERRORED = "errored"
+    SKIPPED = "skipped"
+    XFAILED = "xfailed"
+    XPASSED = "xpassed"
+
+
+BAD = frozenset({Status.FAILED, Status.ERRORED})
+
+
+class Trouble(TextEnum):
+    """Where a test that did not pass went wrong, as far as its format tells it."""
+
+    NONE = ""
+    COLLECTION = "collection"
+    """The file could not be imported: none of its tests ran, and the case stands for the file."""
+    CRASH = "crash"
+    """The process died while this test ran."""
+    INTERNAL = "internal"
+    """The test runner itself failed."""
+    SETUP = "setup"
+    TEARDOWN = "teardown"
+    TIMEOUT = "timeout"
+    QUANTIZE = "quantize"
+    LOWER = "lower"
+    LOAD = "load"
+    RUN = "run"
+    OUTPUT = "output"
+    """ExecuTorch's stages: quantizing, lowering, loading and running the program, comparing what comes out."""
+
+
+class Case(NamedTuple):
+    """One attempt at one test as a file reports it, with the file's names.
+
+    A format fills what it has: `nodeid` (pytest), or `classname` and `name` (JUnit), `path` relative to the lab's own
+    root. `line` counts from 1, `seconds` is None where the file does not say or says nonsense. `flaky`: the file itself
+    tells that the test failed before it passed. `attempt`: another case of this name is another attempt at the test, as
+    in pytest's JUnit; elsewhere it may be any other test. `failure_path`: the file to which `line` belongs, where the
+    failure names one besides the test's own. A tuple, for there may be a million.
+    """
+
+    name: str
+    status: Status
+    classname: str = ""
+    path: str = ""
+    nodeid: str = ""
+    line: int | None = None
+    seconds: float | None = None
+    flaky: bool = False
+    trouble: Trouble = Trouble.NONE
+    message: str = ""
+    text: str = ""
+    measures: Mapping[str, Any] | None = None
+    attempt: bool = False
+    failure_path: str = ""
+
+
+class SeenTest(NamedTuple):
+    """One test in one run, after attempts were folded and its name resolved."""
+
+    status: Status
+    flaky: bool = False
+    trouble: Trouble = Trouble.NONE
+    message: str = ""
+
+
+class Detail(NamedTuple):
+    """What is stored of a test besides its status: its place, why it did not pass, what was measured."""
+
+    trouble: Trouble = Trouble.NONE
+    message: str = ""
+    text: str = ""
+    path: str = ""
+    line: int | None = None
+    measures: Mapping[str, Any] | None = None
+
+
+def escaped_target(target: str) -> str:
+    """Return a target's name as it stands in keys and addresses: `rpi-4@lab:1` is `rpi-4%40lab%3A1` there."""
+    return quote(target, safe="")
+
+
+@dataclass(frozen=True, order=True)
+class TargetKey:
+    """What a check run is about, together with a commit: the target of a lab, for a repository (`owner/name`)."""
+
+    repository: str
+    lab: str
+    target: str
+
+    @property
+    def check_name(self) -> str:
+        """The name of its check runs."""
+        return f"hardware/{self.full_name}"
+
+    @property
+    def full_name(self) -> str:
+        """The target as app.yaml, pages and messages name it, LAB/TARGET."""
+        return f"{self.lab}/{self.target}"
+
+
+@dataclass(frozen=True, order=True)
+class RunKey:
+    """A run is a folder of the bucket, and this is what the folder's key says of it: whose it is, and for what."""
+
+    repository: str
+    lab: str
+    target: str
+    sha: str
+    run_id: str
+
+    @property
+    def about(self) -> TargetKey:
+        """The target of the lab whose results it has."""
+        return TargetKey(self.repository, self.lab, self.target)
+
+    @property
+    def folder(self) -> str:
+        """The run's folder below the bucket's prefix, with its slash at the end."""
+        return f"{self.repository}/{self.lab}/{escaped_target(self.target)}/{self.sha}/{self.run_id}/"

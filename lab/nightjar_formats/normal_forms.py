@@ -1,0 +1,24 @@
+"""Unicode's normal forms of text from outside."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+from unicodedata import normalize  # noqa: TID251  # for `normalized`, which guards it
+
+from nightjar_formats.patterns import Pattern
+
+
+def normalized(form: Literal["NFC", "NFKC"], text: str) -> str:
+    """Return a text in one of Unicode's normal forms.
+
+    One with more than 30 marks on one letter, which no language has, stays as it is: Python sorts the marks in
+    quadratic time (https://www.unicode.org/reports/tr15/#Stream_Safe_Text_Format).
+    """
+    return text if text.isascii() or _marks().search(text) else normalize(form, text)
+
+
+@lru_cache(maxsize=1)
+def _marks() -> Pattern:
+    # Made when it is needed: without RE2 all of Unicode is searched for marks.
+    return Pattern(r"\p{M}{31}")

@@ -1,0 +1,93 @@
+"""What a pattern is for its callers, whatever finds the matches."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+_HALF_PAIRS = dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}")
+
+Span = tuple[int, int]
+
+
+class PatternMatch:
+    """One match; positions count the text's characters. A group that took no part is None, and spans (-1, -1)."""
+
+    __slots__ = ("_index", "_spans", "_text")
+
+    def __init__(self, text: str, spans: Sequence[Span], index: Mapping[str, int]) -> None:
+        self._text, self._spans, self._index = text, spans, index
+
+    def __getitem__(self, group: int | str) -> str | Any:
+        start, end = self._spans[group if isinstance(group, int) else self._index[group]]
+        return None if start < 0 else self._text[start:end]
+
+    def groups(self) -> tuple[str | Any, ...]:
+        """Return what each group matched, without the whole."""
+        return tuple(self[group] for group in range(1, len(self._spans)))
+
+    def start(self) -> int:
+        """Return where the match begins."""
+        return self._spans[0][0]
+
+    def end(self) -> int:
+        """Return where the match ends."""
+        return self._spans[0][1]
+
+
+class TextPattern(ABC):
+    """A pattern in RE2's syntax. Raises ValueError for text that is none.
+
+    Half a surrogate pair, which JSON can hold and UTF-8 cannot, is matched as if it were U+FFFD. No method takes a
+    position to begin at: a loop that called it would encode the text anew each time. Use `finditer`.
+    """
+
+    __slots__ = ("source",)
+
+    @abstractmethod
+    def match(self, text: str) -> PatternMatch | None:
+        """Match at the beginning of the text."""
+
+    @abstractmethod
+    def fullmatch(self, text: str) -> PatternMatch | None:
+        """Match the whole text."""
+
+    @abstractmethod
+    def search(self, text: str) -> PatternMatch | None:
+        """Find the first match in the text."""
+
+    @abstractmethod
+    def finditer(self, text: str) -> Iterator[PatternMatch]:
+        """Find all matches, none of which overlap."""
+
+    def findall(self, text: str) -> list[str]:
+        """Return all matches, whole, whatever groups the pattern has."""
+        return [found[0] for found in self.finditer(text)]
+
+    def sub(self, replacement: str | Callable[[PatternMatch], str], text: str) -> str:
+        """Replace every match; a replacement that is text is put there as it is."""
+        pieces, position = [], 0
+        for found in self.finditer(text):
+            pieces.append(text[position : found.start()])
+            pieces.append(replacement if isinstance(replacement, str) else replacement(found))
+            position = found.end()
+        return "".join((*pieces, text[position:])) if pieces else text
+
+    def split(self, text: str) -> list[str]:
+        """Return what stands between the matches."""
+        pieces, position = [], 0
+        for found in self.finditer(text):
+            pieces.append(text[position : found.start()])
+            position = found.end()
+        return [*pieces, text[position:]]
+
+
+def without_half_pairs(text: str) -> str:
+    """Return a text with U+FFFD for each half of a surrogate pair, which UTF-8 cannot hold."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return text.translate(_HALF_PAIRS)
+    return text

@@ -1,0 +1,103 @@
+"""Patterns on RE2, which the server always has: time linear in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+# google-re2 has no type information.
+import re2  # type: ignore[import-untyped]
+
+from nightjar_formats.patterns.match import PatternMatch, Span, TextPattern, without_half_pairs
+
+MAX_MEMORY = 1 << 20
+"""Bytes that one pattern may use for what it remembers of a text; beyond that RE2 forgets, or goes slower."""
+
+_UNANCHORED, _AT_START, _WHOLE = re2._Anchor.UNANCHORED, re2._Anchor.ANCHOR_START, re2._Anchor.ANCHOR_BOTH
+
+
+class Re2Pattern(TextPattern):
+    """A pattern that RE2 matches."""
+
+    __slots__ = ("_index", "_matched")
+
+    def __init__(
+        self, source: str, *, ignore_case: bool = False, dot_is_any: bool = False, by_line: bool = False
+    ) -> None:
+        options = re2.Options()
+        # Else RE2 writes what is wrong with somebody's pattern to standard error; it is raised below.
+        options.log_errors = False
+        options.max_mem = MAX_MEMORY
+        options.case_sensitive = not ignore_case
+        options.dot_nl = dot_is_any
+        self.source = source
+        try:
+            compiled = re2.compile(f"(?m){source}" if by_line else source, options)
+        except re2.error as error:
+            raise ValueError(f"{source!r} is no pattern of RE2: {error}") from None
+        self._index: Mapping[str, int] = compiled.groupindex
+        # The module's own methods take five times as long for each match, and raise for half a surrogate pair.
+        self._matched = compiled._regexp.Match
+
+    def match(self, text: str) -> PatternMatch | None:
+        """Match at the beginning of the text."""
+        return next(self._matches(_AT_START, text), None)
+
+    def fullmatch(self, text: str) -> PatternMatch | None:
+        """Match the whole text."""
+        return next(self._matches(_WHOLE, text), None)
+
+    def search(self, text: str) -> PatternMatch | None:
+        """Find the first match in the text."""
+        return next(self._matches(_UNANCHORED, text), None)
+
+    def finditer(self, text: str) -> Iterator[PatternMatch]:
+        """Find all matches, none of which overlap."""
+        return self._matches(_UNANCHORED, text)
+
+    def _matches(self, anchor: object, text: str) -> Iterator[PatternMatch]:
+        encoded = without_half_pairs(text).encode()
+        characters = _Characters(encoded)
+        start, end = 0, len(encoded)
+        while True:
+            spans: list[Span] = self._matched(anchor, encoded, start, end)
+            begins, ends = spans[0]
+            if begins < 0:
+                return
+            yield PatternMatch(text, spans if len(text) == end else characters.spans(spans), self._index)
+            if ends == end:
+                return
+            # Behind an empty match it goes on one character further, or it would find that again for ever.
+            start = ends if ends > begins else characters.after(ends)
+
+
+class _Characters:
+    """Counts characters of UTF-8 for spans of bytes that come in order, so that no byte is counted twice."""
+
+    def __init__(self, encoded: bytes) -> None:
+        self._encoded = encoded
+        self._bytes = self._count = 0
+
+    def spans(self, spans: list[Span]) -> list[Span]:
+        # The next match begins behind this one, whose groups all lie within it.
+        (begins, ends), *groups = spans
+        start, inside = self._at(begins), self._encoded[begins:ends]
+        found = [(start, self._at(ends))]
+        for begin, end in groups:
+            if begin < 0:
+                found.append((-1, -1))
+            else:
+                before = start + len(inside[: begin - begins].decode())
+                found.append((before, before + len(inside[begin - begins : end - begins].decode())))
+        return found
+
+    def _at(self, place: int) -> int:
+        self._count += len(self._encoded[self._bytes : place].decode())
+        self._bytes = place
+        return self._count
+
+    def after(self, place: int) -> int:
+        """Return where the character that begins at a place ends."""
+        place += 1
+        while place < len(self._encoded) and self._encoded[place] & 0xC0 == 0x80:
+            place += 1
+        return place

@@ -1,0 +1,143 @@
+"""Readers of the formats that labs send, one file each: a stream of bytes in, `Case` after `Case` out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import BinaryIO
+
+from nightjar_formats.limits import MAX_CASES
+from nightjar_formats.model import Case
+from nightjar_formats.readers import (
+    ctrf,
+    executorch,
+    go_test,
+    json_report,
+    junit,
+    ktap,
+    libtest,
+    nunit3,
+    reportlog,
+    tap,
+    texts,
+    trx,
+    xunit_net,
+)
+from nightjar_formats.readers.json_stream import UTF8_BOM, first_keys
+from nightjar_formats.readers.opening import inflated
+from nightjar_formats.readers.repairs import Repairs
+from nightjar_formats.readers.utf_8 import repaired
+from nightjar_formats.readers.xml_text import begins_xml
+from nightjar_formats.readers.xml_walk import root_of
+from nightjar_formats.refused import Refused, TooMuch
+
+Reader = Callable[[BinaryIO, Repairs], Iterator[Case]]
+"""Gives the cases of a file, and adds what it had to repair in it to the repairs."""
+
+
+def _of_bytes(reader: Callable[[BinaryIO], Iterator[Case]]) -> Reader:
+    """Return a reader that is given the bytes of a file repaired, and repairs nothing itself."""
+    return lambda stream, repairs: reader(repaired(stream, repairs))
+
+
+FORMATS: Mapping[str, Reader] = {
+    "junit": junit.read,
+    "pytest-reportlog": reportlog.read,
+    "pytest-json-report": json_report.read,
+    "executorch-csv": executorch.read,
+    "ctrf": ctrf.read,
+    "go-test-json": _of_bytes(go_test.read),
+    "libtest-json": _of_bytes(libtest.read),
+    "xunit-net": xunit_net.read,
+    "nunit3": nunit3.read,
+    "trx": trx.read,
+    "tap": _of_bytes(tap.read),
+    "ktap": _of_bytes(ktap.read),
+}
+"""Reader by the name that a manifest has for its format."""
+KNOWN = ", ".join(FORMATS)
+HEAD_BYTES = 1 << 14
+"""Looked at to guess a format."""
+
+
+_XML = (b"<", "\ufeff<".encode("utf-16-le"), "\ufeff<".encode("utf-16-be"))
+_ROOTS = {
+    "assemblies": "xunit-net",
+    "assembly": "xunit-net",
+    "test-run": "nunit3",
+    "test-suite": "nunit3",
+    "test-results": "nunit3",
+    "TestRun": "trx",
+}
+"""Formats by the root element of their XML; what has another is JUnit, or is refused as that."""
+_JSON_REPORT_KEYS = frozenset({"created", "exitcode", "root", "collectors", "tests"})
+
+
+def read(stream: BinaryIO, name: str, format: str | None = None, repairs: Repairs | None = None) -> Iterator[Case]:
+    """Read the cases of a file, inflated if it is gzip or zstd; `format` None: guess it by the content.
+
+    What had to be repaired is added to `repairs`. Raises Refused, with `name` in the text, for what cannot be
+    understood; TooMuch beyond a limit; nothing else that comes of the content.
+    """
+    if format is not None and format not in FORMATS:
+        raise Refused(texts.UNKNOWN_FORMAT.format(name=name, format=format, known=KNOWN))
+    opened = inflated(stream, name)
+    try:
+        reader = FORMATS[format or guess(opened.peek(HEAD_BYTES)[:HEAD_BYTES])]
+        cases = reader(opened, repairs or Repairs())
+        yield from islice(cases, MAX_CASES)
+        if next(cases, None) is not None:
+            raise TooMuch(texts.TOO_MANY_CASES.format(name=name))
+    except Refused as refused:
+        # What `inflated` refuses has the name already.
+        if str(refused).startswith(name):
+            raise
+        raise type(refused)(f"{name}: {refused}") from refused
+
+
+def guess(head: bytes) -> str:
+    """Return the name of the format that begins with `head`, never by the name of a file.
+
+    Raises Refused, naming the formats, if it is none of them.
+    """
+    text = head.removeprefix(UTF8_BOM).lstrip()
+    if text.startswith(_XML) and not text[1:2].isdigit():  # as a line of the kernel's log begins: <6>
+        return _ROOTS.get(root_of(head), "junit")
+    if text.startswith(b"{"):
+        keys = first_keys(text)
+        if "$report_type" in keys[""]:
+            return "pytest-reportlog"
+        if "reportFormat" in keys[""] or keys["results"] & {"tool", "summary", "tests"}:
+            return "ctrf"
+        if len(_JSON_REPORT_KEYS & keys[""]) > 1:
+            return "pytest-json-report"
+    if format := _of_events(text):
+        return format
+    first_line = text.partition(b"\n")[0].decode("utf-8", "replace")
+    if set(executorch.REQUIRED) <= {column.strip().strip('"') for column in first_line.split(",")}:
+        return "executorch-csv"
+    if format := _of_lines(text):
+        return format
+    if begins_xml(head):
+        return _ROOTS.get(root_of(head), "junit")
+    raise Refused(texts.UNKNOWN_CONTENT.format(known=KNOWN, head=head[:40]))
+
+
+def _of_events(head: bytes) -> str:
+    """Return the format of JSON lines by the first of them that is an event: a log may stand before; "" for none."""
+    for line in head.splitlines():
+        if line.startswith(b"{"):
+            keys = first_keys(line)[""]
+            if "Action" in keys and keys <= go_test.KEYS:
+                return go_test.WHAT
+            if {"type", "event"} <= keys:
+                return libtest.WHAT
+    return ""
+
+
+def _of_lines(head: bytes) -> str:
+    """Return whether lines of TAP or KTAP are among the first of a file; "" for neither."""
+    lines = head.decode("utf-8", "replace").splitlines()
+    if any(map(ktap.is_ktap, lines)):
+        return ktap.WHAT
+    return tap.WHAT if any(map(tap.is_tap, lines)) else ""

@@ -1,0 +1,41 @@
+"""CTest's `--output-junit` (`cmCTestTestHandler::WriteJUnitXML`): one suite, a status each, the output as a log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nightjar_formats.model import Case, Status, Trouble
+from nightjar_formats.readers.outcomes import PASSED, CaseOutcome, build, outcome
+from nightjar_formats.readers.xml import Part, SuiteElement
+
+# https://github.com/Kitware/CMake/blob/master/Source/CTest/cmCTestTestHandler.cxx
+STATUSES = frozenset({"run", "fail", "disabled", "notrun"})
+NOT_STARTED = ("Unable to find", "Required Files Missing", "Unable to start", "BAD_COMMAND")
+"""What keeps a test from running and is nobody's choice; CTest itself counts these as failed."""
+CRASHES = frozenset({"SEGFAULT", "ILLEGAL", "INTERRUPT", "NUMERICAL", "OTHER_FAULT", "Subprocess aborted"})
+TIMEOUT = "Timeout"
+DISABLED = "disabled"
+
+
+def knows(attributes: dict[str, str], _parts: Sequence[Part], _suite: SuiteElement) -> bool:
+    """Tell a case by its status, and by its class, which CTest makes of its name."""
+    return attributes.get("status") in STATUSES and attributes.get("classname") == attributes.get("name")
+
+
+def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement) -> Case:
+    """Read a case. Its ID is its name, which CTest repeats as the class."""
+    return build(attributes, "", _ended(attributes.get("status", ""), outcome(parts) if parts else PASSED))
+
+
+def _ended(status: str, found: CaseOutcome) -> CaseOutcome:
+    message = found.message
+    if status == "disabled":
+        return CaseOutcome(Status.SKIPPED, message=message or DISABLED)
+    if status == "notrun" and message.startswith(NOT_STARTED):
+        return CaseOutcome(Status.ERRORED, trouble=Trouble.SETUP, message=message)
+    if status == "notrun":
+        return CaseOutcome(Status.SKIPPED, message=message)
+    if status == "fail":
+        crashed = Trouble.CRASH if message in CRASHES else Trouble.NONE
+        return found._replace(status=Status.FAILED, trouble=Trouble.TIMEOUT if message == TIMEOUT else crashed)
+    return found

@@ -1,0 +1,144 @@
+"""CTRF, the Common Test Report Format (https://ctrf.io): one JSON object whose `results.tests` has an entry a test.
+
+CTRF knows passed, failed, skipped, pending and other. What did not run (pending), or ended in a way of its tool's own
+(other), counts as skipped and says so in its message; but where `rawStatus` has a word that we know, that word counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+from nightjar_formats.model import Case, Status, Trouble
+from nightjar_formats.readers import texts, values
+from nightjar_formats.readers.json_stream import ITEMS, SCALAR, JsonReader, Shape
+from nightjar_formats.readers.pytest_phases import GOOD, split
+from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
+from nightjar_formats.readers.utf_8 import repaired
+from nightjar_formats.refused import Refused
+
+WHAT = "ctrf"
+SHOWN = 80
+MILLISECOND = 0.001
+
+TEST: Shape = {
+    "name": SCALAR,
+    "status": SCALAR,
+    "rawStatus": SCALAR,
+    "duration": SCALAR,
+    "suite": {ITEMS: SCALAR},
+    "filePath": SCALAR,
+    "line": SCALAR,
+    "flaky": SCALAR,
+    "retries": SCALAR,
+    "retryAttempts": {ITEMS: {"status": SCALAR}},
+    "message": SCALAR,
+    "trace": SCALAR,
+}
+
+# https://github.com/ctrf-io/ctrf/blob/main/schema/ctrf.schema.json
+STATUS = {
+    "passed": Status.PASSED,
+    "failed": Status.FAILED,
+    "skipped": Status.SKIPPED,
+    "pending": Status.SKIPPED,
+    "other": Status.SKIPPED,
+}
+RAW = {
+    "xfailed": (Status.XFAILED, Trouble.NONE),
+    "xpassed": (Status.XPASSED, Trouble.NONE),
+    "error": (Status.ERRORED, Trouble.NONE),
+    "setup_failed": (Status.ERRORED, Trouble.SETUP),
+    "teardown_failed": (Status.ERRORED, Trouble.TEARDOWN),
+    "timedout": (Status.FAILED, Trouble.TIMEOUT),
+}
+"""Words of pytest-json-ctrf and playwright-ctrf-json-reporter that say more than the status, in lower case."""
+
+
+def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
+    """Read the cases of a report, one for each entry; attempts at a test are within it.
+
+    Raises Refused for what is no CTRF, TooMuch beyond a limit.
+    """
+    repairs = repairs or Repairs()
+    json = JsonReader(repaired(stream, repairs), WHAT)
+    has_tests = False
+    for key in json.members():
+        if key != "results":
+            json.skip()
+            continue
+        for inner in json.members():
+            if inner != "tests":
+                json.skip()
+                continue
+            has_tests = True
+            for test in json.items(TEST):
+                yield _case(values.mapping(test), repairs)
+    json.end()
+    if not has_tests:
+        raise Refused(texts.CTRF_NO_TESTS.format(what=WHAT))
+
+
+def _case(test: Mapping[str, Any], repairs: Repairs) -> Case:
+    name = values.name(test.get("name"))
+    if not name:
+        name = UNNAMED
+        repairs.add(Repair.NAMELESS_ENTRIES)
+    status, trouble = _status(test, name)
+    bad = status in (Status.FAILED, Status.ERRORED)
+    path, classname, nodeid = _identity(name, test)
+    return Case(
+        name=split(nodeid)[1] if nodeid else name,
+        status=status,
+        classname=classname,
+        path=path,
+        nodeid=nodeid,
+        line=values.line(test.get("line")),
+        seconds=values.seconds(test.get("duration"), MILLISECOND),
+        flaky=status in GOOD and _failed_before(test),
+        trouble=trouble,
+        message=_message(test, status),
+        text=values.text(test.get("trace")) if bad else "",
+    )
+
+
+def _status(test: Mapping[str, Any], name: str) -> tuple[Status, Trouble]:
+    word, raw = test.get("status"), test.get("rawStatus")
+    status = STATUS.get(word) if isinstance(word, str) else None
+    if status is None:
+        raise Refused(texts.CTRF_STATUS.format(what=WHAT, name=name[:SHOWN], status=str(word)[:SHOWN]))
+    return RAW.get(raw.lower() if isinstance(raw, str) else "", (status, Trouble.NONE))
+
+
+def _message(test: Mapping[str, Any], status: Status) -> str:
+    stated, word = values.message(test.get("message")), test.get("status")
+    if status is not Status.SKIPPED or word == "skipped":
+        return stated
+    raw = values.message(test.get("rawStatus"))
+    return values.message(": ".join(part for part in (f"{word} ({raw})" if raw else word, stated) if part))
+
+
+def _failed_before(test: Mapping[str, Any]) -> bool:
+    """Tell whether a test that was good in the end failed before: its attempts say so, or else that there were some."""
+    attempts = values.sequence(test.get("retryAttempts"))
+    if attempts:
+        return any(values.mapping(attempt).get("status") == "failed" for attempt in attempts)
+    return test.get("flaky") is True or (values.number(test.get("retries")) or 0) > 0
+
+
+def _identity(name: str, test: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return a test's path, classname and node ID: of the latter two one, for a test with a file the node ID.
+
+    pytest-json-ctrf writes whole node IDs as names; other tools a name, and around it suites, which are put between
+    file and name as classes are.
+    """
+    path = values.name(test.get("filePath"))
+    suite = test.get("suite")
+    # The schema wants a list; some writers give one text.
+    suites = [values.name(part) for part in ([suite] if isinstance(suite, str) else values.sequence(suite))]
+    if path and name.startswith(f"{path}::"):
+        return path, "", name
+    inner = [part for part in suites if part and part != path]
+    if path:
+        return path, "", values.name("::".join((path, *inner, name)))
+    return "", values.name(".".join(inner)), ""

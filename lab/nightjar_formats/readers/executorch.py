@@ -1,0 +1,247 @@
+"""ExecuTorch's backend suite: its CSV report, and the rows that it leaves in a pytest-json-report.
+
+Both have the same columns (`backends/test/suite/reporting.py` and `conftest.py` there), read by their names, whatever
+their order and whichever are missing. A row is one call of a model within a test; the rows of a test follow each other,
+numbered by `Subtest`. A row that does not count on from the one before begins a rerun.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, NamedTuple
+
+from nightjar_formats.limits import MAX_ROW_BYTES
+from nightjar_formats.model import BAD, Case, Status, Trouble
+from nightjar_formats.readers import texts, values
+from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
+from nightjar_formats.readers.utf_8 import repaired
+from nightjar_formats.refused import Refused, TooMuch
+
+WHAT = "executorch-csv"
+TEST, SUBTEST, RESULT, DETAIL, ERROR = "Test ID", "Subtest", "Result", "Result Detail", "Error"
+REQUIRED = (TEST, RESULT)
+
+MAX_SUBTESTS = 1000
+"""Rows of one test."""
+
+STATUS = {
+    "pass": Status.PASSED,
+    "success": Status.PASSED,
+    "skip": Status.SKIPPED,
+    "skipped": Status.SKIPPED,
+    "fail": Status.FAILED,
+}
+"""By the word that a result begins with: `Pass`, `Skip`, `Fail`; or, as the suite displays them, `Success (Delegated)`,
+`Skipped`, `Fail (Lowering)`."""
+STAGES = {
+    "quantization failed": Trouble.QUANTIZE,
+    "fail (quantize)": Trouble.QUANTIZE,
+    "lowering failed": Trouble.LOWER,
+    "fail (lowering)": Trouble.LOWER,
+    "pte load failed": Trouble.LOAD,
+    "fail (pte load)": Trouble.LOAD,
+    "pte run failed": Trouble.RUN,
+    "fail (pte run)": Trouble.RUN,
+    "output mismatch": Trouble.OUTPUT,
+    "fail (output mismatch)": Trouble.OUTPUT,
+    "process crash": Trouble.CRASH,
+}
+_WORST_FIRST = (Status.ERRORED, Status.FAILED, Status.SKIPPED, Status.PASSED)
+
+
+class Measure(NamedTuple):
+    """A column of numbers: its name in the results, with the unit; how the rows of one test become one number."""
+
+    column: str
+    name: str
+    together: Callable[[Iterable[float]], float]
+    times: float = 1
+
+
+MEASURES = (
+    Measure("Quantize Time (s)", "quantize_seconds", sum),
+    Measure("Lower Time (s)", "lower_seconds", sum),
+    Measure("Delegated Nodes", "delegated_nodes", sum),
+    Measure("Undelegated Nodes", "undelegated_nodes", sum),
+    Measure("PTE Size (Kb)", "pte_bytes", max, 1000),
+    *(
+        Measure(f"Output {output} {column}", f"output_{output}_{name}", together)
+        for output in (0, 1)
+        for column, name, together in (
+            ("Error Max", "error_max", max),
+            ("Error MAE", "error_mae", max),
+            ("SNR", "snr_db", min),
+        )
+    ),
+)
+FLOW, FLOW_NAME, SUBTESTS_NAME = "Flow", "flow", "subtests"
+ROW_COLUMNS = (TEST, SUBTEST, RESULT, DETAIL, ERROR, FLOW, *(measure.column for measure in MEASURES))
+"""The columns that are looked at."""
+
+Row = Mapping[str, Any]
+
+
+def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
+    """Read the cases of a CSV report, one for each test, its rows and reruns folded. It has no paths, only names.
+
+    Raises Refused for what is no such report, or has a row that is cut off; TooMuch beyond a limit.
+    """
+    rows: list[Row] = []
+    failed_before = False
+    repairs = repairs or Repairs()
+    for row in _rows(repaired(stream, repairs), repairs):
+        if rows and rows[0][TEST] != row[TEST]:
+            yield _case(rows, failed_before)
+            rows, failed_before = [], False
+        elif rows and not _counts_on(rows[-1], row):
+            rows, failed_before = [], failed_before or worst(rows)[0] in BAD
+        if len(rows) == MAX_SUBTESTS:
+            raise TooMuch(texts.CSV_MANY_SUBTESTS.format(what=WHAT, test=row[TEST], limit=MAX_SUBTESTS))
+        rows.append(row)
+    if rows:
+        yield _case(rows, failed_before)
+
+
+def measured(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return what the rows of one test measured, under the names of MEASURES.
+
+    Times and nodes are summed, of sizes and errors the greatest is taken, of signal-to-noise ratios the smallest. What
+    JSON has no number for is the text "inf", "-inf" or "nan".
+    """
+    found: dict[str, Any] = {}
+    if flow := values.message(rows[0].get(FLOW)):
+        found[FLOW_NAME] = flow
+    if len(rows) > 1:
+        found[SUBTESTS_NAME] = len(rows)
+    for measure in MEASURES:
+        numbers = [number for row in rows if (number := values.number(row.get(measure.column))) is not None]
+        if numbers:
+            undefined = any(math.isnan(number) for number in numbers)
+            found[measure.name] = _plain(math.nan if undefined else measure.together(numbers) * measure.times)
+    return found
+
+
+def trouble_of(row: Row) -> Trouble:
+    """Return the stage at which a row failed; NONE if it did not, or at none that is known."""
+    detail = row.get(DETAIL) or row.get(RESULT)
+    return STAGES.get(detail.strip().lower(), Trouble.NONE) if isinstance(detail, str) else Trouble.NONE
+
+
+def status_of(row: Row) -> Status | None:
+    """Return how a row ended; None where it says what is not known."""
+    result = row.get(RESULT)
+    status = STATUS.get(result.lower().partition(" ")[0]) if isinstance(result, str) else None
+    return Status.ERRORED if status is Status.FAILED and trouble_of(row) is Trouble.CRASH else status
+
+
+def worst(rows: Sequence[Row]) -> tuple[Status, Row]:
+    """Return how a test of these rows ended, and the row that decided it."""
+    statuses = [(status_of(row) or Status.ERRORED, row) for row in rows]
+    return min(statuses, key=lambda one: _WORST_FIRST.index(one[0]))
+
+
+def stated(row: Row) -> tuple[str, str]:
+    """Return the message and the text of a row: the stage at which it failed, and the error."""
+    detail, error = values.message(row.get(DETAIL)), values.text(row.get(ERROR))
+    return values.message(f"{detail}: {error}" if detail and error else detail or error), error
+
+
+def _case(rows: Sequence[Row], failed_before: bool) -> Case:
+    status, row = worst(rows)
+    message, text = ("", "") if status is Status.PASSED else stated(row)
+    return Case(
+        name=row[TEST],
+        status=status,
+        flaky=failed_before and status is Status.PASSED,
+        trouble=trouble_of(row),
+        message=message,
+        text=text,
+        measures=measured(rows),
+    )
+
+
+def _counts_on(before: Row, row: Row) -> bool:
+    last, index = values.number(before.get(SUBTEST)), values.number(row.get(SUBTEST))
+    return last is None or index is None or index > last
+
+
+def _plain(number: float) -> float | int | str:
+    if not math.isfinite(number):
+        return str(number)
+    # Kilobytes have three decimals; times 1,000 they are binary fractions such as 1600.0000000000002.
+    rounded = round(number, 6)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+def _rows(stream: BinaryIO, repairs: Repairs) -> Iterator[dict[str, str]]:
+    """Give each row's columns that are looked at, checked."""
+    lines = _Lines(stream)
+    reader = csv.reader(lines, strict=True)
+    header = _next_row(reader, lines)
+    if header is None or not set(REQUIRED) <= set(header):
+        raise Refused(texts.CSV_NO_HEADER.format(what=WHAT, columns=" and ".join(REQUIRED)))
+    places = [(header.index(column), column) for column in ROW_COLUMNS if column in header]
+    while (fields := _next_row(reader, lines)) is not None:
+        if len(fields) < len(header):
+            raise Refused(texts.CSV_CUT_OFF.format(what=WHAT, line=lines.row, test=f" ({fields[0][:80]})"))
+        if len(fields) > len(header):
+            raise Refused(texts.CSV_SURPLUS.format(what=WHAT, line=lines.row, fields=len(fields), columns=len(header)))
+        row = {column: fields[place] for place, column in places}
+        if not values.name(row[TEST]):
+            row[TEST] = UNNAMED
+            repairs.add(Repair.NAMELESS, lines.row)
+        if status_of(row) is None:
+            raise Refused(texts.CSV_RESULT.format(what=WHAT, line=lines.row, result=row[RESULT][:80]))
+        yield row
+
+
+def _next_row(reader: Iterator[list[str]], lines: _Lines) -> list[str] | None:
+    """Return the next row that is not empty, None at the end."""
+    lines.begin_row()
+    try:
+        for fields in reader:
+            if fields:
+                return fields
+            lines.begin_row()
+    except csv.Error as error:
+        # The csv module has one exception for everything, and only its text tells them apart.
+        if "unexpected end" in str(error):
+            raise Refused(texts.CSV_CUT_OFF.format(what=WHAT, line=lines.row, test="")) from None
+        if "field limit" in str(error):
+            raise TooMuch(
+                texts.CSV_LONG_FIELD.format(what=WHAT, line=lines.row, limit=csv.field_size_limit())
+            ) from None
+        raise Refused(texts.CSV_INVALID.format(what=WHAT, line=lines.line, error=error)) from None
+    return None
+
+
+class _Lines:
+    """The lines of a file as text, and the place in it. Lines may end in CR CR LF, as those written on Windows do."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._bytes = 0
+        self.line = 0
+        self.row = 1
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        read = self._stream.readline(MAX_ROW_BYTES + 1)
+        if not read:
+            raise StopIteration
+        self.line += 1
+        self._bytes += len(read)
+        if self._bytes > MAX_ROW_BYTES:
+            raise TooMuch(texts.CSV_LONG_ROW.format(what=WHAT, line=self.row))
+        try:
+            return read.decode("utf-8-sig" if self.line == 1 else "utf-8")
+        except UnicodeDecodeError:
+            raise Refused(texts.CSV_NOT_UTF_8.format(what=WHAT, line=self.line)) from None
+
+    def begin_row(self) -> None:
+        """Count from here: the row before is complete."""
+        self._bytes, self.row = 0, self.line + 1

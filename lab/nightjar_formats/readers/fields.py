@@ -1,0 +1,70 @@
+"""What a field of a report is worth, in every format alike: durations, messages of one line, long texts."""
+
+from __future__ import annotations
+
+from nightjar_formats.limits import MAX_MESSAGE, MAX_SECONDS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
+from nightjar_formats.readers import texts
+
+HEAD = MAX_TEXT_HEAD - len(texts.LEFT_OUT) - 10
+"""Characters of the head beside the words in the middle, so that all together keep to the limit."""
+SQUEEZE_AT = 8 * (MAX_TEXT_HEAD + MAX_TEXT_TAIL)
+"""Characters that may pile up before the middle of a text is thrown away."""
+MESSAGE_READ = 4 * MAX_MESSAGE
+
+
+def seconds(value: object) -> float | None:
+    """Read a duration in seconds; None where there is none, or nonsense: negative, endless, longer than a week."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if 0 <= number <= MAX_SECONDS else None
+
+
+def one_line(text: str) -> str:
+    """Make one line of a message, white space folded, at most `MAX_MESSAGE` characters long."""
+    if len(text) <= MAX_MESSAGE and text.isprintable():
+        return text.strip()
+    line = " ".join(text[:MESSAGE_READ].split())
+    return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 1] + "…"
+
+
+def cut(text: str) -> str:
+    """Keep a long text's head and tail, and say how many characters are left out between them."""
+    if len(text) <= MAX_TEXT_HEAD + MAX_TEXT_TAIL:
+        return text
+    clip = Clip()
+    clip.add(text)
+    return clip.text()
+
+
+class Clip:
+    """A text that comes in pieces, of which only head and tail are stored, however long it grows."""
+
+    __slots__ = ("_pieces", "_removed", "_size")
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._size = 0
+        self._removed = 0
+
+    def add(self, piece: str) -> None:
+        """Take the next piece."""
+        self._pieces.append(piece)
+        self._size += len(piece)
+        if self._size > SQUEEZE_AT:
+            self._squeeze()
+
+    def text(self) -> str:
+        """Return head and tail, with a line in place of what is left out between them."""
+        if self._size > MAX_TEXT_HEAD + MAX_TEXT_TAIL or self._removed:
+            self._squeeze()
+            head, tail = self._pieces
+            return head + texts.LEFT_OUT.format(removed=self._removed) + tail
+        return "".join(self._pieces)
+
+    def _squeeze(self) -> None:
+        whole = "".join(self._pieces)
+        self._removed += len(whole) - HEAD - MAX_TEXT_TAIL
+        self._pieces = [whole[:HEAD], whole[-MAX_TEXT_TAIL:]]
+        self._size = HEAD + MAX_TEXT_TAIL

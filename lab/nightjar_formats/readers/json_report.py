@@ -1,0 +1,167 @@
+"""pytest-json-report: one JSON object for the whole session, with ExecuTorch's rows in the tests' metadata.
+
+The file has one entry a test, in which each attempt has overwritten the phases of the one before. `rerun` as a test's
+outcome means that an attempt failed and none failed for good: how it ended, the phases tell. `subtests passed` means
+nothing: it stands there too when another subtest failed. That a subtest failed before the last one only pytest's exit
+status says, so it counts where no other failure explains that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+from nightjar_formats.model import BAD, Case, Status, Trouble
+from nightjar_formats.readers import executorch, texts, values
+from nightjar_formats.readers.json_stream import ITEMS, SCALAR, JsonReader, Shape
+from nightjar_formats.readers.pytest_phases import (
+    CRASHED,
+    INTERNAL_ERROR,
+    Phase,
+    Verdict,
+    case_of,
+    collected,
+    itself,
+    last_line,
+    reason,
+    verdict_of,
+)
+from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
+from nightjar_formats.readers.utf_8 import repaired
+from nightjar_formats.refused import Refused
+
+WHAT = "pytest-json-report"
+SHOWN = 200
+
+_PHASE: Shape = {"outcome": SCALAR, "duration": SCALAR, "longrepr": SCALAR, "crash": {"message": SCALAR}}
+PHASES = ("setup", "call", "teardown", CRASHED)
+_ROW: Shape = dict.fromkeys(executorch.ROW_COLUMNS, SCALAR)
+TEST: Shape = {
+    "nodeid": SCALAR,
+    "lineno": SCALAR,
+    "outcome": SCALAR,
+    "metadata": {"subtests": {ITEMS: _ROW}},
+    **dict.fromkeys(PHASES, _PHASE),
+}
+COLLECTOR: Shape = {"nodeid": SCALAR, "outcome": SCALAR, "longrepr": SCALAR}
+
+SUBTESTS_PASSED = "subtests passed"
+TESTS_FAILED = 1
+"""pytest's exit status for it."""
+OUTCOMES = {
+    "passed": Verdict(Status.PASSED),
+    "failed": Verdict(Status.FAILED),
+    "subtests failed": Verdict(Status.FAILED),
+    "error": Verdict(Status.ERRORED),
+    "skipped": Verdict(Status.SKIPPED),
+    "xfailed": Verdict(Status.XFAILED),
+    "xpassed": Verdict(Status.XPASSED),
+}
+"""Where the phases say less than the outcome: `xfailed` and `xpassed` stand nowhere else."""
+
+
+def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
+    """Read the cases of a report: one for each test, and one for each file that could not be collected.
+
+    Raises Refused for what is no pytest-json-report, TooMuch beyond a limit.
+    """
+    repairs = repairs or Repairs()
+    json = JsonReader(repaired(stream, repairs), WHAT)
+    has_tests, exitcode, with_subtests, has_failed = False, None, 0, False
+    for key in json.members():
+        if key == "tests":
+            has_tests = True
+            for test in json.items(TEST):
+                case = _case(test, repairs)
+                has_failed = has_failed or case.status in BAD
+                with_subtests += values.mapping(test).get("outcome") == SUBTESTS_PASSED
+                yield case
+        elif key == "collectors":
+            for collector in json.items(COLLECTOR):
+                for case in _collected(collector):
+                    has_failed = has_failed or case.status in BAD
+                    yield case
+        elif key == "exitcode":
+            exitcode = values.number(json.value(SCALAR))
+        else:
+            json.skip()
+    json.end()
+    if not has_tests:
+        raise Refused(texts.REPORT_NO_TESTS.format(what=WHAT))
+    if exitcode == INTERNAL_ERROR:
+        yield itself(Trouble.INTERNAL, texts.PYTEST_INTERNAL)
+    elif exitcode == TESTS_FAILED and with_subtests and not has_failed:
+        yield Case(
+            "subtests",
+            Status.FAILED,
+            nodeid="pytest::subtests",
+            message=texts.REPORT_HIDDEN.format(count=with_subtests),
+        )
+
+
+def _collected(collector: Any) -> Iterator[Case]:
+    found = values.mapping(collector)
+    case = collected(values.name(found.get("nodeid")), str(found.get("outcome")), values.text(found.get("longrepr")))
+    if case and case.nodeid:
+        yield case
+
+
+def _case(test: Any, repairs: Repairs) -> Case:
+    found = values.mapping(test)
+    nodeid = values.name(found.get("nodeid"))
+    if not nodeid:
+        nodeid = UNNAMED
+        repairs.add(Repair.NAMELESS_ENTRIES)
+    phases = {when: _phase(found[when]) for when in PHASES if isinstance(found.get(when), dict)}
+    reran = found.get("outcome") == "rerun" or any(phase.outcome == "rerun" for phase in phases.values())
+    line = values.line(found.get("lineno"), first=0)
+    case = case_of(nodeid, line, phases, _verdict(nodeid, found.get("outcome"), phases), flaky=reran)
+    rows = values.sequence(values.mapping(found.get("metadata")).get("subtests"))
+    return _with_rows(case, [row for row in rows if isinstance(row, dict)])
+
+
+def _verdict(nodeid: str, outcome: Any, phases: Mapping[str, Phase]) -> Verdict:
+    """Tell by the phases how a test ended, and by its outcome what they do not say."""
+    stated = OUTCOMES.get(outcome) if isinstance(outcome, str) else None
+    if not phases:
+        if stated is None:
+            raise Refused(
+                texts.REPORT_NO_OUTCOME.format(what=WHAT, nodeid=nodeid[:SHOWN], outcome=str(outcome)[:SHOWN])
+            )
+        return stated
+    verdict = verdict_of(phases)
+    if verdict.status in BAD or stated is None:
+        return verdict
+    if stated.status is Status.FAILED and not verdict.phase.message:
+        return Verdict(Status.FAILED, phase=verdict.phase._replace(message=texts.REPORT_SUBTEST_FAILED))
+    if stated.status in BAD or stated.status in (Status.XFAILED, Status.XPASSED):
+        return verdict._replace(status=stated.status)
+    return verdict
+
+
+def _phase(phase: Mapping[str, Any]) -> Phase:
+    outcome, text = str(phase.get("outcome")), values.text(phase.get("longrepr"))
+    if outcome == "passed":
+        stated, text = "", ""
+    elif outcome == "skipped":
+        # Of an expected failure there is what it raised, and not why it was expected.
+        stated, text = reason(text), ""
+    else:
+        stated = values.mapping(phase.get("crash")).get("message") or last_line(text)
+    return Phase(outcome, values.seconds(phase.get("duration")), values.message(stated), text)
+
+
+def _with_rows(case: Case, rows: list[Mapping[str, Any]]) -> Case:
+    """Add what ExecuTorch's rows say: what was measured, and of a failure the stage and the error."""
+    if not rows:
+        return case
+    case = case._replace(measures=executorch.measured(rows))
+    status, row = executorch.worst(rows)
+    if case.status not in BAD or status not in BAD:
+        return case
+    message, text = executorch.stated(row)
+    return case._replace(
+        trouble=case.trouble if case.trouble is not Trouble.NONE else executorch.trouble_of(row),
+        message=message or case.message,
+        text=case.text or text,
+    )

@@ -1,0 +1,275 @@
+"""JSON of any length read in constant memory: what a reader asks for is made into values, the rest is passed over."""
+
+from __future__ import annotations
+
+import re  # noqa: TID251  # RE2 has a call for each string of a report
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Mapping
+from itertools import chain
+from typing import Any, BinaryIO
+
+import ijson  # type: ignore[import-untyped]
+
+from nightjar_formats.limits import MAX_JSON_DEPTH, MAX_RETAINED_CHARACTERS, MAX_STRING_BYTES
+from nightjar_formats.readers import texts
+from nightjar_formats.readers.fields import cut
+from nightjar_formats.refused import Refused, TooMuch
+
+CHUNK, MAX_PIECE = 1 << 16, 1 << 21
+"""Bytes read at once; and given to the parser at once while a text goes on, for which yajl begins anew at its start."""
+END = b""
+UTF8_BOM, UTF16_BOMS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
+
+Shape = Mapping[str, "Shape"]
+"""The members of an object that are read, each with its own shape, and under ITEMS the shape of an array's items.
+Whatever the shape, a scalar is read as it is: one report writes null, an object or a text in one place."""
+ITEMS = "[]"
+SCALAR: Shape = {}
+_VALUE_COST = 64
+"""What a value counts besides its characters, so that a million empty ones are too much as well."""
+
+_OPENING = frozenset({"start_map", "start_array"})
+_CLOSING = frozenset({"end_map", "end_array"})
+
+# NaN and Infinity, which Python's json module writes, and integers beyond 64 bits: yajl refuses all of them. use_float
+# stands wherever ijson is called because without it ijson 3.6 crashes the process on integers of 4,300 digits.
+_LONG_INTEGER = re.compile(rb"[0-9](?<![.0-9][0-9])[0-9]{18}")  # noqa: TID251  # of one length
+_STRING_OR_NO_NUMBER = re.compile(  # noqa: TID251  # possessive
+    rb'"(?:[^"\\]|\\.)*+"?|NaN|-?Infinity|(?<![0-9.eE+-])-?[0-9]{19,}+(?![0-9.eE])', re.DOTALL
+)
+_OF_NUMBERS = b"0123456789+-.eENaInfity"
+MAX_NUMBER_BYTES = 1000
+
+
+class EndsEarly(Refused):
+    """The file ends within a value."""
+
+
+class JsonReader:
+    """A place in a JSON text; every method takes the value that comes next.
+
+    Values that `value` returns have at most MAX_RETAINED_CHARACTERS in all, long texts within them are cut in the
+    middle, and of members with one name the last counts. Floats that are no numbers are None. Raises Refused where
+    the text is no JSON, or not what was asked for; EndsEarly where it is cut off; TooMuch beyond a limit.
+    """
+
+    def __init__(self, stream: BinaryIO, what: str) -> None:
+        self._what = what
+        self._events = self._parsed(stream)
+        self._retained = 0
+        self._byte = 0
+
+    def members(self) -> Iterator[str]:
+        """Give the names of an object's members; each one's value must be taken before the next name."""
+        event, _ = self._next()
+        if event != "start_map":
+            raise Refused(self._unexpected(texts.JSON_NO_OBJECT, event))
+        for event, value in self._events:
+            if event == "end_map":
+                return
+            yield value
+
+    def items(self, shape: Shape) -> Iterator[Any]:
+        """Give an array's items, as `value` does; nothing for null."""
+        event, value = self._next()
+        if event == "null":
+            return
+        if event != "start_array":
+            raise Refused(self._unexpected(texts.JSON_NO_ARRAY, event))
+        for event, value in self._events:
+            if event == "end_array":
+                return
+            self._retained = 0
+            yield self._built(event, value, shape)
+
+    def value(self, shape: Shape) -> Any:
+        """Return the next value, as much of it as the shape names."""
+        event, value = self._next()
+        self._retained = 0
+        return self._built(event, value, shape)
+
+    def skip(self) -> None:
+        """Pass over the next value."""
+        event, _ = self._next()
+        self._skip(event)
+
+    def end(self) -> None:
+        """Read on to the end of the file, where nothing may be left."""
+        for event, _ in self._events:
+            raise Refused(self._unexpected(texts.JSON_NOT_AT_END, event))
+
+    def place(self) -> str:
+        """Say how far it was read."""
+        return texts.JSON_WHERE.format(size=CHUNK >> 10, byte=self._byte)
+
+    def _unexpected(self, text: str, event: str) -> str:
+        return self._here(text, found=texts.JSON_FOUND.get(event, event))
+
+    def _here(self, text: str, **said: object) -> str:
+        return text.format(what=self._what, where=self.place(), **said)
+
+    def _next(self) -> tuple[str, Any]:
+        if (event := next(self._events, None)) is not None:
+            return event
+        raise EndsEarly(texts.JSON_CUT_OFF.format(what=self._what))
+
+    def _built(self, event: str, value: Any, shape: Shape) -> Any:
+        self._retained += _VALUE_COST
+        if event == "string":
+            value = cut(value)
+            self._retained += len(value)
+        if self._retained > MAX_RETAINED_CHARACTERS:
+            raise TooMuch(self._here(texts.JSON_LONG_ENTRY))
+        if event == "start_map":
+            return self._object(shape)
+        if event == "start_array":
+            return self._array(shape)
+        return value
+
+    def _object(self, shape: Shape) -> dict[str, Any]:
+        built: dict[str, Any] = {}
+        for event, key in self._events:
+            if event == "end_map":
+                break
+            event, value = self._next()
+            if key in shape:
+                built[key] = self._built(event, value, shape[key])
+            else:
+                self._skip(event)
+        return built
+
+    def _array(self, shape: Shape) -> list[Any]:
+        built: list[Any] = []
+        inner = shape.get(ITEMS)
+        for event, value in self._events:
+            if event == "end_array":
+                break
+            if inner is None:
+                self._skip(event)
+            else:
+                built.append(self._built(event, value, inner))
+        return built
+
+    def _skip(self, event: str) -> None:
+        if event not in _OPENING:
+            return
+        depth = 1
+        for event, _ in self._events:
+            if event in _OPENING:
+                depth += 1
+            elif event in _CLOSING:
+                depth -= 1
+                if not depth:
+                    return
+
+    def _parsed(self, stream: BinaryIO) -> Generator[tuple[str, Any], None, None]:
+        """Give the parser's events, and watch over how deep they go and how long none comes."""
+        found = ijson.sendable_list()
+        parser = ijson.basic_parse_coro(found, use_float=True)
+        depth = silent = 0
+        waiting = b""
+        chunks = _numbers_only(_without_bom(iter(lambda: stream.read(CHUNK), b""), self._what), self._what)
+        for chunk in chain(chunks, (END,)):
+            waiting += chunk
+            if silent + len(waiting) > MAX_STRING_BYTES:
+                raise TooMuch(self._here(texts.JSON_LONG_STRING))
+            if not waiting or (chunk is not END and len(waiting) < min(silent, MAX_PIECE)):
+                continue
+            error = _error_of(parser.send, waiting)
+            silent = 0 if found else silent + len(waiting)
+            for event in found:
+                if event[0] in _OPENING:
+                    depth += 1
+                    if depth > MAX_JSON_DEPTH:
+                        raise TooMuch(self._here(texts.JSON_DEEP))
+                elif event[0] in _CLOSING:
+                    depth -= 1
+                yield event
+            del found[:]
+            if error:
+                raise Refused(self._here(texts.JSON_INVALID, error=error))
+            self._byte += len(waiting)
+            waiting = b""
+        error = _error_of(parser.close)
+        yield from found
+        if error:
+            raise EndsEarly(texts.JSON_CUT_OFF_AFTER.format(what=self._what, count=self._byte))
+
+
+def _error_of(parse: Callable[..., object], *given: bytes) -> str | None:
+    """Let the parser go on, and return what it finds wrong."""
+    try:
+        parse(*given)
+    except ijson.JSONError as error:
+        stated = error.args[0] if error.args else ""
+        return (
+            (stated.decode("utf-8", "replace") if isinstance(stated, bytes) else str(stated)).partition("\n")[0].strip()
+        )
+    except UnicodeDecodeError:
+        return texts.NOT_UTF_8
+    return None
+
+
+def first_keys(head: bytes) -> Mapping[str, set[str]]:
+    """Return the names of the members in the beginning of a JSON text.
+
+    Under "" are those of its first object, under each of them those of the object that it holds.
+    """
+    found = ijson.sendable_list()
+    parser = ijson.basic_parse_coro(found, multiple_values=True, use_float=True)
+    _error_of(parser.send, b"".join(_numbers_only(iter((head,)), "JSON")))
+    keys: dict[str, set[str]] = defaultdict(set)
+    depth, outer = 0, ""
+    for event, value in found:
+        depth += (event in _OPENING) - (event in _CLOSING)
+        if event == "map_key" and depth == 1:
+            outer = value
+            keys[""].add(outer)
+        elif event == "map_key" and depth == 2:
+            keys[outer].add(value)
+        if not depth:
+            break
+    return keys
+
+
+def _without_bom(chunks: Iterator[bytes], what: str) -> Iterator[bytes]:
+    first = next(chunks, b"")
+    if first.startswith(UTF16_BOMS):
+        raise Refused(texts.JSON_UTF_16.format(what=what))
+    yield first.removeprefix(UTF8_BOM)
+    yield from chunks
+
+
+def _numbers_only(chunks: Iterator[bytes], what: str) -> Iterator[bytes]:
+    """Put null, outside of strings, for what is no number that JSON and 64 bits have room for.
+
+    The end of a chunk is held back where the next one decides what it means: a backslash, the beginning of a number.
+    """
+    held, within_string = b"", False
+    for read in chunks:
+        chunk = held + read
+        escapes = (len(chunk) - len(chunk.rstrip(b"\\"))) % 2
+        ends_within = within_string ^ bool(_quotes(chunk[: len(chunk) - escapes]) % 2)
+        end = len(chunk) - escapes if ends_within else len(chunk.rstrip(_OF_NUMBERS))
+        held = chunk[end:]
+        if len(held) > MAX_NUMBER_BYTES:
+            raise Refused(texts.JSON_LONG_NUMBER.format(what=what, most=MAX_NUMBER_BYTES))
+        yield _with_null(chunk[:end], within_string)
+        within_string = ends_within
+    yield _with_null(held, within_string)
+
+
+def _quotes(chunk: bytes) -> int:
+    """Count the quotes that begin or end a string."""
+    return chunk.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"')
+
+
+def _with_null(chunk: bytes, within_string: bool) -> bytes:
+    if b"NaN" not in chunk and b"Infinity" not in chunk and not _LONG_INTEGER.search(chunk):
+        return chunk
+    opened = b'"' if within_string else b""
+    return _STRING_OR_NO_NUMBER.sub(_null_for_number, opened + chunk)[len(opened) :]
+
+
+def _null_for_number(found: re.Match[bytes]) -> bytes:
+    return found[0] if found[0].startswith(b'"') else b"null"

@@ -1,0 +1,32 @@
+"""JUnit XML in all its dialects, each recognised by the document itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+from nightjar_formats.model import Case
+from nightjar_formats.readers import ctest, googletest, plain, pytest, surefire
+from nightjar_formats.readers.repairs import Repairs
+from nightjar_formats.readers.xml import Make, Part, SuiteElement, cases
+
+
+def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
+    """Read a report case by case, in constant memory. Counts that it gives of itself are not looked at.
+
+    Raises `NotXml`, also where the report ends too early and cases were given already; `TooMuch`; `Refused`.
+    """
+    return cases(stream, _dialect, repairs)
+
+
+def _dialect(attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> Make:
+    """Choose by the first case of a suite, for one file may hold the reports of several tools."""
+    if pytest.knows(attributes, parts, suite):
+        return pytest.case
+    if googletest.knows(attributes, parts, suite):
+        return googletest.case
+    if ctest.knows(attributes, parts, suite):
+        return ctest.case
+    if surefire.knows(attributes, parts, suite):
+        return surefire.case
+    return plain.case

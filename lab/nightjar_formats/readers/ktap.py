@@ -1,0 +1,172 @@
+"""KTAP, which tests of the Linux kernel write: KUnit, kselftest, and modules that test drivers.
+
+https://docs.kernel.org/dev-tools/ktap.html. The report may be a console's log, each line behind a time, and lines of
+the kernel between. Subtests are indented, or stand behind `# ` as kselftest's runner writes them. What stands before a
+result, since the one before it, is what the kernel said while that test ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from nightjar_formats.model import BAD, Case
+from nightjar_formats.patterns import Pattern
+from nightjar_formats.readers import texts, values
+from nightjar_formats.readers.fields import Clip
+from nightjar_formats.readers.tap_levels import UNNAMED, TapLevels
+from nightjar_formats.readers.tap_lines import (
+    ResultLine,
+    bail_out_reason,
+    is_version,
+    plan_line,
+    result_line,
+    subtest_name,
+)
+from nightjar_formats.readers.tap_text import text_lines
+from nightjar_formats.refused import Refused
+
+WHAT = "ktap"
+
+_CONSOLE = Pattern(r"(?:<\d{1,3}>)?\[ *\d{1,9}\.\d{1,9}\](?: ?\[ *[TC]\d{1,9}\])? ?")
+"""What printk writes before a line: level, time, and the thread or the processor."""
+_SELFTEST = "# selftests: "
+_NESTED = Pattern(r"K?TAP version \d|1\.\.\d|ok \d|not ok \d|Bail out!")
+_FAILED_AT = Pattern(r"(?:EXPECTATION|ASSERTION) FAILED at (\S+):(\d{1,9})[ \t]*$", by_line=True)
+_HARNESS = Pattern(r"^[# ]*([\w./-]+\.[ch]\w*):(\d{1,9}):[\w.-]+:(.*)$", by_line=True)
+
+
+def read(stream: BinaryIO) -> Iterator[Case]:
+    """Read the cases of a report, one for each result.
+
+    Where a report ends before its plan, what held its last tests and the plan are errored. Raises Refused for what is
+    no KTAP, TooMuch beyond a limit.
+    """
+    report = _KtapReport()
+    for line in text_lines(stream):
+        yield from report.line(without_console(line))
+    yield from report.rest()
+
+
+def without_console(line: str) -> str:
+    """Return a line without what a console puts before it."""
+    if not line.startswith(("[", "<")):
+        return line
+    found = _CONSOLE.match(line)
+    return line[found.end() :] if found is not None else line
+
+
+def is_ktap(line: str) -> bool:
+    """Say whether a line stands in reports of the kernel alone."""
+    bare = without_console(line)
+    return (
+        bare.strip().startswith(("KTAP version ", _SELFTEST))
+        or (bare != line and bare.startswith("TAP version "))
+        or (" FAILED at " in bare and _FAILED_AT.search(bare) is not None)
+    )
+
+
+class _KtapReport:
+    """The lines since the result before."""
+
+    def __init__(self) -> None:
+        self._levels = TapLevels(WHAT)
+        self._log = Clip()
+        self._has_log = self._has_ktap = False
+        self._hashes = 0
+        """How many `# ` the lines of subtests stand behind."""
+
+    def line(self, line: str) -> Iterator[Case]:
+        """Ingest a line, and yield the cases that end with it."""
+        body, indent = self._unindented(line)
+        if (result := result_line(body, is_ktap=True)) is not None and result.number is not None:
+            self._has_ktap = True
+            self._hashes = min(self._hashes, _hashes(line))
+            case = self._case(result, self._levels.number(indent, result.number))
+            yield from self._levels.end(indent, case)
+        elif (plan := plan_line(body)) is not None:
+            self._has_ktap = True
+            yield from self._levels.plan(indent, plan)
+        elif (name := subtest_name(body)) is not None:
+            yield from self._levels.name_holder(indent, name)
+        elif body.startswith(_SELFTEST):
+            self._begin_log()
+            yield from self._levels.name_holder(indent, body.removeprefix("# ").strip())
+        elif (reason := bail_out_reason(body)) is not None:
+            self._has_ktap = True
+            yield from self._levels.bail_out(indent, reason)
+        elif is_version(body):
+            self._has_ktap = True
+            self._begin_log()
+            yield from self._levels.begin(indent)
+        elif body and not body.lstrip("# ").startswith("Totals: "):
+            self._log.add(f"{line}\n")
+            self._has_log = True
+
+    def _unindented(self, line: str) -> tuple[str, int]:
+        """Return what a line says, and how deep it stands: `# ` counts like two spaces where it indents subtests."""
+        body = line.lstrip(" ")
+        indent = len(line) - len(body)
+        if not body.startswith("# "):
+            return body, indent
+        inner = body
+        depth = 0
+        while inner.startswith("# "):
+            inner = inner[2:]
+            depth += 1
+        stripped = inner.lstrip(" ")
+        spaces = len(inner) - len(stripped)
+        if is_version(stripped) or plan_line(stripped) is not None:
+            self._hashes = max(self._hashes, depth)
+        elif (stripped.startswith("selftests: ") and depth > 1) or inner.startswith("Subtest"):
+            return body[2 * (depth - 1) :], indent + 2 * (depth - 1)
+        if depth <= self._hashes and _NESTED.match(stripped) is not None:
+            return stripped, indent + 2 * depth + spaces
+        return body, indent
+
+    def _begin_log(self) -> None:
+        self._log, self._has_log = Clip(), False
+
+    def _case(self, result: ResultLine, number: int) -> Case:
+        """Return a result's case. Where a directive stands before the name, as kselftest writes it, it is the name."""
+        status, trouble = result.verdict()
+        name, message = values.name(result.name), values.message(result.reason or result.data)
+        if not name and result.reason:
+            name, message = values.name(result.reason), ""
+        log = self._log.text() if self._has_log and status in BAD else ""
+        self._begin_log()
+        path, line, why = _place(log)
+        name = name or UNNAMED.format(number=number)
+        return Case(
+            name=name,
+            status=status,
+            path=path,
+            nodeid=name,
+            line=line,
+            trouble=trouble,
+            message=message if not why or (result.directive and message) else why,
+            text=values.text(log.rstrip("\n")),
+        )
+
+    def rest(self) -> Iterator[Case]:
+        """Yield what is left where the report ends."""
+        if not self._has_ktap:
+            raise Refused(texts.TAP_NO_KTAP.format(what=WHAT))
+        yield from self._levels.rest()
+
+
+def _hashes(line: str) -> int:
+    return (len(line) - len(line.lstrip("# "))) // 2
+
+
+def _place(log: str) -> tuple[str, int | None, str]:
+    """Return file, line and reason of the first expectation that failed, of KUnit's or kselftest's harness."""
+    failed = _FAILED_AT.search(log) if " FAILED at " in log else None
+    if failed is not None:
+        reason = [line.strip().removeprefix("# ").strip() for line in log[failed.end() :].splitlines()[1:6]]
+        ends = next((at for at, line in enumerate(reason) if not line or " FAILED at " in line), len(reason))
+        return values.name(failed[1]), values.line(failed[2]), values.message("\n".join(reason[:ends]))
+    found = _HARNESS.search(log)
+    if found is not None:
+        return values.name(found[1]), values.line(found[2]), values.message(found[3])
+    return "", None, ""

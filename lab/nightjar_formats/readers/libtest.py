@@ -1,0 +1,203 @@
+"""Rust's libtest with `--format json`, and cargo-nextest's `libtest-json`: one JSON object a line, one for each event.
+
+`cargo test` runs one binary after the other and names none of them in the events; where its own lines (standard error)
+are in the file too, they name the binary's source file, and the test's ID begins with it. nextest names crate and
+binary in each test. The ID of a documentation test has its file and item, without the line, which changes with any
+edit. Tests that have begun and not ended are errored: their process died.
+
+Facts that the code rests on (https://github.com/rust-lang/rust/blob/master/library/test/src/formatters/json.rs and
+nextest's `reporter/structured/libtest.rs`): the event `timeout` only says that a test takes long; `exec_time` is there
+with `--report-time`, in older versions as a text that ends with "s"; `#2` behind a name of nextest's is the number of
+attempts, of which the last one counts; lines of other processes may stand anywhere, even before an event in its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, NamedTuple
+
+from nightjar_formats.limits import MAX_UNFINISHED_CHARACTERS
+from nightjar_formats.model import Case, Status, Trouble
+from nightjar_formats.patterns import Pattern
+from nightjar_formats.readers import json_lines, texts, values
+from nightjar_formats.readers.json_stream import SCALAR, Shape
+from nightjar_formats.readers.unfinished import ENTRY, UnfinishedBudget
+from nightjar_formats.refused import Refused
+
+WHAT = "libtest-json"
+INTERNAL = "libtest::internal"
+EXCEEDED = "time limit exceeded"
+DOCTEST = "(doctest)"
+
+EVENT: Shape = dict.fromkeys(
+    ("type", "event", "name", "exec_time", "stdout", "message", "reason", "test_count"), SCALAR
+)
+_EVENT_START = '{ "type": "'
+
+_STATUSES = {
+    "ok": Status.PASSED,
+    "failed": Status.FAILED,
+    "ignored": Status.SKIPPED,
+    "allowed_failure": Status.XFAILED,
+}
+_RUNNING = Pattern(r"\s*Running (?:unittests )?(\S+\.rs) \(")
+_DOCTESTS = Pattern(r"\s*Doc-tests \S")
+_DOCTEST = Pattern(r"(\S+\.\w+) - (.*?) ?\(line (\d+)\)(.*)")
+_ATTEMPT = Pattern(r"(.*)#\d+", dot_is_any=True)
+_STRESS = Pattern(r"@stress-\d+$")
+_PANIC = Pattern(r"panicked at (?:'(?P<before>(?s:.*?))', )?(?P<path>[^\s:']+):(?P<line>\d+):\d+(?::\n(?P<after>.*))?")
+"""Since Rust 1.73 the place stands before the message."""
+
+
+class _Identity(NamedTuple):
+    """Whose event it is: a test's name, its ID, its place if that is in the name, whether it is another attempt."""
+
+    name: str
+    nodeid: str
+    path: str = ""
+    line: int | None = None
+    is_retry: bool = False
+
+
+def read(stream: BinaryIO, *, most_unfinished: int = MAX_UNFINISHED_CHARACTERS) -> Iterator[Case]:
+    """Read the cases of a report, one for each test, in the order in which they ended.
+
+    Raises Refused for what has no event, TooMuch beyond a limit.
+    """
+    report = _Report(UnfinishedBudget(WHAT, most_unfinished))
+    for line in json_lines.mixed(stream, WHAT, EVENT):
+        if not isinstance(line, str):
+            yield from report.event(line)
+        elif _EVENT_START in line:
+            yield from report.event(_torn(line))
+        else:
+            report.log_line(line)
+    yield from report.rest()
+
+
+class _Report:
+    """The tests that have begun and not ended, and how many there must be."""
+
+    def __init__(self, budget: UnfinishedBudget) -> None:
+        self._budget = budget
+        self._source = ""
+        self._running: dict[str, _Identity] = {}
+        self._of_nextest: dict[str, _Identity] = {}
+        """Tests of several binaries at once."""
+        self._expected = self._ended = 0
+        self._has_events = False
+
+    def log_line(self, line: str) -> None:
+        """Read which binary is run now, if the line says so."""
+        if " (" in line and (running := _RUNNING.match(line)) is not None:
+            self._source = values.name(running[1])
+        elif _DOCTESTS.match(line) is not None:
+            self._source = ""
+
+    def event(self, event: Mapping[str, Any]) -> Iterator[Case]:
+        """Ingest an event, and yield the cases that it ends."""
+        kind, what = event.get("type"), event.get("event")
+        if kind == "suite":
+            self._has_events = True
+            if what == "started":
+                yield from self._lost()
+                self._expected += values.count(event.get("test_count"))
+        elif kind in ("test", "bench"):
+            self._has_events = True
+            # The event of a benchmark has only figures, and is written only if it came to its end.
+            yield from self._test(event, "ok" if kind == "bench" else what)
+
+    def _test(self, event: Mapping[str, Any], what: object) -> Iterator[Case]:
+        name = values.name(event.get("name"))
+        if not name:
+            return
+        running = self._of_nextest if "$" in name else self._running
+        if what == "started":
+            running[name] = self._identity(name)
+            self._budget.hold(ENTRY + len(name))
+        elif isinstance(what, str) and what in _STATUSES:
+            identity = self._identity(name)
+            started = name if name in running else _ATTEMPT.sub(lambda found: found[1], name)
+            if running.pop(started, None) is not None:
+                self._budget.release(ENTRY + len(started))
+            self._ended += 1
+            yield _case(identity, _STATUSES[what], event)
+
+    def _identity(self, name: str) -> _Identity:
+        binary, is_nextest, test = name.partition("$")
+        if is_nextest:
+            attempt = _ATTEMPT.fullmatch(test)
+            test = attempt[1] if attempt is not None else test
+            return _Identity(test, f"{_STRESS.sub('', binary)}::{test}", is_retry=attempt is not None)
+        doctest = _DOCTEST.fullmatch(name) if "(line " in name else None
+        if doctest is not None:
+            named = " ".join(part for part in (doctest[2] + doctest[4], DOCTEST) if part)
+            return _Identity(named, f"{doctest[1]}::{named}", doctest[1], values.line(doctest[3]))
+        return _Identity(name, f"{self._source}::{name}" if self._source else name)
+
+    def _lost(self) -> Iterator[Case]:
+        """Yield the tests of a binary that ended without their ends."""
+        for name, identity in self._running.items():
+            self._budget.release(ENTRY + len(name))
+            self._ended += 1
+            yield _lost_case(identity)
+        self._running.clear()
+
+    def rest(self) -> Iterator[Case]:
+        """Yield the tests that have not ended where the file ends, or else that some are missing."""
+        if not self._has_events:
+            raise Refused(texts.RUST_NO_EVENT.format(what=WHAT))
+        lost = (*self._running.values(), *self._of_nextest.values())
+        yield from map(_lost_case, lost)
+        if not lost and self._ended < self._expected:
+            message = texts.RUST_TOO_FEW.format(ended=self._ended, expected=self._expected)
+            yield Case(INTERNAL, Status.ERRORED, nodeid=INTERNAL, trouble=Trouble.CRASH, message=message)
+
+
+def _case(identity: _Identity, status: Status, event: Mapping[str, Any]) -> Case:
+    output, message, trouble = event.get("stdout"), values.message(event.get("message")), Trouble.NONE
+    path, line, text = identity.path, identity.line, ""
+    if status is Status.FAILED:
+        text = values.text(output)
+        panic = _PANIC.search(text)
+        if panic is not None and not identity.path:
+            path, line = panic["path"], values.line(panic["line"])
+        if event.get("reason") == EXCEEDED:
+            trouble, message = Trouble.TIMEOUT, message or EXCEEDED
+        message = message or _reason(text, panic["after"] or panic["before"] if panic is not None else None)
+    seconds = event.get("exec_time")
+    return Case(
+        name=identity.name,
+        status=status,
+        path=path,
+        nodeid=identity.nodeid,
+        line=line,
+        seconds=values.seconds(seconds.removesuffix("s") if isinstance(seconds, str) else seconds),
+        flaky=identity.is_retry and status is Status.PASSED,
+        trouble=trouble,
+        message=message,
+        text=text,
+    )
+
+
+def _reason(text: str, panic: str | None) -> str:
+    """Return what a panic says, or else the first line of the output."""
+    return values.message(panic) or values.message(text.strip().partition("\n")[0])
+
+
+def _lost_case(identity: _Identity) -> Case:
+    return Case(
+        name=identity.name,
+        status=Status.ERRORED,
+        path=identity.path,
+        nodeid=identity.nodeid,
+        line=identity.line,
+        trouble=Trouble.CRASH,
+        message=texts.UNFINISHED,
+    )
+
+
+def _torn(line: str) -> Mapping[str, Any]:
+    """Return the event behind what another process wrote into its line; nothing if it is no JSON."""
+    found = json_lines.object_of(line[line.index(_EVENT_START) :].encode("utf-8", "replace"))
+    return found if not isinstance(found, str) else {}

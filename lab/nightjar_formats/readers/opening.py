@@ -1,0 +1,147 @@
+"""The bytes of a result file, inflated where it was compressed."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import BinaryIO, Protocol, cast
+
+import zstandard
+
+from nightjar_formats.limits import MAX_INFLATED_BYTES, MAX_MEMBERS, MAX_RATIO, RATIO_FREE_BYTES
+from nightjar_formats.readers import texts
+from nightjar_formats.readers.utf_8 import readable
+from nightjar_formats.refused import Refused, TooMuch
+
+GZIP = b"\x1f\x8b"
+ZSTD = b"\x28\xb5\x2f\xfd"
+_ZSTD_SKIPPABLE = tuple(bytes((first,)) + b"\x2a\x4d\x18" for first in range(0x50, 0x60))
+
+CHUNK = 1 << 16
+HEAD_BYTES = 512
+"""Looked at to tell what a file is; tar has its mark at 257."""
+GZIP_STEP, ZSTD_STEP = 1 << 14, 1 << 9
+"""Compressed bytes given to a decompressor at once: at worst 16 MiB come out, for deflate makes a byte into 1,032 and
+zstd four bytes into 128 KiB."""
+MAX_WINDOW = 8 << 20
+"""Bytes a zstd decompressor may hold; what `zstd -19` needs, and RFC 8878 asks every decoder to take."""
+
+_ARCHIVES = (
+    (0, (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"), texts.ZIP),
+    (257, (b"ustar",), texts.TAR),
+    (0, tuple(b"BZh%d" % level for level in range(1, 10)), texts.BZIP2),
+    (0, (b"\xfd7zXZ\x00",), texts.XZ),
+    (0, (b"7z\xbc\xaf\x27\x1c",), texts.SEVEN_ZIP),
+)
+
+
+def inflated(stream: BinaryIO, name: str) -> io.BufferedReader:
+    """Return what `stream` holds, inflated while it is read if it is gzip or zstd, of any number of members or frames.
+
+    What the file is, its first bytes tell; `name` is for the words only: tools that upload may inflate a `.gz` on the
+    way and leave its name. Raises Refused here or while reading: an empty file, an archive or a compression that is not
+    taken, a compressed file inside another, one that is cut off, or has something else behind its end; TooMuch beyond
+    MAX_INFLATED_BYTES or MAX_RATIO.
+    """
+    head = _head(stream)
+    if not head:
+        raise Refused(texts.FILE_EMPTY.format(name=name))
+    _refuse_archive(head, name)
+    chunks = chain([head], iter(lambda: stream.read(CHUNK), b""))
+    made = _decompressor(head)
+    if made is None:
+        return readable(_counted(chunks, name))
+    opened = readable(_inflated(chunks, *made, name))
+    inner = opened.peek(HEAD_BYTES)
+    if _decompressor(inner) is not None:
+        raise Refused(texts.COMPRESSED_TWICE.format(name=name))
+    if not inner:
+        raise Refused(texts.INFLATED_EMPTY.format(name=name))
+    _refuse_archive(inner, name)
+    return opened
+
+
+class _Decompressor(Protocol):
+    """One member of gzip, or one frame of zstd."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
+def _zstd() -> _Decompressor:
+    return cast(_Decompressor, zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj())
+
+
+def _gzip() -> _Decompressor:
+    return cast(_Decompressor, zlib.decompressobj(wbits=16 + zlib.MAX_WBITS))
+
+
+def _decompressor(head: bytes) -> tuple[Callable[[], _Decompressor], int] | None:
+    """Tell how to inflate what begins with `head`, and how many bytes at a time; None: it is not compressed."""
+    if head.startswith(GZIP):
+        return _gzip, GZIP_STEP
+    if head.startswith((ZSTD, *_ZSTD_SKIPPABLE)):
+        return _zstd, ZSTD_STEP
+    return None
+
+
+def _inflated(chunks: Iterable[bytes], make: Callable[[], _Decompressor], step: int, name: str) -> Iterator[bytes]:
+    member, left = make(), b""
+    taken = given = 0
+    members = 1
+    for piece in (chunk[at : at + step] for chunk in chunks for at in range(0, len(chunk), step)):
+        taken += len(piece)
+        left += piece
+        while left:
+            if member.eof:
+                # Too few bytes to tell another member from garbage: the next chunk tells.
+                if len(left) < len(ZSTD):
+                    break
+                if _decompressor(left) != (make, step):
+                    raise Refused(texts.GARBAGE.format(name=name, taken=taken))
+                member, members = make(), members + 1
+                if members > MAX_MEMBERS:
+                    raise TooMuch(texts.TOO_MANY_MEMBERS.format(name=name))
+            try:
+                made = member.decompress(left)
+            except (zlib.error, zstandard.ZstdError) as error:
+                raise Refused(texts.NOT_INFLATED.format(name=name, taken=taken, error=error)) from None
+            given += len(made)
+            if given > RATIO_FREE_BYTES and given > MAX_RATIO * taken:
+                raise TooMuch(texts.BOMB.format(name=name))
+            if given > MAX_INFLATED_BYTES:
+                raise TooMuch(texts.TOO_LONG.format(name=name))
+            yield made
+            left = member.unused_data
+    if left:
+        raise Refused(texts.GARBAGE.format(name=name, taken=taken))
+    if not member.eof:
+        raise Refused(texts.FILE_CUT_OFF.format(name=name, taken=taken))
+
+
+def _counted(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    given = 0
+    for chunk in chunks:
+        given += len(chunk)
+        if given > MAX_INFLATED_BYTES:
+            raise TooMuch(texts.TOO_LONG.format(name=name))
+        yield chunk
+
+
+def _head(stream: BinaryIO) -> bytes:
+    """Read the first bytes, of a stream that may give fewer at once than it is asked for."""
+    head = b""
+    while len(head) < HEAD_BYTES and (more := stream.read(HEAD_BYTES - len(head))):
+        head += more
+    return head
+
+
+def _refuse_archive(head: bytes, name: str) -> None:
+    for at, magic, kind in _ARCHIVES:
+        if head.startswith(magic, at):
+            raise Refused(texts.ARCHIVE.format(name=name, kind=kind))

@@ -1,0 +1,157 @@
+"""How a test case of any JUnit dialect becomes a `Case`: what its parts say together, and what its values are worth.
+
+All of it runs once for each of 300,000 cases, so what nearly every case needs is done without a call to spare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from nightjar_formats.limits import MAX_MESSAGE, MAX_RAW_NAME, MAX_SECONDS
+from nightjar_formats.model import Case, Status, Trouble
+from nightjar_formats.readers import texts, values
+from nightjar_formats.readers.fields import cut, one_line
+from nightjar_formats.readers.repairs import UNNAMED
+from nightjar_formats.readers.xml import LOGS, Part
+from nightjar_formats.refused import TooMuch
+
+SHOWN = 80
+
+
+class CaseOutcome(NamedTuple):
+    """How a case ended, and why."""
+
+    status: Status
+    flaky: bool = False
+    trouble: Trouble = Trouble.NONE
+    message: str = ""
+    text: str = ""
+    path: str = ""
+    line: int | None = None
+    """Where it failed, if the failure itself says so."""
+
+
+PASSED = CaseOutcome(Status.PASSED)
+STATUSES = {"failure": Status.FAILED, "error": Status.ERRORED, "skipped": Status.SKIPPED}
+"""What outweighs what, the first the most."""
+# https://maven.apache.org/surefire/maven-surefire-plugin/examples/rerun-failing-tests.html
+FLAKY = ("flakyFailure", "flakyError")
+"""Attempts of a test that passed in the end, as Surefire writes them, and others after it."""
+RERUN = ("rerunFailure", "rerunError")
+"""Attempts of one that did not; but then the first attempt is a failure or an error of its own."""
+
+_NOTHING_MORE = (False, Trouble.NONE, "", "", None, False, "")
+"""What a case has behind its duration, where there is nothing to tell."""
+NOWHERE = "", None
+"""The place of a test that has none."""
+
+# Not `Case(...)`: the constructor of a NamedTuple is one call more for each of 300,000 cases.
+_new = tuple.__new__
+
+
+def build(
+    attributes: dict[str, str],
+    classname: str,
+    outcome: CaseOutcome = PASSED,
+    path: str = "",
+    line: int | None = None,
+    attempt: bool = False,  # by position, for speed
+) -> Case:
+    """Make a case. One without a name is UNNAMED. Raises `TooMuch` if the name is too long."""
+    name = attributes.get("name") or UNNAMED
+    if len(name) + len(classname) > MAX_RAW_NAME:
+        long = f"{classname}.{name}"
+        raise TooMuch(texts.LONG_NAME_AND_CLASS.format(count=len(long) - 1, limit=MAX_RAW_NAME, head=long[:SHOWN]))
+    status, flaky, trouble, message, text, failure_path, failure_line = outcome
+    if failure_path or failure_line is not None:
+        failure_path, line = "" if failure_path == path else failure_path, failure_line
+    time: float | None = None
+    if "time" in attributes:  # of skipped tests many have none, and an exception costs as much as all the rest
+        try:
+            time = float(attributes["time"])
+            if not 0 <= time <= MAX_SECONDS:
+                time = None
+        except ValueError:
+            pass
+    fields = (name, status, classname, path, "", line, time, flaky, trouble, message, text, None, attempt, failure_path)
+    return _new(Case, fields)
+
+
+def passed_case(attributes: dict[str, str]) -> Case | None:
+    """Make a case that passed of nothing but its name, class and duration, as most are; None for any other."""
+    if len(attributes) != 3:
+        return None
+    try:
+        name, classname, time = attributes["name"], attributes["classname"], float(attributes["time"])
+    except (KeyError, ValueError):
+        return None
+    if not (name and classname and 0 <= time <= MAX_SECONDS) or len(name) + len(classname) > MAX_RAW_NAME:
+        return None
+    return _new(Case, (name, Status.PASSED, classname, "", "", None, time, *_NOTHING_MORE))
+
+
+def place(attributes: dict[str, str], first: int = 1) -> tuple[str, int | None]:
+    """Read where a test stands, by its attributes `file` and `line`, which counts from `first`."""
+    if "file" not in attributes and "line" not in attributes:
+        return NOWHERE
+    return values.name(attributes.get("file")), values.line(attributes.get("line"), first)
+
+
+def of(parts: Sequence[Part], *tags: str) -> list[Part]:
+    """Pick the parts of these tags, in their order."""
+    return [part for part in parts if part.tag in tags]
+
+
+def skip(part: Part) -> CaseOutcome:
+    """Tell of a test that was skipped: it has a reason, and no text."""
+    message = part.attributes.get("message", "")
+    if message and len(message) <= MAX_MESSAGE:
+        return _skip(message)
+    return CaseOutcome(Status.SKIPPED, message=stated(part))
+
+
+@lru_cache(maxsize=256)
+def _skip(message: str) -> CaseOutcome:
+    """Keep what thousands of tests say alike."""
+    return CaseOutcome(Status.SKIPPED, message=one_line(message))
+
+
+def stated(part: Part) -> str:
+    """Give a part's message on one line, or the first line of its text, or its type."""
+    get = part.attributes.get
+    return one_line(get("message", "")) or one_line(part.text.strip().partition("\n")[0]) or one_line(get("type", ""))
+
+
+def outcome(parts: Sequence[Part]) -> CaseOutcome:
+    """Tell how a test ended by all its parts, one at least: a failure outweighs an error, and that a skip.
+
+    Several failures become one. Where none of them has a text, the test's output stands for it.
+    """
+    if len(parts) == 1 and (alone := STATUSES.get(parts[0].tag)):
+        return skip(parts[0]) if alone is Status.SKIPPED else bad(alone, parts)
+    for tag, status in STATUSES.items():
+        if found := of(parts, tag):
+            return skip(found[0]) if status is Status.SKIPPED else bad(status, found, parts)
+    if flaky := of(parts, *FLAKY):
+        return bad(Status.PASSED, flaky)._replace(flaky=True)
+    rerun = of(parts, *RERUN)
+    return bad(Status.ERRORED if rerun[0].tag == "rerunError" else Status.FAILED, rerun)
+
+
+def bad(status: Status, parts: Sequence[Part], others: Sequence[Part] = ()) -> CaseOutcome:
+    """Tell of a test that failed, in one or several parts; the first one's message stands for all.
+
+    `others` may hold the test's output.
+    """
+    message = stated(parts[0])
+    if len(parts) > 1:
+        more = texts.MORE_OUTCOMES.format(count=len(parts) - 1)
+        message = message[: MAX_MESSAGE - len(more)] + more
+    written = [part.text.strip("\n") for part in parts if part.text.strip()] or [log.text for log in of(others, *LOGS)]
+    if parts[0].tag not in STATUSES:  # there is white space around the <stackTrace> of an attempt
+        written = [text.strip() for text in written]
+    text = cut("\n\n".join(written))
+    path, line = next((where for part in parts if any(where := place(part.attributes))), ("", None))
+    return CaseOutcome(status, False, Trouble.NONE, message, text if text.isascii() else values.text(text), path, line)

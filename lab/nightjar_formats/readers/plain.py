@@ -1,0 +1,41 @@
+"""JUnit of no dialect that we know: Bazel, Gradle, Jest and many more, nested suites and cases without a class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nightjar_formats.model import Case, Status
+from nightjar_formats.readers import pytest
+from nightjar_formats.readers.outcomes import PASSED, CaseOutcome, build, outcome, passed_case, place
+from nightjar_formats.readers.xml import Part, SuiteElement
+
+STATUSES = {
+    "skipped": Status.SKIPPED,
+    "disabled": Status.SKIPPED,
+    "ignored": Status.SKIPPED,
+    "notrun": Status.SKIPPED,
+    "fail": Status.FAILED,
+    "failed": Status.FAILED,
+    "failure": Status.FAILED,
+    "error": Status.ERRORED,
+    "errored": Status.ERRORED,
+}
+"""What some tools write as an attribute, without an element that says so."""
+
+
+def case(attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> Case | None:
+    """Read a case. Its class, where it has none, is the path of its suites, unless the suite has the test's name."""
+    if not parts and (passed := passed_case(attributes)) is not None:
+        return passed
+    # Reports of several tools may have been put together in one suite.
+    if parts and pytest.is_own(parts):
+        return pytest.case(attributes, parts, suite)
+    get = attributes.get
+    classname = get("classname")
+    if not classname:
+        # Bazel writes a suite and a case of one name for a test that wrote no report of its own.
+        classname = "" if suite.path == get("name") else suite.path
+    ended = outcome(parts) if parts else PASSED
+    if ended is PASSED and "status" in attributes:
+        ended = CaseOutcome(STATUSES.get(attributes["status"].lower(), Status.PASSED))
+    return build(attributes, classname, ended, *place(attributes))

@@ -1,0 +1,110 @@
+"""pytest's JUnit, families xunit1 and xunit2 (`_pytest/junitxml.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nightjar_formats.model import Case, Status, Trouble
+from nightjar_formats.patterns import Pattern
+from nightjar_formats.readers.fields import one_line
+from nightjar_formats.readers.outcomes import PASSED, CaseOutcome, build, of, outcome, place, skip, stated
+from nightjar_formats.readers.xml import Part, SuiteElement
+
+ROOT, SUITE = "pytest tests", "pytest"
+SUITE_ATTRIBUTES = ("name", "errors", "failures", "skipped", "tests", "time", "timestamp", "hostname")
+"""In the order in which pytest writes them; with `junit_suite_name` nothing else tells whose the suite is."""
+SKIPS = frozenset({"pytest.skip", "pytest.xfail"})
+OLD_XPASS = "xfail-marked test passes unexpectedly"
+ESCAPE = "#x1B"
+"""How pytest writes a control character that XML cannot hold."""
+INTERNAL = ("pytest", "internal")
+"""Class and name of the case that stands for a failure of pytest itself."""
+
+_CRASH = Pattern(r"worker '[^']*' crashed while running ")
+_TIMEOUT = Pattern(r"(?:Failed: )?Timeout \(?>\s*[\d.]+ *s")
+_COLOUR = Pattern(r"#x1B\[[0-9;?]*[ -/]*[@-~]")
+_PHASES = {
+    'failed on setup with "': Trouble.SETUP,
+    'failed on teardown with "': Trouble.TEARDOWN,
+}
+
+
+def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> bool:
+    """Tell by its suite, or by a skip of its own, whether a case is pytest's."""
+    return (
+        suite.root.get("name") == ROOT
+        or suite.attributes.get("name") == SUITE
+        or tuple(suite.attributes) == SUITE_ATTRIBUTES
+        or is_own(parts)
+    )
+
+
+def is_own(parts: Sequence[Part]) -> bool:
+    """Tell whether a case was skipped as pytest writes it, whatever its suite is."""
+    if len(parts) == 1:  # as nearly always, and a generator costs more than all the rest
+        return parts[0].attributes.get("type") in SKIPS
+    return any(part.attributes.get("type") in SKIPS for part in parts)
+
+
+def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement) -> Case | None:
+    """Read a case. A test that was run again is several cases of one name, and each attempt is given as it stands.
+
+    Under xdist, a test whose worker died may leave a case with nothing but a duration: None, for another case tells.
+    """
+    classname = attributes.get("classname", "")
+    if not parts and "name" not in attributes and not classname:
+        return None
+    ended = _ended(attributes, classname, parts) if parts else PASSED
+    if "file" in attributes:
+        # pytest counts lines from 0, and names file and line in the family xunit1 only.
+        return build(attributes, classname, ended, *place(attributes, first=0), True)
+    return build(attributes, classname, ended, "", None, True)
+
+
+def _ended(attributes: dict[str, str], classname: str, parts: Sequence[Part]) -> CaseOutcome:
+    """Tell a failure of the runner, of collecting, of setup and teardown, and a crash from a failure of the test."""
+    if len(parts) == 1 and parts[0].attributes.get("type") == "pytest.skip":
+        return skip(parts[0])
+    found = outcome(parts)
+    if found.status is Status.SKIPPED:
+        return _skipped(found, of(parts, "skipped")[0], classname)
+    if ESCAPE in found.text or ESCAPE in found.message:
+        found = found._replace(message=_COLOUR.sub("", found.message), text=_COLOUR.sub("", found.text))
+    if found.status is Status.FAILED:
+        return found._replace(trouble=Trouble.TIMEOUT) if _TIMEOUT.match(found.message) else found
+    if found.status is not Status.ERRORED:
+        return found
+    error = of(parts, "error")[0]
+    if (classname, attributes.get("name")) == INTERNAL:
+        return found._replace(trouble=Trouble.INTERNAL, message=_last_line(error))
+    message = error.attributes.get("message", "")
+    if message == "collection failure" and not classname:
+        return found._replace(trouble=Trouble.COLLECTION, message=_last_line(error))
+    for begins, trouble in _PHASES.items():
+        if found.message.startswith(begins):
+            reason = found.message.removeprefix(begins).removesuffix('"')
+            return found._replace(trouble=_trouble(reason, trouble), message=reason)
+    return found
+
+
+def _last_line(error: Part) -> str:
+    """Tell what went wrong where the message only says that something did: by the traceback's last line."""
+    return one_line(_COLOUR.sub("", error.text).strip().rpartition("\n")[2].removeprefix("E ")) or stated(error)
+
+
+def _trouble(reason: str, phase: Trouble) -> Trouble:
+    if _CRASH.match(reason):
+        return Trouble.CRASH
+    return Trouble.TIMEOUT if _TIMEOUT.match(reason) else phase
+
+
+def _skipped(found: CaseOutcome, part: Part, classname: str) -> CaseOutcome:
+    if part.attributes.get("type") == "pytest.xfail":
+        return found._replace(status=Status.XFAILED)
+    if found.message == OLD_XPASS:
+        return found._replace(status=Status.XPASSED)
+    if found.message == "collection skipped" and not classname:
+        # The text is what Python writes of a file, a line and a reason: ('…', 3, 'Skipped: no GPU').
+        reason = part.text.partition("Skipped: ")[2].rstrip(")")[:-1]
+        return found._replace(trouble=Trouble.COLLECTION, message=one_line(reason) or found.message)
+    return found

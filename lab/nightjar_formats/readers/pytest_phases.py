@@ -1,0 +1,140 @@
+"""What setup, call and teardown of a pytest test come to: one case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from nightjar_formats.model import Case, Status, Trouble
+from nightjar_formats.patterns import Pattern
+from nightjar_formats.readers import texts
+from nightjar_formats.readers.values import message
+
+CRASHED = "???"
+"""The phase that pytest-xdist gives to the report it makes for a test during which a worker died."""
+SKIPPED = "Skipped: "
+INTERNAL_ERROR = 3
+"""pytest's exit status for it (https://docs.pytest.org/en/stable/reference/exit-codes.html)."""
+_TIMEOUT = Pattern(r"(Failed: )?Timeout [>(]")
+"""How pytest-timeout begins its messages."""
+
+GOOD = frozenset({Status.PASSED, Status.XFAILED, Status.XPASSED})
+_BAD = frozenset({"failed", "rerun"})
+# How a skip's place and reason read where a tuple was written as text.
+_SKIP_AS_TEXT = Pattern(
+    r"""\(.*, \d+, (?:'(?:Skipped: )?(?P<single>.*)'|"(?:Skipped: )?(?P<double>.*)")\)\s*$""", dot_is_any=True
+)
+
+
+class Phase(NamedTuple):
+    """One phase of one attempt, as reported. `xfail`: it says that the test was expected to fail."""
+
+    outcome: str
+    seconds: float | None = None
+    message: str = ""
+    text: str = ""
+    xfail: bool = False
+
+
+class Verdict(NamedTuple):
+    """How a test ended, and the phase that decided it."""
+
+    status: Status
+    trouble: Trouble = Trouble.NONE
+    phase: Phase = Phase("")
+
+
+DIED_WITHIN = Verdict(Status.ERRORED, Trouble.CRASH, Phase("", message=texts.UNFINISHED))
+
+
+def case_of(
+    nodeid: str, line: int | None, phases: Mapping[str, Phase], verdict: Verdict, *, flaky: bool = False
+) -> Case:
+    """Return a test's case: its duration is the sum of its phases'."""
+    stated = [phase.seconds for phase in phases.values() if phase.seconds is not None]
+    path, name = split(nodeid)
+    return Case(
+        name=name,
+        status=verdict.status,
+        path=path,
+        nodeid=nodeid,
+        line=line,
+        seconds=sum(stated) if stated else None,
+        flaky=flaky and verdict.status in GOOD,
+        trouble=verdict.trouble,
+        message=verdict.phase.message,
+        text=verdict.phase.text,
+    )
+
+
+def verdict_of(phases: Mapping[str, Phase]) -> Verdict:
+    """Tell how a test ended by the phases of its last attempt.
+
+    A failure of the test itself counts before one of its setup or teardown. An attempt that was to be rerun and is the
+    last one failed; one of which neither call nor end is known ended with its process.
+    """
+    crash, call = phases.get(CRASHED), phases.get("call")
+    if crash and (crash.outcome == "failed" or len(phases) == 1):
+        return Verdict(Status.ERRORED, Trouble.CRASH, crash)
+    if call and call.outcome in _BAD:
+        return Verdict(Status.FAILED, _timeout_or(call, Trouble.NONE), call)
+    for when, trouble in (("setup", Trouble.SETUP), ("teardown", Trouble.TEARDOWN)):
+        phase = phases.get(when)
+        if phase and phase.outcome in _BAD:
+            return Verdict(Status.ERRORED, _timeout_or(phase, trouble), phase)
+    for phase in phases.values():
+        if phase.outcome == "skipped":
+            return Verdict(Status.XFAILED if phase.xfail else Status.SKIPPED, Trouble.NONE, phase)
+    if call and call.outcome == "passed":
+        return Verdict(Status.XPASSED if call.xfail else Status.PASSED, Trouble.NONE, call)
+    return DIED_WITHIN
+
+
+def _timeout_or(phase: Phase, trouble: Trouble) -> Trouble:
+    return Trouble.TIMEOUT if _TIMEOUT.match(phase.message) else trouble
+
+
+def split(nodeid: str) -> tuple[str, str]:
+    """Return a node ID's path and the test's own name; parameters may hold `::` and brackets.
+
+    >>> split("tests/test_a.py::TestB::test_c[d::e]")
+    ('tests/test_a.py', 'test_c[d::e]')
+    """
+    path, _, rest = nodeid.partition("::")
+    bracket = rest.find("[")
+    start = rest.rfind("::", 0, bracket if bracket >= 0 else len(rest))
+    return path, rest[start + 2 :] if start >= 0 else rest or nodeid
+
+
+def collected(nodeid: str, outcome: str, longrepr: str) -> Case | None:
+    """Return the case that stands for a file whose collection failed or was skipped; None for one that went well."""
+    if outcome not in ("failed", "skipped"):
+        return None
+    path = nodeid.partition("::")[0]
+    if outcome == "skipped":
+        stated = message(reason(longrepr))
+        return Case(path, Status.SKIPPED, path=path, nodeid=path, trouble=Trouble.COLLECTION, message=stated)
+    stated = last_line(longrepr)
+    return Case(
+        path, Status.ERRORED, path=path, nodeid=path, trouble=Trouble.COLLECTION, message=message(stated), text=longrepr
+    )
+
+
+def itself(trouble: Trouble, message: str) -> Case:
+    """Return the case that stands for pytest itself, which did not come to a good end."""
+    return Case("internal", Status.ERRORED, nodeid="pytest::internal", trouble=trouble, message=message)
+
+
+def reason(longrepr: str) -> str:
+    """Return why a test was skipped, out of a place and a reason that were written as one text; "" if it is neither."""
+    found = _SKIP_AS_TEXT.search(longrepr)
+    if found:
+        return found["double"] if found["single"] is None else found["single"]
+    return longrepr.removeprefix(SKIPPED) if longrepr.startswith(SKIPPED) else ""
+
+
+def last_line(text: str) -> str:
+    """Return the last line of a traceback that says what was raised."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    raised = [line for line in lines if line.startswith("E ")]
+    return (raised or lines or [""])[-1].removeprefix("E ").strip()

@@ -1,0 +1,47 @@
+"""What a reader repaired in a file that a lab sent: one bad byte or one nameless test must not lose a whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nightjar_formats.readers import texts
+from nightjar_formats.text_enum import TextEnum
+
+UNNAMED = "(unnamed)"
+"""The name of a test that its report gives no name."""
+UNDECLARED = "windows-1252"
+"""How bytes are read that are not UTF-8: the usual encoding of a report that names none. Latin-1 is a part of it."""
+
+
+class Repair(TextEnum):
+    """A fault that does not keep a file from being read, as the lab reads about it."""
+
+    CONTROL = texts.REPAIRED_CONTROL
+    BYTES = texts.REPAIRED_BYTES
+    BYTES_OF_XML = texts.REPAIRED_BYTES_OF_XML
+    ENCODING = texts.REPAIRED_ENCODING
+    SPACE_BEFORE = texts.REPAIRED_SPACE_BEFORE
+    TEXT_BEFORE = texts.REPAIRED_TEXT_BEFORE
+    TEXT_AFTER = texts.REPAIRED_TEXT_AFTER
+    NAMELESS = texts.REPAIRED_NAMELESS
+    NAMELESS_ENTRIES = texts.REPAIRED_NAMELESS_ENTRIES
+    NOT_JSON = texts.REPAIRED_NOT_JSON
+
+
+class Repairs:
+    """The repairs of one file: how many of each kind, and the line of the first."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: dict[Repair, tuple[int, int]] = {}
+
+    def add(self, repair: Repair, line: int = 0, count: int = 1) -> None:
+        """Count a repair in a line, counted from 1; 0 where the format has none."""
+        before, first = self._made.get(repair, (0, line))
+        self._made[repair] = before + count, first
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what was repaired, one sentence for each kind."""
+        for repair, (count, line) in self._made.items():
+            yield repair.format(count=count, line=line, unnamed=UNNAMED, encoding=UNDECLARED)

@@ -1,0 +1,214 @@
+"""pytest-reportlog: one JSON object a line, one line for each phase of each attempt at a test.
+
+A file without its last line, SessionFinish, is of a process that died; what it held until then counts. The tests that
+were running are errored with Trouble.CRASH, and where none is known, `pytest::internal` is. A torn last line is part of
+that; one that is no JSON anywhere before is passed over, for what a test prints may get into the file.
+
+Facts that the code rests on, of pytest-reportlog 1.0, pytest 9.2, pytest-rerunfailures 16.7 and pytest-xdist 3.8:
+an attempt ends with its teardown; all lines of an attempt that is to be rerun come before those of the next; a line
+whose `when` is `???` stands for an attempt that ended with its worker; lines of other tests come in between; with
+reruns, the lines of subtests come before that of setup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+from nightjar_formats.limits import MAX_OPEN_TESTS
+from nightjar_formats.model import BAD, Case, Trouble
+from nightjar_formats.readers import json_lines, texts, values
+from nightjar_formats.readers.json_stream import ITEMS, SCALAR, EndsEarly, Shape
+from nightjar_formats.readers.pytest_phases import (
+    CRASHED,
+    DIED_WITHIN,
+    INTERNAL_ERROR,
+    SKIPPED,
+    Phase,
+    Verdict,
+    case_of,
+    collected,
+    itself,
+    last_line,
+    verdict_of,
+)
+from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
+from nightjar_formats.readers.utf_8 import repaired
+from nightjar_formats.refused import Refused, TooMuch
+
+WHAT = "pytest-reportlog"
+
+_PLACE: Shape = {"path": SCALAR, "lineno": SCALAR, "message": SCALAR}
+_TRACEBACK: Shape = {"reprentries": {ITEMS: {"data": {"lines": {ITEMS: SCALAR}, "reprfileloc": _PLACE}}}}
+LINE: Shape = {
+    "$report_type": SCALAR,
+    "_report_type": SCALAR,
+    "exitstatus": SCALAR,
+    "nodeid": SCALAR,
+    "location": {ITEMS: SCALAR},
+    "when": SCALAR,
+    "outcome": SCALAR,
+    "duration": SCALAR,
+    "wasxfail": SCALAR,
+    "longrepr": {ITEMS: SCALAR, "reprcrash": _PLACE, "reprtraceback": _TRACEBACK},
+    "_subtest.context": {"msg": SCALAR, "kwargs": SCALAR},
+}
+
+
+def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
+    """Read the cases of a report, one for each test, attempts folded, in the order in which the tests ended.
+
+    Raises Refused for what is no pytest-reportlog, TooMuch beyond a limit.
+    """
+    repairs = repairs or Repairs()
+    tests = _Tests(repairs)
+    number = 0
+    finished = None
+    try:
+        for number, line in json_lines.values(repaired(stream, repairs), WHAT, LINE, repairs):
+            kind = _kind(line, number)
+            if kind == "CollectReport":
+                yield from _collected(line)
+            elif kind == "TestReport":
+                yield from tests.report(line, number)
+            elif kind == "SubTestReport":
+                tests.subtest(line, number)
+            elif kind in ("SessionStart", "SessionFinish"):
+                # A file may hold several sessions, and each has to end.
+                finished = line if kind == "SessionFinish" else None
+    except EndsEarly:
+        if not number:
+            raise
+        finished = None
+    yield from tests.rest()
+    yield from _ending(finished, died_in_a_test=bool(tests.open))
+
+
+def _kind(line: Any, number: int) -> str:
+    if not isinstance(line, dict):
+        raise Refused(texts.REPORTLOG_NO_OBJECT.format(what=WHAT, line=number))
+    kind = line.get("$report_type") or line.get("_report_type")
+    if not isinstance(kind, str):
+        raise Refused(texts.REPORTLOG_NO_TYPE.format(what=WHAT, line=number))
+    return "SubTestReport" if kind.lower() == "subtestreport" else kind
+
+
+def _collected(line: Mapping[str, Any]) -> Iterator[Case]:
+    longrepr = line.get("longrepr")
+    skipped = _skip_reason(longrepr)
+    stated = SKIPPED + skipped if skipped else _text(longrepr)
+    case = collected(values.name(line.get("nodeid")), str(line.get("outcome")), stated)
+    if case and case.nodeid:
+        yield case
+
+
+def _ending(finished: Mapping[str, Any] | None, *, died_in_a_test: bool) -> Iterator[Case]:
+    """Give the case that stands for pytest itself, if it did not come to a good end and no test shows that."""
+    if finished is None and not died_in_a_test:
+        yield itself(Trouble.CRASH, texts.REPORTLOG_DIED)
+    elif finished and values.number(finished.get("exitstatus")) == INTERNAL_ERROR:
+        yield itself(Trouble.INTERNAL, texts.PYTEST_INTERNAL)
+
+
+class _Attempts:
+    """What is known of a test that has not ended yet: its last attempt, and whether one before was not good."""
+
+    __slots__ = ("failed_subtest", "line", "phases", "reran")
+
+    def __init__(self) -> None:
+        self.phases: dict[str, Phase] = {}
+        self.line: int | None = None
+        self.failed_subtest: Phase | None = None
+        self.reran = False
+
+
+class _Tests:
+    """The tests that have begun and not ended."""
+
+    def __init__(self, repairs: Repairs) -> None:
+        self._repairs = repairs
+        self.open: dict[str, _Attempts] = {}
+
+    def report(self, line: Mapping[str, Any], number: int) -> Iterator[Case]:
+        """Take one phase of a test, and give its case if that was the last."""
+        nodeid, test = self._test(line, number)
+        when, phase = str(line.get("when")), _phase(line)
+        if when in ("setup", CRASHED):
+            test.phases.clear()
+        test.phases[when] = phase
+        location = values.sequence(line.get("location"))
+        test.line = values.line(location[1], first=0) if len(location) > 1 else None
+        if when == "call" and test.failed_subtest and phase.outcome != "rerun":
+            # pytest-subtests, before pytest had it within, lets the test itself pass.
+            test.phases[when] = test.failed_subtest._replace(seconds=phase.seconds)
+        if when in ("teardown", CRASHED):
+            if any(phase.outcome == "rerun" for phase in test.phases.values()):
+                test.reran, test.failed_subtest = True, None
+            else:
+                del self.open[nodeid]
+                yield _case(nodeid, test, verdict_of(test.phases))
+
+    def subtest(self, line: Mapping[str, Any], number: int) -> None:
+        """Take a part of a test: the first that failed says why the test did."""
+        _, test = self._test(line, number)
+        if line.get("outcome") == "failed" and not test.failed_subtest:
+            phase = _phase(line)
+            label = values.message(values.mapping(line.get("_subtest.context")).get("msg"))
+            test.failed_subtest = phase._replace(message=f"[{label}] {phase.message}" if label else phase.message)
+
+    def rest(self) -> Iterator[Case]:
+        """Give the tests that were running when the report ended, or that wait for a rerun which never came."""
+        for nodeid, test in self.open.items():
+            verdict = verdict_of(test.phases)
+            yield _case(nodeid, test, verdict if verdict.status in BAD else DIED_WITHIN)
+
+    def _test(self, line: Mapping[str, Any], number: int) -> tuple[str, _Attempts]:
+        nodeid = values.name(line.get("nodeid"))
+        if not nodeid:
+            nodeid = UNNAMED
+            self._repairs.add(Repair.NAMELESS, number)
+        test = self.open.setdefault(nodeid, _Attempts())
+        if len(self.open) > MAX_OPEN_TESTS:
+            raise TooMuch(texts.REPORTLOG_OPEN.format(what=WHAT, line=number))
+        return nodeid, test
+
+
+def _case(nodeid: str, test: _Attempts, verdict: Verdict) -> Case:
+    return case_of(nodeid, test.line, test.phases, verdict, flaky=test.reran)
+
+
+def _phase(line: Mapping[str, Any]) -> Phase:
+    longrepr, xfail, outcome = line.get("longrepr"), line.get("wasxfail"), str(line.get("outcome"))
+    if outcome == "passed":
+        stated, text = xfail, ""
+    elif outcome == "skipped":
+        stated, text = xfail or _skip_reason(longrepr), ""
+    else:
+        text = _text(longrepr)
+        stated = values.mapping(values.mapping(longrepr).get("reprcrash")).get("message") or last_line(text)
+    return Phase(outcome, values.seconds(line.get("duration")), values.message(stated), text, isinstance(xfail, str))
+
+
+def _skip_reason(longrepr: Any) -> str:
+    """Return the reason of a place and a reason."""
+    if isinstance(longrepr, list) and len(longrepr) == 3 and isinstance(longrepr[2], str):
+        return longrepr[2].removeprefix(SKIPPED)
+    return ""
+
+
+def _text(longrepr: Any) -> str:
+    """Return a failure as pytest would print it, from its parts."""
+    if isinstance(longrepr, str):
+        return values.text(longrepr)
+    if isinstance(longrepr, list):
+        return values.text("\n".join(part for part in longrepr if isinstance(part, str)))
+    printed: list[str] = []
+    traceback = values.mapping(values.mapping(longrepr).get("reprtraceback"))
+    for entry in values.sequence(traceback.get("reprentries")):
+        data = values.mapping(values.mapping(entry).get("data"))
+        printed += [line for line in values.sequence(data.get("lines")) if isinstance(line, str)]
+        place = values.mapping(data.get("reprfileloc"))
+        if place.get("path"):
+            printed.append(f"\n{place.get('path')}:{place.get('lineno')}: {place.get('message')}\n")
+    crash = values.mapping(values.mapping(longrepr).get("reprcrash"))
+    return values.text("\n".join(printed) or crash.get("message"))

@@ -1,0 +1,32 @@
+"""Maven Surefire's XML, also of Failsafe: a test that was run again is one case, its attempts are parts of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nightjar_formats.model import BAD, Case, Trouble
+from nightjar_formats.readers.outcomes import FLAKY, PASSED, RERUN, build, of, outcome
+from nightjar_formats.readers.xml import Part, SuiteElement
+
+SCHEMA = "xsi:noNamespaceSchemaLocation"
+CLASS = "(class)"
+"""Stands for a test's name where a whole class failed before its first test, and Surefire writes name=""."""
+
+
+def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> bool:
+    """Tell a case by the schema that its suite names, or by parts that came up with Surefire."""
+    return "surefire" in suite.attributes.get(SCHEMA, "") or bool(of(parts, *FLAKY, *RERUN))
+
+
+def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement) -> Case:
+    """Read a case: `flaky…` is of a test that passed in the end, `rerun…` of one that failed each time."""
+    ended = outcome(parts) if parts else PASSED
+    classname = attributes.get("classname", "")
+    if classname and not attributes.get("name"):
+        attributes = attributes | {"name": CLASS}
+        if ended.status in BAD:
+            ended = ended._replace(trouble=Trouble.SETUP)
+    if "," in attributes.get("time", ""):
+        # Old versions write thousands with a comma: 1,234.567.
+        attributes = attributes | {"time": attributes["time"].replace(",", "")}
+    return build(attributes, classname, ended)

@@ -1,0 +1,202 @@
+"""The tests of a TAP or KTAP report, and those that hold them: where a result stands decides whose subtest it is.
+
+Subtests come before the result of the test that holds them, so its name may not be known yet. Then they wait for it,
+bounded, and without their texts once those are many. Every result is a case, that of a test with subtests too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nightjar_formats.limits import MAX_NESTED
+from nightjar_formats.model import Case, Status, Trouble
+from nightjar_formats.readers import texts, values
+from nightjar_formats.readers.tap_lines import PlanLine
+from nightjar_formats.readers.unfinished import ENTRY, UnfinishedBudget
+from nightjar_formats.refused import TooMuch
+
+PLAN, BAIL_OUT, ALL = "(plan)", "(bail out)", "(all tests)"
+"""Stand for a test's name where tests are missing."""
+UNNAMED = "test {number}"
+SEPARATOR = "::"
+
+
+class TapLevel:
+    """Tests at one indentation. `prefix` is None while the name of a test around them is not known."""
+
+    __slots__ = ("count", "holder", "indent", "is_buffered", "is_over", "plan", "prefix", "waiting")
+
+    def __init__(self, indent: int, prefix: str | None) -> None:
+        self.indent = indent
+        self.prefix = prefix
+        self.holder: str | None = None
+        """Name of the test at this level whose subtests follow, if it is known already."""
+        self.plan: int | None = None
+        self.count = 0
+        self.is_buffered = False
+        """The result of the test whose subtests follow stood before them."""
+        self.is_over = False
+        """The plan stood at the end, so what follows belongs to another report."""
+        self.waiting: list[Case] = []
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether it has only begun, and may get its name: KUnit writes that behind the version."""
+        return self.prefix is None and self.plan is None and not self.count and self.holder is None
+
+
+class TapLevels:
+    """The levels that are open, the outermost first. `what` is the format, for errors."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._budget = UnfinishedBudget(what)
+        self._levels = [TapLevel(0, "")]
+        self._has_bailed_out = False
+
+    @property
+    def indent(self) -> int:
+        """The indentation of the innermost level."""
+        return self._levels[-1].indent
+
+    def begin_file(self, name: str) -> Iterator[Case]:
+        """Begin the report of a file, after what was before it."""
+        yield from self._close_to(0)
+        yield from self._end_report(self._levels[0])
+        self._levels[0].prefix = name + SEPARATOR if name else ""
+
+    def name_holder(self, indent: int, name: str) -> Iterator[Case]:
+        """Note the name of a test whose subtests follow. It stands at the test's indentation or at theirs."""
+        yield from self._close_to(indent)
+        level = self._levels[-1]
+        if indent > level.indent and level.holder is None:
+            level.holder = name
+            self._open(indent)
+        elif indent == level.indent and level.is_unnamed and self._levels[-2].holder is None:
+            self._levels.pop()
+            self._levels[-1].holder = name
+            self._open(indent)
+        else:
+            self._at(indent).holder = name
+
+    def begin(self, indent: int) -> Iterator[Case]:
+        """Begin a report, or the subtests of a test."""
+        yield from self._close_to(indent)
+        if self._levels[-1].indent == indent:
+            yield from self._end_report(self._levels[-1])
+        self._at(indent)
+
+    def plan(self, indent: int, plan: PlanLine) -> Iterator[Case]:
+        """Note how many tests there are to be."""
+        yield from self._close_to(indent)
+        level = self._at(indent)
+        if level.plan is not None:
+            yield from self._end_report(level)
+        level.plan = plan.tests
+        level.is_over = level.count > 0
+        # `1..0` says that the whole file is skipped:
+        # https://testanything.org/tap-version-14-specification.html#the-plan
+        if plan.tests == 0 and level is self._levels[0]:
+            name = f"{level.prefix or ''}{ALL}"
+            yield Case(ALL, Status.SKIPPED, nodeid=name, message=values.message(plan.reason))
+
+    def number(self, indent: int, number: int | None) -> int:
+        """Return a result's number, its own or the next one."""
+        if number is not None:
+            return number
+        return next((level.count for level in self._levels if level.indent == indent and not level.is_over), 0) + 1
+
+    def end(self, indent: int, case: Case) -> Iterator[Case]:
+        """Ingest a result: it ends the test that holds all deeper levels, of which the outermost is its own."""
+        yield from self._close_to(indent, held_by=case.name)
+        level = self._at(indent)
+        if level.is_over:
+            yield from self._end_report(level)
+        level.holder = None
+        level.count += 1
+        yield from self._give(level, case)
+
+    def begin_buffered(self, indent: int, name: str) -> None:
+        """Note that the subtests of the test whose result was the last follow, in braces."""
+        level = self._levels[-1]
+        if level.indent == indent:
+            level.holder, level.is_buffered = name, True
+
+    def end_buffered(self, indent: int) -> Iterator[Case]:
+        """Note the brace behind the subtests."""
+        yield from self._close_to(indent)
+
+    def bail_out(self, indent: int, reason: str) -> Iterator[Case]:
+        """Ingest that all tests were given up."""
+        yield from self._close_to(indent)
+        self._has_bailed_out = True
+        message = values.message(reason) or BAIL_OUT
+        yield from self._give(
+            self._at(indent), Case(BAIL_OUT, Status.ERRORED, nodeid=BAIL_OUT, trouble=Trouble.INTERNAL, message=message)
+        )
+
+    def rest(self) -> Iterator[Case]:
+        """Yield what is left where the report ends."""
+        yield from self._close_to(0)
+        yield from self._end_report(self._levels[0])
+
+    def _at(self, indent: int) -> TapLevel:
+        """Return the level at an indentation, opened if it is deeper than the others."""
+        if indent > self.indent:
+            self._open(indent)
+        return self._levels[-1]
+
+    def _open(self, indent: int) -> None:
+        if len(self._levels) > MAX_NESTED:
+            raise TooMuch(texts.TAP_DEEP.format(what=self._what))
+        outer = self._levels[-1]
+        known = outer.prefix is not None and outer.holder is not None
+        self._levels.append(TapLevel(indent, f"{outer.prefix}{outer.holder}{SEPARATOR}" if known else None))
+
+    def _close_to(self, indent: int, held_by: str | None = None) -> Iterator[Case]:
+        """Close the levels that are deeper. `held_by` is the test whose result comes now: it holds the outermost."""
+        while self.indent > indent:
+            level = self._levels[-1]
+            yield from self._end_report(level)
+            self._levels.pop()
+            outer = self._levels[-1]
+            if outer.is_buffered:
+                outer.is_buffered, outer.holder = False, None
+                continue
+            is_next = outer.indent <= indent
+            holder = held_by if is_next and held_by is not None else outer.holder
+            for case in level.waiting:
+                self._budget.release(_size(case))
+                name = f"{holder or UNNAMED.format(number=outer.count + 1)}{SEPARATOR}{case.nodeid}"
+                yield from self._give(outer, case._replace(nodeid=values.name(name)))
+            if not (is_next and held_by is not None):
+                name = holder or UNNAMED.format(number=outer.count + 1)
+                lost = Case(name, Status.ERRORED, nodeid=name, trouble=Trouble.CRASH, message=texts.UNFINISHED)
+                outer.count += 1
+                outer.holder = None
+                yield from self._give(outer, lost)
+
+    def _end_report(self, level: TapLevel) -> Iterator[Case]:
+        """Say that tests are missing, if they are, and begin anew."""
+        if level.plan is not None and level.count < level.plan and not self._has_bailed_out:
+            message = texts.TAP_TOO_FEW.format(planned=level.plan, count=level.count)
+            yield from self._give(
+                level, Case(PLAN, Status.ERRORED, nodeid=PLAN, trouble=Trouble.CRASH, message=message)
+            )
+        if level is self._levels[0]:
+            self._has_bailed_out = False
+        level.plan, level.count, level.is_over = None, 0, False
+
+    def _give(self, level: TapLevel, case: Case) -> Iterator[Case]:
+        """Yield a case of a level under its whole name, or let it wait for that."""
+        if level.prefix is not None:
+            yield case._replace(nodeid=values.name(level.prefix + case.nodeid)) if level.prefix else case
+            return
+        if not self._budget.has_room(len(case.text)):
+            case = case._replace(text="")
+        self._budget.hold(_size(case))
+        level.waiting.append(case)
+
+
+def _size(case: Case) -> int:
+    return ENTRY + len(case.nodeid) + len(case.message) + len(case.text)

@@ -1,0 +1,124 @@
+"""The lines of TAP and KTAP, each read for itself.
+
+TAP 12 to 14: https://testanything.org/tap-version-14-specification.html. KTAP:
+https://docs.kernel.org/dev-tools/ktap.html. What tools write beside the specifications is read too: a duration in the
+name (bats `--timing`) or behind it (node-tap's `# time=`), a brace behind the name of a test whose subtests follow.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nightjar_formats.model import Status, Trouble
+from nightjar_formats.patterns import Pattern
+from nightjar_formats.readers import values
+
+MAX_NUMBER = 10_000_000
+
+_RESULT = Pattern(r"(not )?ok(?:\s+(\d{1,9})\b)?(?:\s+-(?:\s+|$)|\s+|$)(.*)")
+_DIRECTIVE = Pattern(r"(?:^|\s)#\s*(skip\w*|todo|xfail|timeout|error)\b:?\s*(.*)", ignore_case=True)
+_TIME = Pattern(r"(?:^|\s)#\s*time=([0-9.]+)(ms|s)?\s*(?:\{\s*)?$")
+_IN_NAME = Pattern(r" in (\d{1,9})(ms|sec)$")
+_DATA = Pattern(r"\s#\s+(.*)$")
+_ESCAPE = Pattern(r"\\([\\#])")
+_PLAN = Pattern(r"1\.\.(\d{1,9})\s*(?:#\s*(.*))?$")
+_SKIP = Pattern(r"skip\w*:?\s*", ignore_case=True)
+_VERSION = Pattern(r"K?TAP version \d+\s*$")
+_SUBTEST = Pattern(r"# Subtest(?:: (.*))?$")
+_BAIL_OUT = Pattern(r"Bail out!\s*(.*)$")
+
+
+class ResultLine(NamedTuple):
+    """`ok` or `not ok`. `data` is what stands behind the name and is no directive, in KTAP alone."""
+
+    is_ok: bool
+    number: int | None
+    name: str
+    directive: str = ""
+    reason: str = ""
+    data: str = ""
+    seconds: float | None = None
+    opens: bool = False
+
+    def verdict(self) -> tuple[Status, Trouble]:
+        """Return how the test ended. A test that was skipped did not run, whatever else the line says."""
+        good = Status.PASSED if self.is_ok else Status.FAILED
+        if self.directive == "skip":
+            return Status.SKIPPED, Trouble.NONE
+        # TAP calls a `todo` test that passes a bonus:
+        # https://testanything.org/tap-version-14-specification.html#directives
+        if self.directive == "todo":
+            return Status.XPASSED if self.is_ok else Status.XFAILED, Trouble.NONE
+        # Of KTAP, as are the two below: https://docs.kernel.org/dev-tools/ktap.html
+        if self.directive == "xfail":
+            return Status.XFAILED, Trouble.NONE
+        if self.directive == "timeout" and not self.is_ok:
+            return Status.FAILED, Trouble.TIMEOUT
+        if self.directive == "error" and not self.is_ok:
+            return Status.ERRORED, Trouble.NONE
+        return good, Trouble.NONE
+
+
+class PlanLine(NamedTuple):
+    """How many tests there are, and why there are none."""
+
+    tests: int
+    reason: str = ""
+
+
+def result_line(line: str, *, is_ktap: bool = False) -> ResultLine | None:
+    """Read a result; None if the line is none."""
+    if not line.startswith(("ok", "not ok")):
+        return None
+    found = _RESULT.fullmatch(line)
+    if found is None:
+        return None
+    rest: str = found[3]
+    opens = rest.endswith(("{", "{ ")) and not is_ktap
+    seconds = None
+    if "#" in rest and (time := _TIME.search(rest)) is not None:
+        seconds = values.seconds(time[1], 0.001 if time[2] == "ms" else 1.0)
+        rest = rest[: time.start()]
+    elif opens:
+        rest = rest.rstrip("{ ")
+    directive = reason = data = ""
+    if "#" in rest and (said := _DIRECTIVE.search(rest)) is not None:
+        directive, reason, rest = said[1].lower(), said[2].strip(), rest[: said.start()]
+        directive = "skip" if directive.startswith("skip") else directive
+    elif is_ktap and "#" in rest and (said := _DATA.search(rest)) is not None:
+        data, rest = said[1].strip(), rest[: said.start()]
+    if seconds is None and rest.endswith(("ms", "sec")) and (time := _IN_NAME.search(rest)) is not None:
+        seconds = values.seconds(time[1], 0.001 if time[2] == "ms" else 1.0)
+        rest = rest[: time.start()]
+    name = rest.strip()
+    if "\\" in name:
+        name = _ESCAPE.sub(lambda escaped: escaped[1], name)
+    number = int(found[2]) if found[2] else None
+    return ResultLine(not found[1], number, name, directive, reason, data, seconds, opens)
+
+
+def plan_line(line: str) -> PlanLine | None:
+    """Read a plan; None if the line is none."""
+    found = _PLAN.fullmatch(line) if line.startswith("1..") else None
+    if found is None:
+        return None
+    reason = found[2] or ""
+    skip = _SKIP.match(reason)
+    return PlanLine(min(int(found[1]), MAX_NUMBER), reason[skip.end() :] if skip is not None else reason)
+
+
+def is_version(line: str) -> bool:
+    """Say whether a line begins a report, or the subtests of a test in KTAP."""
+    return line.startswith(("TAP version", "KTAP version")) and _VERSION.match(line) is not None
+
+
+def subtest_name(line: str) -> str | None:
+    """Return the name of the test whose subtests follow, "" if it has none; None if the line is another."""
+    found = _SUBTEST.fullmatch(line) if line.startswith("# Subtest") else None
+    return None if found is None else _ESCAPE.sub(lambda escaped: escaped[1], (found[1] or "").strip())
+
+
+def bail_out_reason(line: str) -> str | None:
+    """Return why all tests were given up; None if the line is another."""
+    found = _BAIL_OUT.match(line) if line.startswith("Bail out!") else None
+    return None if found is None else found[1].strip()

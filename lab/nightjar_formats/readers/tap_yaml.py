@@ -1,0 +1,84 @@
+"""The diagnostics behind a result of TAP, a block of YAML: the few keys that say why and where, and no more of YAML."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nightjar_formats.patterns import Pattern
+from nightjar_formats.readers import texts, values
+
+_KEY = Pattern(r"([A-Za-z_]\w{0,40}):(?:\s+(.*))?$")
+_PLACE = Pattern(r"(?:^|[\s(])(?:file://)?([^\s():]+):(\d{1,9})(?::\d{1,9})?\)?$")
+_BLOCKS = frozenset({"|", "|-", "|+", ">", ">-", ">+"})
+_WANTED = frozenset(
+    {"message", "error", "at", "location", "file", "line", "duration_ms", "failureType", "expected", "actual", "found"}
+)
+MAX_LINES = 20
+"""Lines of one value that are read."""
+
+
+class TapDiagnostics(NamedTuple):
+    """What a block says."""
+
+    message: str = ""
+    path: str = ""
+    line: int | None = None
+    seconds: float | None = None
+    is_timeout: bool = False
+
+
+def read_diagnostics(block: str) -> TapDiagnostics:
+    """Read a block, without its first and last line."""
+    found = _values(block)
+    message = found.get("message") or found.get("error") or ""
+    expected, actual = found.get("expected"), found.get("actual", found.get("found"))
+    if not message and expected is not None and actual is not None:
+        message = texts.TAP_EXPECTED.format(wanted=expected, found=actual)
+    path, line = found.get("file", ""), values.line(found.get("line"))
+    place = _PLACE.search(found.get("location") or found.get("at") or "")
+    if not path and place is not None:
+        path, line = place[1], values.line(place[2])
+    return TapDiagnostics(
+        message=values.message(message),
+        path=values.name(path),
+        line=line if path else None,
+        seconds=values.seconds(found.get("duration_ms"), 0.001),
+        # Node's test runner: https://nodejs.org/api/errors.html#err_test_failure
+        is_timeout=found.get("failureType") == "testTimeoutFailure",
+    )
+
+
+def _values(block: str) -> dict[str, str]:
+    """Return the values of the keys that are wanted: those of the block, and `file` and `line` below `at`."""
+    found: dict[str, str] = {}
+    pieces: list[str] = []
+    base: int | None = None
+    key = ""
+    for line in block.splitlines():
+        body = line.lstrip(" ")
+        if not body:
+            continue
+        indent = len(line) - len(body)
+        base = indent if base is None else base
+        pair = _KEY.fullmatch(body) if indent == base or key == "at" else None
+        if pair is None:
+            if key and len(pieces) < MAX_LINES:
+                pieces.append(body)
+            continue
+        if key and pieces:
+            found.setdefault(key, " ".join(pieces))
+        if indent == base or pair[1] in ("file", "line"):
+            key, pieces = (pair[1] if pair[1] in _WANTED and indent == base else key if indent != base else ""), []
+            value = (pair[2] or "").strip()
+            if pair[1] in _WANTED and value and value not in _BLOCKS:
+                found.setdefault(pair[1], _unquoted(value))
+    if key and pieces:
+        found.setdefault(key, " ".join(pieces))
+    return found
+
+
+def _unquoted(value: str) -> str:
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
+        inner = value[1:-1]
+        return inner.replace("''", "'") if value[0] == "'" else inner.replace('\\"', '"')
+    return value

@@ -1,0 +1,186 @@
+"""What labs read about a file whose results are refused, or were read only after a repair.
+
+`{what}` is the name of a format, and `{where}` a place in its file. A refusal says what is wrong, then what to do.
+"""
+
+from __future__ import annotations
+
+from nightjar_formats.limits import (
+    MAX_CASES,
+    MAX_INFLATED_BYTES,
+    MAX_JSON_DEPTH,
+    MAX_MEMBERS,
+    MAX_NESTED,
+    MAX_OPEN_TESTS,
+    MAX_RATIO,
+    MAX_RETAINED_CHARACTERS,
+    MAX_ROW_BYTES,
+    MAX_STRING_BYTES,
+)
+
+# The format
+UNKNOWN_FORMAT = "{name}: there is no format {format!r}; known are {known}"
+UNKNOWN_CONTENT = "The content is none of {known}. It begins {head!r}"
+TOO_MANY_CASES = f"{{name}} has more than {MAX_CASES:,} test cases. Split the run into shards"
+
+# Compression
+SEND_IT = "Send it as it is, or compressed as .gz or .zst"
+FILE_EMPTY = "{name} is empty: the program that writes the report ended before it wrote it. Run the tests again"
+FILE_CUT_OFF = "{name} ends too early: its compressed data is cut off after {taken} bytes. Upload it again"
+GARBAGE = "{name} has other data behind the end of its compressed data, before byte {taken}. Compress it again"
+NOT_INFLATED = (
+    "{name} cannot be inflated: {error}, before byte {taken}. Compress it again, with gzip, or zstd up to level 19"
+)
+BOMB = f"{{name}} inflates to more than {MAX_RATIO} times its size, which no report does"
+TOO_LONG = f"{{name}} is longer than {MAX_INFLATED_BYTES >> 20} MiB once it is inflated. Split the run into shards"
+TOO_MANY_MEMBERS = f"{{name}} has more than {MAX_MEMBERS:,} compressed parts. Compress it in one piece"
+COMPRESSED_TWICE = f"{{name}} is compressed twice. {SEND_IT}, once"
+INFLATED_EMPTY = "{name} is empty once it is inflated. Run the tests again"
+ARCHIVE = f"{{name}} is, or contains, {{kind}}, which is not accepted. {SEND_IT}"
+ZIP, TAR, BZIP2, XZ, SEVEN_ZIP = "a zip archive", "a tar archive", "bzip2 data", "xz data", "a 7z archive"
+
+# Repairs
+REPAIRED_CONTROL = (
+    "characters that a report must not hold, such as control characters, were replaced ({count:,}, the first in "
+    "line {line:,})"
+)
+REPAIRED_BYTES = "bytes that are not UTF-8 were read as {encoding} ({count:,}, the first in line {line:,}); use UTF-8"
+REPAIRED_BYTES_OF_XML = (
+    "bytes that are not UTF-8 were read as {encoding} ({count:,}, the first in line {line:,}); use UTF-8, "
+    'or name the encoding in the first line, as in <?xml version="1.0" encoding="iso-8859-1"?>'
+)
+REPAIRED_ENCODING = (
+    "the encoding that the XML declaration names was ignored, because the file is not in it; leave it out"
+)
+REPAIRED_SPACE_BEFORE = "white space before <?xml was ignored"
+REPAIRED_TEXT_BEFORE = "text before the report was ignored; the report begins in line {line:,}"
+REPAIRED_TEXT_AFTER = "text after the end of the report was ignored, from line {line:,} on"
+REPAIRED_NAMELESS = "test cases without a name were named {unnamed} ({count:,}, the first in line {line:,})"
+REPAIRED_NAMELESS_ENTRIES = "test cases without a name were named {unnamed} ({count:,})"
+REPAIRED_NOT_JSON = "lines that are not JSON were ignored ({count:,}, the first of them line {line:,})"
+
+# All formats
+LEFT_OUT = "\n[… {removed:,} characters are left out here …]\n"
+MORE_OUTCOMES = " (and {count} more)"
+LONG_NAME = (
+    "A test's name has {length:,} characters; at most {limit:,} are accepted (pytest: ids=). It begins with {start!r}"
+)
+LONG_NAME_AND_CLASS = (
+    "a test's name and class have {count:,} characters; at most {limit:,} are accepted (pytest: ids=): {head!r}…"
+)
+UNFINISHED = "The process ended while this test ran"
+MUCH_UNFINISHED = "{what}: tests that have not ended have more than {most:,} characters"
+
+# JSON
+JSON_WHERE = "in the {size} KiB behind byte {byte}"
+JSON_NO_OBJECT = "{what}: an object is expected {where}, not {found}"
+JSON_NO_ARRAY = "{what}: an array is expected {where}, not {found}"
+JSON_NOT_AT_END = "{what}: nothing is expected {where}, but there is {found}"
+JSON_FOUND = {
+    "start_map": "an object",
+    "start_array": "an array",
+    "string": "a string",
+    "number": "a number",
+    "boolean": "true or false",
+}
+JSON_CUT_OFF = "{what}: the file ends too early"
+JSON_CUT_OFF_AFTER = "{what}: the file ends too early, after {count} bytes"
+JSON_LONG_ENTRY = f"{{what}}: one entry has more than {MAX_RETAINED_CHARACTERS} characters {{where}}"
+JSON_LONG_STRING = f"{{what}}: a string is longer than {MAX_STRING_BYTES >> 20} MiB {{where}}"
+JSON_DEEP = f"{{what}}: objects and arrays are nested deeper than {MAX_JSON_DEPTH} {{where}}"
+JSON_INVALID = "{what}: this is not JSON {where}: {error}"
+JSON_UTF_16 = "{what}: the file is UTF-16. Write it as UTF-8, as JSON requires"
+JSON_LONG_NUMBER = "{what}: a number has more than {most} digits"
+NOT_UTF_8 = "bytes that are not UTF-8"
+LINE = "{what}: line {line}"
+LINE_CUT_OFF = "{where} is cut off"
+LINE_NOT_JSON = "{where} is not JSON: {reason}"
+LINE_SYNTAX = "{reason}, column {column}"
+LINE_LARGE_NUMBER = "a number that is too large"
+LINE_DEEP = "objects and arrays are nested too deep"
+
+# JUnit
+XML_EMPTY = "the file is empty: the test run wrote no report into it"
+XML_IS_JSON = "this is JSON, not XML: name its format in the manifest, or leave the format out"
+XML_CUT_OFF = "the file ends in the middle, in line {line} ({reason}): upload the whole file"
+XML_SECOND = "a second document begins in line {line}: send one report per file"
+XML_BROKEN = "line {line}, column {column}: {reason}; is there a raw control character, or a bare & or < in a text?"
+XML_DOCTYPE = "line {line}: a DOCTYPE is not accepted: a JUnit report needs none"
+XML_HTML = (
+    "line {line}: this is an HTML page, not a JUnit report: check the program that wrote it; a server may have sent an "
+    "error page instead of the file"
+)
+XML_ROOT = "the root element is <{tag}>, not <testsuites> or <testsuite>: this is not a JUnit report"
+XML_NESTED = "line {line}: a <testcase> inside another one, or outside <testsuites> and <testsuite>"
+XML_LONG_SUITES = "line {line}: the names of the suites have more than {limit:,} characters together"
+XML_DEEP = "line {line}: more than {limit:,} nested elements"
+XML_WIDE = "line {line}: more than {limit:,} attributes of one element"
+XML_LONG_MARKUP = "line {line}: a tag, attribute or comment of more than {limit:,} bytes: put long texts between tags"
+XML_ELEMENTS = "line {line}: more than {limit:,} elements: split the report into several files"
+XML_NAMES = "line {line}: more than {limit:,} different names of elements and attributes"
+XML_ENCODING = "the XML declaration names an encoding that cannot be read: write the report in UTF-8"
+
+# Other XML
+WALK_CUT_OFF = "{what}: the file ends in line {line} before its XML does ({reason}): upload the whole file"
+WALK_BROKEN = "{what}: line {line}, column {column}: {reason}"
+WALK_DOCTYPE = "{what}: line {line}: a DOCTYPE is not accepted: a report needs none"
+WALK_ROOT = "{what}: the root element is <{tag}>: this is another format"
+WALK_DEEP = "{what}: line {line}: more than {limit:,} nested elements"
+WALK_WIDE = "{what}: line {line}: more than {limit:,} attributes of one element"
+WALK_LONG_MARKUP = "{what}: line {line}: a tag, attribute or comment of more than {limit:,} bytes"
+WALK_ELEMENTS = "{what}: line {line}: more than {limit:,} elements: split the report into several files"
+WALK_NAMES = "{what}: line {line}: more than {limit:,} different names of elements and attributes"
+NUNIT_2 = (
+    "{what}: <test-results> is the format of NUnit 2: write NUnit 3's, as in --result=TestResult.xml;format=nunit3"
+)
+NUNIT_RESULT = "{what}: {name} has the result {result!r}; known are Passed, Failed, Skipped, Inconclusive and Warning"
+XUNIT_RESULT = "{what}: {name} has the result {result!r}; known are Pass, Fail, Skip and NotRun"
+TRX_NO_OUTCOME = "the result has no outcome"
+TRX_OUTCOME = "{what}: {name} has the outcome {outcome!r}, which is not one of Visual Studio's"
+
+# pytest
+PYTEST_INTERNAL = "pytest ended with an internal error: tests that it would have run are missing"
+REPORTLOG_NO_OBJECT = "{what}: an object is expected in line {line}, and nothing else"
+REPORTLOG_NO_TYPE = "{what}: line {line} has no $report_type: is this another format?"
+REPORTLOG_OPEN = f"{{what}}: more than {MAX_OPEN_TESTS} tests have begun and not ended in line {{line}}"
+REPORTLOG_DIED = (
+    "The report ends before the session does: the process died, and tests that it would have run are missing"
+)
+REPORT_NO_TESTS = (
+    "{what}: there is no list `tests`. Was the report made with --json-report-summary? The tests are needed"
+)
+REPORT_NO_OUTCOME = "{what}: {nodeid} has neither phases nor a known outcome, but {outcome!r}"
+REPORT_SUBTEST_FAILED = "A subtest failed; pytest-json-report does not say why (pytest-reportlog does)"
+REPORT_HIDDEN = (
+    "pytest failed, and none of these tests did: a subtest of one of the {count:,} tests with subtests failed, and "
+    "pytest-json-report does not say which (pytest-reportlog does)"
+)
+
+# CTRF and ExecuTorch
+CTRF_NO_TESTS = "{what}: there is no list `results.tests`"
+CTRF_STATUS = "{what}: {name} has the status {status!r}; known are passed, failed, skipped, pending and other"
+CSV_NO_HEADER = "{what}: the first line must name the columns, {columns} among them"
+CSV_CUT_OFF = "{what}: the row of line {line}{test} is cut off: the process died, or the file is incomplete"
+CSV_LONG_ROW = f"{{what}}: the row of line {{line}} has more than {MAX_ROW_BYTES >> 20} MiB"
+CSV_LONG_FIELD = "{what}: a field in the row of line {line} has more than {limit:,} characters"
+CSV_SURPLUS = "{what}: the row of line {line} has {fields} fields, and the first line names {columns} columns"
+CSV_INVALID = "{what}: line {line} is not CSV: {error}"
+CSV_NOT_UTF_8 = "{what}: line {line} has bytes that are not UTF-8"
+CSV_MANY_SUBTESTS = "{what}: {test} has more than {limit} rows"
+CSV_RESULT = "{what}: the row of line {line} has the result {result!r}; known are Pass, Fail and Skip"
+
+# Go and Rust
+GO_NO_EVENT = "{what}: no line is an event of `go test -json`"
+GO_NO_END = "The report ends before this package does: tests may be missing"
+GO_FAILED = "The package failed, and none of its tests did"
+GO_NOT_BUILT = "The package could not be built"
+GO_SUBTEST_FAILED = "A subtest failed"
+RUST_NO_EVENT = "{what}: no line is an event of libtest"
+RUST_TOO_FEW = "The report ends after {ended:,} of {expected:,} tests: the process died"
+
+# TAP
+TAP_NO_TAP = "{what}: no line is a plan or a result of TAP"
+TAP_NO_KTAP = "{what}: no line is a plan or a result of KTAP"
+TAP_DEEP = f"{{what}}: more than {MAX_NESTED} nested tests"
+TAP_TOO_FEW = "{planned:,} tests were planned and {count:,} ran: the process ended early"
+TAP_EXPECTED = "expected {wanted}, got {found}"

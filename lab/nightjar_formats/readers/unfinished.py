@@ -1,0 +1,62 @@
+"""What readers hold of tests that have not ended, or whose name is not known yet: bounded for the whole file."""
+
+from __future__ import annotations
+
+from nightjar_formats.limits import MAX_UNFINISHED_CHARACTERS
+from nightjar_formats.readers import texts
+from nightjar_formats.readers.fields import SQUEEZE_AT, Clip
+from nightjar_formats.refused import TooMuch
+
+ENTRY = 100
+"""Characters that one test counts besides its own, so that a million empty ones are too much as well."""
+
+
+class UnfinishedBudget:
+    """Counts the characters that a reader holds, `most` at once. `what` is the format, for the error text."""
+
+    __slots__ = ("_held", "_most", "_what")
+
+    def __init__(self, what: str, most: int = MAX_UNFINISHED_CHARACTERS) -> None:
+        self._what = what
+        self._most = most
+        self._held = 0
+
+    def hold(self, characters: int) -> None:
+        """Count more characters. Raises TooMuch beyond the limit."""
+        self._held += characters
+        if self._held > self._most:
+            raise TooMuch(texts.MUCH_UNFINISHED.format(what=self._what, most=self._most))
+
+    def has_room(self, characters: int) -> bool:
+        """Say whether more characters that can be left out fit: the second half is for those that cannot."""
+        return self._held + characters <= self._most // 2
+
+    def release(self, characters: int) -> None:
+        """Count less."""
+        self._held -= characters
+
+
+class UnfinishedOutput:
+    """The output of one test so far, of which head and tail are stored, however long it grows."""
+
+    __slots__ = ("_budget", "_clip", "_size")
+
+    def __init__(self, budget: UnfinishedBudget) -> None:
+        self._budget = budget
+        self._clip = Clip()
+        self._size = ENTRY
+        budget.hold(ENTRY)
+
+    def add(self, piece: str) -> None:
+        """Add the next piece. Raises TooMuch if all tests together exceed the limit."""
+        self._clip.add(piece)
+        more = min(len(piece), SQUEEZE_AT + ENTRY - self._size)
+        if more > 0:
+            self._size += more
+            self._budget.hold(more)
+
+    def finish(self) -> str:
+        """Return the output, and release what it counted."""
+        self._budget.release(self._size)
+        self._size = 0
+        return self._clip.text()

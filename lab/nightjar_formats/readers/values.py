@@ -1,0 +1,92 @@
+"""Single values of JSON and CSV, which may be of any type and say anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from nightjar_formats.limits import MAX_RAW_NAME
+from nightjar_formats.patterns import Pattern
+from nightjar_formats.readers import fields, texts
+from nightjar_formats.refused import TooMuch
+
+MAX_LINE = 10_000_000
+
+COLOUR = Pattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_LINE_END = Pattern(r"\r+\n?")
+"""Windows' has grown by a CR where text was written twice as text."""
+_UNREADABLE = dict.fromkeys(
+    (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000)), "\N{REPLACEMENT CHARACTER}"
+)
+
+
+def name(value: object) -> str:
+    """Return the name of a test, file or class as it stands there; "" if it is no text.
+
+    Raises TooMuch beyond MAX_RAW_NAME characters.
+    """
+    if not isinstance(value, str):
+        return ""
+    if len(value) > MAX_RAW_NAME:
+        raise TooMuch(texts.LONG_NAME.format(length=len(value), limit=MAX_RAW_NAME, start=value[:80]))
+    return value
+
+
+def text(value: object) -> str:
+    """Return a failure's text without colours and control characters, cut to its head and tail."""
+    return fields.cut(_readable(value)) if isinstance(value, str) else ""
+
+
+def message(value: object) -> str:
+    """Return a message likewise, as one line."""
+    return fields.one_line(_readable(value[: fields.MESSAGE_READ])) if isinstance(value, str) else ""
+
+
+def number(value: object) -> float | None:
+    """Return a number that stands as one or as text, NaN and infinities included; None for anything else."""
+    # float(True) is 1.0.
+    if not isinstance(value, bool) and value is not None and value != "":
+        try:
+            return float(value)  # type: ignore[arg-type]
+        # float() tells by exceptions; an integer of 400 digits is an OverflowError, which is an ArithmeticError.
+        except (TypeError, ValueError, ArithmeticError):
+            pass
+    return None
+
+
+def seconds(value: object, unit: float = 1.0) -> float | None:
+    """Return a duration, counted in `unit` seconds, as seconds; None for what no duration can be."""
+    found = number(value)
+    return None if found is None else fields.seconds(found * unit)
+
+
+def line(value: object, first: int = 1) -> int | None:
+    """Return a line as counted from 1, of a format that counts from `first`; None for what no line can be."""
+    found = number(value)
+    if found is None or not math.isfinite(found) or found != int(found) or not first <= found <= MAX_LINE:
+        return None
+    return int(found) + 1 - first
+
+
+def count(value: object) -> int:
+    """Return a number of things; 0 for what no such number can be."""
+    return line(value) or 0
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return an object's members; none if it is no object."""
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: object) -> list[Any]:
+    """Return an array's items; none if it is no array."""
+    return value if isinstance(value, list) else []
+
+
+def _readable(value: str) -> str:
+    if "\r" in value:
+        value = _LINE_END.sub("\n", value)
+    if "\x1b" in value:
+        value = COLOUR.sub("", value)
+    return value.translate(_UNREADABLE)

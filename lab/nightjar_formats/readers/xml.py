@@ -1,0 +1,279 @@
+"""The one place that reads XML: a stream of bytes in, test cases out, within every limit, and nothing is believed.
+
+It stands on expat rather than on lxml, both measured: for the same work expat's callbacks are a tenth faster, tell the
+line of what is wrong, and leave it to us how long a token may be. And lxml keeps every name that it has ever seen in a
+dictionary of the thread, so that one hostile file would cost the memory of all that come after.
+
+Faults that need not lose a run are repaired before expat sees them (`XmlText`), and text after the document is ignored.
+
+What expat does not do for us: a DOCTYPE is refused at once, and with it every entity and every file that it could
+name. A token (a tag, an attribute, a comment) is not waited for beyond `MAX_TOKEN_BYTES`, which also keeps expat before
+2.6 from scanning it again and again (CVE-2023-52425). Depth, attributes, names and elements are counted.
+"""
+
+from __future__ import annotations
+
+import re  # noqa: TID251  # bytes
+from collections.abc import Callable, Iterator, Sequence
+from typing import BinaryIO, NamedTuple, NoReturn
+from xml.parsers import expat
+
+from nightjar_formats.limits import (
+    MAX_ATTRIBUTES,
+    MAX_DEPTH,
+    MAX_ELEMENTS,
+    MAX_PARTS,
+    MAX_RAW_NAME,
+    MAX_TOKEN_BYTES,
+    MAX_XML_NAMES,
+    NotXml,
+)
+from nightjar_formats.model import Case
+from nightjar_formats.readers import texts
+from nightjar_formats.readers.fields import Clip
+from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
+from nightjar_formats.readers.xml_text import XmlText
+from nightjar_formats.refused import Refused, TooMuch
+
+CHUNK_BYTES = 1 << 16
+MAX_TAG_SHOWN = 40
+DOCTYPE_SHOWN = 32
+"""Bytes that tell a lower-case doctype, which HTML has and XML does not, from another fault."""
+SUITES = frozenset({"testsuites", "testsuite"})
+OUTCOMES = frozenset(
+    {"failure", "error", "skipped", "flakyFailure", "flakyError", "rerunFailure", "rerunError"},
+)
+LOGS = frozenset({"system-out", "system-err"})
+SAYS_NOTHING = frozenset({"", "collection skipped"})
+"""Messages of skips whose text has to be read for the reason."""
+
+
+class SuiteElement(NamedTuple):
+    """A `<testsuite>` that holds cases: its attributes, its root's, and its path, the names of the suites around it."""
+
+    attributes: dict[str, str]
+    root: dict[str, str]
+    path: str
+
+
+class Part(NamedTuple):
+    """What a case holds: one of `OUTCOMES`, or one of `LOGS` after an outcome. The text is cut to head and tail."""
+
+    tag: str
+    attributes: dict[str, str]
+    text: str
+
+
+Make = Callable[[dict[str, str], Sequence[Part], SuiteElement], Case | None]
+"""Makes a case of a `<testcase>`: its attributes; of its children those that say how it ended, at most `MAX_PARTS`, in
+their order; the suite that holds it. None for one that is no test."""
+
+Choose = Callable[[dict[str, str], Sequence[Part], SuiteElement], Make]
+"""Returns what makes cases of the test cases of a suite, from the first of them."""
+
+
+SECOND_DOCUMENT = re.compile(rb"<(?:\?xml|testsuites?)[\s/>]")  # noqa: TID251
+LONGEST_TAG = 16
+"""Bytes of such a beginning, which may be cut in two between chunks."""
+
+
+def cases(stream: BinaryIO, choose: Choose, repairs: Repairs | None = None) -> Iterator[Case]:
+    """Read a JUnit report piece by piece, case by case; what had to be repaired is added to `repairs`.
+
+    Raises `NotXml` for what is no XML, or ends too early, also after cases were given; `TooMuch` beyond a limit;
+    `Refused` for other XML, and what `choose` and the makers raise.
+    """
+    repairs = repairs or Repairs()
+    text = XmlText(stream, repairs)
+    reader = _Reader(choose, repairs)
+    # Each chunk costs a scan of the unfinished token before it, so chunks are large, and grow with the token.
+    while chunk := text.read(max(CHUNK_BYTES, reader.unfinished)):
+        yield from reader.feed(chunk)
+    reader.close()
+
+
+# Not `Part(...)`: the constructor of a NamedTuple is one call more for each of 300,000 parts.
+_new = tuple.__new__
+
+NO_PARTS: tuple[Part, ...] = ()
+
+
+class _Reader:
+    """The callbacks of one document: where it stands in it, and the cases that are complete."""
+
+    __slots__ = (
+        "_after", "_case", "_case_depth", "_choose", "_clip", "_depth", "_done", "_elements", "_end_of_chunk", "_fed",
+        "_make", "_parser", "_part", "_parts", "_repairs", "_root", "_suite", "_suites",
+    )  # fmt: skip
+
+    def __init__(self, choose: Choose, repairs: Repairs) -> None:
+        self._repairs = repairs
+        self._after = 0  # the line that has been read of the text after the document, once there is such text
+        self._end_of_chunk = b""
+        self._depth = self._elements = self._fed = self._case_depth = 0
+        self._root: dict[str, str] = {}
+        self._suite = SuiteElement({}, self._root, "")
+        self._suites: list[SuiteElement] = []
+        self._case: dict[str, str] | None = None
+        self._parts: Sequence[Part] = NO_PARTS
+        self._part: tuple[str, dict[str, str]] | None = None
+        self._clip: Clip | None = None
+        self._done: list[Case] = []
+        self._choose = choose
+        self._make: Make | None = None
+        self._parser = parser = expat.ParserCreate("utf-8")
+        parser.buffer_text = True
+        parser.buffer_size = CHUNK_BYTES
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.StartDoctypeDeclHandler = self._doctype
+
+    @property
+    def unfinished(self) -> int:
+        """Bytes of the token that has begun and not ended."""
+        return self._fed - self._parser.CurrentByteIndex if self._fed and not self._after else 0
+
+    def feed(self, chunk: bytes) -> list[Case]:
+        """Parse a chunk, and give the cases that ended in it."""
+        if not self._fed and chunk.lstrip()[:1] in (b"{", b"["):
+            raise NotXml(texts.XML_IS_JSON)
+        parser = self._parser
+        self._done.clear()
+        if self._after:
+            self._ignore(self._end_of_chunk + chunk, len(self._end_of_chunk))
+        else:
+            self._parse(chunk)
+        self._fed += len(chunk)
+        self._end_of_chunk = chunk[-LONGEST_TAG:]
+        if self.unfinished > MAX_TOKEN_BYTES:
+            self._too_much(texts.XML_LONG_MARKUP, MAX_TOKEN_BYTES)
+        # pyexpat keeps every name that it meets in `intern` for as long as the parser lives.
+        if len(parser.intern) > MAX_XML_NAMES:
+            self._too_much(texts.XML_NAMES, MAX_XML_NAMES)
+        return self._done
+
+    def close(self) -> None:
+        """Make sure that the document is complete."""
+        if not self._fed:
+            raise NotXml(texts.XML_EMPTY)
+        self._parse(b"", final=True)
+
+    def _parse(self, chunk: bytes, *, final: bool = False) -> None:
+        try:
+            self._parser.Parse(chunk, final)
+        except expat.ExpatError as error:
+            at = self._parser.ErrorByteIndex - self._fed
+            if self._elements and not self._depth:
+                self._after = error.lineno
+                self._repairs.add(Repair.TEXT_AFTER, error.lineno)
+                self._ignore(chunk[at:] if at >= 0 else self._end_of_chunk[at:] + chunk)
+                return
+            reason = expat.ErrorString(error.code) or "not well-formed"
+            begins = chunk[max(0, at - len(b"<!doctype")) :][:DOCTYPE_SHOWN].lower()
+            if not final and b"<!doctype" in begins:
+                self._refuse(texts.XML_HTML if b"html" in begins else texts.XML_DOCTYPE)
+            text = texts.XML_CUT_OFF if final else texts.XML_BROKEN
+            raise NotXml(text.format(line=error.lineno, column=error.offset + 1, reason=reason)) from None
+
+    def _ignore(self, text: bytes, known: int = 0) -> None:
+        """Pass over text after the document, of which so many bytes are counted; but it may not be another document."""
+        if second := SECOND_DOCUMENT.search(text):
+            raise NotXml(texts.XML_SECOND.format(line=self._after + text.count(b"\n", known, second.start())))
+        self._after += text.count(b"\n", known)
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._depth = depth = self._depth + 1
+        if depth > MAX_DEPTH:
+            self._too_much(texts.XML_DEEP, MAX_DEPTH)
+        if len(attributes) > MAX_ATTRIBUTES:
+            self._too_much(texts.XML_WIDE, MAX_ATTRIBUTES)
+        if tag == "testcase":
+            if self._case is not None or depth == 1:
+                self._refuse(texts.XML_NESTED)
+            self._case = attributes
+            self._case_depth = depth
+        elif self._case is None:
+            self._outside(tag, attributes)
+        else:
+            self._inside(tag, attributes)
+
+    def _end(self, tag: str) -> None:
+        self._depth = depth = self._depth - 1
+        case = self._case
+        if case is not None:
+            if tag == "testcase":
+                self._case = None
+                parts, self._parts = self._parts, NO_PARTS
+                make = self._make
+                if make is None:
+                    make = self._make = self._choose(case, parts, self._suite)
+                try:
+                    made = make(case, parts, self._suite)
+                except Refused as refused:
+                    raise type(refused)(f"line {self._parser.CurrentLineNumber}: {refused}") from None
+                if made is not None:
+                    self._done.append(made)
+                    # By identity: a test may really be called "(unnamed)".
+                    if made[0] is UNNAMED:
+                        self._repairs.add(Repair.NAMELESS, self._parser.CurrentLineNumber)
+            elif depth == self._case_depth and self._part is not None:
+                self._end_part()
+        elif tag == "testsuite":
+            self._suite = self._suites.pop()
+            self._make = None
+
+    def _outside(self, tag: str, attributes: dict[str, str]) -> None:
+        """Take the start of an element outside of cases: the root, a suite, or nothing that we look at."""
+        self._count()
+        if self._depth == 1:
+            if tag not in SUITES:
+                if tag.lower() == "html":
+                    self._refuse(texts.XML_HTML)
+                raise Refused(texts.XML_ROOT.format(tag=tag[:MAX_TAG_SHOWN]))
+            self._root = attributes
+            self._suite = SuiteElement({}, attributes, "")
+        if tag == "testsuite":
+            path = ".".join(filter(None, (self._suite.path, attributes.get("name", ""))))
+            if len(path) > MAX_RAW_NAME:
+                self._too_much(texts.XML_LONG_SUITES, MAX_RAW_NAME)
+            self._suites.append(self._suite)
+            self._suite = SuiteElement(attributes, self._root, path)
+            self._make = None
+
+    def _inside(self, tag: str, attributes: dict[str, str]) -> None:
+        """Take the start of an element inside of a case, and listen to its text if it tells how the case ended."""
+        self._elements += 1
+        if self._elements > MAX_ELEMENTS:
+            self._too_much(texts.XML_ELEMENTS, MAX_ELEMENTS)
+        if self._depth > self._case_depth + 1:
+            if tag in LOGS:
+                self._parser.CharacterDataHandler = None
+        elif len(self._parts) < MAX_PARTS and (tag in OUTCOMES or (tag in LOGS and self._parts)):
+            self._part = tag, attributes
+            if tag != "skipped" or "message" not in attributes or attributes["message"] in SAYS_NOTHING:
+                self._clip = clip = Clip()
+                self._parser.CharacterDataHandler = clip.add
+
+    def _end_part(self) -> None:
+        """Take what one of a case's parts says."""
+        text = ""
+        if self._clip is not None:
+            self._parser.CharacterDataHandler = None
+            text = self._clip.text()
+        if self._part is not None:
+            self._parts = [*self._parts, _new(Part, (*self._part, text))]
+        self._part = self._clip = None
+
+    def _count(self) -> None:
+        self._elements += 1
+        if self._elements > MAX_ELEMENTS:
+            self._too_much(texts.XML_ELEMENTS, MAX_ELEMENTS)
+
+    def _doctype(self, name: str, *_declared: object) -> None:
+        self._refuse(texts.XML_HTML if name.lower() == "html" else texts.XML_DOCTYPE)
+
+    def _refuse(self, text: str) -> NoReturn:
+        raise Refused(text.format(line=self._parser.CurrentLineNumber))
+
+    def _too_much(self, text: str, limit: int) -> NoReturn:
+        raise TooMuch(text.format(line=self._parser.CurrentLineNumber, limit=limit))

@@ -1,0 +1,158 @@
+"""The text of an XML file that a lab sent, without what expat stops at: what a tool wrote wrongly, and we understand.
+
+That is a character that XML forbids, a byte that is not in the file's encoding, and white space or a log line before
+`<?xml`. They are replaced or left out here, and counted. A file without such faults passes through unchanged, and to
+find that out costs a tenth of what expat costs.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re  # noqa: TID251  # bytes, and a search in each chunk of a report
+from typing import BinaryIO
+
+from nightjar_formats.limits import NotXml
+from nightjar_formats.readers import texts
+from nightjar_formats.readers.repairs import Repair, Repairs
+from nightjar_formats.readers.utf_8 import BOM, NONCHARACTERS, UTF16_BOMS, Utf8
+
+HEAD_BYTES = 1 << 16
+"""Bytes of a file in which its first tag is searched."""
+LONGEST_CUT = 16
+"""Bytes of a character reference or a colour, which may be cut in two between chunks."""
+
+_BLANK = b" \t\r\n"
+_WIDE = ("utf-16", "utf16", "utf-32", "utf32", "ucs-2", "ucs-4", "iso-10646", "unicode")
+"""How encodings begin that a file whose declaration can be read byte by byte cannot have."""
+_NARROW = ("utf-8", "utf8", "ascii", "us-ascii")
+_ASCII = bytes(range(0x20, 0x7F)).decode()
+
+_ESCAPES = (b"&#27;", b"&#x1b;", b"&#x1B;")
+"""References that begin a colour."""
+_CONTROL_REFERENCE = re.compile(  # noqa: TID251
+    rb"&#(?:0{0,6}(?:[0-8]|1[124-9]|2[0-9]|3[01])|x0{0,6}(?:[0-8bcefBCEF]|1[0-9a-fA-F]));"
+)
+_LONG_REFERENCE = re.compile(rb"&#(?:0{0,6}([1-9][0-9]{4,6})|x0{0,6}([1-9a-fA-F][0-9a-fA-F]{3,5}));")  # noqa: TID251
+"""A reference to a character that XML forbids, or perhaps to one: of few digits, so that no search goes far."""
+_FIRST_TAG = re.compile(rb"^[ \t]*+(?=<(?:\?xml|testsuites?)[\s/>])", re.MULTILINE)  # noqa: TID251
+_DECLARED = re.compile(rb"<\?xml\s[^<>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9._-]{1,40})[\"']")  # noqa: TID251
+
+
+class XmlText:
+    """The bytes of an XML file, as UTF-8 that is repaired while it is read."""
+
+    def __init__(self, stream: BinaryIO, repairs: Repairs) -> None:
+        self._stream = stream
+        self._text = Utf8(repairs)
+        self._text.bad_bytes = Repair.BYTES_OF_XML
+        self._cut = b""
+        self._begun = self._ended = False
+
+    def read(self, size: int) -> bytes:
+        """Return about as many bytes, and none at the end of the file alone. Raises `NotXml`."""
+        while not self._ended:
+            size = size if self._begun else max(size, HEAD_BYTES)
+            raw = _filled(self._stream, size)
+            self._ended = len(raw) < size
+            if self._begun:
+                text = self._text.decoded(raw, final=self._ended)
+            else:
+                self._begun = True
+                text = self._beginning(self._text.decoded(self._with_encoding(raw), final=self._ended))
+            if text := self._text.allowed(self._without_references(text)):
+                return text
+        return b""
+
+    def _with_encoding(self, head: bytes) -> bytes:
+        """Find out the encoding by the first bytes of the file; return them without a mark of UTF-16."""
+        if wide := _wide(head):
+            self._text.decode = codecs.getincrementaldecoder(wide)("replace").decode
+            return head[2:] if head.startswith(UTF16_BOMS) else head
+        declared = _DECLARED.match(head, _begin_of(head))
+        if declared is None or head.startswith(BOM):
+            return head
+        encoding = declared[1].decode().lower()
+        if encoding.startswith(_WIDE):
+            self._text.repairs.add(Repair.ENCODING)
+        elif encoding in _NARROW:
+            self._text.bad_bytes = Repair.BYTES
+        else:
+            table = _table(encoding)
+            self._text.decode = lambda raw: codecs.charmap_decode(raw, "replace", table)[0]
+        return head
+
+    def _beginning(self, text: bytes) -> bytes:
+        """Leave out what stands before the report, with its declaration, for which there is no other place."""
+        begin = _begin_of(text)
+        before, body = text[:begin], text[begin:]
+        lines = before.count(b"\n")
+        if before in (b"", BOM):
+            return body
+        if before.strip(_BLANK + BOM):
+            self._text.repairs.add(Repair.TEXT_BEFORE, lines + 1)
+        elif body.startswith(b"<?xml"):
+            self._text.repairs.add(Repair.SPACE_BEFORE)
+        if body.startswith(b"<?xml") and (end := body.find(b"?>")) >= 0:
+            lines += body.count(b"\n", 0, end)
+            body = body[end + 2 :]
+        return b"\n" * lines + body
+
+    def _without_references(self, text: bytes) -> bytes:
+        """Put forbidden characters in place of references to them; hold back what the next chunk may end."""
+        text, self._cut = self._cut + text, b""
+        if not self._ended and (cut := max(text.rfind(b"&", -LONGEST_CUT), text.rfind(b"\x1b", -LONGEST_CUT))) >= 0:
+            text, self._cut = text[:cut], text[cut:]
+        if b"&" not in text or b"&#" not in text:
+            return text
+        for escape in _ESCAPES:
+            text = text.replace(escape, b"\x1b")
+        return _LONG_REFERENCE.sub(_referred, _CONTROL_REFERENCE.sub(b"\x01", text))
+
+
+def begins_xml(head: bytes) -> bool:
+    """Tell whether a report begins within the first bytes of a file, behind a log line perhaps."""
+    return head[_begin_of(head) :].startswith(b"<")
+
+
+def _filled(stream: BinaryIO, size: int) -> bytes:
+    """Read as many bytes as that, however few the stream gives at a time; fewer at its end alone."""
+    pieces, length = [], 0
+    while length < size and (piece := stream.read(size - length)):
+        pieces.append(piece)
+        length += len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _wide(head: bytes) -> str:
+    """Return which UTF-16 a file is, by its mark or by the first two characters, or ""."""
+    if head.startswith(codecs.BOM_UTF16_LE) or (head[1:2] == head[3:4] == b"\0" and head[:1] in b"<" + _BLANK):
+        return "utf-16-le"
+    if head.startswith(codecs.BOM_UTF16_BE) or (head[:1] == head[2:3] == b"\0" and head[1:2] in b"<" + _BLANK):
+        return "utf-16-be"
+    return ""
+
+
+def _begin_of(head: bytes) -> int:
+    """Return where the report begins: behind white space and a mark, or at the first line with a tag that it has."""
+    begin = len(head) - len(head.lstrip(_BLANK + BOM))
+    if head[begin : begin + 1] == b"<":
+        return begin
+    first = _FIRST_TAG.search(head)
+    return first.end() if first else 0
+
+
+def _table(encoding: str) -> str:
+    """Return the characters of an encoding of one byte each, which agrees with ASCII. Raises `NotXml`."""
+    try:
+        table = bytes(range(0x100)).decode(encoding, "replace")
+    except (LookupError, ValueError):
+        raise NotXml(texts.XML_ENCODING) from None
+    if len(table) != 0x100 or table[0x20:0x7F] != _ASCII:
+        raise NotXml(texts.XML_ENCODING)
+    return table
+
+
+def _referred(found: re.Match[bytes]) -> bytes:
+    number = int(found[1]) if found[1] else int(found[2], 16)
+    allowed = number <= 0x10FFFF and not 0xD800 <= number < 0xE000 and number not in (0xFFFE, 0xFFFF)
+    return found[0] if allowed else NONCHARACTERS[0]

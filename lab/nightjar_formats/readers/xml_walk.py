@@ -1,0 +1,192 @@
+"""Read XML of formats other than JUnit: a stream of bytes in, elements out to a listener, and within limits.
+
+What `nightjar_formats.readers.xml` says of expat and of its limits holds here too. A listener gets the start of each
+element, and its end with its text, for those elements whose text it names. It stores nothing of the document besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from io import BytesIO
+from typing import BinaryIO, NoReturn, Protocol
+from xml.parsers import expat
+
+from nightjar_formats.limits import (
+    MAX_ATTRIBUTES,
+    MAX_ELEMENTS,
+    MAX_NESTED,
+    MAX_TOKEN_BYTES,
+    MAX_XML_NAMES,
+    NotXml,
+)
+from nightjar_formats.model import Case
+from nightjar_formats.readers import texts
+from nightjar_formats.readers.fields import Clip
+from nightjar_formats.readers.repairs import Repair, Repairs
+from nightjar_formats.readers.xml_text import XmlText
+from nightjar_formats.refused import Refused, TooMuch
+
+CHUNK_BYTES = 1 << 16
+SHOWN = 40
+
+
+class XmlListener(Protocol):
+    """What a format does with its elements."""
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Note the start of an element."""
+
+    def end(self, tag: str, text: str) -> Iterable[Case]:
+        """Return the cases that end with this element. Raises Refused."""
+
+    def rest(self) -> Iterable[Case]:
+        """Return the cases that are left where the document ends."""
+
+
+def walk(
+    stream: BinaryIO,
+    repairs: Repairs,
+    what: str,
+    roots: Mapping[str, str],
+    texts: frozenset[str],
+    listener: XmlListener,
+    *,
+    most_elements: int = MAX_ELEMENTS,
+) -> Iterator[Case]:
+    """Read a document piece by piece, and yield the cases that the listener makes.
+
+    `roots` are the names that the root may have; under a name that it must not have stands why. `texts` are the
+    elements whose text the listener gets, cut to head and tail; none of them holds another. Raises `NotXml` for what is
+    no XML, or ends too early; `TooMuch` beyond a limit; `Refused` for another root, and what the listener raises.
+    """
+    text = XmlText(stream, repairs)
+    walker = _Walker(repairs, what, roots, texts, listener, most_elements)
+    # Each chunk costs a scan of the unfinished token before it, so chunks are large, and grow with the token.
+    while chunk := text.read(max(CHUNK_BYTES, walker.unfinished)):
+        yield from walker.feed(chunk)
+    walker.close()
+    yield from listener.rest()
+
+
+def root_of(head: bytes) -> str:
+    """Return the name of the root element of a document that begins so, without a namespace's prefix; "" for none."""
+    found: list[str] = []
+    parser = expat.ParserCreate("utf-8")
+
+    def start(tag: str, _attributes: dict[str, str]) -> None:
+        found.append(tag)
+        parser.StartElementHandler = None
+
+    parser.StartElementHandler = start
+    with suppress(expat.ExpatError, NotXml):
+        head = XmlText(BytesIO(head), Repairs()).read(len(head))
+        parser.Parse(head, False)
+        if not found:  # a tag that goes on beyond the head
+            found += head[parser.CurrentByteIndex :][1:].decode("ascii", "ignore").split(maxsplit=1)[:1]
+    return found[0].rpartition(":")[2] if found else ""
+
+
+class _Walker:
+    """The callbacks of one document, and the cases that are complete."""
+
+    __slots__ = (
+        "_clip", "_depth", "_done", "_elements", "_fed", "_is_over", "_listener", "_most_elements", "_parser",
+        "_repairs", "_roots", "_texts", "_what",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        repairs: Repairs,
+        what: str,
+        roots: Mapping[str, str],
+        texts: frozenset[str],
+        listener: XmlListener,
+        most_elements: int,
+    ) -> None:
+        self._most_elements = most_elements
+        self._repairs, self._what, self._roots, self._texts, self._listener = repairs, what, roots, texts, listener
+        self._is_over = False
+        self._depth = self._elements = self._fed = 0
+        self._clip: Clip | None = None
+        self._done: list[Case] = []
+        self._parser = parser = expat.ParserCreate("utf-8")
+        parser.buffer_text = True
+        parser.buffer_size = CHUNK_BYTES
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.StartDoctypeDeclHandler = self._doctype
+
+    @property
+    def unfinished(self) -> int:
+        """Bytes of the token that has begun and not ended."""
+        return self._fed - self._parser.CurrentByteIndex if self._fed and not self._is_over else 0
+
+    def feed(self, chunk: bytes) -> list[Case]:
+        """Parse a chunk, and return the cases that ended in it."""
+        self._done.clear()
+        if not self._is_over:
+            self._parse(chunk)
+        self._fed += len(chunk)
+        if self.unfinished > MAX_TOKEN_BYTES:
+            self._refuse(texts.WALK_LONG_MARKUP, MAX_TOKEN_BYTES)
+        # pyexpat keeps every name that it meets in `intern` for as long as the parser lives.
+        if len(self._parser.intern) > MAX_XML_NAMES:
+            self._refuse(texts.WALK_NAMES, MAX_XML_NAMES)
+        return self._done
+
+    def close(self) -> None:
+        """Make sure that the document is complete."""
+        if not self._is_over:
+            self._parse(b"", final=True)
+
+    def _parse(self, chunk: bytes, *, final: bool = False) -> None:
+        try:
+            self._parser.Parse(chunk, final)
+        except expat.ExpatError as error:
+            at = self._parser.ErrorByteIndex - self._fed
+            if self._elements and not self._depth and not final and chunk[at : at + 1] != b"<":
+                self._is_over = True
+                self._repairs.add(Repair.TEXT_AFTER, error.lineno)
+                return
+            reason = expat.ErrorString(error.code) or "not well-formed"
+            text = texts.WALK_CUT_OFF if final else texts.WALK_BROKEN
+            line, column = error.lineno, error.offset + 1
+            raise NotXml(text.format(what=self._what, line=line, column=column, reason=reason)) from None
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        if ":" in tag:
+            tag = tag.rpartition(":")[2]
+        self._depth += 1
+        self._elements += 1
+        if self._depth == 1 and self._roots.get(tag, texts.WALK_ROOT):
+            raise Refused(self._roots.get(tag, texts.WALK_ROOT).format(what=self._what, tag=tag[:SHOWN]))
+        if self._depth > MAX_NESTED:
+            self._refuse(texts.WALK_DEEP, MAX_NESTED)
+        if self._elements > self._most_elements:
+            self._refuse(texts.WALK_ELEMENTS, self._most_elements)
+        if len(attributes) > MAX_ATTRIBUTES:
+            self._refuse(texts.WALK_WIDE, MAX_ATTRIBUTES)
+        self._listener.start(tag, attributes)
+        if tag in self._texts:
+            self._clip = clip = Clip()
+            self._parser.CharacterDataHandler = clip.add
+        elif self._clip is not None:
+            self._parser.CharacterDataHandler = self._clip = None
+
+    def _end(self, tag: str) -> None:
+        if ":" in tag:
+            tag = tag.rpartition(":")[2]
+        self._depth -= 1
+        text = ""
+        if self._clip is not None:
+            text = self._clip.text()
+            self._parser.CharacterDataHandler = self._clip = None
+        self._done.extend(self._listener.end(tag, text))
+
+    def _doctype(self, *_declared: object) -> None:
+        line = self._parser.CurrentLineNumber
+        raise Refused(texts.WALK_DOCTYPE.format(what=self._what, line=line))
+
+    def _refuse(self, text: str, limit: int) -> NoReturn:
+        raise TooMuch(text.format(what=self._what, line=self._parser.CurrentLineNumber, limit=limit))
