@@ -1,3 +1,52 @@
-"""The half of the plugin that selects and reports tests: slow tests, shards, the report, the reproduce command."""
+"""The half of the plugin that selects and reports tests: slow tests, shards, the report, the reproduce command.
+
+What a run does not ask for is not registered, so it costs nothing.
+"""
 
 from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from nightjar_lab.pytest import run_texts as texts
+from nightjar_lab.pytest import slow
+from nightjar_lab.pytest.shard_plugin import Sharding, past_durations
+from nightjar_lab.pytest.shards import MOST_SHARDS, Shard, parse_shard
+
+
+def _shard(value: str) -> Shard:
+    found = parse_shard(value)
+    if found is None:
+        raise argparse.ArgumentTypeError(texts.SHARD_BAD.format(value=value))
+    if found.total > MOST_SHARDS:
+        raise argparse.ArgumentTypeError(texts.SHARD_TOO_MANY.format(value=value, most=MOST_SHARDS))
+    return found
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("nightjar", "Nightjar")
+    group.addoption("--slow-report", action="store_true", help=texts.SLOW_OPTION)
+    group.addoption("--shard", type=_shard, metavar="NUMBER/TOTAL", help=texts.SHARD_OPTION)
+    group.addoption("--durations-from", metavar="FILE_OR_URL", help=texts.DURATIONS_OPTION)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register what this run asks for."""
+    config.addinivalue_line("markers", texts.SLOW_MARKER)
+    is_worker = hasattr(config, "workerinput")
+    report, shard, source = (config.getoption(name) for name in ("slow_report", "shard", "durations_from"))
+    if source and not shard and not report:
+        raise pytest.UsageError(texts.DURATIONS_ALONE)
+    plugins = config.pluginmanager
+    if slow.skips_slow_tests():
+        plugins.register(slow.SkipSlowTests(), "nightjar-skip-slow")
+    sharding = Sharding(config, shard, source) if shard else None
+    if sharding:
+        plugins.register(sharding, "nightjar-shard")
+    if report:
+        plugins.register(slow.MarkSlowReports(), "nightjar-mark-slow")
+        if not is_worker:
+            past, notice = (sharding.durations, "") if sharding else past_durations(source, texts.DURATIONS_NO_RATES)
+            plugins.register(slow.SlowReport(past, notice), "nightjar-slow-report")

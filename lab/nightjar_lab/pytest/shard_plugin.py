@@ -1,0 +1,117 @@
+"""`--shard`: select one shard of the tests, the same in each worker of pytest-xdist."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from nightjar_lab.pytest import run_texts as texts
+from nightjar_lab.pytest.durations import DurationsUnavailable, KnownDuration, durations_from
+from nightjar_lab.pytest.printable import counted, printable
+from nightjar_lab.pytest.shards import Shard, ShardPlan, deal
+
+MINUTE = 60.0
+SENT = "nightjar_durations"
+"""Where workers find the durations: read once, so that no two of them deal differently."""
+
+
+class Sharding:
+    """Deselects the tests of other shards, after everything else has selected its own."""
+
+    def __init__(self, config: pytest.Config, shard: Shard, source: str | None) -> None:
+        self._shard = shard
+        self._config = config
+        self.counts: Mapping[str, Any] | None = None
+        """What the report says of the shard."""
+        self._notice = ""
+        sent = getattr(config, "workerinput", {}).get(SENT)
+        if sent is not None:
+            self.durations = {test: KnownDuration(*known) for test, known in json.loads(sent).items()}
+        else:
+            self.durations, self._notice = past_durations(source, texts.DURATIONS_UNAVAILABLE)
+
+    def pytest_report_header(self) -> list[str]:
+        """Say at once that the durations are missing. A warning would be an error under `-W error`."""
+        return [self._notice] if self._notice else []
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Give a worker the durations."""
+        node.workerinput[SENT] = json.dumps(self.durations)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Select the tests of this shard."""
+        seconds = {test: known.seconds for test, known in self.durations.items()}
+        plan = deal([item.nodeid for item in items], seconds, self._shard.total)
+        mine = [item for item, shard in zip(items, plan.shards) if shard == self._shard.number]
+        others = [item for item, shard in zip(items, plan.shards) if shard != self._shard.number]
+        self._note(plan, len(mine), len(items))
+        if others:
+            config.hook.pytest_deselected(items=others)
+            items[:] = mine
+
+    def _note(self, plan: ShardPlan, mine: int, every: int) -> None:
+        self.counts = {"mine": mine, "all": every, "known": plan.known, "plan": plan.fingerprint}
+        if plan.seconds:
+            self.counts = {
+                **self.counts,
+                "seconds": plan.seconds[self._shard.number - 1],
+                "all_seconds": sum(plan.seconds),
+            }
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Let an empty shard pass, and have a worker send what it selected."""
+        if hasattr(self._config, "workeroutput"):
+            self._config.workeroutput["nightjar_shard"] = self.counts
+        if (
+            self.counts
+            and not self.counts["mine"]
+            and self.counts["all"]
+            and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
+        ):
+            session.exitstatus = pytest.ExitCode.OK
+
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Read what a worker selected: the controller collects nothing itself."""
+        self.counts = self.counts or getattr(node, "workeroutput", {}).get("nightjar_shard")
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say how much of the whole this shard is."""
+        if self._notice:
+            terminalreporter.write_line(self._notice, yellow=True)
+        if self.counts:
+            terminalreporter.write_line(shard_summary(self._shard, self.counts))
+
+
+def shard_summary(shard: Shard, counts: Mapping[str, Any]) -> str:
+    """Return one line about a shard."""
+    if not counts["mine"] and counts["all"]:
+        return texts.SHARD_EMPTY.format(shard=shard, all=counted(counts["all"]))
+    time = ""
+    if "seconds" in counts:
+        minutes = (f"{counts[name] / MINUTE:.1f}" for name in ("seconds", "all_seconds"))
+        time = texts.SHARD_TIME.format(mine=next(minutes), all=next(minutes))
+    return texts.SHARD_SUMMARY.format(
+        shard=shard,
+        mine=f"{counts['mine']:,}",
+        all=counted(counts["all"]),
+        time=time,
+        known=f"{counts['known']:,}",
+        plan=counts["plan"],
+    )
+
+
+def past_durations(source: str | None, text: str) -> tuple[dict[str, KnownDuration], str]:
+    """Return what is known of tests, and a notice if it is not available; `text` is the notice's."""
+    if not source:
+        return {}, ""
+    try:
+        return durations_from(source), ""
+    except DurationsUnavailable as unavailable:
+        return {}, text.format(source=printable(source), reason=printable(str(unavailable)))

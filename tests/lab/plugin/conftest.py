@@ -1,0 +1,18 @@
+"""What all tests of the plugin share: a project of its own, and an environment without our own settings."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run pytest without the plugins and variables that this repository's own tests use."""
+    if "pytester" in request.fixturenames:
+        request.getfixturevalue("pytester")  # removes PYTEST_ADDOPTS
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:asyncio -p no:cov -p no:timeout -p no:hypothesispytest")
+    for name in os.environ:
+        if name.startswith(("NIGHTJAR_", "GITHUB_")) or name in ("SKIP_SLOW_TESTS", "TVM_TEST_TARGETS", "CI"):
+            monkeypatch.delenv(name)

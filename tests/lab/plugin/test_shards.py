@@ -1,0 +1,146 @@
+"""How tests are dealt to shards: each to exactly one, alike on every machine, and no rename moves the others."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nightjar_lab.pytest.shards import Shard, deal, match_known, parse_shard
+
+ROOT = Path(__file__).parents[3]
+LETTERS = st.text("ab[]:./\x00\udc80é", max_size=4)
+IDS = st.one_of(
+    st.builds("{}.py::{}".format, st.sampled_from(["a", "b/a", "b/c"]), st.sampled_from(["f", "g", "C::f", "f[1]"])),
+    st.builds("a/t.py::test[{}]".format, LETTERS),
+    LETTERS,
+)
+SECONDS = st.floats(0, 1e4)
+
+
+@given(st.lists(IDS, max_size=30), st.dictionaries(IDS, SECONDS, max_size=20), st.integers(1, 6), st.randoms())
+def test_each_test_is_in_exactly_one_shard_whatever_the_order(
+    tests: list[str], seconds: Mapping[str, float], total: int, random: object
+) -> None:
+    plan = deal(tests, seconds, total)
+    assert all(1 <= shard <= total for shard in plan.shards)
+    assert len(plan.shards) == len(tests)
+    shuffled = list(tests)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    again = deal(shuffled, dict(sorted(seconds.items())), total)
+    # Tests with the same ID are interchangeable.
+    assert Counter(zip(shuffled, again.shards, strict=True)) == Counter(zip(tests, plan.shards, strict=True))
+    assert again.fingerprint == plan.fingerprint
+
+
+@given(st.lists(SECONDS, min_size=1, max_size=40), st.integers(1, 5))
+def test_known_durations_balance_the_shards(durations: list[float], total: int) -> None:
+    """The longest shard is not much longer than the best there can be (Graham, 1969)."""
+    seconds = {f"t.py::test_{number}": duration for number, duration in enumerate(durations)}
+    plan = deal(list(seconds), seconds, total)
+    in_order = sorted(durations, reverse=True)
+    at_best = max(sum(durations) / total, in_order[0], 2 * in_order[total] if len(in_order) > total else 0)
+    assert max(plan.seconds) <= 4 / 3 * at_best + 1e-3 or len(durations) > total
+    assert max(plan.seconds) <= sum(durations) / total + in_order[0] + 1e-3
+    assert sum(plan.seconds) == pytest.approx(sum(durations), abs=1e-3)
+
+
+TESTS = [
+    *(f"tests/te/test_{file}.py::test_op[{param}]" for file in "abc" for param in ("llvm", "cuda", "a::b/c.py[x]")),
+    *(f"tests/relay/test_d.py::TestPass::test_{name}" for name in ("fold", "fuse", "infer", "new")),
+    "tests/relay/test_e.py::test_alone",
+]
+KNOWN = {test: 1.5**place for place, test in enumerate(TESTS) if not test.endswith("new")}
+
+
+def renamed(test: str) -> str:
+    return test.replace("::test_alone", "::test_lonely")
+
+
+def parametrised(test: str) -> str:
+    return test.replace("::test_op", "::test_operator")
+
+
+def moved(test: str) -> str:
+    return test.replace("tests/relay/test_d.py", "tests/relax/passes/test_passes.py")
+
+
+def other_root(test: str) -> str:
+    return "/".join(["python", test])
+
+
+def root_within(test: str) -> str:
+    return test.removeprefix("tests/")
+
+
+@pytest.mark.parametrize("change", [renamed, parametrised, moved, other_root, root_within])
+def test_a_rename_moves_no_test_to_another_shard(change: object) -> None:
+    assert callable(change)
+    new = [change(test) for test in TESTS]
+    assert new != TESTS
+    assert deal(new, KNOWN, 3).shards == deal(TESTS, KNOWN, 3).shards
+
+
+def test_without_durations_a_moved_file_moves_nothing_and_a_new_test_moves_no_other() -> None:
+    before = deal(TESTS, {}, 4).shards
+    # Tests of one name, which stand in several files, are dealt in turn.
+    assert [deal([moved(test) for test in TESTS], {}, 4).shards, len(set(before))] == [before, 4]
+    assert deal([*TESTS, "tests/test_z.py::test_newest"], {}, 4).shards[:-1] == before
+
+
+def junit(test: str) -> str:
+    head, bracket, rest = test.partition("[")
+    return head.replace(".py", "").replace("/", ".").replace("::", ".") + bracket + rest
+
+
+def test_durations_of_junit_xml_are_matched() -> None:
+    known = {junit(test): seconds for test, seconds in KNOWN.items()}
+    assert match_known(TESTS, known) == {test: junit(test) for test in KNOWN}
+    assert deal(TESTS, known, 3).seconds == deal(TESTS, KNOWN, 3).seconds
+
+
+def test_what_fits_two_is_not_matched() -> None:
+    known = {"old/a/test_x.py::test": 1.0, "old/b/test_x.py::test": 9.0}
+    assert match_known(["new/test_x.py::test"], known) == {}
+    assert match_known(["new/c/test_x.py::test", "new/d/test_x.py::test"], {"old/test_x.py::test": 1.0}) == {}
+    assert match_known(["t.py::one", "t.py::two"], {"t.py::was": 1.0}) == {}
+
+
+def test_an_unknown_test_counts_as_long_as_the_median() -> None:
+    plan = deal(["t.py::a", "t.py::b", "t.py::c", "t.py::other"], {"t.py::a": 1.0, "t.py::b": 5.0, "t.py::c": 6.0}, 2)
+    assert sum(plan.seconds) == pytest.approx(1 + 5 + 6 + 5)
+    assert plan.known == 3
+
+
+def dealt(seed: str, tests: Sequence[str]) -> str:
+    code = (
+        "import sys; from nightjar_lab.pytest.shards import deal;"
+        "tests = sys.argv[1:]; print(deal(tests, {test: len(test) % 3 for test in tests[::2]}, 3))"
+    )
+    environment = {"PYTHONPATH": str(ROOT / "lab"), "PYTHONHASHSEED": seed, "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *tests], env=environment, check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+def test_the_seed_of_hashes_does_not_matter() -> None:
+    assert dealt("1", TESTS) == dealt("2", TESTS)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2/4", Shard(2, 4)),
+        ("1/1", Shard(1, 1)),
+        *((bad, None) for bad in ("0/4", "5/4", "x", "", "/", "1", "1/", "/4", "-1/4", "1/4/2", "1.0/4", "٢/٤")),
+    ],
+)
+def test_a_shard_is_read(value: str, expected: Shard | None) -> None:
+    assert parse_shard(value) == expected
