@@ -13,6 +13,7 @@ from nightjar_lab.cli.lazy import LazyGroup
 
 LAZY = {
     "agent": ("nightjar_lab.cli.agent:agent", "Claim requested tests, run them, upload the results."),
+    "nightly": ("nightjar_lab.cli.nightly:nightly", "Print the commit to test."),
 }
 
 

@@ -1,4 +1,4 @@
-"""Every sentence that people who run an agent read, or that the agent sends to the bot."""
+"""Every sentence about the bot and the bucket that people read, and what the agent says, also to the bot."""
 
 from __future__ import annotations
 
@@ -33,3 +33,49 @@ NO_PERMISSION = (
 DISK = "the lab's disk failed: {reason}"
 STOPPED = "the agent was stopped"
 UNEXPECTED = "the agent failed ({kind}); its log says more"
+
+# The bucket
+BUCKET_AWAY = "bucket {bucket} cannot be reached now ({reason}); check the network and AWS_ENDPOINT_URL, then try again"
+NO_BUCKET = "bucket {bucket} does not exist where AWS_* points; correct NIGHTJAR_BUCKET, or AWS_ENDPOINT_URL"
+BAD_BUCKET = "{bucket!r} cannot be the name of a bucket; correct NIGHTJAR_BUCKET"
+BAD_CREDENTIALS = (
+    "bucket {bucket}: AWS does not accept these credentials ({reason}); renew AWS_ACCESS_KEY_ID and "
+    "AWS_SECRET_ACCESS_KEY, or log in to the role again"
+)
+NO_CREDENTIALS = (
+    "no AWS credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give this machine a role"
+)
+NO_REGION = "AWS_DEFAULT_REGION is not set; set it to the region of the bucket {bucket}, such as us-west-2"
+NO_PROFILE = "AWS_PROFILE names a profile that is in none of AWS's configuration files; correct it"
+BAD_ENDPOINT = "AWS_ENDPOINT_URL is not a web address; correct it, as in https://s3.example.org"
+OTHER_REGION = "bucket {bucket} is in another region; set AWS_DEFAULT_REGION to it"
+WRONG_CLOCK = "bucket {bucket}: the signature is refused, because this machine's clock is wrong; correct it"
+FILE_CHANGED = "a file changed during the upload to {bucket}; upload again when nothing writes to it any longer"
+DENIED = "bucket {bucket}: {action} is denied to these credentials; ask the maintainers (docs/labs.md has the policies)"
+DENIED_UPLOAD = (
+    "bucket {bucket}: {action} is denied to these credentials; correct NIGHTJAR_LAB, NIGHTJAR_REPOSITORY and "
+    "NIGHTJAR_BUCKET, or ask the maintainers for the policy (docs/labs.md)"
+)
+BUCKET_REFUSED = "bucket {bucket}: {action} was refused ({reason}); correct the AWS_* variables"
+NO_OBJECT = "{key} is not in the bucket {bucket}, or these credentials may not read it"
+OTHER_CONTENT = (
+    "{key} is already in the bucket with other content, and nothing is overwritten; upload under another run ID"
+)
+UNKNOWN_CONTENT = "{key} is already in the bucket, and these credentials may not read it to compare"
+
+# The nightly commit
+NO_NIGHTLY_BRANCH = (
+    "{repository} has no nightly commit yet; ask the maintainers when the branch moves for the first time"
+)
+NO_NIGHTLY = (
+    "the bot knows no nightly branch of {repository} ({reason}); correct NIGHTJAR_REPOSITORY, set NIGHTJAR_TOKEN for a "
+    "private repository, or ask the maintainers for nightly: in app.yaml"
+)
+NO_NIGHTLY_FILE = (
+    "{reason}; correct NIGHTJAR_REPOSITORY, NIGHTJAR_BUCKET and NIGHTJAR_PREFIX, or ask the maintainers for nightly: "
+    "in app.yaml"
+)
+BAD_NIGHTLY = "{place} does not name a commit; is this the right address?"
+NO_NEW_NIGHTLY = "no new nightly commit within {seconds:g} s; the last one is {sha}"
+BOT_REFUSES = "the bot at {url} refuses: {reason}"
+BOT_AWAY = "the bot at {url} cannot be asked now ({reason}); check NIGHTJAR_URL and the network, then try again"

@@ -22,3 +22,8 @@ WHAT_BUCKET = "give the bucket that the maintainers named"
 WHAT_URL = "give the bot's address, as in https://ci.example.org"
 WHAT_TARGET = "name a target with a device here"
 WHAT_TOKEN = "give the lab's token, or use --token-command"  # noqa: S105
+WHAT_SOURCE = "give the bot's address, or the bucket that has nightly.json"
+
+# nightly
+STATE_UNREADABLE = "{file} cannot be read: {reason}; name another file with --state"
+STATE_NOT_WRITTEN = "{file} cannot be written: {reason}; name another file with --state, or use --after"

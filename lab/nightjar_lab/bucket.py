@@ -1,0 +1,171 @@
+"""The bucket as a lab sees it: it writes each object once, and may read little.
+
+Where the bucket is and who we are there, boto3 reads from its `AWS_*` variables and files:
+https://docs.aws.amazon.com/boto3/latest/guide/configuration.html. No text repeats a value of theirs.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any, BinaryIO
+
+from nightjar_lab import texts
+
+CONNECT_TIMEOUT, READ_TIMEOUT = 5, 30
+TRIES = 4
+CHUNK = 1 << 20
+
+# https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html; a HEAD has the status alone.
+_DENIED = {"AccessDenied", "AllAccessDisabled", "Forbidden", "403"}
+_NO_KEY = {"NoSuchKey", "404"}
+_EXISTS = {"PreconditionFailed", "412"}
+_UNCHANGED = {"NotModified", "304"}
+_OF_CODES = (
+    ({"NoSuchBucket"}, texts.NO_BUCKET),
+    (
+        {"ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch", "InvalidClientTokenId"},
+        texts.BAD_CREDENTIALS,
+    ),
+    ({"301", "AuthorizationHeaderMalformed", "PermanentRedirect"}, texts.OTHER_REGION),
+    ({"RequestTimeTooSkewed", "RequestExpired"}, texts.WRONG_CLOCK),
+    ({"BadDigest", "XAmzContentChecksumMismatch"}, texts.FILE_CHANGED),
+)
+_TRANSIENT = {"SlowDown", "RequestTimeout", "ThrottlingException", "ConditionalRequestConflict", "OperationAborted"}
+
+
+class BucketFailed(Exception):
+    """The bucket refuses; the text says why and what to do."""
+
+
+class NoObject(BucketFailed):
+    """There is no object under the key, or these credentials may not see whether there is one."""
+
+
+class BucketAway(BucketFailed):
+    """The bucket cannot be reached, or has no time; the same call may succeed later."""
+
+
+class ObjectExists(BucketFailed):
+    """There is an object under the key, and these credentials may not see whether it is the same."""
+
+
+class LabBucket:
+    """A bucket of S3, with the credentials of this machine."""
+
+    def __init__(self, name: str, *, tries: int = TRIES) -> None:
+        self.name = name
+        self._tries = tries
+        self._made: Any = None
+
+    def read(self, key: str, tag: str = "") -> tuple[bytes | None, str]:
+        """Return an object's content and ETag; None if it still has the ETag `tag`. Raises `BucketFailed`."""
+        condition = {"IfNoneMatch": tag} if tag else {}
+        with self._explained("s3:GetObject"):
+            try:
+                answer = self._client().get_object(Bucket=self.name, Key=key, **condition)
+            except self._errors().ClientError as error:
+                code = _code(error)[0]
+                if code in _UNCHANGED:
+                    return None, tag
+                # Who may not list a bucket is not told that an object is missing.
+                if code in _NO_KEY | _DENIED:
+                    raise NoObject(texts.NO_OBJECT.format(key=key, bucket=self.name)) from None
+                raise
+            with closing(answer["Body"]) as body:
+                return body.read(), str(answer["ETag"])
+
+    def put_once(self, key: str, source: BinaryIO, sha256: str) -> bool:
+        """Write an object that nobody may write twice; return whether it was written now. Raises `BucketFailed`.
+
+        The same content there already is as good, and False. `sha256` in hexadecimal digits; S3 compares it.
+        https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+        """
+        checksum = base64.b64encode(bytes.fromhex(sha256)).decode()
+        with self._explained("s3:PutObject"):
+            try:
+                self._client().put_object(
+                    Bucket=self.name, Key=key, Body=source, IfNoneMatch="*", ChecksumSHA256=checksum
+                )
+            except self._errors().ClientError as error:
+                if _code(error)[0] not in _EXISTS:
+                    raise
+            else:
+                return True
+        self._compare(key, sha256)
+        return False
+
+    def _compare(self, key: str, sha256: str) -> None:
+        try:
+            body, _ = self.read(key)
+        except NoObject:
+            raise ObjectExists(texts.UNKNOWN_CONTENT.format(key=key)) from None
+        if hashlib.sha256(body or b"").hexdigest() != sha256:
+            raise BucketFailed(texts.OTHER_CONTENT.format(key=key))
+
+    def _client(self) -> Any:
+        if self._made is None:
+            import boto3  # takes 0.15 s and 30 MB, which the agent is spared
+            from botocore.config import Config
+
+            session = boto3.Session()
+            make: Any = session.client  # typed for every service of AWS, by packages that are not installed
+            self._made = make(
+                "s3",
+                # boto3 reads AWS_DEFAULT_REGION; AWS's own services and its other tools set AWS_REGION.
+                region_name=session.region_name or os.environ.get("AWS_REGION"),
+                config=Config(
+                    connect_timeout=CONNECT_TIMEOUT,
+                    read_timeout=READ_TIMEOUT,
+                    retries={"mode": "standard", "total_max_attempts": self._tries},
+                    user_agent_extra="nightjar-lab",
+                ),
+            )
+        return self._made
+
+    @staticmethod
+    def _errors() -> Any:
+        from botocore import exceptions
+
+        return exceptions
+
+    @contextmanager
+    def _explained(self, action: str) -> Iterator[None]:
+        """Raise botocore's errors as ours, in words that name what to do."""
+        of = self._errors()
+        try:
+            yield
+        except of.ClientError as error:
+            raise self._answered(error, action) from None
+        except (of.NoCredentialsError, of.PartialCredentialsError):
+            raise BucketFailed(texts.NO_CREDENTIALS) from None
+        except (of.NoRegionError, of.InvalidRegionError):
+            raise BucketFailed(texts.NO_REGION.format(bucket=self.name)) from None
+        except of.ProfileNotFound:
+            raise BucketFailed(texts.NO_PROFILE) from None
+        except of.ParamValidationError:
+            raise BucketFailed(texts.BAD_BUCKET.format(bucket=self.name)) from None
+        except of.BotoCoreError as error:
+            # The kind only: the text may contain an address with a password.
+            raise BucketAway(texts.BUCKET_AWAY.format(bucket=self.name, reason=type(error).__name__)) from None
+        except ValueError:
+            raise BucketFailed(texts.BAD_ENDPOINT) from None
+
+    def _answered(self, error: Any, action: str) -> BucketFailed:
+        code, status = _code(error)
+        words = {"bucket": self.name, "reason": code or str(status), "action": action}
+        if status >= 500 or status in (408, 429) or code in _TRANSIENT:
+            return BucketAway(texts.BUCKET_AWAY.format(**words))
+        if code in _DENIED:
+            return BucketFailed((texts.DENIED_UPLOAD if action == "s3:PutObject" else texts.DENIED).format(**words))
+        text = next((text for codes, text in _OF_CODES if code in codes), texts.BUCKET_REFUSED)
+        return BucketFailed(text.format(**words))
+
+
+def _code(error: Any) -> tuple[str, int]:
+    """Return the code and the status of botocore's `ClientError`."""
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    return str(error.response.get("Error", {}).get("Code", "")) or str(status), status

@@ -1,0 +1,56 @@
+"""`nightjar-lab` as a lab runs it: a process of its own, with its own environment, output and exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.bucket import World
+from tests.running import Finished
+from tests.waiting import DEADLINE
+
+ROOT = Path(__file__).parents[3]
+LAB, TARGET, REPOSITORY = "example-lab", "hexagon-v73", "octocat/compiler"
+
+
+def kit_environment(home: Path, world: World | None = None, **variables: str) -> dict[str, str]:
+    """Return the environment of a lab's machine: the bucket's variables, if there is one, and nothing of ours."""
+    whole = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "PYTHONPATH": str(ROOT / "lab"),
+        "NIGHTJAR_REPOSITORY": REPOSITORY,
+        "NIGHTJAR_LAB": LAB,
+        **(world.server.environment if world else {}),
+        **({"NIGHTJAR_BUCKET": world.name} if world else {}),
+        **variables,
+    }
+    return {name: value for name, value in whole.items() if value}
+
+
+async def start_kit(*words: str, env: Mapping[str, str], cwd: Path) -> Process:
+    """Start `nightjar-lab`."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "nightjar_lab", *words, env=dict(env), cwd=cwd, stdout=PIPE, stderr=PIPE
+    )
+
+
+async def finished(process: Process) -> Finished:
+    """Wait for the end of a process."""
+    try:
+        out, err = await asyncio.wait_for(process.communicate(), DEADLINE)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode is not None
+    return Finished(process.returncode, out.decode(), err.decode())
+
+
+async def run_kit(*words: str, env: Mapping[str, str], cwd: Path) -> Finished:
+    """Run `nightjar-lab` to its end."""
+    return await finished(await start_kit(*words, env=env, cwd=cwd))
