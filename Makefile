@@ -25,7 +25,7 @@ UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_redelivery.py app/
 # last of one kind; those that run alone come after both. The tests of robustness mostly wait and are three groups, each
 # of which one worker runs from beginning to end: the untraced tests need two workers more than that.
 ALONE     = $(shell grep -rl --include="*.py" "mark.alone" tests)
-PYTEST   := $(BIN)/pytest --dist loadgroup -m "not alone"
+PYTEST   := scripts/in-memory $(BIN)/pytest --dist loadgroup -m "not alone"
 
 .PHONY: demo test check types tests untraced traced alone mutants bench lock docs images fixtures clean
 
@@ -66,7 +66,7 @@ traced: $(VENV)/.ready
 	$(PYTEST) -n 2 $(ARGS) --cov --cov-report= tests $(UNTRACED:%=--ignore=%)
 
 alone: $(VENV)/.ready
-	$(BIN)/pytest -m alone $(ALONE)
+	scripts/in-memory $(BIN)/pytest -m alone $(ALONE)
 	$(BIN)/coverage report
 
 # Not in CI: half an hour. Breaks the pure modules in a thousand ways and counts how many no test notices.
