@@ -12,13 +12,13 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from nightjar_formats.model import Case, RunKey, Status, TargetKey
+from nightjar_formats.columns import CODES, FLAKY, STATUS_BYTES, duration_code
+from nightjar_formats.columns.collect import Columns, collect
+from nightjar_formats.model import Case, Claims, RunKey, Status, TargetKey
 
 from benchmarks.results_store import TRACE, name_of
 from bot.results.compare.ancestors import Relation
-from bot.results.state import Admission, Claims, Run, RunState
-from bot.results.store.collect import Columns, collect
-from bot.results.store.columns import CODES, FLAKY, STATUS_BYTES, duration_code
+from bot.results.state import Admission, Run, RunState
 from bot.results.store.failures import Failure
 from bot.results.store.store import ResultsStore
 

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from xml.parsers import expat
 
-from nightjar_formats.model import RunKey, TargetKey
+from nightjar_formats.model import Claims, RunKey, TargetKey
 
 from benchmarks.device_corpus import BOARDS, BoardRun, runs
 from benchmarks.report import Options, Row, command
 from bot.results.ingest.parse import parse_run
-from bot.results.state import Admission, Claims, Run, RunState
+from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
 
 TITLE = "A device lab's 1,144 nightly runs, parsed and stored"

@@ -12,12 +12,12 @@ from xml.parsers import expat
 
 import junitparser
 from nightjar_formats import readers
-from nightjar_formats.model import RunKey
+from nightjar_formats.columns.collect import Columns, collect
+from nightjar_formats.model import Claims, RunKey
+from nightjar_formats.runs.identity import Resolver
 
 from benchmarks.processes import KIB, resident_bytes
-from bot.results.ingest.identity import Resolver
-from bot.results.state import Admission, Claims, Run, RunState
-from bot.results.store.collect import Columns, collect
+from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
 
 MIB = KIB * KIB

@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from nightjar_formats.model import Case, RunKey, Status, TargetKey
+from nightjar_formats.columns.collect import collect
+from nightjar_formats.model import Case, Claims, RunKey, Status, TargetKey
 
 from benchmarks.device_corpus import RULES, every_test
 from benchmarks.report import Options, Row, command
@@ -23,8 +24,7 @@ from bot.results.compare.diff import CONFIRMED_RUNS
 from bot.results.report.baseline import compared_suites, nearest_ancestors
 from bot.results.report.findings import Findings
 from bot.results.service import ResultsService
-from bot.results.state import Admission, Claims, Run, RunState
-from bot.results.store.collect import collect
+from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
 from handlers.hardware.check_runs import RequestedCheck, decide_check_run
 from handlers.hardware.regression_state import REGRESSIONS, JudgedTarget, KnownRegressions

@@ -17,13 +17,13 @@ from statistics import median
 from typing import NamedTuple
 
 import psycopg
-from nightjar_formats.model import Case, RunKey, Status, TargetKey
+from nightjar_formats.columns.collect import collect
+from nightjar_formats.model import Case, Claims, RunKey, Status, TargetKey
 
 from benchmarks.report import Options, Row, command
 from benchmarks.stage import DURABLE, POSTGRESQL
 from bot.results.compare.diff import compare
-from bot.results.state import Admission, Claims, Run, RunState
-from bot.results.store.collect import collect
+from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
 from tests.postgres import running_server
 

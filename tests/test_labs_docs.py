@@ -19,13 +19,13 @@ import pytest
 from nightjar_formats import limits
 from nightjar_formats.model import RunKey
 from nightjar_formats.readers import FORMATS
+from nightjar_formats.runs.manifest import MANIFEST_KEYS, read_manifest
 
 from bot.aws.bucket import Bucket
 from bot.cli.main import cli
 from bot.config import parse_config
 from bot.core.errors import UserError
 from bot.results.guide import documents, limits_table
-from bot.results.ingest.manifest import _Document, read_manifest
 from handlers.branches.nightly_effects import FOR_LABS
 from tests.bucket import World
 
@@ -243,7 +243,7 @@ def test_the_manifest_as_it_is_shown_is_read_and_every_key_of_it_described() -> 
     table = GUIDE.partition("| key | needed |")[2].partition("\n\n")[0]
     rows = [row.split("|")[1] for row in table.splitlines() if row.count("|") > 1]
     described = {name for cell in rows for name in re.findall(r"`(\w+)`", cell)}
-    assert described == {"schema", *_Document.model_fields}
+    assert described == {"schema", *MANIFEST_KEYS}
 
 
 def test_the_commands_that_are_shown_exist() -> None:

@@ -19,6 +19,7 @@ from functools import partial
 from io import BytesIO
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
+from nightjar_formats.errors import AlreadyThere
 from nightjar_formats.refused import TooMuch
 
 from bot.aws import texts
@@ -40,10 +41,6 @@ SECONDS_PER_PAGE = 3.0
 
 class NotThere(Exception):
     """There is no object under the key: not yet, or not any more."""
-
-
-class AlreadyThere(UserError):
-    """There is an object under the key, and these credentials may not see whether it is the same."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from nightjar_formats.model import TARGET_NAME, TARGET_WORDS
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, StringConstraints
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
@@ -15,9 +16,6 @@ from bot.config.merge import LabelName
 from bot.config.texts import NAMES_ONLY
 from bot.config.types import Duration, Pattern, Says, seconds
 
-TARGET_NAME = r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,63}"
-"""What names of targets are; in keys and addresses they are escaped (`nightjar_formats.model`)."""
-TARGET_WORDS = "a name of letters, digits, . _ - @ and :, as in hexagon-v73 or rpi-4@lab:1"
 TargetName = Annotated[str, StringConstraints(pattern=f"^{TARGET_NAME}$"), Says(TARGET_WORDS)]
 
 EVERY_PUSH, ON_REQUEST, NIGHTLY_ONLY = 1, 2, 3

@@ -7,12 +7,11 @@ log, and the person sees only the delivery's id. Independently of that, an error
 
 from collections.abc import Iterable
 
+from nightjar_formats.errors import TryAgain as TryAgain
+from nightjar_formats.errors import UserError as UserError
+
 NO_HANDLER = "this version has no handler {name!r}; replay the delivery with a version that has it, or leave it"
 NO_EFFECT = "this version has no effect {kind!r}; replay the delivery with a version that has it, or leave it"
-
-
-class UserError(Exception):
-    """Tell the person, in words that name what to do next. Final: it is never tried again."""
 
 
 class Refusal(Exception):
@@ -54,17 +53,6 @@ class PayloadError(Exception):
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}")
         self.path = path
-
-
-class TryAgain(Exception):
-    """The world was not ready: try the same thing again later.
-
-    `retry_in` is in seconds; None leaves the moment to the engine's back-off.
-    """
-
-    def __init__(self, reason: str, *, retry_in: float | None = None) -> None:
-        super().__init__(reason)
-        self.retry_in = retry_in
 
 
 OUTAGE_PATIENCE = 3 * 86400.0

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from nightjar_formats.model import Detail, RunKey, SeenTest, TargetKey
+from nightjar_formats.model import Claims, Detail, RunKey, SeenTest, TargetKey
 
 
 class RunState(StrEnum):
@@ -19,23 +18,6 @@ class RunState(StrEnum):
     INCOMPLETE = "incomplete"
     """It waited in vain."""
     REFUSED = "refused"
-
-
-@dataclass(frozen=True, slots=True)
-class Claims:
-    """What a run's manifest says of itself: nothing of it is known to be true. Times are ISO 8601, empty if unsaid."""
-
-    suite: str
-    attempt: int = 1
-    shard_index: int = 1
-    shard_total: int = 1
-    started_at: str = ""
-    finished_at: str = ""
-    exit_status: int | None = None
-    pull_request: int | None = None
-    environment: Mapping[str, Any] = field(default_factory=dict)
-    log_url: str = ""
-    job: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
 
 from nightjar_formats import readers
+from nightjar_formats.columns import SEEN, duration
+from nightjar_formats.columns.collect import Columns, collect, merge, read_names, split
 from nightjar_formats.readers.opening import inflated
 from nightjar_formats.refused import Refused, TooMuch
+from nightjar_formats.runs.identity import Resolver
 
-from bot.results.ingest.identity import Resolver
-from bot.results.store.collect import Columns, collect, merge, read_names, split
-from bot.results.store.columns import SEEN, duration
 from handlers.ci_tests import texts
 from handlers.ci_tests.outcomes import SuiteOutcomes
 from handlers.ci_tests.zips import read_zip

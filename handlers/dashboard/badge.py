@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nightjar_formats.model import TargetKey
+from nightjar_formats.model import TARGET_NAME, TargetKey
 
-from bot.config.targets import TARGET_NAME
 from bot.web.openapi import Parameter
 from bot.web.page_files import PageFile
 from bot.web.svg_badge import BadgeColour, svg_badge

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from nightjar_formats.model import SeenTest, Status
+from nightjar_formats.runs.infra import failure_cause
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.results.compare.diff import failure_cause
 from bot.results.report import sentences
 from bot.results.report.findings import Findings, NewFailure
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
+from nightjar_formats.columns import FLAKY, STATUS_BITS, status_of
 from nightjar_formats.model import BAD, Status
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.results.store.cells import CellCounts
-from bot.results.store.columns import FLAKY, STATUS_BITS, status_of
 from bot.results.store.grid import GridLine, GridPoint
 from handlers.dashboard import texts
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from nightjar_formats.model import SeenTest, TargetKey
+from nightjar_formats.model import Counts, SeenTest, TargetKey
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from bot.core.untrusted.limits import OverLimit
 from bot.core.untrusted.queue import Owner
 from bot.results.compare import texts as compare_texts
 from bot.results.compare.ancestors import AncestorSearch
-from bot.results.compare.diff import Comparison, Counts
+from bot.results.compare.diff import Comparison
 from bot.results.compare.quarantine import quarantine_at
 from bot.results.report.compared import compared_with_any, with_flaky
 from bot.results.report.findings import Baseline, ComparedSuite

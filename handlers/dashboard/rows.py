@@ -8,10 +8,10 @@ from enum import StrEnum
 from functools import cache
 from itertools import product
 
+from nightjar_formats.columns import ABSENT, STATUS_BYTES, at
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.results.store.cells import NO_TESTS, PAIRS, count_cell, count_groups, marked_places, paired_column
-from bot.results.store.columns import ABSENT, STATUS_BYTES, at
 from bot.results.store.grid import Grid, GridLine, GridPoint
 from bot.results.store.names import SuiteRow
 from handlers.dashboard.cells import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.config.targets import TARGET_NAME
+from nightjar_formats.model import TARGET_NAME
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig

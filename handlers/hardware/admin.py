@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from gidgethub import GitHubException
 from nightjar_formats.model import RunKey
+from nightjar_formats.runs.manifest import MANIFEST, run_key
 
 from bot.aws.bucket import Arrival, Downloaded, ObjectHead, Small, Source, Writable
 from bot.aws.folder import LocalFolder
 from bot.core.errors import TryAgain, UserError
 from bot.core.events import Repository
 from bot.results.deliveries import CHECK_EVENT, check_event_in
-from bot.results.ingest.manifest import MANIFEST, run_key
 from bot.results.service import RESULTS
 from bot.results.state import RunState
 from handlers.hardware import texts

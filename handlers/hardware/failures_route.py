@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
-from nightjar_formats.model import TargetKey
+from nightjar_formats.model import TARGET_NAME, TargetKey
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.config.targets import TARGET_NAME
 from bot.results.store.contexts import FailingTest
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.problems import Problem

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from aiohttp import web
-from nightjar_formats.model import RunKey
+from nightjar_formats.model import TARGET_NAME, RunKey
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.config.targets import TARGET_NAME
 from bot.core.errors import TryAgain
 from bot.core.patterns import Pattern
 from bot.results.state import Run, RunState

@@ -14,13 +14,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nightjar_formats.model import TargetKey
+from nightjar_formats.runs.manifest import run_key
 
 from bot.aws.bucket import Arrival, Source
 from bot.core.errors import UserError
 from bot.core.parts import PartKey
 from bot.results.ingest.admission import Admissions
 from bot.results.ingest.ingester import IngestRequest, RunIngester
-from bot.results.ingest.manifest import run_key
 from bot.results.state import Run, RunState
 from handlers.hardware import texts
 from handlers.hardware.jobs.store import JobStore, UnknownJob

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 from nightjar_formats.model import RunKey, TargetKey
+from nightjar_formats.runs.manifest import MANIFEST, run_key
 
 from bot.aws.bucket import Arrival, Bucket, BucketFolder, Source, pause_after
 from bot.config.types import seconds
@@ -27,7 +28,6 @@ from bot.engine.records import Record
 from bot.engine.sweeps import HOUR, LastRun, hours_between, last_run, only_logged
 from bot.github.pull_heads import find_repository_id, repository_id_of
 from bot.results.deliveries import CHECK_EVENT, RUN_ARRIVED, CheckEvent, RunArrived, check_event_in
-from bot.results.ingest.manifest import MANIFEST, run_key
 from bot.results.state import PendingCheck
 from handlers.hardware import texts
 from handlers.hardware.news_groups import REGRESSION_GROUP, WAITING_NEWS, is_time_to_post

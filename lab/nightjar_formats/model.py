@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -25,6 +25,7 @@ class Status(TextEnum):
 
 
 BAD = frozenset({Status.FAILED, Status.ERRORED})
+GOOD = frozenset({Status.PASSED, Status.XFAILED, Status.XPASSED})
 
 
 class Trouble(TextEnum):
@@ -94,6 +95,11 @@ class Detail(NamedTuple):
     measures: Mapping[str, Any] | None = None
 
 
+TARGET_NAME = r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,63}"
+"""What names of targets are; in keys and addresses they are escaped (`escaped_target`)."""
+TARGET_WORDS = "a name of letters, digits, . _ - @ and :, as in hexagon-v73 or rpi-4@lab:1"
+
+
 def escaped_target(target: str) -> str:
     """Return a target's name as it stands in keys and addresses: `rpi-4@lab:1` is `rpi-4%40lab%3A1` there."""
     return quote(target, safe="")
@@ -137,3 +143,33 @@ class RunKey:
     def folder(self) -> str:
         """The run's folder below the bucket's prefix, with its slash at the end."""
         return f"{self.repository}/{self.lab}/{escaped_target(self.target)}/{self.sha}/{self.run_id}/"
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What a run's manifest says of itself: nothing of it is known to be true. Times are ISO 8601, empty if unsaid."""
+
+    suite: str
+    attempt: int = 1
+    shard_index: int = 1
+    shard_total: int = 1
+    started_at: str = ""
+    finished_at: str = ""
+    exit_status: int | None = None
+    pull_request: int | None = None
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    log_url: str = ""
+    job: str = ""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many tests ended in which way; `flaky` are counted among the others too."""
+
+    passed: int = 0
+    failed: int = 0
+    errored: int = 0
+    skipped: int = 0
+    xfailed: int = 0
+    xpassed: int = 0
+    flaky: int = 0

@@ -1,10 +1,10 @@
 """The keys below `results`: who the labs are, and where they put what."""
 
 import pytest
+from nightjar_formats.model import TARGET_WORDS
 
 from bot.config import ConfigError, parse_config
 from bot.config.results import Results
-from bot.config.targets import TARGET_WORDS
 
 LAB = "a name of letters, digits, . _ and -, as in example-lab"
 TIME = "it must be a time such as 30s, 15m, 6h or 7d"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from nightjar_formats.model import TARGET_WORDS
 
 from bot.config import ConfigError, parse_config
 from bot.config.results import Lab
-from bot.config.targets import TARGET_WORDS, TargetSettings, per_day
+from bot.config.targets import TargetSettings, per_day
 
 CONFIG = "repositories:\n  octocat/a:\n    results: {bucket: b-1, labs: {a: {targets: %s}}}\n"
 PLACE = "app.yaml:3:%d: repositories.octocat/a.results.labs.a.targets"

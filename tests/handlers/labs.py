@@ -10,15 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from nightjar_formats.model import Case, RunKey, Status
+from nightjar_formats.columns.collect import collect
+from nightjar_formats.model import Case, Claims, RunKey, Status
 
 from bot.app.features import CODEC
 from bot.config import Config, parse_config
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
-from bot.results.state import Admission, Claims, Run, RunState
-from bot.results.store.collect import collect
+from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
 from handlers.hardware import check_runs as hardware_results
 from handlers.hardware.check_runs import NAME

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from nightjar_formats.model import Detail, RunKey, SeenTest, Status, TargetKey
+from nightjar_formats.model import Claims, Counts, Detail, RunKey, SeenTest, Status, TargetKey
 
-from bot.results.compare.diff import Comparison, Counts
+from bot.results.compare.diff import Comparison
 from bot.results.report.findings import Baseline, ComparedSuite, Findings
-from bot.results.state import Claims, Run, RunState, SuiteState, TargetState
+from bot.results.state import Run, RunState, SuiteState, TargetState
 
 SHA = "1" * 40
 BASE = Baseline("b" * 40, f"https://github.example/octocat/compiler/commit/{'b' * 40}")

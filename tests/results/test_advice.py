@@ -8,9 +8,9 @@ import pytest
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers import read
 from nightjar_formats.readers.repairs import UNNAMED
+from nightjar_formats.runs.advice import Onlooker
+from nightjar_formats.runs.texts import NO_FILE, NO_MODULE, NO_TEST
 
-from bot.results.ingest.advice import Onlooker
-from bot.results.ingest.texts import NO_FILE, NO_MODULE, NO_TEST
 from tests.results.formats.samples import DATA
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from nightjar_formats.columns import status_byte
 from nightjar_formats.model import Status, TargetKey
 
 from bot.results.state import RunState
-from bot.results.store.columns import status_byte
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import LAB, SUITE, Upload, Verdict, changes, merged, series, sha
 

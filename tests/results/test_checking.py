@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 from nightjar_formats.limits import MAX_FILE_BYTES
-from nightjar_formats.model import RunKey
-
-from bot.results.compare.diff import Counts
-from bot.results.ingest.offline_check import check_files, check_run, key_of
-from bot.results.ingest.texts import NO_TEST
+from nightjar_formats.model import Counts, RunKey
+from nightjar_formats.runs.offline_check import check_files, check_run, key_of
+from nightjar_formats.runs.texts import NO_TEST
 
 SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
 JUNIT = """<testsuites name="pytest tests"><testsuite name="pytest" errors="0" failures="99" skipped="0" tests="99">

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from io import BytesIO
 
 import pytest
+from nightjar_formats.columns import duration, is_flaky, status_of
+from nightjar_formats.columns.collect import IN_ID, Columns, Reason, collect, merge, read_names, split
+from nightjar_formats.columns.text_packs import unpacked
 from nightjar_formats.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from nightjar_formats.model import Case, Status, Trouble
 from nightjar_formats.readers import junit
 from nightjar_formats.refused import Refused, TooMuch
+from nightjar_formats.runs.identity import Resolver
 
-from bot.results.ingest.identity import Resolver
-from bot.results.store.collect import IN_ID, Columns, Reason, collect, merge, read_names, split
-from bot.results.store.columns import duration, is_flaky, status_of
-from bot.results.store.text_packs import unpacked
 from tests.results.uploads import resolve
 
 PASSED, FAILED, ERRORED = Status.PASSED, Status.FAILED, Status.ERRORED

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nightjar_formats.limits import MAX_SECONDS
-from nightjar_formats.model import BAD, Status, Trouble
-
-from bot.results.store.blobs import Reasons, names_blob, read_reasons, reasons_blob
-from bot.results.store.collect import Reason, read_names
-from bot.results.store.columns import (
+from nightjar_formats.columns import (
     FLAKY,
     STATUS_BYTES,
     at,
@@ -23,6 +18,11 @@ from bot.results.store.columns import (
     status_byte,
     status_of,
 )
+from nightjar_formats.columns.collect import Reason, read_names
+from nightjar_formats.limits import MAX_SECONDS
+from nightjar_formats.model import BAD, Status, Trouble
+
+from bot.results.store.blobs import Reasons, names_blob, read_reasons, reasons_blob
 
 LONGEST = 16_000.0
 

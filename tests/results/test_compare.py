@@ -1,18 +1,12 @@
 from itertools import product
 
 import pytest
-from nightjar_formats.model import SeenTest, Status, Trouble
+from nightjar_formats.model import Counts, SeenTest, Status, Trouble
+from nightjar_formats.runs.infra import ONE_CAUSE_TESTS
+from nightjar_formats.runs.texts import ALL_SKIPPED, CRASHED, MASS_COLLECTION, NO_TESTS, ONE_CAUSE, ONLY_CRASHES
 
-from bot.results.compare.diff import (
-    MASS_TESTS,
-    ONE_CAUSE_TESTS,
-    Comparison,
-    Counts,
-    absent,
-    compare,
-    untested,
-)
-from bot.results.compare.texts import ALL_SKIPPED, CRASHED, MASS_COLLECTION, NO_TESTS, ONE_CAUSE, ONLY_CRASHES, UNTESTED
+from bot.results.compare.diff import MASS_TESTS, Comparison, absent, compare, untested
+from bot.results.compare.texts import UNTESTED
 
 A, B = "tests/test_a.py", "tests/test_b.py"
 TEST = f"{A}::test_x[llvm]"

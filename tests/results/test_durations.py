@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from nightjar_formats.model import Case, RunKey, Status, TargetKey
+from nightjar_formats.columns.collect import collect
+from nightjar_formats.model import Case, Claims, RunKey, Status, TargetKey
 
-from bot.results.state import Admission, Claims, Run, RunState
-from bot.results.store.collect import collect
+from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
 from tests.tables import with_tables
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pytest
 import sqlalchemy as sa
+from nightjar_formats.columns.collect import Columns, collect, merge
+from nightjar_formats.columns.text_packs import PACK_BYTES, unpacked
 from nightjar_formats.model import Case, Status
 
 from bot.results.store import failure_texts, schema
-from bot.results.store.collect import Columns, collect, merge
 from bot.results.store.database import ResultsDatabase
 from bot.results.store.failure_texts import TextReader
-from bot.results.store.text_packs import PACK_BYTES, unpacked
 from tests.results.uploads import resolve
 
 

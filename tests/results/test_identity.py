@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightjar_formats.limits import MAX_NAME
 from nightjar_formats.model import Case, Status, Trouble
+from nightjar_formats.runs.identity import MAX_REMEMBERED, Resolver, is_shortened
+from nightjar_formats.runs.paths import MAX_PARTS
 
-from bot.results.ingest.identity import MAX_REMEMBERED, Resolver, is_shortened
-from bot.results.ingest.paths import MAX_PARTS
 from tests.steps import steps_of
 
 FILES = (

@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nightjar_formats.limits import MAX_MANIFEST_BYTES
-from nightjar_formats.model import RunKey
+from nightjar_formats.model import Claims, RunKey
 from nightjar_formats.refused import Refused, TooMuch
-
-from bot.results.ingest.manifest import read_manifest, run_key
-from bot.results.state import Claims
+from nightjar_formats.runs.manifest import read_manifest, run_key
 
 SHA = "5" * 40
 KEY = RunKey("octocat/compiler", "example-lab", "hexagon-v73", SHA, "2026-11-20.1")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from itertools import pairwise
 
+from nightjar_formats.columns import SEEN, at
 from nightjar_formats.model import BAD, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.store.columns import SEEN, at
 from bot.results.store.grid import GridRange
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import LAB, REPOSITORY, SUITE, Upload

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from nightjar_formats.model import Case, Detail, SeenTest, Status, Trouble
+from nightjar_formats.model import Case, Counts, Detail, SeenTest, Status, Trouble
+from nightjar_formats.runs.identity import Resolver
 
 from bot.github.check_runs import TEXT_LIMIT, size
-from bot.results.compare.diff import Counts
-from bot.results.ingest.identity import Resolver
 from bot.results.report.check_run import results_report
 from bot.results.report.findings import Baseline, ComparedSuite, Findings, IgnoredFailures
 from bot.results.report.texts import ADVISORY

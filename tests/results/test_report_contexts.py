@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from nightjar_formats.model import Detail
+from nightjar_formats.model import Counts, Detail
 
 from bot.results.compare.context import FailureContext
-from bot.results.compare.diff import Counts
 from bot.results.report.check_run import results_report
 from bot.results.report.sentences import context_of
 from bot.results.report.tables import MOST_ROWS, listed_failures

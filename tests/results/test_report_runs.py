@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot.results.compare.diff import Counts
+from nightjar_formats.model import Counts
+
 from bot.results.report.check_run import results_report
 from bot.results.state import RunState
 from tests.results.reported import a_run, a_suite, compared, findings

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nightjar_formats.model import Detail
+from nightjar_formats.model import Counts, Detail
 
-from bot.results.compare.diff import Counts
 from bot.results.report.check_run import results_report
 from bot.results.report.texts import ADVISORY
 from bot.results.state import RunState

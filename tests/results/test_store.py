@@ -11,17 +11,17 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
+from nightjar_formats.columns import status_byte
+from nightjar_formats.columns.collect import Reason
 from nightjar_formats.limits import MAX_SUITE_NAMES
 from nightjar_formats.model import Detail, SeenTest, Status, TargetKey, Trouble
 from nightjar_formats.refused import TooMuch
+from nightjar_formats.runs.infra import infra
 
-from bot.results.compare.diff import infra
 from bot.results.compare.searching import renames
 from bot.results.state import RunState
 from bot.results.store import names
 from bot.results.store.blobs import Reasons, Stored
-from bot.results.store.collect import Reason
-from bot.results.store.columns import status_byte
 from bot.results.store.combine import has_evidence
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, LAB, REPOSITORY, SUITE, TARGET, Upload, sha

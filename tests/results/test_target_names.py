@@ -9,17 +9,16 @@ from urllib.parse import parse_qs, quote_plus, urlsplit
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nightjar_formats.model import RunKey, TargetKey
+from nightjar_formats.model import TARGET_NAME, RunKey, TargetKey
+from nightjar_formats.runs.manifest import MANIFEST, run_key
+from nightjar_formats.runs.offline_check import key_of
 
 from bot.aws.bucket import Arrival
 from bot.aws.queue import arrivals
 from bot.cli.results.verify import UploadVerifier
 from bot.config import ConfigError, parse_config
-from bot.config.targets import TARGET_NAME
 from bot.core.patterns import Pattern
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
-from bot.results.ingest.manifest import MANIFEST, run_key
-from bot.results.ingest.offline_check import key_of
 from tests.aws.test_queue import message, record
 from tests.conversations.lab import CONFIG
 

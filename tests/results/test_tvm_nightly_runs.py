@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 import pytest
+from nightjar_formats.columns import is_flaky, status_of
+from nightjar_formats.columns.collect import Reason, collect, read_names, split
 from nightjar_formats.model import SeenTest
 from nightjar_formats.readers import junit
+from nightjar_formats.runs.identity import Resolver
+from nightjar_formats.runs.texts import MASS_COLLECTION
 
 from bot.results.compare.diff import Comparison, compare
-from bot.results.compare.texts import MASS_COLLECTION
-from bot.results.ingest.identity import Resolver
-from bot.results.store.collect import Reason, collect, read_names, split
-from bot.results.store.columns import is_flaky, status_of
 
 DATA = Path(__file__).parent.parent / "data" / "results" / "tvm"
 SUITES = ("arith", "ir", "target", "te", "tirx-transform")

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 from nightjar_formats.limits import MAX_FILE_BYTES
-from nightjar_formats.model import RunKey
+from nightjar_formats.model import Claims, RunKey
 from nightjar_formats.readers.opening import GZIP
+from nightjar_formats.runs.manifest import read_manifest
+from nightjar_formats.runs.upload import Parcel, Piece, named, pack, pieces, send
 
 from bot.aws.bucket import Bucket
 from bot.core.errors import UserError
-from bot.results.ingest.manifest import read_manifest
-from bot.results.ingest.upload import Parcel, Piece, named, pack, pieces, send
-from bot.results.state import Claims
 from tests.bucket import World
 
 KEY = RunKey("octocat/compiler", "example-lab", "adreno", "a" * 40, "run-1")

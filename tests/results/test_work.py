@@ -10,10 +10,10 @@ import zstandard
 from nightjar_formats.model import Case, SeenTest, Status, Trouble
 from nightjar_formats.readers.opening import inflated
 from nightjar_formats.refused import TooMuch
+from nightjar_formats.runs.identity import Resolver
 
 from bot.results.compare.diff import compare
 from bot.results.compare.searching import renames
-from bot.results.ingest.identity import Resolver
 from tests.steps import assert_linear
 
 PASSED, FAILED = SeenTest(Status.PASSED), SeenTest(Status.FAILED)

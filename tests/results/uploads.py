@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from nightjar_formats.model import BAD, Case, RunKey, Status, TargetKey
+from nightjar_formats.columns.collect import Columns, collect
+from nightjar_formats.model import BAD, Case, Claims, RunKey, Status, TargetKey
 
-from bot.results.state import Admission, Claims, Run, RunState
-from bot.results.store.collect import Columns, collect
+from bot.results.state import Admission, Run, RunState
 
 REPOSITORY = "octocat/compiler"
 LAB = "example-lab"

@@ -13,7 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, cast
 
-from nightjar_formats.model import BAD, Case, RunKey, Status, TargetKey, Trouble
+from nightjar_formats.columns.collect import Columns, collect
+from nightjar_formats.model import BAD, Case, Claims, RunKey, Status, TargetKey, Trouble
 
 from bot.config import parse_config
 from bot.core.events import Delivery, Repository
@@ -31,8 +32,7 @@ from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from bot.results.report.baseline import compared_suites
 from bot.results.report.findings import ComparedSuite
 from bot.results.service import RESULTS, ResultsService
-from bot.results.state import Admission, Claims, Run, RunState
-from bot.results.store.collect import Columns, collect
+from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
 from handlers.hardware.effects import StoreReports
 from handlers.hardware.regression_state import unpacked

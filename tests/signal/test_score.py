@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
+from nightjar_formats.model import Counts
 
-from bot.results.compare.diff import Comparison, Counts
+from bot.results.compare.diff import Comparison
 from bot.results.report.findings import ComparedSuite
 from tests.signal.lab import SimulatedLab, SimulatedRun, SimulatedTest, TruthClass
 from tests.signal.replay import Observed

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from nightjar_formats.model import RunKey
+from nightjar_formats.model import Claims, RunKey
 
-from bot.results.state import Claims, Run, RunState
+from bot.results.state import Run, RunState
 from tests.web.conftest import Site
 from tests.web.test_api import conforms, described
 

@@ -8,14 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+from nightjar_formats.model import Counts
 from nightjar_formats.readers import FORMATS
+from nightjar_formats.runs.offline_check import FileReport, RunReport, check_files, check_run, is_run
 from nightjar_lab.cli.lazy import LazyGroup
 
 from bot.cli.results import texts
 from bot.cli.support import AS_WRITTEN, json_option
 from bot.core.terminal import printable
-from bot.results.compare.diff import Counts
-from bot.results.ingest.offline_check import FileReport, RunReport, check_files, check_run, is_run
 
 MOST_NAMES = 5
 """Files that a line of advice names at most."""

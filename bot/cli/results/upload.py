@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from nightjar_formats.model import RunKey
+from nightjar_formats.model import TARGET_NAME, TARGET_WORDS, Claims, RunKey
 from nightjar_formats.refused import Refused
+from nightjar_formats.runs.manifest import MANIFEST
+from nightjar_formats.runs.offline_check import check_files
+from nightjar_formats.runs.upload import SUFFIXES, Parcel, Piece, named, pack, pieces, send
 
 from bot.app.load import load_config
 from bot.aws.bucket import Bucket
@@ -26,15 +29,10 @@ from bot.cli.results.group import files_argument, format_option, report_lines
 from bot.cli.results.verify import UploadVerifier
 from bot.cli.support import AS_WRITTEN, REPOSITORY, Matching, config_option, json_option, stopping_at_faults
 from bot.config.results import Results
-from bot.config.targets import TARGET_NAME, TARGET_WORDS
 from bot.core.errors import UserError
 from bot.core.patterns import Pattern
 from bot.core.terminal import printable
 from bot.results.ingest.admission import lab_of
-from bot.results.ingest.manifest import MANIFEST
-from bot.results.ingest.offline_check import check_files
-from bot.results.ingest.upload import SUFFIXES, Parcel, Piece, named, pack, pieces, send
-from bot.results.state import Claims
 
 DEFAULT_PREFIX = "results/"
 WAIT = 120.0

@@ -22,7 +22,7 @@ MAX_ANSWER_BYTES = 256 << 20
 FILES_AT_ONCE = 64
 """File descriptors in one message; Linux takes at most 253 (unix(7), SCM_RIGHTS)."""
 
-OURS = ("bot.", "handlers.")
+OURS = ("bot.", "handlers.", "nightjar_formats.")
 BUILTINS = frozenset({"frozenset", "set", "bytearray", "complex", "range", "slice"})
 NOT_ALLOWED = "an answer must not name {module}.{name}"
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nightjar_formats.model import BAD, SeenTest, Status
+from nightjar_formats.model import BAD, GOOD, SeenTest, Status
 
-from bot.results.compare.diff import GOOD
 from bot.results.compare.flaky import WINDOW
 from bot.results.compare.lasting import Segment
 

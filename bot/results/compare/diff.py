@@ -6,30 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from nightjar_formats.model import BAD, SeenTest, Status, Trouble
+from nightjar_formats.model import BAD, GOOD, Counts, SeenTest, Status, Trouble
+from nightjar_formats.runs.infra import could_not_be_collected, file_of, infra_of, is_skipped
+from nightjar_formats.runs.shared_outcomes import SharedOutcomes
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.core.patterns import SPACE, Pattern
 from bot.results.compare import texts
 from bot.results.compare.places import Places
 from bot.results.compare.renames import MAX_STEPS, search_renames
-from bot.results.compare.shared_outcomes import SharedOutcomes
 
-FINISHED = (None, 0, 5)
-"""Exit statuses with which a run may end well without a test; 5 is pytest's for none selected."""
 INTERRUPTED = (2, 3, 4, 124)
 """Exit statuses of a run that ended early: pytest's for an interrupt, an internal error, a wrong call; timeout(1)'s."""
 KILLED = 125
 """Exit statuses from here on, and negative ones, are those of a command that could not be run or was killed."""
-MASS_COLLECTION_FILES = 3
-MASS_COLLECTION_SHARE = 0.75
-"""So many files, and so much of all files, must have failed at collection. Real runs reach 0.57, a broken lab 1.
-Files are counted, not tests: a file that could not be collected may stand for hundreds."""
-ONE_CAUSE_TESTS = 10
-ONE_CAUSE_SHARE = 0.8
-"""More than this share of the tests that ran, so many at least, must have failed with one cause (Trunk's rule too)."""
-ALL_SKIPPED_TESTS = 3
-"""So many tests must have ended well in the baseline before it is odd that all are skipped."""
 MASS_TESTS = 20
 MASS_SHARE = 0.1
 """So many new failures, and more than this share of the tests that ran, are a mass."""
@@ -37,25 +26,7 @@ CONFIRMED_RUNS = 2
 """A failure that is seen in so many runs in a row is no chance any more."""
 
 
-GOOD = frozenset({Status.PASSED, Status.XFAILED, Status.XPASSED})
 _SKIPPED = Status.SKIPPED
-
-_PART_OF_WORD = rf"[^{SPACE}'\"`(),;<>/\\]"
-_PATH = Pattern(rf"{_PART_OF_WORD}*[/\\](?:{_PART_OF_WORD}|[/\\])*")
-_NUMBER = Pattern(r"0x[0-9a-fA-F]+|\p{Nd}+")
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How many tests ended in which way; `flaky` are counted among the others too."""
-
-    passed: int = 0
-    failed: int = 0
-    errored: int = 0
-    skipped: int = 0
-    xfailed: int = 0
-    xpassed: int = 0
-    flaky: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,27 +80,9 @@ def compare(
     outcomes = SharedOutcomes(now)
     failing, flaky = _sorted(outcomes.which(_is_bad)), _sorted(outcomes.which(_is_flaky))
     result = Comparison(_counts(outcomes), baseline is not None, failing=failing, flaky=flaky)
-    if why := _infra(now, outcomes, baseline, exit_status):
+    if why := infra_of(now, outcomes, baseline, exit_status):
         return replace(result, infra=why)
     return result if baseline is None else _compared(result, now, baseline, exit_status, most_steps, aliases)
-
-
-def infra(now: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] | None, *, exit_status: int | None) -> str:
-    """Say why a run tells nothing about the code, what to look at included, or ""; none of a lab's words is in it."""
-    return _infra(now, SharedOutcomes(now), baseline, exit_status)
-
-
-def _infra(
-    now: Mapping[str, SeenTest],
-    outcomes: SharedOutcomes,
-    baseline: Mapping[str, SeenTest] | None,
-    exit_status: int | None,
-) -> str:
-    if not now:
-        return texts.NO_TESTS if exit_status in FINISHED else texts.CRASHED.format(status=exit_status)
-    if outcomes.all(lambda seen: seen.trouble in (Trouble.INTERNAL, Trouble.CRASH)):
-        return texts.ONLY_CRASHES
-    return _mass_collection(now, outcomes) or _all_skipped(outcomes, baseline or {}) or _one_cause(outcomes)
 
 
 def untested(now: Mapping[str, SeenTest]) -> str:
@@ -137,7 +90,7 @@ def untested(now: Mapping[str, SeenTest]) -> str:
 
     As a baseline, a run without its device would make the next run look like one in which nothing changed.
     """
-    skipped = SharedOutcomes(now).all(_is_skipped)
+    skipped = SharedOutcomes(now).all(is_skipped)
     return texts.UNTESTED.format(skipped=len(now)) if skipped else ""
 
 
@@ -158,11 +111,11 @@ def _compared(
     before = {renamed.get(test, test): seen for test, seen in baseline.items()} if renamed else baseline
     outcomes, outcomes_before = SharedOutcomes(now), SharedOutcomes(before)
     was_bad, was_flaky = set(outcomes_before.which(_is_bad)), set(outcomes_before.which(_is_flaky))
-    was_skipped = set(outcomes_before.which(_is_skipped))
+    was_skipped = set(outcomes_before.which(is_skipped))
     new_failures = _sorted(test for test in result.failing if test not in was_bad)
-    newly_skipped = [test for test in outcomes.which(_is_skipped) if test in before and test not in was_skipped]
+    newly_skipped = [test for test in outcomes.which(is_skipped) if test in before and test not in was_skipped]
     fixed = [test for test in was_bad if (seen := now.get(test)) and seen.status in GOOD]
-    ran = len(now) - outcomes.count(_is_skipped)
+    ran = len(now) - outcomes.count(is_skipped)
     return replace(
         result,
         new_failures=new_failures,
@@ -188,12 +141,12 @@ def _unseen(
     if not unseen:
         return precluded, skipped, returned, removed
     files = {test for test in unseen if "::" not in test}
-    inside = Places(_file(test) for test in now if files and "::" in test)
+    inside = Places(file_of(test) for test in now if files and "::" in test)
     stopped = Places(place for test, seen in now.items() if (place := _stopped(test, seen)))
     left_out = Places(test for test, seen in now.items() if _left_out(test, seen))
     ended = _ended_early(now, exit_status)
     for test in unseen:
-        file = _file(test)
+        file = file_of(test)
         if test in files and inside.lie_in(test):
             returned.add(test)
         elif left_out.hold(file):
@@ -216,16 +169,11 @@ def absent(now: Mapping[str, SeenTest], tests: Iterable[str], *, exit_status: in
     return returned, removed
 
 
-def _file(test: str) -> str:
-    """Return the file, or the dotted name, that a test's ID begins with."""
-    return test.partition("::")[0]
-
-
 def _stopped(test: str, seen: SeenTest) -> str:
     """Return the place whose other tests may not have run because of this one."""
-    if _unread(seen):
+    if could_not_be_collected(seen):
         return test
-    return _file(test) if seen.trouble is Trouble.CRASH else ""
+    return file_of(test) if seen.trouble is Trouble.CRASH else ""
 
 
 def _ended_early(now: Mapping[str, SeenTest], exit_status: int | None) -> bool:
@@ -237,13 +185,8 @@ def _ended_early(now: Mapping[str, SeenTest], exit_status: int | None) -> bool:
         return True
     if any(seen.trouble is Trouble.INTERNAL for seen in now.values()):
         return True
-    unread = sum(_unread(seen) for seen in now.values())
+    unread = sum(could_not_be_collected(seen) for seen in now.values())
     return unread > 0 and unread + sum(_left_out(test, seen) for test, seen in now.items()) == len(now)
-
-
-def _unread(seen: SeenTest) -> bool:
-    """Tell whether this is a file that could not be collected."""
-    return seen.trouble is Trouble.COLLECTION and seen.status in BAD
 
 
 def _left_out(test: str, seen: SeenTest) -> bool:
@@ -259,52 +202,11 @@ def _is_flaky(seen: SeenTest) -> bool:
     return seen.flaky
 
 
-def _is_skipped(seen: SeenTest) -> bool:
-    return seen.status is _SKIPPED
-
-
 def _counts(outcomes: SharedOutcomes) -> Counts:
     ended = Counter[str]()
     for seen, count in outcomes.counted:
         ended[seen.status.value] += count
     return Counts(**ended, flaky=outcomes.count(_is_flaky))
-
-
-def _mass_collection(now: Mapping[str, SeenTest], outcomes: SharedOutcomes) -> str:
-    broken = set(outcomes.which(_unread))
-    if len(broken) < MASS_COLLECTION_FILES:
-        return ""
-    files = broken | {_file(test) for test, seen in now.items() if seen.trouble is not Trouble.INTERNAL}
-    much = len(broken) >= MASS_COLLECTION_SHARE * len(files)
-    return texts.MASS_COLLECTION.format(broken=len(broken), files=len(files)) if much else ""
-
-
-def _all_skipped(outcomes: SharedOutcomes, baseline: Mapping[str, SeenTest]) -> str:
-    if not outcomes.all(_is_skipped):
-        return ""
-    good = sum(seen.status in GOOD for seen in baseline.values())
-    skipped = outcomes.count(_is_skipped)
-    return texts.ALL_SKIPPED.format(skipped=skipped, good=good) if good >= ALL_SKIPPED_TESTS else ""
-
-
-def _one_cause(outcomes: SharedOutcomes) -> str:
-    ran, messages = 0, Counter[str]()
-    for seen, count in outcomes.counted:
-        ran += 0 if _is_skipped(seen) else count
-        if seen.status in BAD and seen.message:
-            messages[seen.message] += count
-    if ran < ONE_CAUSE_TESTS or messages.total() <= ONE_CAUSE_SHARE * ran:
-        return ""
-    causes = Counter[str]()
-    for message, count in messages.items():
-        causes[failure_cause(message)] += count
-    failed = max(causes.values())
-    return texts.ONE_CAUSE.format(failed=failed, ran=ran) if failed > ONE_CAUSE_SHARE * ran else ""
-
-
-def failure_cause(message: str) -> str:
-    """Fold what differs between failures of one cause: paths and node IDs, numbers, addresses, workers' names."""
-    return _NUMBER.sub("0", _PATH.sub("/", message))
 
 
 def _sorted(tests: Iterable[str]) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nightjar_formats.model import BAD
+from nightjar_formats.model import BAD, GOOD
 
-from bot.results.compare.diff import CONFIRMED_RUNS, GOOD
+from bot.results.compare.diff import CONFIRMED_RUNS
 from bot.results.compare.lasting import Segment
 
 WINDOW = 40

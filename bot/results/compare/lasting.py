@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nightjar_formats.model import BAD, SeenTest
+from nightjar_formats.model import BAD, GOOD, SeenTest
+from nightjar_formats.runs.shared_outcomes import SharedOutcomes
 
-from bot.results.compare.diff import CONFIRMED_RUNS, GOOD
-from bot.results.compare.shared_outcomes import SharedOutcomes
+from bot.results.compare.diff import CONFIRMED_RUNS
 
 Segment = tuple[int, SeenTest | None]
 """From which run on a test ended like this; None where it was absent."""

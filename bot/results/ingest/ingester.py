@@ -20,6 +20,8 @@ import structlog
 from nightjar_formats.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
 from nightjar_formats.model import RunKey
 from nightjar_formats.refused import Refused, TooMuch
+from nightjar_formats.runs.manifest import FileEntry, Manifest, read_manifest
+from nightjar_formats.runs.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
 
 from bot.aws.bucket import Arrival, NotThere, Source
 from bot.config.types import seconds
@@ -31,9 +33,7 @@ from bot.results.compare.searching import written_apart
 from bot.results.ingest import texts
 from bot.results.ingest.admission import Admissions, check_quota, lab_of
 from bot.results.ingest.files import FileLists
-from bot.results.ingest.manifest import FileEntry, Manifest, read_manifest
 from bot.results.ingest.parse import parse_run
-from bot.results.ingest.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
 from bot.results.state import Admission, Run, RunState
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
 from nightjar_formats import readers
+from nightjar_formats.columns.collect import Columns, collect, merge
 from nightjar_formats.readers.repairs import Repairs
 from nightjar_formats.refused import Refused
+from nightjar_formats.runs.identity import Resolver
 
 from bot.results.ingest import texts
-from bot.results.ingest.identity import Resolver
-from bot.results.store.collect import Columns, collect, merge
 
 Named = tuple[str, str | None]
 """A file's name, and its format as far as the manifest names one."""

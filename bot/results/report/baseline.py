@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from nightjar_formats.model import SeenTest, TargetKey
+from nightjar_formats.model import Counts, SeenTest, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.core.payload import Payload
@@ -16,7 +16,7 @@ from bot.core.untrusted.queue import Owner
 from bot.github.errors import is_not_found
 from bot.results.compare import texts
 from bot.results.compare.ancestors import AncestorSearch, Candidate, Relation
-from bot.results.compare.diff import CONFIRMED_RUNS, Comparison, Counts
+from bot.results.compare.diff import CONFIRMED_RUNS, Comparison
 from bot.results.report.compared import compared_with, with_confirmed, with_flaky
 from bot.results.report.findings import Baseline, ComparedSuite
 from bot.results.state import SuiteState, TargetState

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from nightjar_formats.model import SeenTest
+from nightjar_formats.runs.infra import infra
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.compare.diff import compare, infra, untested
+from bot.results.compare.diff import compare, untested
 from bot.results.compare.flaky import Flakiness
 from bot.results.compare.lasting import newly_confirmed
 from bot.results.compare.texts import BASE_UNUSABLE

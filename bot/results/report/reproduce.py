@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 
+from nightjar_formats.runs.identity import is_shortened
+
 from bot.config.results import PLACEHOLDERS
 from bot.core.patterns import Pattern
 from bot.github.markdown import fenced, lines_of
-from bot.results.ingest.identity import is_shortened
 from bot.results.report import texts
 from bot.results.report.findings import Findings, NewFailure
 

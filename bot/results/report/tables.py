@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from itertools import islice
 
+from nightjar_formats.model import Counts
+
 from bot.core.docs import table
 from bot.core.listing import MORE, listed
 from bot.github.markdown import code
 from bot.results.compare.context import FailureContext
-from bot.results.compare.diff import Counts
 from bot.results.compare.rename_rules import RenameKind, RenameRule, rules_of
 from bot.results.compare.renames import MAX_STEPS
 from bot.results.report import texts

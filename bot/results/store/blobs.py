@@ -11,11 +11,10 @@ from itertools import accumulate, chain, islice, pairwise
 from operator import sub
 
 import zstandard
+from nightjar_formats.columns import status_and_duration
+from nightjar_formats.columns.collect import PIECE, Columns, NamesWriter, Reason, read_names
+from nightjar_formats.columns.text_packs import LEVEL
 from nightjar_formats.model import Trouble
-
-from bot.results.store.collect import PIECE, Columns, NamesWriter, Reason, read_names
-from bot.results.store.columns import status_and_duration
-from bot.results.store.text_packs import LEVEL
 
 _HEAD = struct.Struct("<II")
 _TROUBLES = {trouble.value: trouble for trouble in Trouble}

@@ -11,9 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import add
 
+from nightjar_formats.columns import ABSENT, BAD_CODES, CODES, FLAKY, GOOD_CODES, STATUS_BITS, STATUS_BYTES, at
 from nightjar_formats.model import Status
-
-from bot.results.store.columns import ABSENT, BAD_CODES, CODES, FLAKY, GOOD_CODES, STATUS_BITS, STATUS_BYTES, at
 
 
 @dataclass(frozen=True, slots=True)

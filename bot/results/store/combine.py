@@ -7,11 +7,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 
+from nightjar_formats.columns import SEEN, STATUS_BYTES, at, good_and_bad, merged
+from nightjar_formats.columns.collect import IN_ID, Reason
 from nightjar_formats.model import Detail, SeenTest, Trouble
 
 from bot.results.store.blobs import Stored
-from bot.results.store.collect import IN_ID, Reason
-from bot.results.store.columns import SEEN, STATUS_BYTES, at, good_and_bad, merged
 
 Fetch = Callable[[int], str]
 """Gives the text of a number."""

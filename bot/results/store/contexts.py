@@ -9,12 +9,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
+from nightjar_formats.columns import at
 from nightjar_formats.model import TargetKey
 
 from bot.core.aliases import Aliases
 from bot.results.compare.context import FailureContext, failure_context
 from bot.results.store import names, runs, schema
-from bot.results.store.columns import at
 from bot.results.store.failures import FAILS, histories, newest_runs
 from bot.results.store.history import baselines
 from bot.results.store.names import SuiteNames, SuiteRow

@@ -5,18 +5,18 @@ from __future__ import annotations
 from itertools import compress
 
 import sqlalchemy as sa
+from nightjar_formats.columns import duration
 from nightjar_formats.model import TargetKey
 
 from bot.results.store import names, runs, schema
 from bot.results.store.blobs import raw
-from bot.results.store.columns import duration
 from bot.results.store.names import SuiteNames
 
 
 def of_suite(connection: sa.Connection, known: SuiteNames, about: TargetKey, suite: str, sha: str) -> dict[str, float]:
     """Return the seconds of each test that a run timed, as the last of its runs that did.
 
-    They are at most three percent off (`bot.results.store.columns`).
+    They are at most three percent off (`nightjar_formats.columns`).
     """
     found = names.find(connection, about.repository, suite)
     target = runs.target_id(connection, about)

@@ -12,11 +12,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
+from nightjar_formats.columns import SEEN, at, is_flaky
 
 from bot.core.aliases import Aliases
 from bot.results.compare.flaky import WINDOW, flakiness_of
 from bot.results.store import schema
-from bot.results.store.columns import SEEN, at, is_flaky
 from bot.results.store.failures import past_of
 from bot.results.store.names import SuiteNames, SuiteRow
 from bot.results.store.newest_points import LinkedPoint

@@ -9,13 +9,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
+from nightjar_formats.columns import CODES
 from nightjar_formats.model import Status, TargetKey
 
 from bot.core.aliases import Aliases
 from bot.results.compare.context import failure_context
 from bot.results.store import schema
 from bot.results.store.cells import marked_places
-from bot.results.store.columns import CODES
 from bot.results.store.contexts import MOST_RUNS
 from bot.results.store.failures import IS_FAILURE, past_of
 from bot.results.store.names import SuiteNames

@@ -10,10 +10,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import sqlalchemy as sa
+from nightjar_formats.columns.collect import Columns
+from nightjar_formats.columns.text_packs import TextPack, TextPacker, unpacked
 
 from bot.results.store import schema
-from bot.results.store.collect import Columns
-from bot.results.store.text_packs import TextPack, TextPacker, unpacked
 
 DIGEST_BYTES = 16
 """Stored of a text's SHA-256: enough that nobody can make two texts that agree in them."""

@@ -9,15 +9,14 @@ from itertools import compress, count
 from typing import Any
 
 import sqlalchemy as sa
-from nightjar_formats.model import BAD, TargetKey
+from nightjar_formats.columns import ABSENT, SEEN, STATUS_BYTES, at, is_flaky, status_of
+from nightjar_formats.model import BAD, GOOD, TargetKey
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.compare.diff import GOOD
 from bot.results.compare.flaky import flakiness_of
 from bot.results.compare.lasting import Segment, lasting_failure
 from bot.results.store import ancestry, names, runs, schema
-from bot.results.store.columns import ABSENT, SEEN, STATUS_BYTES, at, is_flaky, status_of
 from bot.results.store.names import SuiteNames
 from bot.results.store.renamed import ChangesOf, SeriesNames, changes_of, series_names
 from bot.results.store.trace import Position

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
+from nightjar_formats.columns import ABSENT, FLAKY, at, is_flaky
 from nightjar_formats.model import TargetKey
 
 from bot.core.aliases import Aliases
 from bot.results.compare.flaky import WINDOW, flakiness_of
 from bot.results.store import schema
-from bot.results.store.columns import ABSENT, FLAKY, at, is_flaky
 from bot.results.store.history import FLIPS
 from bot.results.store.names import SuiteNames
 from bot.results.store.newest_points import (

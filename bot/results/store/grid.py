@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 
 import sqlalchemy as sa
+from nightjar_formats.columns import ABSENT, at, differences, duration
 from nightjar_formats.model import Detail, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
@@ -19,7 +20,6 @@ from bot.results.state import Run
 from bot.results.store import runs, schema
 from bot.results.store.blobs import raw
 from bot.results.store.cells import explained_column, new_failures, renamed_column
-from bot.results.store.columns import ABSENT, at, differences, duration
 from bot.results.store.combine import detail_of
 from bot.results.store.explained import FreshFailures, explained_places
 from bot.results.store.failure_texts import TextReader

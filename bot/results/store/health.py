@@ -9,12 +9,11 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 import sqlalchemy as sa
-from nightjar_formats.model import TargetKey
+from nightjar_formats.columns import STATUS_BYTES, is_flaky, status_of
+from nightjar_formats.model import GOOD, TargetKey
 
-from bot.results.compare.diff import GOOD
 from bot.results.compare.health import LOOKBACK, WINDOW, RunFlips, SuiteHealth, suite_health
 from bot.results.store import runs, schema
-from bot.results.store.columns import STATUS_BYTES, is_flaky, status_of
 from bot.results.store.failures import FAILS
 
 

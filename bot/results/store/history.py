@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from nightjar_formats.columns import SEEN, STATUS_BYTES, at, differences, is_flip
 from nightjar_formats.model import SeenTest, TargetKey
 
 from bot.core.aliases import Aliases
 from bot.results.compare.ancestors import Candidate
 from bot.results.store import names, runs, schema
-from bot.results.store.columns import SEEN, STATUS_BYTES, at, differences, is_flip
 from bot.results.store.names import SuiteNames
 from bot.results.store.rename_pairs import renames_of
 

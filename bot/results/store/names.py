@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 from cachetools import LRUCache
+from nightjar_formats.columns.collect import read_names
 from nightjar_formats.limits import MAX_SUITE_NAMES
 from nightjar_formats.refused import TooMuch
 
 from bot.results.store import schema, texts
-from bot.results.store.collect import read_names
 
 MAX_KNOWN = 200_000
 """Names that a process keeps at hand; with their places they take about 50 MB."""

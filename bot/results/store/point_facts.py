@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import sqlalchemy as sa
+from nightjar_formats.columns import merged
 from nightjar_formats.model import SeenTest
 
 from bot.results.store import runs
 from bot.results.store.blobs import Stored
-from bot.results.store.columns import merged
 from bot.results.store.combine import has_evidence, verdicts
 from bot.results.store.series import Facts, Series
 

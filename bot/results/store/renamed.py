@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
+from nightjar_formats.columns import ABSENT
 
 from bot.core.aliases import Aliases
 from bot.results.store import schema
-from bot.results.store.columns import ABSENT
 from bot.results.store.rename_pairs import PointRenames, renames_of
 from bot.results.store.trace import Position
 

@@ -7,13 +7,13 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from nightjar_formats.model import RunKey, TargetKey
+from nightjar_formats.columns import merged
+from nightjar_formats.model import Claims, RunKey, TargetKey
 
 from bot.engine import text
-from bot.results.state import Admission, Claims, Run, RunState
+from bot.results.state import Admission, Run, RunState
 from bot.results.store import schema
 from bot.results.store.blobs import Stored, raw, read_reasons
-from bot.results.store.columns import merged
 
 REPORTED = (RunState.STORED, RunState.WAITING, RunState.INCOMPLETE)
 """The states of runs that say something about their suite; refused ones do not."""

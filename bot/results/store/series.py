@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from nightjar_formats.columns import ABSENT, differences, status_of
 
 from bot.results.compare.searching import Renames
 from bot.results.store import runs, schema
-from bot.results.store.columns import ABSENT, differences, status_of
 from bot.results.store.names import SuiteNames, SuiteRow
 from bot.results.store.rename_pairs import pairs_blob
 

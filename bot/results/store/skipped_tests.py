@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import compress
 
 import sqlalchemy as sa
+from nightjar_formats.columns import CODES, STATUS_BITS, STATUS_BYTES, at
 from nightjar_formats.model import Status, TargetKey
 
 from bot.results.compare.flaky import WINDOW
 from bot.results.store import runs, schema
-from bot.results.store.columns import CODES, STATUS_BITS, STATUS_BYTES, at
 from bot.results.store.names import SuiteNames, SuiteRow
 from bot.results.store.newest_points import (
     AskedTests,

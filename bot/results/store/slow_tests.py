@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from heapq import nsmallest
 
 import sqlalchemy as sa
+from nightjar_formats.columns import CODES, STATUS_BITS, STATUS_BYTES, duration
 from nightjar_formats.model import Status
 
 from bot.results.compare.flaky import WINDOW, flakiness_of
 from bot.results.store import runs, schema
 from bot.results.store.blobs import raw
-from bot.results.store.columns import CODES, STATUS_BITS, STATUS_BYTES, duration
 from bot.results.store.names import SuiteNames
 from bot.results.store.newest_points import (
     AskedTests,

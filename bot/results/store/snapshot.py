@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 import sqlalchemy as sa
+from nightjar_formats.columns import duration
 
 from bot.results.state import RunState
 from bot.results.store import blobs, names, runs, schema
-from bot.results.store.columns import duration
 from bot.results.store.combine import Details, Fetch, verdicts
 from bot.results.store.rename_pairs import renames_of
 

@@ -12,7 +12,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
 import sqlalchemy as sa
+from nightjar_formats.columns.collect import Columns, Reason
 from nightjar_formats.model import RunKey, SeenTest, TargetKey
+from nightjar_formats.runs.infra import infra
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare import diff as compare
@@ -39,7 +41,6 @@ from bot.results.store import (
 from bot.results.store import combine as merge
 from bot.results.store import pending_checks as checks
 from bot.results.store.blobs import Stored
-from bot.results.store.collect import Columns, Reason
 from bot.results.store.commits_with_results import CommitsWithResults
 from bot.results.store.database import ResultsDatabase
 from bot.results.store.failure_texts import TextReader
@@ -59,7 +60,7 @@ NEWEST = 100
 def _infra(seen: Mapping[str, SeenTest]) -> str:
     # By itself: whether a commit belongs to the series must not depend on which others have arrived. The exit status of
     # the tests' command would only change the words.
-    return compare.infra(seen, None, exit_status=None) or compare.untested(seen)
+    return infra(seen, None, exit_status=None) or compare.untested(seen)
 
 
 class ResultsStore:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from nightjar_formats.limits import MAX_SUITE_NAMES, MAX_TESTS
+from nightjar_formats.limits import MAX_SUITE_NAMES
 
-LEFT_OUT = "\n… {count:,} characters left out …\n"
-SAME_NAME = "two tests have names that differ only in a line break; give each its own name"
-TOO_MANY_TESTS = f"the files have more than {MAX_TESTS:,} tests together; upload the run in shards"
 TOO_MANY_NAMES = (
     f"the suite's tests have had more than {MAX_SUITE_NAMES:,} names, so they seem to differ in every run; give "
     "parameters IDs of their own (pytest: `ids=`), and the suite another name"

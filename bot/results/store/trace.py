@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import sqlalchemy as sa
+from nightjar_formats.columns import ABSENT, at, is_flaky, status_of
 from nightjar_formats.model import Status, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.store import names, runs, schema
-from bot.results.store.columns import ABSENT, at, is_flaky, status_of
 from bot.results.store.names import SuiteNames, SuiteRow
 from bot.results.store.rename_pairs import PointRenames, renames_of
 

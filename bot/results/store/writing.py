@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial
 
 import sqlalchemy as sa
+from nightjar_formats.columns.collect import Columns
 
 from bot.results.store import blobs, names, schema
 from bot.results.store.blobs import LaidOut, Placed
-from bot.results.store.collect import Columns
 from bot.results.store.names import MAX_KNOWN, SuiteNames, SuiteRow
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from nightjar_formats.model import TARGET_NAME
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
-
-from bot.config.targets import TARGET_NAME
 
 LONGEST_WAIT = 60
 """Seconds of a long poll."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
+from nightjar_formats.columns.collect import collect
+
 from bot.core.page_paths import history_path, lab_path, pull_path, run_path, view_path
 from bot.results.state import RunState
-from bot.results.store.collect import collect
 from bot.results.store.store import ResultsStore
 from tests.handlers.dashboard.nightly_runs import HEXAGON, REPOSITORY, Sent, sha
 from tests.handlers.dashboard.stored_story import HOSTILE as PULL

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from nightjar_formats.model import Case, RunKey, Status, Trouble
+from nightjar_formats.columns.collect import collect
+from nightjar_formats.model import Case, Claims, RunKey, Status, Trouble
 
 from bot.results.compare.ancestors import Relation
-from bot.results.state import Admission, Claims, Run, RunState
-from bot.results.store.collect import collect
+from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
 
 REPOSITORY = "octocat/compiler"

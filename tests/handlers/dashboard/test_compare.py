@@ -7,8 +7,8 @@ import io
 from pathlib import Path
 
 import pytest
+from nightjar_formats.columns.collect import collect
 
-from bot.results.store.collect import collect
 from bot.results.store.store import ResultsStore
 from tests.handlers.dashboard.nightly_runs import FLAKY, HEXAGON, Sent, sha
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from nightjar_formats.columns.collect import collect
 
 from bot.core.page_paths import history_path, lab_path, run_path, view_path
-from bot.results.store.collect import collect
 from bot.results.store.store import ResultsStore
 from tests.handlers.dashboard.nightly_runs import HEXAGON, Sent, operators, runtime, sha
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nightjar_formats.columns import SEEN, STATUS_BYTES, status_of
+from nightjar_formats.columns.collect import collect
 from nightjar_formats.model import SeenTest, Status
 
 from bot.results.compare.diff import compare
 from bot.results.store.cells import PAIRS, count_cell, count_groups, new_failures, renamed_column
-from bot.results.store.collect import collect
-from bot.results.store.columns import SEEN, STATUS_BYTES, status_of
 from bot.results.store.store import ResultsStore
 from tests.engine.filled import Traced
 from tests.handlers.dashboard.nightly_runs import Sent, operators, sha

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from nightjar_formats.columns.collect import collect
 from nightjar_formats.model import Case, Status
 
-from bot.results.store.collect import collect
 from bot.results.store.store import ResultsStore
 from tests.handlers.dashboard.nightly_runs import ADRENO, FLAKY, HEXAGON, NIGHTLY_RUNS, Sent, sha
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site

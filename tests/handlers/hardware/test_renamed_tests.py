@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from nightjar_formats.model import Case, RunKey, Status
+from nightjar_formats.columns.collect import collect
+from nightjar_formats.model import Case, Claims, RunKey, Status
 
 from bot.app.features import CODEC
 from bot.config import parse_config
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
-from bot.results.state import Admission, Claims, Run, RunState
-from bot.results.store.collect import collect
+from bot.results.state import Admission, Run, RunState
 from handlers.hardware import regressions
 from handlers.hardware.texts import NO_NEWS
 from tests.handlers.driver import FULL_NAME

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from nightjar_formats.model import Case
+from nightjar_formats.runs.identity import Resolver
 
-from bot.results.ingest.identity import Resolver
 from tests.results.formats.samples import DATA, cases
 
 WRITTEN = ".txt"

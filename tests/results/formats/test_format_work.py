@@ -14,8 +14,8 @@ import pytest
 from nightjar_formats.model import RunKey
 from nightjar_formats.readers import read
 from nightjar_formats.refused import Refused
+from nightjar_formats.runs.manifest import read_manifest
 
-from bot.results.ingest.manifest import read_manifest
 from handlers.ci_tests.zips import read_zip
 from tests.results.uploads import ABOUT, sha
 from tests.steps import assert_linear

@@ -14,9 +14,9 @@ from nightjar_formats.limits import MAX_CASES
 from nightjar_formats.model import BAD, Case
 from nightjar_formats.readers import FORMATS, guess, read
 from nightjar_formats.refused import Refused, TooMuch
+from nightjar_formats.runs.identity import Resolver
+from nightjar_formats.runs.offline_check import check_files
 
-from bot.results.ingest.identity import Resolver
-from bot.results.ingest.offline_check import check_files
 from tests.results.formats.samples import DATA, cases, cases_of, cost_of, damaged, plain, refusal
 
 SAMPLES = {

@@ -10,21 +10,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Protocol
 
 import zstandard
+
+from nightjar_formats.errors import AlreadyThere, TryAgain, UserError
 from nightjar_formats.limits import MAX_FILE_BYTES
-from nightjar_formats.model import RunKey
+from nightjar_formats.model import Claims, RunKey
+from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers.opening import GZIP, ZSTD
 from nightjar_formats.refused import Refused
-
-from bot.aws.bucket import AlreadyThere, Bucket
-from bot.core.errors import TryAgain, UserError
-from bot.core.patterns import Pattern
-from bot.results.ingest import texts
-from bot.results.ingest.manifest import MANIFEST, SCHEMA, read_manifest, run_key
-from bot.results.ingest.offline_check import sha256_of
-from bot.results.state import Claims
+from nightjar_formats.runs import texts
+from nightjar_formats.runs.manifest import MANIFEST, SCHEMA, read_manifest, run_key
+from nightjar_formats.runs.offline_check import sha256_of
 
 ZSTD_LEVEL = 10
 SUFFIXES = {"gz": ".gz", "zst": ".zst"}
@@ -33,7 +31,7 @@ CHUNK = 1 << 20
 _FILE_NAME = Pattern(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Piece:
     """A file of a run: where it lies on this machine, and what the manifest says of it."""
 
@@ -50,7 +48,7 @@ class Piece:
         return {key: value for key, value in fields.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parcel:
     """A run that is ready to be sent: its key, the bucket's prefix, its files and its manifest."""
 
@@ -63,6 +61,18 @@ class Parcel:
     def folder(self) -> str:
         """The key of its folder, with a slash at the end."""
         return f"{self.prefix}{self.key.folder}"
+
+
+class WriteOnce(Protocol):
+    """A bucket in which no object is written over."""
+
+    def put_once(self, key: str, source: BinaryIO, *, sha256: str) -> bool:
+        """Write an object; return whether it was written now, False where the same content is there already. Blocks.
+
+        `sha256` is that of the content, in hexadecimal digits. Raises `AlreadyThere` where the credentials may not read
+        what is there, another `UserError` for other content and whatever another try does not change, `TryAgain` where
+        the bucket gives no answer.
+        """
 
 
 def named(paths: Sequence[Path]) -> None:
@@ -114,7 +124,7 @@ def pack(key: RunKey, prefix: str, files: Sequence[Piece], claims: Claims) -> Pa
     return parcel
 
 
-def send(parcel: Parcel, bucket: Bucket, progress: Callable[[Piece | None, bool], None]) -> None:
+def send(parcel: Parcel, bucket: WriteOnce, progress: Callable[[Piece | None, bool], None]) -> None:
     """Write the files, then the manifest; blocks. What is there already stays.
 
     `progress` is called for each file, with None for the manifest, and with whether it was written now. With
@@ -135,7 +145,7 @@ def send(parcel: Parcel, bucket: Bucket, progress: Callable[[Piece | None, bool]
         raise UserError(texts.UPLOAD_AGAIN.format(reason=reason, run_id=parcel.key.run_id)) from None
 
 
-def _put(bucket: Bucket, key: str, file: Any, sha256: str) -> bool:
+def _put(bucket: WriteOnce, key: str, file: Any, sha256: str) -> bool:
     try:
         return bucket.put_once(key, file, sha256=sha256)
     except AlreadyThere:

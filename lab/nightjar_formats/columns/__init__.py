@@ -10,7 +10,6 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from nightjar_formats.model import BAD, SeenTest, Status
 
@@ -56,7 +55,7 @@ def _seconds() -> tuple[float, ...]:
 
 
 _SECONDS = _seconds()
-BOUNDS = tuple((one + next_one) / 2 for one, next_one in pairwise(_SECONDS))
+BOUNDS = tuple((one + next_one) / 2 for one, next_one in zip(_SECONDS, _SECONDS[1:]))
 """`bisect_right(BOUNDS, seconds) + 1` is the number of a duration."""
 
 
@@ -158,7 +157,7 @@ def differences(before: bytes, after: bytes) -> Iterator[int]:
     for start in range(0, length, CHUNK):
         one, other = before[start : start + CHUNK], after[start : start + CHUNK]
         if one != other:
-            for place, (left, right) in enumerate(zip(one, other, strict=True), start):
+            for place, (left, right) in enumerate(zip(one, other), start):
                 if left != right:
                     yield place
 

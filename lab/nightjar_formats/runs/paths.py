@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from nightjar_formats.limits import MAX_PATH_STEPS
 from nightjar_formats.refused import TooMuch
-
-from bot.results.ingest import texts
+from nightjar_formats.runs import texts
 
 MAX_PARTS = 64
 """Components of a path or a dotted name; what has more is not looked for in the repository."""

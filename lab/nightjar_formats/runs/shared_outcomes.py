@@ -19,7 +19,7 @@ class SharedOutcomes:
         self._tests = tests
         self._outcomes = list(tests.values())
         self._keys = list(map(id, self._outcomes))
-        self._outcome_of = dict(zip(self._keys, self._outcomes, strict=True))
+        self._outcome_of = dict(zip(self._keys, self._outcomes))
 
     @cached_property
     def counted(self) -> list[tuple[SeenTest, int]]:

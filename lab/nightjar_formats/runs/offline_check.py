@@ -16,26 +16,26 @@ from pathlib import Path
 from typing import Any
 
 from nightjar_formats import readers
+from nightjar_formats.columns import is_flaky, status_of
+from nightjar_formats.columns.collect import Columns, collect, merge, read_names, split
 from nightjar_formats.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
-from nightjar_formats.model import BAD, RunKey, SeenTest, Trouble
+from nightjar_formats.model import BAD, Counts, RunKey, SeenTest, Trouble
 from nightjar_formats.readers.opening import inflated
 from nightjar_formats.readers.repairs import Repairs
 from nightjar_formats.refused import Refused
-
-from bot.results.compare.diff import FINISHED, Counts, infra
-from bot.results.ingest import texts
-from bot.results.ingest.advice import Onlooker
-from bot.results.ingest.manifest import MANIFEST, FileEntry, Manifest, read_manifest, run_key
-from bot.results.ingest.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
-from bot.results.store.collect import Columns, collect, merge, read_names, split
-from bot.results.store.columns import is_flaky, status_of
+from nightjar_formats.runs import texts
+from nightjar_formats.runs.advice import Onlooker
+from nightjar_formats.runs.infra import FINISHED, infra
+from nightjar_formats.runs.manifest import MANIFEST, FileEntry, Manifest, read_manifest, run_key
+from nightjar_formats.runs.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
 
 KEY_PARTS = 6
 """Folders of a run's key: owner, name, lab, target, SHA and run."""
+CHUNK = 1 << 20
 NONE = Counts()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileReport:
     """One file: `cases` counts attempts, `counts` tests; `problem` is why the bot would refuse it, or empty.
 
@@ -53,7 +53,7 @@ class FileReport:
     unreadable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunReport:
     """The files of one run, and what is wrong with all of it. `counts` are those of the files together."""
 
@@ -152,7 +152,10 @@ def _check_entry(folder: Path, entry: FileEntry) -> Checked:
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file's content in hexadecimal digits. Raises OSError."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        digest = hashlib.sha256()
+        while piece := file.read(CHUNK):
+            digest.update(piece)
+        return digest.hexdigest()
 
 
 def _check(path: Path, name: str, format: str | None) -> Checked:
@@ -227,7 +230,7 @@ def _troubles(columns: Columns) -> Mapping[Trouble, int]:
 def _seen(columns: Columns) -> dict[str, SeenTest]:
     whys = list(columns.whys)
     seen = {}
-    for test, (key, packed) in zip(read_names(columns.names), columns.tests.items(), strict=True):
+    for test, (key, packed) in zip(read_names(columns.names), columns.tests.items()):
         byte, _ = split(packed)
         status = status_of(byte)
         assert status is not None  # a run's tests are there

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nightjar_formats.model import Case, Trouble
+from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers.repairs import UNNAMED
-
-from bot.core.patterns import Pattern
-from bot.results.ingest import texts
-from bot.results.ingest.identity import Resolver
+from nightjar_formats.runs import texts
+from nightjar_formats.runs.identity import Resolver
 
 EXAMPLES = 3
 """Names that a warning shows at most."""

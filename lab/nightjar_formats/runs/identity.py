@@ -17,9 +17,8 @@ from typing import TypeVar
 
 from nightjar_formats.limits import MAX_NAME
 from nightjar_formats.model import Case, Trouble
-
-from bot.core.patterns import normalized
-from bot.results.ingest.paths import MAX_PARTS, Paths
+from nightjar_formats.normal_forms import normalized
+from nightjar_formats.runs.paths import MAX_PARTS, Paths
 
 SHORTENED_TAIL = 240
 """Characters that remain of the end of an ID that is too long."""
@@ -161,7 +160,7 @@ def _remembered(places: dict[Key, Place], key: Key, place: Place) -> Place:
 
 def _common_end(left: Sequence[str], right: Sequence[str]) -> int:
     count = 0
-    for one, other in zip(reversed(left), reversed(right), strict=False):
+    for one, other in zip(reversed(left), reversed(right)):
         if one != other:
             break
         count += 1

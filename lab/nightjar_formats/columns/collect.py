@@ -12,13 +12,12 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import zstandard
+
+from nightjar_formats.columns import BOUNDS, CODES, FLAKY, STATUS_BITS, STATUS_BYTES, texts
+from nightjar_formats.columns.text_packs import LEVEL, TextPack, TextPacker
 from nightjar_formats.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from nightjar_formats.model import BAD, Case, Status, Trouble
 from nightjar_formats.refused import Refused, TooMuch
-
-from bot.results.store import texts
-from bot.results.store.columns import BOUNDS, CODES, FLAKY, STATUS_BITS, STATUS_BYTES
-from bot.results.store.text_packs import LEVEL, TextPack, TextPacker
 
 CUT_MESSAGE = "…"
 IN_ID = "@"
@@ -54,7 +53,7 @@ class Reason(NamedTuple):
     measures: str = ""
 
 
-@dataclass(slots=True)
+@dataclass
 class Columns:
     """The tests of a file or of a run, each once, for this process alone.
 
@@ -86,7 +85,10 @@ class Columns:
         """Read it back, with the hashes of this process."""
         self.names, tests, reasons, self.whys, self.texts, self.packs = state
         keys = [hash(name) for name in read_names(self.names)]
-        self.tests = {key: _PACKED[packed] for key, packed in zip(keys, memoryview(tests).cast("H"), strict=True)}
+        numbers = memoryview(tests).cast("H")
+        if len(numbers) != len(keys):
+            raise ValueError(len(numbers), len(keys))
+        self.tests = {key: _PACKED[packed] for key, packed in zip(keys, numbers)}
         if len(self.tests) < len(keys):
             raise Refused(texts.SAME_NAME)
         self.reasons = {keys[number]: why for number, why in reasons.items()}

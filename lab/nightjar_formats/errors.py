@@ -1,0 +1,25 @@
+"""The two families of error, as far as labs and the server share what raises them.
+
+`UserError` is shown to the person as it is; `TryAgain` is worth another try. Of a report, a reader raises `Refused`.
+"""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """Tell the person, in words that name what to do next. Final: it is never tried again."""
+
+
+class TryAgain(Exception):
+    """The world was not ready: try the same thing again later.
+
+    `retry_in` is in seconds; None leaves the moment to the engine's back-off.
+    """
+
+    def __init__(self, reason: str, *, retry_in: float | None = None) -> None:
+        super().__init__(reason)
+        self.retry_in = retry_in
+
+
+class AlreadyThere(UserError):
+    """There is an object under the key, and these credentials may not see whether it is the same."""

@@ -1,0 +1,98 @@
+"""Whether a run says anything about the code at all: no I/O."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from nightjar_formats.model import BAD, GOOD, SeenTest, Status, Trouble
+from nightjar_formats.patterns import SPACE, Pattern
+from nightjar_formats.runs import texts
+from nightjar_formats.runs.shared_outcomes import SharedOutcomes
+
+FINISHED = (None, 0, 5)
+"""Exit statuses with which a run may end well without a test; 5 is pytest's for none selected."""
+MASS_COLLECTION_FILES = 3
+MASS_COLLECTION_SHARE = 0.75
+"""So many files, and so much of all files, must have failed at collection. Real runs reach 0.57, a broken lab 1.
+Files are counted, not tests: a file that could not be collected may stand for hundreds."""
+ONE_CAUSE_TESTS = 10
+ONE_CAUSE_SHARE = 0.8
+"""More than this share of the tests that ran, so many at least, must have failed with one cause (Trunk's rule too)."""
+ALL_SKIPPED_TESTS = 3
+"""So many tests must have ended well in the baseline before it is odd that all are skipped."""
+
+_PART_OF_WORD = rf"[^{SPACE}'\"`(),;<>/\\]"
+_PATH = Pattern(rf"{_PART_OF_WORD}*[/\\](?:{_PART_OF_WORD}|[/\\])*")
+_NUMBER = Pattern(r"0x[0-9a-fA-F]+|\p{Nd}+")
+
+
+def infra(now: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] | None, *, exit_status: int | None) -> str:
+    """Say why a run tells nothing about the code, what to look at included, or ""; none of a lab's words is in it."""
+    return infra_of(now, SharedOutcomes(now), baseline, exit_status)
+
+
+def infra_of(
+    now: Mapping[str, SeenTest],
+    outcomes: SharedOutcomes,
+    baseline: Mapping[str, SeenTest] | None,
+    exit_status: int | None,
+) -> str:
+    """Say the same of outcomes that were gathered before."""
+    if not now:
+        return texts.NO_TESTS if exit_status in FINISHED else texts.CRASHED.format(status=exit_status)
+    if outcomes.all(lambda seen: seen.trouble in (Trouble.INTERNAL, Trouble.CRASH)):
+        return texts.ONLY_CRASHES
+    return _mass_collection(now, outcomes) or _all_skipped(outcomes, baseline or {}) or _one_cause(outcomes)
+
+
+def _mass_collection(now: Mapping[str, SeenTest], outcomes: SharedOutcomes) -> str:
+    broken = set(outcomes.which(could_not_be_collected))
+    if len(broken) < MASS_COLLECTION_FILES:
+        return ""
+    files = broken | {file_of(test) for test, seen in now.items() if seen.trouble is not Trouble.INTERNAL}
+    much = len(broken) >= MASS_COLLECTION_SHARE * len(files)
+    return texts.MASS_COLLECTION.format(broken=len(broken), files=len(files)) if much else ""
+
+
+def _all_skipped(outcomes: SharedOutcomes, baseline: Mapping[str, SeenTest]) -> str:
+    if not outcomes.all(is_skipped):
+        return ""
+    good = sum(seen.status in GOOD for seen in baseline.values())
+    skipped = outcomes.count(is_skipped)
+    return texts.ALL_SKIPPED.format(skipped=skipped, good=good) if good >= ALL_SKIPPED_TESTS else ""
+
+
+def _one_cause(outcomes: SharedOutcomes) -> str:
+    ran, messages = 0, Counter[str]()
+    for seen, count in outcomes.counted:
+        ran += 0 if is_skipped(seen) else count
+        if seen.status in BAD and seen.message:
+            messages[seen.message] += count
+    if ran < ONE_CAUSE_TESTS or sum(messages.values()) <= ONE_CAUSE_SHARE * ran:
+        return ""
+    causes = Counter[str]()
+    for message, count in messages.items():
+        causes[failure_cause(message)] += count
+    failed = max(causes.values())
+    return texts.ONE_CAUSE.format(failed=failed, ran=ran) if failed > ONE_CAUSE_SHARE * ran else ""
+
+
+def failure_cause(message: str) -> str:
+    """Fold what differs between failures of one cause: paths and node IDs, numbers, addresses, workers' names."""
+    return _NUMBER.sub("0", _PATH.sub("/", message))
+
+
+def file_of(test: str) -> str:
+    """Return the file, or the dotted name, that a test's ID begins with."""
+    return test.partition("::")[0]
+
+
+def could_not_be_collected(seen: SeenTest) -> bool:
+    """Tell whether this is a file that could not be collected."""
+    return seen.trouble is Trouble.COLLECTION and seen.status in BAD
+
+
+def is_skipped(seen: SeenTest) -> bool:
+    """Tell whether a test was skipped."""
+    return seen.status is Status.SKIPPED

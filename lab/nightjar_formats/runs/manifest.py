@@ -1,0 +1,245 @@
+"""The manifest of a run: what its lab says that the run holds. It is uploaded last, and read before anything else.
+
+What it says of itself are claims; whose run it is and for which commit, the key in the bucket says (`RunKey`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+from urllib.parse import unquote
+
+from nightjar_formats.limits import MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES
+from nightjar_formats.model import TARGET_NAME, Claims, RunKey, escaped_target
+from nightjar_formats.patterns import Pattern
+from nightjar_formats.patterns.match import without_half_pairs
+from nightjar_formats.refused import Refused, TooMuch
+from nightjar_formats.runs import texts
+
+MANIFEST = "manifest.json"
+SCHEMA = 1
+
+MOST_FAULTS = 5
+MOST_ENVIRONMENT = 100
+"""Entries of `environment`."""
+
+_SEGMENT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+_TARGET = Pattern(TARGET_NAME)
+_KEY = Pattern(
+    rf"(?P<repository>[A-Za-z0-9_-]{{1,100}}/[A-Za-z0-9._-]{{1,100}})/(?P<lab>{_SEGMENT})"
+    r"/(?P<target>[A-Za-z0-9][A-Za-z0-9._%-]{0,189})"
+    r"/(?P<sha>[0-9a-f]{40})/(?P<run_id>[A-Za-z0-9][A-Za-z0-9._-]{0,99})/(?P<name>[^/]+)"
+)
+
+_Faults = Callable[[Any, str], Iterator[str]]
+"""Yields what is wrong with a field's value; the text says where it stands in the manifest."""
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """One result file: its name in the run's folder, what it is, and by what it is known to be whole."""
+
+    name: str
+    bytes: int
+    sha256: str
+    format: str | None = None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A manifest that was read: the lab's claims, and the files that it names."""
+
+    claims: Claims
+    files: tuple[FileEntry, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all files as they lie in the bucket."""
+        return sum(file.bytes for file in self.files)
+
+
+def run_key(key: str, prefix: str) -> tuple[RunKey, str] | None:
+    """Return whose run an object of the bucket belongs to, and its name in the run's folder; None: it is no run's.
+
+    The name of a target is escaped in the one way that `RunKey.folder` escapes it, or a run could have two folders.
+    """
+    found = _KEY.fullmatch(key.removeprefix(prefix)) if key.startswith(prefix) else None
+    if found is None:
+        return None
+    repository, lab, escaped, sha, run_id, name = found.groups()
+    target = unquote(escaped)
+    if not _TARGET.fullmatch(target) or escaped_target(target) != escaped:
+        return None
+    return RunKey(repository, lab, target, sha, run_id), name
+
+
+def read_manifest(raw: bytes, key: RunKey) -> Manifest:
+    """Read the manifest of a run.
+
+    Raises `Refused` with everything that is wrong with it, for the lab.
+    """
+    if len(raw) > MAX_MANIFEST_BYTES:
+        raise TooMuch(texts.MANIFEST_TOO_LARGE)
+    value = _parsed(raw)
+    _check_fields(value)
+    if value["sha"] != key.sha:
+        raise Refused(texts.OTHER_SHA.format(claimed=value["sha"], sha=key.sha))
+    files = tuple(FileEntry(file["name"], file["bytes"], file["sha256"], file.get("format")) for file in value["files"])
+    names = [file.name for file in files]
+    if not names:
+        raise Refused(texts.NO_FILES)
+    if MANIFEST in names:
+        raise Refused(texts.NAMES_ITSELF.format(manifest=MANIFEST))
+    if twice := next((name for name, times in Counter(names).items() if times > 1), None):
+        raise Refused(texts.NAMED_TWICE.format(name=twice))
+    manifest = Manifest(_claims(value), files)
+    if manifest.bytes > MAX_RUN_BYTES:
+        raise TooMuch(texts.RUN_TOO_LARGE)
+    return manifest
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise Refused(texts.NOT_JSON.format(reason=str(error) or type(error).__name__)) from None
+    if not isinstance(value, dict):
+        raise Refused(texts.NOT_AN_OBJECT)
+    # In Python `True == 1`, so that JSON's true would pass for the schema 1.
+    if type(value.get("schema")) is not int or value["schema"] != SCHEMA:
+        raise Refused(texts.OTHER_SCHEMA.format(schema=SCHEMA))
+    return value
+
+
+def _fields_of(
+    value: Mapping[str, Any], fields: Mapping[str, _Faults], required: Iterable[str], of: str
+) -> Iterator[str]:
+    """Yield what is wrong with the fields of an object, in their order; what else it holds is passed over.
+
+    Newer labs may say more. `of` is where the object stands, with a dot at its end, or empty.
+    """
+    for name, faults in fields.items():
+        if name in value:
+            yield from faults(value[name], of + name)
+        elif name in required:
+            yield texts.KEY_MISSING.format(key=of + name, words=texts.MANIFEST_FIELDS[name])
+
+
+def _wrong(place: str) -> str:
+    name = next(step for step in reversed(place.split(".")) if not step.isdecimal())
+    return texts.KEY_WRONG.format(key=place, words=texts.MANIFEST_FIELDS[name])
+
+
+def _unless(is_right: Callable[[Any], bool]) -> _Faults:
+    return lambda value, place: iter(() if is_right(value) else (_wrong(place),))
+
+
+def _or_null(is_right: Callable[[Any], bool]) -> _Faults:
+    return _unless(lambda value: value is None or is_right(value))
+
+
+def _is_text(value: Any) -> bool:
+    """Tell whether a value is a text that UTF-8 can hold: JSON can hold half of a surrogate pair."""
+    return isinstance(value, str) and without_half_pairs(value) == value
+
+
+def _matches(pattern: str) -> Callable[[Any], bool]:
+    compiled = Pattern(pattern)
+    return lambda value: _is_text(value) and compiled.fullmatch(value) is not None
+
+
+def _is_at_most(characters: int) -> Callable[[Any], bool]:
+    return lambda value: _is_text(value) and len(value) <= characters
+
+
+def _is_whole(least: float, most: float) -> Callable[[Any], bool]:
+    # In Python `True` is an int.
+    return lambda value: type(value) is int and least <= value <= most
+
+
+_is_count = _is_whole(1, 10_000)
+_is_time = _matches(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)")
+
+_FILE: Mapping[str, _Faults] = {
+    "name": _unless(_matches(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}")),
+    "bytes": _unless(_is_whole(0, inf)),
+    "sha256": _unless(_matches(r"[0-9a-f]{64}")),
+    "format": _or_null(_is_at_most(50)),
+}
+_SHARD: Mapping[str, _Faults] = {"index": _unless(_is_count), "total": _unless(_is_count)}
+
+
+def _files(value: Any, place: str) -> Iterator[str]:
+    if not isinstance(value, list) or len(value) > MAX_FILES:
+        yield _wrong(place)
+        return
+    for number, entry in enumerate(value):
+        if isinstance(entry, dict):
+            yield from _fields_of(entry, _FILE, ("name", "bytes", "sha256"), f"{place}.{number}.")
+        else:
+            yield _wrong(f"{place}.{number}")
+
+
+def _shard(value: Any, place: str) -> Iterator[str]:
+    if not isinstance(value, dict):
+        yield _wrong(place)
+        return
+    found = list(_fields_of(value, _SHARD, _SHARD, f"{place}."))
+    yield from found
+    if not found and value["index"] > value["total"]:
+        yield _wrong(f"{place}.total")
+
+
+def _is_environment(value: Any) -> bool:
+    # Below it the keys are the lab's own.
+    return (
+        isinstance(value, dict)
+        and len(value) <= MOST_ENVIRONMENT
+        and all(map(_is_text, value))
+        and all(_is_text(one) or one is None or isinstance(one, (int, float)) for one in value.values())
+    )
+
+
+MANIFEST_KEYS: Mapping[str, _Faults] = {
+    "sha": _unless(_matches(r"[0-9a-f]{40}")),
+    "suite": _unless(_matches(r"[A-Za-z0-9][A-Za-z0-9._+ /-]{0,99}")),
+    "files": _files,
+    "attempt": _unless(_is_count),
+    "shard": _shard,
+    "started_at": _or_null(_is_time),
+    "finished_at": _or_null(_is_time),
+    "exit_status": _or_null(_is_whole(-inf, inf)),
+    "pull_request": _or_null(_is_whole(1, 2**31 - 1)),
+    "environment": _unless(_is_environment),
+    "log_url": _or_null(_is_at_most(2000)),
+    "job": _or_null(_matches(r"[A-Za-z0-9_-]{1,64}")),
+}
+"""What the contract says of a manifest."""
+
+
+def _check_fields(value: Mapping[str, Any]) -> None:
+    found = list(dict.fromkeys(_fields_of(value, MANIFEST_KEYS, ("sha", "suite", "files"), "")))
+    if found:
+        more = f"; and {len(found) - MOST_FAULTS} more" if len(found) > MOST_FAULTS else ""
+        raise Refused(texts.FAULTS.format(faults="; ".join(found[:MOST_FAULTS]) + more))
+
+
+def _claims(value: Mapping[str, Any]) -> Claims:
+    shard = value.get("shard", {"index": 1, "total": 1})
+    return Claims(
+        suite=value["suite"],
+        attempt=value.get("attempt", 1),
+        shard_index=shard["index"],
+        shard_total=shard["total"],
+        started_at=value.get("started_at") or "",
+        finished_at=value.get("finished_at") or "",
+        exit_status=value.get("exit_status"),
+        pull_request=value.get("pull_request"),
+        environment=value.get("environment", {}),
+        log_url=value.get("log_url") or "",
+        job=value.get("job") or "",
+    )

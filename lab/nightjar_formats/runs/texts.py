@@ -1,0 +1,109 @@
+"""Every sentence about a run that a lab can read before it uploads: what is wrong with it, and what to do."""
+
+from __future__ import annotations
+
+from nightjar_formats.limits import MAX_FILE_BYTES, MAX_FILES, MAX_MANIFEST_BYTES, MAX_PATH_STEPS, MAX_RUN_BYTES
+
+# The manifest
+MANIFEST_TOO_LARGE = f"manifest.json is larger than {MAX_MANIFEST_BYTES:,} bytes; put measurements into result files"
+NOT_JSON = "manifest.json is not JSON: {reason}"
+NOT_AN_OBJECT = "manifest.json must hold a JSON object"
+FAULTS = "manifest.json: {faults}"
+OTHER_SCHEMA = "manifest.json: schema must be {schema}, the only one that this version of Nightjar reads"
+OTHER_SHA = "manifest.json: sha is {claimed}, but the folder is for {sha}; upload to the folder of the commit"
+NAMED_TWICE = "manifest.json: files names {name} twice"
+NAMES_ITSELF = "{manifest}: files must not name {manifest} itself"
+NO_FILES = "manifest.json: files is empty; name at least one file, even if no test ran"
+RUN_TOO_LARGE = f"manifest.json: its files have more than {MAX_RUN_BYTES >> 20} MiB together; upload the run in shards"
+KEY_MISSING = "{key} is missing; it must be {words}"
+KEY_WRONG = "{key} must be {words}"
+MANIFEST_FIELDS = {
+    "sha": "40 hexadecimal digits, a to f in small letters",
+    "suite": "up to 100 letters, digits, blanks and . _ + / -, as in operators",
+    "files": f"a list of 1 to {MAX_FILES} objects",
+    "name": "a file's name of letters, digits and . _ + -, without folders, as in te.xml",
+    "bytes": "a whole number from 0",
+    "sha256": "64 hexadecimal digits, a to f in small letters",
+    "format": "the name of a format, as in junit",
+    "attempt": "a whole number from 1 to 10000",
+    "shard": 'an object, as in {"index": 1, "total": 4}',
+    "index": "a whole number from 1 to 10000",
+    "total": "a whole number from 1 to 10000, and not less than index",
+    "started_at": "a time with its zone, as in 2026-11-20T05:10:00Z",
+    "finished_at": "a time with its zone, as in 2026-11-20T05:31:10Z",
+    "exit_status": "a whole number",
+    "pull_request": "the number of a pull request",
+    "environment": "an object of at most 100 texts, numbers, true, false or null",
+    "log_url": "a text of at most 2000 characters",
+    "job": "the id of a job, as the bot gave it",
+}
+
+# Files
+FILE_MISSING = "{name} has not arrived"
+FILE_OF_OTHER_SIZE = "{name} has {found:,} bytes, and manifest.json says {expected:,}"
+FILE_OF_OTHER_CONTENT = "{name} is not the file that manifest.json describes: its SHA-256 is {found}"
+FILE_TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB, which is the limit; split or compress it"
+
+# The check of files on the machine where they are
+PATH_UNREADABLE = "{path} cannot be read: {reason}"
+NO_RUN = "{path} has no manifest.json; name result files or the folder of one run"
+IS_FOLDER = "{path} is a folder; name the files in it"
+NOT_NAMED = "{name} is not in manifest.json, so the bot does not read it"
+NOT_LAID_OUT = (
+    "the folder's path does not end with OWNER/NAME/LAB/TARGET/SHA/RUN, so only the manifest says "
+    "which commit was tested"
+)
+LAB_PROBLEM = "the check run would report a lab setup problem: {why}"
+TOO_MANY_STEPS = (
+    f"the names of its tests need more than {MAX_PATH_STEPS:,} steps to be found among the repository's files; give "
+    "the paths as they are in the repository"
+)
+
+# What a lab could do better
+NO_TEST = "it has no tests; check which tests the lab's command selects"
+NO_FILE = (
+    "no case names its file: tests are found by their dotted names, and "
+    "annotations have no line; use pytest-reportlog, or pytest -o junit_family=xunit1"
+)
+NO_MODULE = (
+    "no case names its file, and no name has a test module such as "
+    "tests.test_add, so we cannot resolve the names; use pytest-reportlog, pytest -o junit_family=xunit1, or whatever "
+    "makes your runner write `file` and `line`"
+)
+REPEATED = (
+    "{count:,} of its cases share a name with another one and count as one test with it, as in {examples}; give "
+    "different tests different names"
+)
+CHANGING = (
+    "{count:,} names have an address, a hash or a temporary path, which differs in every run, so that each run seems "
+    "to have new tests, as in {examples}; give parameters IDs of their own (pytest: `ids=`)"
+)
+NO_DURATION = "{count:,} of its {cases:,} cases have no duration"
+
+# An upload
+FOLDER = "{path} is a folder; name the files in it"
+BAD_NAME = "{name} cannot be the name of a run's file; use only letters, digits and . _ + -, as in te.xml"
+TWO_OF_A_NAME = "two files are named {name}; rename one, because a run has one folder"
+UPLOAD_TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB, which is the limit; use --compress or shards"
+STILL_TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB even compressed, which is the limit; use shards"
+NOT_A_KEY = (
+    "{key} is not the folder of a run; lab and target are letters, digits and . _ -, up to 64 of them, and a target's "
+    "@ and : are written %40 and %3A"
+)
+UPLOAD_AGAIN = "{reason}; repeat the same command with --run-id {run_id} to continue where it stopped"
+MANIFEST_THERE = (
+    "{key} is already in the bucket, and these credentials cannot read it: a run with this ID was uploaded before. If "
+    "it was this run, nothing is left to do; if it was another one, use another run ID"
+)
+
+# Why a run says nothing about the code
+NO_TESTS = "it has no tests; check which tests the lab's command selects"
+CRASHED = (
+    "the lab's command ended with exit status {status} before its first test; check the lab's installation and device"
+)
+ONLY_CRASHES = "every test crashed; check the lab's installation and device"
+ALL_SKIPPED = (
+    "all {skipped:,} tests were skipped, of which {good:,} passed before; check whether the lab's device was found"
+)
+MASS_COLLECTION = "{broken:,} of {files:,} test files could not be imported; check the lab's installation"
+ONE_CAUSE = "{failed:,} of the {ran:,} tests that ran failed with one cause; check the lab's installation and device"
