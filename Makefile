@@ -16,7 +16,7 @@ TRACED_OF := $(patsubst %,tests/%.py,$(addprefix engine/test_,jobs portable retr
                                           report_summary))
 UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_redelivery.py app/test_serve.py aws browser ci cli \
                conversations core/untrusted deploy devices effects handlers/dashboard handlers/operate lab robustness sandbox signal \
-               timers web news/test_render.py test_text_work.py) \
+               timers web news/test_render.py) $(wildcard tests/test_*.py) \
              $(filter-out $(TRACED_OF),$(wildcard $(addprefix tests/,engine/test_*.py github/test_*.py results/test_*.py))) \
              tests/results/formats
 # What is in one folder stands together: pytest 9.1 loses the fixtures of a folder that it comes back to.
