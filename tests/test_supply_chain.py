@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from tests.running import ROOT
 
 LOCKED = ("requirements.txt", "requirements-dev.txt", "requirements-build.txt", "requirements-mutants.txt")
-ALL_LOCKED = (*LOCKED, "requirements-helm.txt")
+ALL_LOCKED = (*LOCKED, "requirements-helm.txt", "requirements-suite.txt")
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
 

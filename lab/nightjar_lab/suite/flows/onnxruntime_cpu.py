@@ -1,0 +1,103 @@
+"""The flows of ONNX Runtime on the CPU: `onnxruntime-cpu`, and `onnxruntime-cpu-int8` with dynamic quantization."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnxruntime
+from onnxruntime.quantization import quantize_dynamic
+
+from nightjar_lab.suite.case import CaseData
+from nightjar_lab.suite.flow import Flow, LoweringReport
+from nightjar_lab.suite.flows.onnxruntime_values import CONVERTED_NAMES, OrtValue, array_of, ort_value
+from nightjar_lab.suite.suites.onnx_values import feeds_of, flat
+from nightjar_lab.suite.tolerances import FLOAT32, INT8
+
+PROVIDER = "CPUExecutionProvider"
+FATAL = 4
+RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
+"""Makes a session say which node went to which provider (`onnxruntime_session_options_config_keys.h`)."""
+
+
+class OrtProgram:
+    """A session, and the model that it was made of."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = FATAL  # Its errors are exceptions too.
+        options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
+        self.model = model
+        self.session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=[PROVIDER])
+
+
+def _quantize(model: onnx.ModelProto, data: CaseData) -> onnx.ModelProto:
+    with tempfile.TemporaryDirectory(prefix="nightjar-suite-") as folder:
+        path = Path(folder, "quantized.onnx")
+        # It recommends on each call to run another tool before.
+        logging.disable(logging.WARNING)
+        try:
+            quantize_dynamic(model, path)
+        finally:
+            logging.disable(logging.NOTSET)
+        return onnx.load(path)
+
+
+def _lower(model: onnx.ModelProto, data: CaseData) -> OrtProgram:
+    return OrtProgram(model)
+
+
+def _run(program: OrtProgram, inputs: Sequence[Any]) -> list[Any]:
+    session = program.session
+    feeds = {name: ort_value(value) for name, value in feeds_of(program.model, inputs).items()}
+    types = [output.type for output in session.get_outputs()]
+    if not any(isinstance(feed, OrtValue) for feed in feeds.values()) and all(map(_is_converted, types)):
+        return flat(session.run(None, feeds))
+    values = {
+        name: feed if isinstance(feed, OrtValue) else OrtValue.ortvalue_from_numpy(feed) for name, feed in feeds.items()
+    }
+    return [array_of(value) for value in session.run_with_ort_values(None, values)]
+
+
+def _is_converted(kind: str) -> bool:
+    """Say whether a session returns an output of this type as an array, or as a list of arrays."""
+    return not kind.startswith("tensor(") or kind[len("tensor(") : -1] in CONVERTED_NAMES
+
+
+def _report(program: OrtProgram) -> LoweringReport:
+    taken: Counter[str] = Counter()
+    others: Counter[str] = Counter()
+    for part in program.session.get_provider_graph_assignment_info():
+        (taken if part.ep_name == PROVIDER else others).update(node.op_type for node in part.get_nodes())
+    return LoweringReport(taken, others, size_bytes=program.model.ByteSize())
+
+
+VERSION = onnxruntime.__version__
+
+CPU = Flow(
+    "onnxruntime-cpu",
+    "onnxruntime",
+    lower=_lower,
+    run=_run,
+    report=_report,
+    tolerance=FLOAT32,
+    version=VERSION,
+    description="ONNX Runtime, CPU provider",
+)
+INT8_CPU = Flow(
+    "onnxruntime-cpu-int8",
+    "onnxruntime",
+    quantize=_quantize,
+    lower=_lower,
+    run=_run,
+    report=_report,
+    tolerance=INT8,
+    version=VERSION,
+    description="ONNX Runtime, CPU provider, weights quantized dynamically to 8 bits",
+)

@@ -1,0 +1,1 @@
+"""The suites of nightjar-lab. Each module needs the packages of an extra and fails to import without them."""

@@ -1,0 +1,62 @@
+"""The suite `onnx-node`: the cases of ONNX's own backend test, one or a few nodes each, from the `onnx` package."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.backend.test.loader import load_model_tests
+
+from nightjar_lab.suite.case import CaseData, SuiteCase, TestSuite
+from nightjar_lab.suite.outcome import SkipCase
+from nightjar_lab.suite.suites.onnx_values import flat, value_of
+from nightjar_lab.suite.tolerances import FLOAT16
+
+RANDOM = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+"""Operators whose outputs are random, so that no backend can be expected to give those of the case."""
+IS_RANDOM = "the outputs of {operator} are random, so there are none to compare with"
+COARSE = frozenset(
+    number for name, number in onnx.TensorProto.DataType.items() if name.startswith(("FLOAT16", "BFLOAT16", "FLOAT8"))
+)
+"""Types of outputs that have fewer significant bits than float32's tolerance asks for."""
+CASE_SECONDS = 60.0
+
+
+@functools.lru_cache(maxsize=1)
+def _loaded() -> dict[str, Any]:
+    # Cases compute infinities, overflows and deprecated things on purpose, and NumPy warns of each.
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return {case.name: case for case in load_model_tests(kind="node")}
+
+
+def _data(name: str, seed: int) -> CaseData:
+    del seed  # The values come with the case.
+    case = _loaded()[name]
+    random = next((node.op_type for node in case.model.graph.node if node.op_type in RANDOM), None)
+    if random:
+        raise SkipCase(IS_RANDOM.format(operator=random))
+    inputs, outputs = case.data_sets[0]
+    return CaseData(case.model, [value_of(one) for one in inputs], flat(value_of(one) for one in outputs))
+
+
+def _case(name: str) -> SuiteCase:
+    outputs = _loaded()[name].model.graph.output
+    # Half a value's precision is lost in the type itself: no flow may be held to float32.
+    coarse = any(one.type.tensor_type.elem_type in COARSE for one in outputs)
+    return SuiteCase(name, functools.partial(_data, name), tolerance=FLOAT16 if coarse else None)
+
+
+SUITE = TestSuite(
+    "onnx-node",
+    lambda: list(_loaded()),
+    _case,
+    version=f"onnx {onnx.__version__}",
+    timeout=CASE_SECONDS,
+    description="ONNX's own node cases: each tests one operator",
+)
