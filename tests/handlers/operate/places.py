@@ -38,9 +38,9 @@ async def operated_town(folder: Path) -> AsyncIterator[OperatedTown]:
         yield OperatedTown(place, await fail(place))
 
 
-async def fail(place: Town) -> str:
-    """Have a command fail for good; return the GUID of its delivery."""
-    place.github.faults.add("GET", PULL, status=451, message="blocked for a reason", times=None)
+async def fail(place: Town, message: str = "blocked for a reason") -> str:
+    """Have a command fail for good, with these words of GitHub; return the GUID of its delivery."""
+    place.github.faults.add("GET", PULL, status=451, message=message, times=None)
     place.repo.pulls[0].comment("hubot", "@ci help")
     await place.quiet()
     place.github.faults.clear()

@@ -12,6 +12,7 @@ from bot.core.events import Person
 from bot.web.sign_in.operators import Operators
 from bot.web.sign_in.viewers import Viewers
 from handlers.operate.record import replays_asked
+from tests.handlers.dashboard.hostile import ATTACK, PageMarkup
 from tests.handlers.operate.places import OperatedTown, fail
 from tests.visitor import Visitor
 
@@ -154,3 +155,14 @@ async def test_a_replay_is_done_and_says_who_asked_for_it(here: OperatedTown, vi
     (asked,) = await replays_asked(town.bot.engine.records, guid)
     assert (asked.person, asked.login) == (hubot.id, "hubot")
     assert (await visitor.post("/operate/deliveries/unknown/replay", {"token": token})).status == 404
+
+
+async def test_text_from_outside_is_text_and_leads_nowhere(here: OperatedTown, visitor: Visitor) -> None:
+    failed = await fail(here.town, ATTACK)
+    await visitor.sign_in("hubot")
+    shown = {
+        path: PageMarkup((await visitor.get(path)).text)
+        for path in (*PAGES, f"/operate?q={quote(ATTACK)}", f"/operate/deliveries/{failed}")
+    }
+    assert {path: page.faults for path, page in shown.items() if page.faults} == {}
+    assert "<script>alert(1)</script>" in "".join(shown[f"/operate/deliveries/{failed}"].text)
