@@ -8,9 +8,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nightjar_lab.pytest import run_plugin, targets_plugin
+from nightjar_lab.pytest.cached_fixtures import fixture
+from nightjar_lab.pytest.decorators import (
+    enabled_targets,
+    exclude_targets,
+    known_failing_targets,
+    parametrize_targets,
+    requires,
+    skip_parameterizations,
+    xfail_parameterizations,
+)
+from nightjar_lab.pytest.parameters import parameter, parameters
+from nightjar_lab.pytest.targets import Target
 
 if TYPE_CHECKING:
     import pytest
+
+__all__ = [
+    "Target",
+    "enabled_targets",
+    "exclude_targets",
+    "fixture",
+    "known_failing_targets",
+    "parameter",
+    "parameters",
+    "parametrize_targets",
+    "requires",
+    "skip_parameterizations",
+    "xfail_parameterizations",
+]
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:

@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+from tests.lab.plugin.project import Project
+
 
 @pytest.fixture(autouse=True)
 def _plain_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,3 +18,9 @@ def _plain_environment(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
     for name in os.environ:
         if name.startswith(("NIGHTJAR_", "GITHUB_")) or name in ("SKIP_SLOW_TESTS", "TVM_TEST_TARGETS", "CI"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project that declares targets, or uses parameters and cached fixtures."""
+    return Project(pytester, monkeypatch)

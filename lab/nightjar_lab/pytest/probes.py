@@ -1,0 +1,148 @@
+"""Ask probes, each once: whether a target is built in, and whether there is a device.
+
+Under pytest-xdist the first worker that needs an answer writes it to a folder of the run, and the others wait for it:
+a device is opened once, and all workers collect the same tests. A worker on another machine does not see the folder and
+asks by itself, which is right, since it has other devices.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import hashlib
+import json
+import os
+import select
+import signal
+import threading
+import time
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Callable
+
+import pytest
+
+from nightjar_lab.pytest import texts
+
+ASK_AGAIN_SECONDS = 0.02
+GRACE_SECONDS = 5.0
+"""How much longer than a probe may take its answer is waited for."""
+NO_LIMIT_SECONDS = 3600.0
+"""How long the answer of a probe without a limit is waited for."""
+OUTCOMES = (pytest.skip.Exception, pytest.fail.Exception, pytest.xfail.Exception)
+
+
+@dataclass(frozen=True)
+class ProbeAnswer:
+    """What a probe said: yes, no, or, if it has a fault, nothing."""
+
+    passed: bool
+    fault: str = ""
+
+
+class ProbeAnswers:
+    """The answers of a run. `folder` is shared by the workers of the run; without one, this process is alone."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._known: dict[str, ProbeAnswer] = {}
+
+    def ask(self, key: str, probe: Callable[[], object], *, isolated: bool, seconds: float | None) -> ProbeAnswer:
+        """Return the answer of the probe with this key. It is asked at most once in the run."""
+        if key not in self._known:
+            ask = ask_in_child if isolated and hasattr(os, "fork") else ask_in_thread
+            self._known[key] = self._ask_or_wait(key, lambda: ask(probe, seconds), seconds)
+        return self._known[key]
+
+    def first(self, key: str) -> bool:
+        """Return whether nobody else in the run has asked this before: what is said once is said by the first."""
+        if self._folder is None:
+            return True
+        try:
+            os.close(os.open(self._path(key, "claim"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def _ask_or_wait(self, key: str, ask: Callable[[], ProbeAnswer], seconds: float | None) -> ProbeAnswer:
+        if self._folder is None:
+            return ask()
+        path = self._path(key, "json")
+        if not self.first(key):
+            return _wait_for(path, NO_LIMIT_SECONDS if seconds is None else seconds)
+        answer = ask()
+        part = path.with_suffix(".part")
+        try:
+            part.write_text(json.dumps(asdict(answer)), encoding="utf-8")
+            part.replace(path)
+        except OSError:
+            return answer  # the others say that nobody answered
+        return answer
+
+    def _path(self, key: str, suffix: str) -> Path:
+        assert self._folder is not None
+        return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.{suffix}"
+
+
+def ask_in_thread(probe: Callable[[], object], seconds: float | None) -> ProbeAnswer:
+    """Ask in a thread, which is abandoned if the probe does not end; without a limit, ask here."""
+    if seconds is None:
+        return _answer(probe)
+    answers: list[ProbeAnswer] = []
+    thread = threading.Thread(target=lambda: answers.append(_answer(probe)), daemon=True, name="nightjar-probe")
+    thread.start()
+    thread.join(seconds)
+    return answers[0] if answers else ProbeAnswer(False, texts.PROBE_HANGS.format(seconds=seconds))
+
+
+def ask_in_child(probe: Callable[[], object], seconds: float | None) -> ProbeAnswer:
+    """Ask in a child process, which may crash, and is killed if the probe does not end."""
+    read, write = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: the child needs none of them
+        child = os.fork()
+    if child == 0:
+        try:
+            faulthandler.disable()  # a crash is an answer, and no news for the terminal
+            os.close(read)
+            os.write(write, json.dumps(asdict(_answer(probe))).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        ready, _, _ = select.select([pipe], [], [], seconds)
+        if not ready:
+            os.kill(child, signal.SIGKILL)
+        said = pipe.read() if ready else b""
+    _, status = os.waitpid(child, 0)
+    if said:
+        return ProbeAnswer(**json.loads(said))
+    if not ready:
+        return ProbeAnswer(False, texts.PROBE_HANGS.format(seconds=seconds))
+    how = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit status {status >> 8}"
+    return ProbeAnswer(False, texts.PROBE_CRASHED.format(how=how))
+
+
+def _answer(probe: Callable[[], object]) -> ProbeAnswer:
+    try:
+        return ProbeAnswer(bool(probe()))
+    except KeyboardInterrupt:
+        raise
+    except OUTCOMES as outcome:
+        return ProbeAnswer(False, texts.PROBE_SKIPPED.format(reason=outcome))
+    except BaseException as error:  # SystemExit included: a probe must not end the run
+        return ProbeAnswer(False, texts.PROBE_RAISED.format(kind=type(error).__name__, error=error))
+
+
+def _wait_for(path: Path, seconds: float) -> ProbeAnswer:
+    deadline = time.monotonic() + seconds + GRACE_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            return ProbeAnswer(**json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            time.sleep(ASK_AGAIN_SECONDS)
+        except OSError:
+            break
+    return ProbeAnswer(False, texts.PROBE_UNANSWERED)

@@ -1,0 +1,176 @@
+"""What a project declares in its conftest.py: targets, and how to find out which of them can run."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, Union
+
+from nightjar_lab.pytest import texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import pytest
+
+Probe = Union[bool, Callable[..., object]]
+"""Whether a target can be used: a constant, or a function. A function with a parameter gets the target's name."""
+VARIABLES = ("NIGHTJAR_TEST_TARGETS", "TVM_TEST_TARGETS")
+"""The environment variables that name the targets to test. The first one that names any wins."""
+DECLARATION = "nightjar_targets"
+PROBE_SECONDS = 60.0
+NO_OWN_MARK = frozenset({"parametrize", "skip", "skipif", "xfail", "usefixtures", "filterwarnings", "slow"})
+"""Marks that mean something else: a target of that kind gets no mark of its kind."""
+
+
+class TargetUseError(TypeError):
+    """A declaration or a decorator that cannot mean what it says. Its text names the line and the remedy."""
+
+
+class Target:
+    """A target that a project's tests can run on.
+
+    `name` is what tests get as `target`: `cuda`, or `cuda -arch=sm_80`. `kind` is the first word of the name unless
+    given. `enabled` says if the project was built with it, `available` if this machine has a device, `device` makes the
+    `dev` of a test. Each test on the target gets `marks` and those of its `parents`, which are names of other targets.
+    A target with `parametrized=False` is for `requires` and `parents` only: no test runs on it unless the environment
+    or a decorator names it. Probes run once; one that takes longer than `probe_seconds` counts as failed, and one that
+    may crash the interpreter runs in a child process with `isolated=True`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        kind: str | None = None,
+        enabled: Probe = True,
+        available: Probe = True,
+        device: Callable[..., object] | None = None,
+        marks: Iterable[pytest.MarkDecorator | str] = (),
+        parents: Iterable[str] = (),
+        parametrized: bool = True,
+        isolated: bool = False,
+        probe_seconds: float | None = PROBE_SECONDS,
+    ) -> None:
+        where = calling_line()
+        if not isinstance(name, str) or not name.strip():
+            raise TargetUseError(texts.TARGET_NAME.format(where=where, name=name))
+        for key, probe in (("enabled", enabled), ("available", available)):
+            if not isinstance(probe, bool) and not callable(probe):
+                raise TargetUseError(texts.TARGET_PROBE.format(where=where, name=name, key=key, value=probe))
+        if device is not None and not callable(device):
+            raise TargetUseError(texts.TARGET_DEVICE.format(where=where, name=name, value=device))
+        for key, values in (("marks", marks), ("parents", parents)):
+            if not isinstance(values, (list, tuple)):
+                raise TargetUseError(texts.TARGET_LIST.format(where=where, name=name, key=key, value=values))
+        self.name = name.strip()
+        self.kind = kind or kind_of(name)
+        self.enabled = enabled
+        self.available = available
+        self.device = device
+        self.marks = list(marks)
+        self.parents = list(parents)
+        self.parametrized = parametrized
+        self.isolated = isolated
+        self.probe_seconds = probe_seconds
+
+    def __repr__(self) -> str:
+        return f"Target({self.name!r})"
+
+
+@dataclass(frozen=True)
+class TargetDeclaration:
+    """The targets of one conftest.py. They are for the tests in its folder; for all tests if it is another plugin."""
+
+    where: str
+    folder: Path | None
+    targets: tuple[Target, ...]
+
+    def find(self, name: str) -> Target | None:
+        """Return the target that is declared for this name: the one of that name, else the first one of its kind."""
+        exact = [one for one in self.targets if one.name == name]
+        kind = kind_of(name)
+        return next(iter(exact + [one for one in self.targets if one.kind == kind]), None)
+
+    def names(self) -> str:
+        """Return the declared names, for messages."""
+        return ", ".join(one.name for one in self.targets)
+
+    def parents_first(self, target: Target) -> Iterator[Target]:
+        """Yield the target's parents, their parents before them, then the target itself."""
+        for parent in target.parents:
+            yield from self.parents_first(next(one for one in self.targets if one.name == parent))
+        yield target
+
+
+NOTHING_DECLARED = TargetDeclaration("", None, ())
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of a target: the first word of its name."""
+    return next(iter(name.split()), "")
+
+
+def named_targets(environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Return the variable that names targets, and the names: trimmed, in order, each once; or nothing, twice.
+
+    Nightjar's own variable wins over TVM's, which a project's older scripts may still set. An empty one names nothing.
+    """
+    for variable in VARIABLES:
+        names = [" ".join(entry.split()) for entry in environ.get(variable, "").split(";")]
+        if any(names):
+            return variable, tuple(dict.fromkeys(name for name in names if name))
+    return "", ()
+
+
+def read_declaration(declared: object, file: str) -> TargetDeclaration:
+    """Return what `nightjar_targets` of a file declares. Raise `TargetUseError` if that is no list of targets."""
+    where = f"{file}:{_line_of_declaration(file)}"
+    if not isinstance(declared, list) or not declared or not all(isinstance(one, Target) for one in declared):
+        wrong = declared if not isinstance(declared, list) else [one for one in declared if not isinstance(one, Target)]
+        raise TargetUseError(texts.DECLARATION.format(where=where, kind=type(declared).__name__, value=wrong))
+    names = [one.name for one in declared]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise TargetUseError(texts.DECLARED_TWICE.format(where=where, names=", ".join(twice)))
+    known: set[str] = set()
+    for target in declared:  # only those before it: so that there are no circles
+        if unknown := [parent for parent in target.parents if parent not in known]:
+            raise TargetUseError(texts.UNKNOWN_PARENT.format(where=where, name=target.name, parent=unknown[0]))
+        known.add(target.name)
+    path = Path(file)
+    return TargetDeclaration(where, path.parent if path.name == "conftest.py" else None, tuple(declared))
+
+
+def call_with_name(function: Callable[..., object], name: str) -> object:
+    """Call what a project gave: with the target's name if it has a parameter for that, else with nothing."""
+    return function(name) if takes_name(function) else function()
+
+
+def takes_name(function: Callable[..., Any]) -> bool:
+    """Return whether a function can be called with one positional argument."""
+    try:
+        inspect.signature(function).bind("")
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def calling_line(depth: int = 2) -> str:
+    """Return `file:line` of whoever called the caller, `depth` frames up."""
+    frame = sys._getframe(depth)
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def function_name(function: Callable[..., object]) -> str:
+    """Return how a project calls a function, for messages."""
+    return getattr(function, "__name__", None) or repr(function)
+
+
+def _line_of_declaration(file: str) -> int:
+    try:
+        lines: Sequence[str] = Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return 1
+    return next((number for number, line in enumerate(lines, 1) if line.startswith(DECLARATION)), 1)
