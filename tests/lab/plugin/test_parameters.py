@@ -208,7 +208,7 @@ class Record:
         datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC), fractions.Fraction(1, 3), Record([1]),
         WithDeepcopy(), WithReduce(), WithArguments(), lambda: None,
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_a_value_that_says_how_it_is_copied_can_be_cached(value: object) -> None:
     assert uncopied(value) is None
