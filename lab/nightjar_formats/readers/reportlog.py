@@ -1,5 +1,7 @@
 """pytest-reportlog: one JSON object a line, one line for each phase of each attempt at a test.
 
+nightjar_lab.pytest writes it too, with two kinds of lines of its own: NightjarStart and NightjarWorkerDied.
+
 A file without its last line, SessionFinish, is of a process that died; what it held until then counts. The tests that
 were running are errored with Trouble.CRASH, and where none is known, `pytest::internal` is. A torn last line is part of
 that; one that is no JSON anywhere before is passed over, for what a test prints may get into the file.
@@ -64,6 +66,7 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
     tests = _Tests(repairs)
     number = 0
     finished = None
+    died, said = 0, ""
     try:
         for number, line in json_lines.values(repaired(stream, repairs), WHAT, LINE, repairs):
             kind = _kind(line, number)
@@ -71,6 +74,10 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
                 yield from _collected(line)
             elif kind == "TestReport":
                 yield from tests.report(line, number)
+            elif kind == "NightjarStart":
+                tests.start(line, number)
+            elif kind == "NightjarWorkerDied":
+                died, said = died + 1, values.message(line.get("message"))
             elif kind == "SubTestReport":
                 tests.subtest(line, number)
             elif kind in ("SessionStart", "SessionFinish"):
@@ -80,8 +87,13 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
         if not number:
             raise
         finished = None
+    if finished is not None:
+        tests.drop_unreported()
     yield from tests.rest()
     yield from _ending(finished, died_in_a_test=bool(tests.open))
+    if died > tests.crashed:
+        # Between two tests, or in the end: no test shows it.
+        yield itself(Trouble.CRASH, said)
 
 
 def _kind(line: Any, number: int) -> str:
@@ -121,6 +133,10 @@ class _Attempts:
         self.failed_subtest: Phase | None = None
         self.reran = False
 
+    @property
+    def ends_in_rerun(self) -> bool:
+        return any(phase.outcome == "rerun" for phase in self.phases.values())
+
 
 class _Tests:
     """The tests that have begun and not ended."""
@@ -128,13 +144,25 @@ class _Tests:
     def __init__(self, repairs: Repairs) -> None:
         self._repairs = repairs
         self.open: dict[str, _Attempts] = {}
+        self.crashed = 0
+
+    def start(self, line: Mapping[str, Any], number: int) -> None:
+        """Note that a test began: nightjar_lab.pytest writes so before its setup."""
+        self._test(line, number)
+
+    def drop_unreported(self) -> None:
+        """Forget tests that began and reported nothing: pytest ended well and stopped before them, as with `-x`."""
+        self.open = {nodeid: test for nodeid, test in self.open.items() if test.phases or test.reran}
 
     def report(self, line: Mapping[str, Any], number: int) -> Iterator[Case]:
         """Take one phase of a test, and give its case if that was the last."""
         nodeid, test = self._test(line, number)
         when, phase = str(line.get("when")), _phase(line)
         if when in ("setup", CRASHED):
+            # pytest-rerunfailures before 16 reports no teardown of an attempt that is to be rerun.
+            test.reran = test.reran or test.ends_in_rerun
             test.phases.clear()
+        self.crashed += when == CRASHED
         test.phases[when] = phase
         location = values.sequence(line.get("location"))
         test.line = values.line(location[1], first=0) if len(location) > 1 else None
@@ -142,7 +170,7 @@ class _Tests:
             # pytest-subtests, before pytest had it within, lets the test itself pass.
             test.phases[when] = test.failed_subtest._replace(seconds=phase.seconds)
         if when in ("teardown", CRASHED):
-            if any(phase.outcome == "rerun" for phase in test.phases.values()):
+            if test.ends_in_rerun:
                 test.reran, test.failed_subtest = True, None
             else:
                 del self.open[nodeid]

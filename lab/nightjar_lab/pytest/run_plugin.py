@@ -11,6 +11,7 @@ import pytest
 
 from nightjar_lab.pytest import run_texts as texts
 from nightjar_lab.pytest import slow
+from nightjar_lab.pytest.report import REPORT, HeldBackCalls, Report, has_report, opened_report
 from nightjar_lab.pytest.shard_plugin import Sharding, past_durations
 from nightjar_lab.pytest.shards import MOST_SHARDS, Shard, parse_shard
 
@@ -30,6 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--slow-report", action="store_true", help=texts.SLOW_OPTION)
     group.addoption("--shard", type=_shard, metavar="NUMBER/TOTAL", help=texts.SHARD_OPTION)
     group.addoption("--durations-from", metavar="FILE_OR_URL", help=texts.DURATIONS_OPTION)
+    group.addoption("--nightjar-report", metavar="FILE", help=texts.REPORT_OPTION)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,3 +52,21 @@ def pytest_configure(config: pytest.Config) -> None:
         if not is_worker:
             past, notice = (sharding.durations, "") if sharding else past_durations(source, texts.DURATIONS_NO_RATES)
             plugins.register(slow.SlowReport(past, notice), "nightjar-slow-report")
+    if has_report(config):
+        plugins.register(HeldBackCalls(), "nightjar-held-back")
+    if not is_worker:
+        _start_report(config, shard)
+
+
+def _start_report(config: pytest.Config, shard: Shard | None) -> None:
+    found = None if config.getoption("collectonly") else opened_report(config)
+    if found:
+        config.pluginmanager.register(found, REPORT)
+        found.start(shard)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Close the report."""
+    found = config.pluginmanager.get_plugin(REPORT)
+    if isinstance(found, Report):
+        found.close()

@@ -45,3 +45,19 @@ DURATIONS_BAD_ADDRESS = "its address is malformed"
 SHARD_SUMMARY = "shard {shard}: {mine} of {all}{time}; {known} of known duration; plan {plan}"
 SHARD_TIME = ", about {mine} of {all} minutes"
 SHARD_EMPTY = "shard {shard} has no tests, because there are only {all}; that is no failure"
+
+# Report
+REPORT_OPTION = (
+    "Write a report that Nightjar understands: a line for each phase of each test, written at once, so that a crash "
+    "loses nothing. With the variable NIGHTJAR_RESULTS, a report is written into that folder without this option."
+)
+REPORT_WRITES = "nightjar: the report is {path}"
+REPORT_NOT_OPENED = "nightjar: THERE IS NO REPORT: {path} cannot be written ({reason}); tests run without it"
+REPORT_NOT_WHOLE = (
+    "nightjar: THE REPORT IS NOT WHOLE: {lost} of {lines} could not be written to {path} ({reason}). "
+    "Make room there and run the tests again; the exit status says how the tests ended, and not that the report is cut"
+)
+REPORT_FAULTS = "nightjar: {count} of pytest's reports could not be written as JSON ({reason}); only their outcome was"
+REPORT_NO_READER = "nobody reads the pipe"
+REPORT_TOO_MANY = "it has {most} reports already"
+WORKER_DIED = "worker {worker} died: {error}"

@@ -11,6 +11,7 @@ import pytest
 from nightjar_lab.pytest import run_texts as texts
 from nightjar_lab.pytest.durations import DurationsUnavailable, KnownDuration, durations_from
 from nightjar_lab.pytest.printable import counted, printable
+from nightjar_lab.pytest.report import REPORT, Report
 from nightjar_lab.pytest.shards import Shard, ShardPlan, deal
 
 MINUTE = 60.0
@@ -68,6 +69,9 @@ class Sharding:
         """Let an empty shard pass, and have a worker send what it selected."""
         if hasattr(self._config, "workeroutput"):
             self._config.workeroutput["nightjar_shard"] = self.counts
+        report = self._config.pluginmanager.get_plugin(REPORT)
+        if isinstance(report, Report) and self.counts:
+            report.session["shard"] = self.counts
         if (
             self.counts
             and not self.counts["mine"]

@@ -33,7 +33,7 @@ TESTS = {
 
 def ran(pytester: pytest.Pytester, *options: str) -> set[str]:
     """Return the tests that pytest ran, which all passed."""
-    result = pytester.runpytest_subprocess("-v", "-p", "no:cacheprovider", *options)
+    result = pytester.runpytest_inprocess("-v", "-p", "no:cacheprovider", *options)
     assert result.ret == pytest.ExitCode.OK
     return {
         word for line in result.outlines if "PASSED" in line for word in line.split() if word.startswith("test_s.py::")
