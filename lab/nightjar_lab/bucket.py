@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any, BinaryIO
 
+from nightjar_formats.errors import AlreadyThere, TryAgain, UserError
 from nightjar_lab import texts
 
 CONNECT_TIMEOUT, READ_TIMEOUT = 5, 30
 TRIES = 4
-CHUNK = 1 << 20
+KEY_ID, SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 
 # https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html; a HEAD has the status alone.
 _DENIED = {"AccessDenied", "AllAccessDisabled", "Forbidden", "403"}
@@ -37,20 +38,8 @@ _OF_CODES = (
 _TRANSIENT = {"SlowDown", "RequestTimeout", "ThrottlingException", "ConditionalRequestConflict", "OperationAborted"}
 
 
-class BucketFailed(Exception):
-    """The bucket refuses; the text says why and what to do."""
-
-
-class NoObject(BucketFailed):
+class NoObject(UserError):
     """There is no object under the key, or these credentials may not see whether there is one."""
-
-
-class BucketAway(BucketFailed):
-    """The bucket cannot be reached, or has no time; the same call may succeed later."""
-
-
-class ObjectExists(BucketFailed):
-    """There is an object under the key, and these credentials may not see whether it is the same."""
 
 
 class LabBucket:
@@ -62,7 +51,7 @@ class LabBucket:
         self._made: Any = None
 
     def read(self, key: str, tag: str = "") -> tuple[bytes | None, str]:
-        """Return an object's content and ETag; None if it still has the ETag `tag`. Raises `BucketFailed`."""
+        """Return an object's content and ETag; None if it still has the ETag `tag`. Raises `UserError`, `TryAgain`."""
         condition = {"IfNoneMatch": tag} if tag else {}
         with self._explained("s3:GetObject"):
             try:
@@ -78,10 +67,11 @@ class LabBucket:
             with closing(answer["Body"]) as body:
                 return body.read(), str(answer["ETag"])
 
-    def put_once(self, key: str, source: BinaryIO, sha256: str) -> bool:
-        """Write an object that nobody may write twice; return whether it was written now. Raises `BucketFailed`.
+    def put_once(self, key: str, source: BinaryIO, *, sha256: str) -> bool:
+        """Write an object that nobody may write twice; return whether it was written now. Blocks.
 
-        The same content there already is as good, and False. `sha256` in hexadecimal digits; S3 compares it.
+        The same content there already is as good, and False. `sha256` in hexadecimal digits; S3 compares it. Raises
+        `AlreadyThere` where the credentials may not read what is there, another `UserError`, and `TryAgain`.
         https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
         """
         checksum = base64.b64encode(bytes.fromhex(sha256)).decode()
@@ -102,16 +92,31 @@ class LabBucket:
         try:
             body, _ = self.read(key)
         except NoObject:
-            raise ObjectExists(texts.UNKNOWN_CONTENT.format(key=key)) from None
+            raise AlreadyThere(texts.UNKNOWN_CONTENT.format(key=key)) from None
         if hashlib.sha256(body or b"").hexdigest() != sha256:
-            raise BucketFailed(texts.OTHER_CONTENT.format(key=key))
+            raise UserError(texts.OTHER_CONTENT.format(key=key))
+
+    def check_credentials(self) -> None:
+        """Raise `UserError` if there are no credentials, or half of them; asks nothing of the bucket."""
+        for missing, given in ((KEY_ID, SECRET_KEY), (SECRET_KEY, KEY_ID)):
+            if os.environ.get(given) and not os.environ.get(missing):
+                raise UserError(texts.HALF_A_KEY.format(missing=missing, given=given))
+        with self._explained("s3:PutObject"):
+            if self._session().get_credentials() is None:
+                raise UserError(texts.NO_CREDENTIALS)
+            self._client()
+
+    @staticmethod
+    def _session() -> Any:
+        import boto3  # takes 0.15 s and 30 MB, which the agent is spared
+
+        return boto3.Session()
 
     def _client(self) -> Any:
         if self._made is None:
-            import boto3  # takes 0.15 s and 30 MB, which the agent is spared
             from botocore.config import Config
 
-            session = boto3.Session()
+            session = self._session()
             make: Any = session.client  # typed for every service of AWS, by packages that are not installed
             self._made = make(
                 "s3",
@@ -141,28 +146,28 @@ class LabBucket:
         except of.ClientError as error:
             raise self._answered(error, action) from None
         except (of.NoCredentialsError, of.PartialCredentialsError):
-            raise BucketFailed(texts.NO_CREDENTIALS) from None
+            raise UserError(texts.NO_CREDENTIALS) from None
         except (of.NoRegionError, of.InvalidRegionError):
-            raise BucketFailed(texts.NO_REGION.format(bucket=self.name)) from None
+            raise UserError(texts.NO_REGION.format(bucket=self.name)) from None
         except of.ProfileNotFound:
-            raise BucketFailed(texts.NO_PROFILE) from None
+            raise UserError(texts.NO_PROFILE) from None
         except of.ParamValidationError:
-            raise BucketFailed(texts.BAD_BUCKET.format(bucket=self.name)) from None
+            raise UserError(texts.BAD_BUCKET.format(bucket=self.name)) from None
         except of.BotoCoreError as error:
             # The kind only: the text may contain an address with a password.
-            raise BucketAway(texts.BUCKET_AWAY.format(bucket=self.name, reason=type(error).__name__)) from None
+            raise TryAgain(texts.BUCKET_AWAY.format(bucket=self.name, reason=type(error).__name__)) from None
         except ValueError:
-            raise BucketFailed(texts.BAD_ENDPOINT) from None
+            raise UserError(texts.BAD_ENDPOINT) from None
 
-    def _answered(self, error: Any, action: str) -> BucketFailed:
+    def _answered(self, error: Any, action: str) -> Exception:
         code, status = _code(error)
         words = {"bucket": self.name, "reason": code or str(status), "action": action}
         if status >= 500 or status in (408, 429) or code in _TRANSIENT:
-            return BucketAway(texts.BUCKET_AWAY.format(**words))
+            return TryAgain(texts.BUCKET_AWAY.format(**words))
         if code in _DENIED:
-            return BucketFailed((texts.DENIED_UPLOAD if action == "s3:PutObject" else texts.DENIED).format(**words))
+            return UserError((texts.DENIED_UPLOAD if action == "s3:PutObject" else texts.DENIED).format(**words))
         text = next((text for codes, text in _OF_CODES if code in codes), texts.BUCKET_REFUSED)
-        return BucketFailed(text.format(**words))
+        return UserError(text.format(**words))
 
 
 def _code(error: Any) -> tuple[str, int]:

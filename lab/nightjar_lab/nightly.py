@@ -11,16 +11,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nightjar_formats.errors import TryAgain, UserError
 from nightjar_lab import texts
 from nightjar_lab.api import BotRefused, NotFound, Unavailable, get_from_bot_api
-from nightjar_lab.bucket import BucketAway, LabBucket, NoObject
+from nightjar_lab.bucket import LabBucket, NoObject
 
 SHA = re.compile(r"[0-9a-f]{40}")  # noqa: TID251  # one class, one bound: it cannot backtrack
 LONGEST_PAUSE = 600.0
 FIELDS = ("branch", "sha", "previous_sha", "moved_at", "commits")
 
 
-class NoNightly(Exception):
+class NoNightly(UserError):
     """The commit to test is not known; the text says why and what to do."""
 
 
@@ -106,7 +107,7 @@ class NightlyOfBucket(NightlySource):
     def _fetch(self, tag: str) -> tuple[Mapping[str, Any] | None, str]:
         try:
             raw, tag = self._bucket.read(self._key, tag)
-        except BucketAway as error:
+        except TryAgain as error:
             raise Unavailable(str(error)) from None
         except NoObject as error:
             raise NoNightly(texts.NO_NIGHTLY_FILE.format(reason=error)) from None
@@ -120,7 +121,7 @@ class NightlyOfBucket(NightlySource):
 
 
 def nightly_commit(source: NightlySource) -> NightlyCommit:
-    """Return the commit to test now. Raises `NoNightly`, `Unavailable` and `BucketFailed`."""
+    """Return the commit to test now. Raises `UserError` and `Unavailable`."""
     commit = source.commit()
     if commit is None:
         raise NoNightly(texts.NO_NIGHTLY_BRANCH.format(repository=source.repository))

@@ -45,6 +45,7 @@ BAD_CREDENTIALS = (
 NO_CREDENTIALS = (
     "no AWS credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give this machine a role"
 )
+HALF_A_KEY = "{missing} is not set, but {given} is; set both or neither"
 NO_REGION = "AWS_DEFAULT_REGION is not set; set it to the region of the bucket {bucket}, such as us-west-2"
 NO_PROFILE = "AWS_PROFILE names a profile that is in none of AWS's configuration files; correct it"
 BAD_ENDPOINT = "AWS_ENDPOINT_URL is not a web address; correct it, as in https://s3.example.org"
@@ -54,7 +55,7 @@ FILE_CHANGED = "a file changed during the upload to {bucket}; upload again when 
 DENIED = "bucket {bucket}: {action} is denied to these credentials; ask the maintainers (docs/labs.md has the policies)"
 DENIED_UPLOAD = (
     "bucket {bucket}: {action} is denied to these credentials; correct NIGHTJAR_LAB, NIGHTJAR_REPOSITORY and "
-    "NIGHTJAR_BUCKET, or ask the maintainers for the policy (docs/labs.md)"
+    "NIGHTJAR_BUCKET, or ask the maintainers for the policy (docs/labs.md; Ceph and other stores need one of their own)"
 )
 BUCKET_REFUSED = "bucket {bucket}: {action} was refused ({reason}); correct the AWS_* variables"
 NO_OBJECT = "{key} is not in the bucket {bucket}, or these credentials may not read it"
@@ -79,3 +80,10 @@ BAD_NIGHTLY = "{place} does not name a commit; is this the right address?"
 NO_NEW_NIGHTLY = "no new nightly commit within {seconds:g} s; the last one is {sha}"
 BOT_REFUSES = "the bot at {url} refuses: {reason}"
 BOT_AWAY = "the bot at {url} cannot be asked now ({reason}); check NIGHTJAR_URL and the network, then try again"
+
+# What the bot says of a run
+UNKNOWN_TO_BOT = "cannot upload for {repository}: {reason}; nothing was uploaded"
+NOT_STORED = "the bot did not store the run ({state}): {reason}"
+NOT_READ = "the bot has not read the run after {seconds:g} s; ask later: {url}"
+CANNOT_ASK = "uploaded, but we could not ask what became of the run: {reason}; ask later: {url}"
+UNREADABLE_ANSWER = "its answer is not a list of runs"

@@ -207,7 +207,7 @@ def test_a_repository_in_other_case_is_uploaded_to_the_folder_that_app_yaml_name
 def test_an_upload_that_nobody_verified_promises_no_check_run(aws_world: World) -> None:
     finished = upload(aws_world)
     assert finished.exit_code == 0
-    assert "Uploaded, but not verified: without --api" in finished.stderr
+    assert "Uploaded, but not verified: without --url" in finished.stderr
     assert "If it does, the check run hardware/example-lab/adreno appears" in finished.stderr
 
 
@@ -220,7 +220,7 @@ async def upload_to_bot(
 ) -> tuple[int, str]:
     """Upload with the address of a bot that answers so, in order; return the exit status and standard error."""
     script.answers += answers
-    words = arguments("ops.xml", bucket=world.name, api=script.url, wait=wait)
+    words = arguments("ops.xml", bucket=world.name, api=script.url, timeout=wait)
     finished = await run("results", *words, env=world.server.environment, cwd=folder)
     return finished.status, finished.err
 
@@ -231,7 +231,9 @@ async def test_an_upload_succeeds_when_the_bot_has_stored_the_run(
     none = web.json_response({"runs": [], "next": None})
     status, err = await upload_to_bot(folder, aws_world, script, none, listed_run("stored"))
     assert status == 0, err
-    assert err.endswith(f"The bot stored the run. Check run: hardware/example-lab/adreno on {SHA}\n")
+    said, page = err.splitlines()[-2:]
+    assert said == f"The bot stored the run. Check run: hardware/example-lab/adreno on {SHA}"
+    assert page == f"{script.url}/r/octocat/compiler/runs/example-lab/adreno/{SHA}/run-1"
 
 
 @pytest.mark.parametrize("state", ["refused", "incomplete"])
@@ -252,7 +254,7 @@ async def test_a_repository_that_the_bot_does_not_know_is_refused_before_anythin
     unknown = web.json_response({"detail": "No such repository here."}, status=404)
     status, err = await upload_to_bot(folder, aws_world, script, unknown)
     assert status == 1
-    assert "cannot upload for octocat/compiler: the bot answered 404: No such repository here" in err
+    assert "cannot upload for octocat/compiler: No such repository here" in err
     assert content(aws_world) == {}
 
 
@@ -283,8 +285,8 @@ def test_what_is_missing_is_named_in_one_line(without: dict[str, Any], words: st
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"sha": "main"}, "the whole SHA of a commit"),
-        ({"sha": SHA[:12]}, "the whole SHA of a commit"),
+        ({"sha": "main"}, "the full SHA of a commit"),
+        ({"sha": SHA[:12]}, "the full SHA of a commit"),
         ({"lab": "example/lab"}, "a name of letters"),
         ({"target": "../adreno"}, "a name of letters"),
         ({"run_id": "a/b"}, "a name of up to 100"),
@@ -373,7 +375,7 @@ def test_without_a_database_there_are_no_runs_to_list(folder: Path) -> None:
 def test_a_shortened_commit_is_no_commit_without_runs() -> None:
     finished = nightjar("runs", "--sha", SHA[:10])
     assert (finished.exit_code, finished.stdout) == (2, "")
-    assert "the whole SHA of a commit" in finished.stderr
+    assert "the full SHA of a commit" in finished.stderr
 
 
 @pytest.mark.parametrize("command", results.list_commands(click.Context(results)))

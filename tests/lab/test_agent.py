@@ -281,4 +281,3 @@ def test_it_needs_nothing_of_the_server_and_nothing_for_the_bucket() -> None:
     loaded = {name.partition(".")[0] for name in done.stderr.split()}
     assert "nightjar_lab" in loaded
     assert loaded.isdisjoint({"bot", "handlers", "aiohttp", "boto3", "botocore", "zstandard", "pydantic"})
-    assert "nightjar_formats" not in loaded

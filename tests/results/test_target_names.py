@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from nightjar_formats.model import TARGET_NAME, RunKey, TargetKey
 from nightjar_formats.runs.manifest import MANIFEST, run_key
 from nightjar_formats.runs.offline_check import key_of
+from nightjar_lab.stored import UploadVerifier
 
 from bot.aws.bucket import Arrival
 from bot.aws.queue import arrivals
-from bot.cli.results.verify import UploadVerifier
 from bot.config import ConfigError, parse_config
 from bot.core.patterns import Pattern
 from bot.results.deliveries import CHECK_EVENT, CheckEvent

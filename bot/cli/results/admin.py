@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+from nightjar_lab.cli.options import SHA
 
 from bot.app.load import load_config
 from bot.app.serve import Bot, open_bot
 from bot.cli.results import texts
-from bot.cli.results.upload import SHA
 from bot.cli.support import (
     AS_WRITTEN,
     config_option,

@@ -1,35 +1,12 @@
-"""`nightjar results`: the group of commands, and `check`, which labs run before they upload."""
+"""`nightjar results`: the group of commands. `check` and `upload` are those of the lab kit."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from dataclasses import asdict
-from pathlib import Path
-
 import click
-from nightjar_formats.model import Counts
-from nightjar_formats.readers import FORMATS
-from nightjar_formats.runs.offline_check import FileReport, RunReport, check_files, check_run, is_run
 from nightjar_lab.cli.lazy import LazyGroup
 
-from bot.cli.results import texts
-from bot.cli.support import AS_WRITTEN, json_option
-from bot.core.terminal import printable
-
-MOST_NAMES = 5
-"""Files that a line of advice names at most."""
-
-files_argument = click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-format_option = click.option(
-    "--format",
-    "format_name",
-    type=click.Choice(list(FORMATS)),
-    help="The format of the files. Default: guessed from their content.",
-)
-
-
 LAZY = {
+    "check": ("nightjar_lab.cli.check:check", "Check result files before you upload them."),
     "explain": ("bot.cli.results.explain:explain", "Explain why a test has its class."),
     "ingest": ("bot.cli.results.admin:ingest", "Ingest runs by hand."),
     "rebuild": ("bot.cli.results.admin:rebuild", "Ingest everything in the bucket again."),
@@ -41,71 +18,3 @@ LAZY = {
 @click.group(cls=LazyGroup, lazy=LAZY)
 def results() -> None:
     """Check, upload and ingest results of hardware labs. Labs start with docs/labs.md."""
-
-
-@results.command(
-    short_help="Check result files before you upload them.",
-    epilog=f"""{AS_WRITTEN}
-    Examples:
-      nightjar results check te.xml relax.xml
-      nightjar results check results.jsonl.gz --json
-      nightjar results check octocat/compiler/example-lab/adreno/SHA/RUN/manifest.json
-    """,
-)
-@files_argument
-@format_option
-@json_option
-def check(paths: tuple[Path, ...], format_name: str | None, as_json: bool) -> None:
-    """Check result files before you upload them, and print what the bot would read from them.
-
-    The files are checked as those of one run. For the folder of a run, or its manifest.json, everything that the
-    manifest names is checked. Nothing is uploaded, and no settings are needed. The exit status is 1 if the bot would
-    refuse anything.
-    """
-    files = [path for path in paths if not is_run(path)]
-    reports = [check_files(files, format_name)] if files else []
-    reports += [check_run(path) for path in paths if is_run(path)]
-    good = all(report.good for report in reports)
-    if as_json:
-        click.echo(json.dumps([report.as_json() for report in reports], indent=2))
-    else:
-        for report in reports:
-            click.echo("\n".join(report_lines(report)))
-        refused = any(report.refused for report in reports)
-        click.echo(texts.GOOD if good else texts.BAD if refused else texts.UNREADABLE)
-    raise SystemExit(0 if good else 1)
-
-
-def report_lines(report: RunReport) -> Iterator[str]:
-    """Yield a line for each file, one for all of them together, and then the problems and the advice."""
-    for file in report.files:
-        yield printable(_file_line(file))
-    if len(report.files) > 1 and report.good:
-        yield texts.TOGETHER.format(counts=counts_text(report.counts))
-    text = texts.UNREADABLE_RUN if report.unreadable else texts.REFUSED_RUN
-    yield from (printable(text.format(problem=problem)) for problem in report.problems)
-    advice: dict[str, list[str]] = {}
-    for file in report.files:
-        for warning in file.warnings:
-            advice.setdefault(warning, []).append(file.name)
-    for warning, names in advice.items():
-        more = texts.AND_MORE.format(more=len(names) - MOST_NAMES) if len(names) > MOST_NAMES else ""
-        yield printable(texts.ADVICE_FOR.format(names=", ".join(names[:MOST_NAMES]) + more, advice=warning))
-    yield from (printable(texts.ADVICE.format(advice=warning)) for warning in report.warnings)
-
-
-def counts_text(counts: Counts) -> str:
-    """Return how many tests passed, failed and so on, without zeros."""
-    some = [f"{count:,} {name}" for name, count in asdict(counts).items() if count]
-    return ", ".join(some) or texts.NO_TESTS
-
-
-def _file_line(file: FileReport) -> str:
-    if file.problem:
-        problem = file.problem.removeprefix(f"{file.name}: ").removeprefix(f"{file.name} ")
-        text = texts.UNREADABLE_FILE if file.unreadable else texts.REFUSED_FILE
-        return text.format(name=file.name, problem=problem)
-    troubles = ((file.collection_errors, "collection error", "s"), (file.crashes, "crash", "es"))
-    among = ", ".join(f"{count:,} {word}{more if count > 1 else ''}" for count, word, more in troubles if count)
-    errored = texts.ERRORED.format(troubles=among) if among else ""
-    return f"{file.name}: {file.format}: {counts_text(file.counts)}{errored}"

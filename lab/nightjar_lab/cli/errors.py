@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Any
 
 import click
 
+from nightjar_formats.errors import TryAgain, UserError
+from nightjar_lab.api import BotRefused, Unavailable
 from nightjar_lab.cli import texts
 
 # Control characters, and those that turn the direction of text around (https://trojansource.codes).
@@ -40,3 +44,12 @@ def needed(value: Any, option: str, variable: str, what: str) -> Any:
         named = texts.OR_VARIABLE.format(option=option, variable=variable) if variable else option
         raise BadSettings(texts.MISSING.format(named=named, what=what))
     return value
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Print an expected error as one line and exit with status 1; let any other error through."""
+    try:
+        yield
+    except (UserError, TryAgain, Unavailable, BotRefused) as error:
+        raise CommandFailed(str(error)) from None

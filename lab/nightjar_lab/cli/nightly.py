@@ -8,10 +8,8 @@ from pathlib import Path
 
 import click
 
-from nightjar_lab.api import Unavailable
-from nightjar_lab.bucket import BucketFailed
 from nightjar_lab.cli import texts
-from nightjar_lab.cli.errors import CommandFailed, escape_controls, needed
+from nightjar_lab.cli.errors import CommandFailed, escape_controls, needed, one_line_errors
 from nightjar_lab.cli.options import (
     AS_WRITTEN,
     SHA,
@@ -25,7 +23,6 @@ from nightjar_lab.nightly import (
     NightlyOfBot,
     NightlyOfBucket,
     NightlySource,
-    NoNightly,
     nightly_commit,
     wait_for_nightly,
 )
@@ -86,7 +83,7 @@ def nightly(
     repository = needed(repository, "--repository", "NIGHTJAR_REPOSITORY", texts.WHAT_REPOSITORY)
     assert repository is not None
     source = source_of(repository, url, bucket, prefix)
-    try:
+    with one_line_errors():
         if waits:
             file = None if after else state or state_file(repository)
             last = after or read_state(file)
@@ -94,8 +91,6 @@ def nightly(
             write_state(file, commit.sha)
         else:
             commit = nightly_commit(source)
-    except (NoNightly, Unavailable, BucketFailed) as error:
-        raise CommandFailed(str(error)) from None
     click.echo(json.dumps(dict(commit.known), indent=2) if as_json else commit.sha)
 
 

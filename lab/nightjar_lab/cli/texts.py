@@ -27,3 +27,29 @@ WHAT_SOURCE = "give the bot's address, or the bucket that has nightly.json"
 # nightly
 STATE_UNREADABLE = "{file} cannot be read: {reason}; name another file with --state"
 STATE_NOT_WRITTEN = "{file} cannot be written: {reason}; name another file with --state, or use --after"
+
+# check
+GOOD = "OK to upload"
+BAD = "The bot would refuse this. Fix it before you upload."
+UNREADABLE = "Some files cannot be read here. Correct the paths or permissions, and check again."
+REFUSED_FILE = "{name}: refused: {problem}"
+REFUSED_RUN = "refused: {problem}"
+UNREADABLE_FILE, UNREADABLE_RUN = "{name}: {problem}", "{problem}"
+TOGETHER = "all files: {counts}"
+ADVICE = "advice: {advice}"
+ADVICE_FOR = "advice: {names}: {advice}"
+AND_MORE = " and {more} more"
+NO_TESTS = "no tests"
+ERRORED = " (errored: {troubles})"
+
+# upload
+NOTHING_SENT = "nothing was uploaded; fix the files, or upload them unchanged with --no-check"
+RUN = "run {run_id}"
+FILE = "{name} ({bytes:,} bytes): {state}"
+UPLOADED, ALREADY_UPLOADED = "uploaded", "already uploaded"
+NOT_VERIFIED = """\
+Uploaded, but not verified: without --url (NIGHTJAR_URL) we cannot ask the bot whether it accepts this run.
+If it does, the check run hardware/{lab}/{target} appears on {sha} within about a minute.
+If it does not, GET /api/v1/repos/{repository}/results/runs?sha={sha} on the bot says why."""
+STORED = "The bot stored the run. Check run: hardware/{lab}/{target} on {sha}\n{page}"
+WHAT_WAIT_URL = "without the bot's address, --wait cannot ask it; give it, or omit --wait"

@@ -1,0 +1,305 @@
+"""`nightjar-lab upload`: the last step of a lab's job. The server's command of this name reads app.yaml besides."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from nightjar_formats.errors import UserError
+from nightjar_formats.model import Claims, RunKey
+from nightjar_formats.runs.manifest import MANIFEST
+from nightjar_formats.runs.offline_check import check_files
+from nightjar_formats.runs.upload import SUFFIXES, Parcel, Piece, named, pack, pieces, send
+from nightjar_lab.bucket import LabBucket
+from nightjar_lab.cli import texts
+from nightjar_lab.cli.check import files_argument, format_option, report_lines
+from nightjar_lab.cli.errors import escape_controls, needed, one_line_errors
+from nightjar_lab.cli.options import (
+    AS_WRITTEN,
+    DEFAULT_PREFIX,
+    PAIR,
+    REPOSITORY,
+    RUN_ID,
+    SEGMENT,
+    SHA,
+    SHARD,
+    SUITE,
+    TARGET,
+    BotAddress,
+    json_option,
+)
+from nightjar_lab.stored import UploadVerifier
+
+TIMEOUT = 120.0
+"""Seconds that an upload waits for the bot: four times the pause between two listings of a bucket."""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class UploadPlace:
+    """Where a lab uploads to: a repository's folder of a bucket."""
+
+    repository: str
+    bucket: str
+    prefix: str
+
+
+def applied(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
+    """Return a command with options, in their order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def place_options(command: Command) -> Command:
+    """Add the options that say where a run goes."""
+    options: list[Callable[[Command], Command]] = [
+        click.option(
+            "--repository",
+            type=REPOSITORY,
+            envvar="NIGHTJAR_REPOSITORY",
+            show_envvar=True,
+            help="The repository: OWNER/NAME.",
+        ),
+        click.option("--bucket", envvar="NIGHTJAR_BUCKET", show_envvar=True, help="The S3 bucket."),
+        click.option(
+            "--prefix",
+            envvar="NIGHTJAR_PREFIX",
+            show_envvar=True,
+            help=f"The folder in the bucket. Default: {DEFAULT_PREFIX}",
+        ),
+        click.option("--lab", type=SEGMENT, envvar="NIGHTJAR_LAB", show_envvar=True, help="Your lab in app.yaml."),
+    ]
+    return applied(options, command)
+
+
+def claim_options(command: Command) -> Command:
+    """Add the options that say what a run is."""
+    options: list[Callable[[Command], Command]] = [
+        click.option("--run-id", type=RUN_ID, help="The name of this run. Default: a new one each time."),
+        click.option(
+            "--attempt",
+            type=click.IntRange(1, 10_000),
+            default=1,
+            show_default=True,
+            help="Which attempt this is.",
+        ),
+        click.option("--shard", type=SHARD, help="The shard of the suite, as in 1/4."),
+        click.option(
+            "--pull-request", type=click.IntRange(1, 2**31 - 1), help="The pull request whose head was tested."
+        ),
+        click.option(
+            "--environment",
+            "pairs",
+            type=PAIR,
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="What the tests ran on.",
+        ),
+        click.option("--log-url", help="The address of the lab's log."),
+    ]
+    return applied(options, command)
+
+
+def wait_options(command: Command) -> Command:
+    """Add the options that say whether to wait for the bot."""
+    options: list[Callable[[Command], Command]] = [
+        click.option(
+            "--url",
+            "--api",
+            "url",
+            type=BotAddress(),
+            envvar="NIGHTJAR_URL",
+            show_envvar=True,
+            help="The bot's address.",
+        ),
+        click.option(
+            "--wait/--no-wait",
+            "waits",
+            default=None,
+            help="Wait until the bot has stored or refused the run. Default: if its address is known.",
+        ),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(0),
+            default=TIMEOUT,
+            show_default=True,
+            help="Seconds to wait for the bot.",
+        ),
+    ]
+    return applied(options, command)
+
+
+def upload_options(command: Command) -> Command:
+    """Add all options of an upload."""
+    options: list[Callable[[Command], Command]] = [
+        files_argument,
+        place_options,
+        click.option("--target", type=TARGET, required=True, help="The target that the tests ran on."),
+        click.option("--sha", type=SHA, required=True, help="The commit that was tested."),
+        click.option("--suite", type=SUITE, required=True, help="The suite; a commit may have several."),
+        claim_options,
+        click.option("--exit-status", type=int, help="The exit status of the test command."),
+        click.option("--started-at", help="When the tests started, as in 2026-11-20T05:10:00Z."),
+        click.option("--finished-at", help="When the tests ended."),
+        click.option("--job", help="The ID of the job, if somebody requested this run."),
+        format_option,
+        click.option("--compress", type=click.Choice(list(SUFFIXES)), help="Compress files that are not."),
+        click.option("--check/--no-check", "checks", default=True, show_default=True, help="Check the files first."),
+        click.option("--dry-run", is_flag=True, help="Print the manifest; send nothing."),
+        wait_options,
+        json_option,
+    ]
+    return applied(options, command)
+
+
+@click.command(
+    epilog=f"""{AS_WRITTEN}
+    Examples:
+      nightjar-lab upload --target adreno --sha "$SHA" --suite operators --exit-status "$STATUS" results.jsonl
+      nightjar-lab upload ... --shard 1/4 --run-id "$BUILD-1" --compress gz te.xml relax.xml
+    """,
+)
+@upload_options
+def upload(**options: Any) -> None:
+    """Upload the files of one run, and then the manifest that makes the bot read it.
+
+    Nothing is ever overwritten. After a failure, the same command with the same --run-id continues where it stopped.
+    AWS_* variables say where S3 is and who you are. With NIGHTJAR_URL, the command waits until the bot has stored the
+    run, prints the address of its page, and exits with 1 and the reason if the bot refuses it.
+    """
+    with one_line_errors():
+        upload_files(upload_place(options), options)
+
+
+def upload_place(options: Mapping[str, Any]) -> UploadPlace:
+    """Return where to upload. Raises `BadSettings`."""
+    needed(options["lab"], "--lab", "NIGHTJAR_LAB", texts.WHAT_LAB)
+    repository = needed(options["repository"], "--repository", "NIGHTJAR_REPOSITORY", texts.WHAT_REPOSITORY)
+    bucket = needed(options["bucket"], "--bucket", "NIGHTJAR_BUCKET", texts.WHAT_BUCKET)
+    return UploadPlace(repository, bucket, DEFAULT_PREFIX if options["prefix"] is None else options["prefix"])
+
+
+def upload_files(place: UploadPlace, options: Mapping[str, Any]) -> None:
+    """Do what the options of an upload say, and print it. Raises `UserError` and `BadSettings`."""
+    needed(options["lab"], "--lab", "NIGHTJAR_LAB", texts.WHAT_LAB)
+    waits = wants_wait(options)
+    paths: tuple[Path, ...] = options["paths"]
+    run_id = options["run_id"] or new_run_id()
+    key = RunKey(place.repository, options["lab"], options["target"], options["sha"], run_id)
+    named(paths)
+    with tempfile.TemporaryDirectory(prefix="nightjar-") as folder:
+        files = list(pieces(paths, options["format_name"], options["compress"], Path(folder)))
+        if options["checks"]:
+            _check([file.path for file in files], options["format_name"])
+        parcel = pack(key, place.prefix, files, claims_of(options))
+        uploaded = []
+        if not options["dry_run"]:
+            verifier = verifier_of(options, key) if waits else None
+            uploaded = send_verified(parcel, place.bucket, verifier, options["timeout"])
+    address = f"s3://{place.bucket}/{parcel.folder}{MANIFEST}"
+    if options["as_json"]:
+        click.echo(json.dumps(_as_json(parcel, place, uploaded), indent=2))
+    elif options["dry_run"]:
+        click.echo(f"{address}\n{parcel.manifest.decode()}", nl=False)
+    else:
+        click.echo(address)
+    if not options["dry_run"] and not options["as_json"]:
+        click.echo(outcome_text(key, options["url"], verified=waits), err=True)
+
+
+def wants_wait(options: Mapping[str, Any]) -> bool:
+    """Say whether to wait for the bot. Raises `BadSettings` where its address is not known."""
+    if options["waits"]:
+        needed(options["url"], "--url", "NIGHTJAR_URL", texts.WHAT_WAIT_URL)
+    return bool(options["url"]) and options["waits"] is not False and bool(options["timeout"])
+
+
+def verifier_of(options: Mapping[str, Any], key: RunKey) -> UploadVerifier:
+    """Return what asks the bot about a run."""
+    return UploadVerifier(options["url"], key, os.environ.get("NIGHTJAR_TOKEN", "").strip())
+
+
+def outcome_text(key: RunKey, url: str | None, *, verified: bool) -> str:
+    """Say what is known after an upload."""
+    words = {"lab": key.lab, "target": key.target, "sha": key.sha, "repository": key.repository}
+    if not verified:
+        return texts.NOT_VERIFIED.format(**words)
+    return texts.STORED.format(page=UploadVerifier(url or "", key).page, **words)
+
+
+def new_run_id() -> str:
+    """Return the name of a new run: two jobs may begin in the same second."""
+    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+
+
+def claims_of(options: Mapping[str, Any]) -> Claims:
+    """Return what the options say of a run."""
+    index, _, total = (options["shard"] or "1/1").partition("/")
+    return Claims(
+        suite=options["suite"],
+        attempt=options["attempt"],
+        shard_index=int(index),
+        shard_total=int(total),
+        started_at=options.get("started_at") or "",
+        finished_at=options.get("finished_at") or "",
+        exit_status=options.get("exit_status"),
+        pull_request=options["pull_request"],
+        environment=dict(pair.split("=", 1) for pair in options["pairs"]),
+        log_url=options["log_url"] or "",
+        job=options.get("job") or "",
+    )
+
+
+def send_verified(parcel: Parcel, bucket: str, verifier: UploadVerifier | None, timeout: float) -> list[bool]:
+    """Send a run, print the progress, and wait until the bot has stored it. Raises `UserError`.
+
+    Returns for each file, the manifest last, whether it was uploaded now.
+    """
+    uploaded = []
+
+    def progress(piece: Piece | None, written: bool) -> None:
+        uploaded.append(written)
+        state = texts.UPLOADED if written else texts.ALREADY_UPLOADED
+        line = texts.FILE.format(name=piece.name, bytes=piece.bytes, state=state) if piece else f"{MANIFEST}: {state}"
+        click.echo(escape_controls(line), err=True)
+
+    place = LabBucket(bucket)
+    place.check_credentials()
+    if verifier is not None:
+        verifier.check_repository()
+    click.echo(texts.RUN.format(run_id=parcel.key.run_id), err=True)
+    send(parcel, place, progress)
+    if verifier is not None:
+        verifier.wait(timeout)
+    return uploaded
+
+
+def _check(paths: Sequence[Path], format_name: str | None) -> None:
+    report = check_files(paths, format_name)
+    for line in report_lines(report):
+        click.echo(line, err=True)
+    if not report.good:
+        raise UserError(texts.NOTHING_SENT)
+
+
+def _as_json(parcel: Parcel, place: UploadPlace, uploaded: Sequence[bool]) -> dict[str, Any]:
+    written = [*uploaded] or [False] * (len(parcel.pieces) + 1)
+    names = [*(piece.name for piece in parcel.pieces), MANIFEST]
+    return {
+        "bucket": place.bucket,
+        "key": parcel.folder + MANIFEST,
+        "run_id": parcel.key.run_id,
+        "uploaded": dict(zip(names, written)),
+        "manifest": json.loads(parcel.manifest),
+    }
