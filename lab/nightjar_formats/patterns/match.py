@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-_HALF_PAIRS = dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}")
+_HALVES = range(0xD800, 0xE000)
 
 Span = tuple[int, int]
 
@@ -83,11 +83,11 @@ class TextPattern(ABC):
         return [*pieces, text[position:]]
 
 
-def without_half_pairs(text: str) -> str:
-    """Return a text with U+FFFD for each half of a surrogate pair, which UTF-8 cannot hold."""
+def without_half_pairs(text: str, instead: str = "\N{REPLACEMENT CHARACTER}") -> str:
+    """Return a text with another character for each half of a surrogate pair, which UTF-8 cannot hold."""
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError:
-            return text.translate(_HALF_PAIRS)
+            return text.translate(dict.fromkeys(_HALVES, instead))
     return text

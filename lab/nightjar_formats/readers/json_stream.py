@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re  # noqa: TID251  # RE2 has a call for each string of a report
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from itertools import chain
 from typing import Any, BinaryIO
 
-import ijson  # type: ignore[import-untyped]
-
 from nightjar_formats.limits import MAX_JSON_DEPTH, MAX_RETAINED_CHARACTERS, MAX_STRING_BYTES
+from nightjar_formats.patterns.possessive import possessive
 from nightjar_formats.readers import texts
 from nightjar_formats.readers.fields import cut
+from nightjar_formats.readers.json_events import JsonEvents
 from nightjar_formats.refused import Refused, TooMuch
 
 CHUNK, MAX_PIECE = 1 << 16, 1 << 21
@@ -31,11 +31,10 @@ _VALUE_COST = 64
 _OPENING = frozenset({"start_map", "start_array"})
 _CLOSING = frozenset({"end_map", "end_array"})
 
-# NaN and Infinity, which Python's json module writes, and integers beyond 64 bits: yajl refuses all of them. use_float
-# stands wherever ijson is called because without it ijson 3.6 crashes the process on integers of 4,300 digits.
+# NaN and Infinity, which Python's json module writes, and integers beyond 64 bits: yajl refuses all of them.
 _LONG_INTEGER = re.compile(rb"[0-9](?<![.0-9][0-9])[0-9]{18}")  # noqa: TID251  # of one length
-_STRING_OR_NO_NUMBER = re.compile(  # noqa: TID251  # possessive
-    rb'"(?:[^"\\]|\\.)*+"?|NaN|-?Infinity|(?<![0-9.eE+-])-?[0-9]{19,}+(?![0-9.eE])', re.DOTALL
+_STRING_OR_NO_NUMBER = possessive(
+    rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|NaN|-?Infinity|(?<![0-9.eE+-])-?[0-9]{19,}+(?![0-9.eE])', re.DOTALL
 )
 _OF_NUMBERS = b"0123456789+-.eENaInfity"
 MAX_NUMBER_BYTES = 1000
@@ -164,8 +163,8 @@ class JsonReader:
 
     def _parsed(self, stream: BinaryIO) -> Generator[tuple[str, Any], None, None]:
         """Give the parser's events, and watch over how deep they go and how long none comes."""
-        found = ijson.sendable_list()
-        parser = ijson.basic_parse_coro(found, use_float=True)
+        events = JsonEvents()
+        found = events.found
         depth = silent = 0
         waiting = b""
         chunks = _numbers_only(_without_bom(iter(lambda: stream.read(CHUNK), b""), self._what), self._what)
@@ -175,7 +174,7 @@ class JsonReader:
                 raise TooMuch(self._here(texts.JSON_LONG_STRING))
             if not waiting or (chunk is not END and len(waiting) < min(silent, MAX_PIECE)):
                 continue
-            error = _error_of(parser.send, waiting)
+            error = events.feed(waiting)
             silent = 0 if found else silent + len(waiting)
             for event in found:
                 if event[0] in _OPENING:
@@ -190,24 +189,10 @@ class JsonReader:
                 raise Refused(self._here(texts.JSON_INVALID, error=error))
             self._byte += len(waiting)
             waiting = b""
-        error = _error_of(parser.close)
+        error = events.end()
         yield from found
         if error:
             raise EndsEarly(texts.JSON_CUT_OFF_AFTER.format(what=self._what, count=self._byte))
-
-
-def _error_of(parse: Callable[..., object], *given: bytes) -> str | None:
-    """Let the parser go on, and return what it finds wrong."""
-    try:
-        parse(*given)
-    except ijson.JSONError as error:
-        stated = error.args[0] if error.args else ""
-        return (
-            (stated.decode("utf-8", "replace") if isinstance(stated, bytes) else str(stated)).partition("\n")[0].strip()
-        )
-    except UnicodeDecodeError:
-        return texts.NOT_UTF_8
-    return None
 
 
 def first_keys(head: bytes) -> Mapping[str, set[str]]:
@@ -215,12 +200,11 @@ def first_keys(head: bytes) -> Mapping[str, set[str]]:
 
     Under "" are those of its first object, under each of them those of the object that it holds.
     """
-    found = ijson.sendable_list()
-    parser = ijson.basic_parse_coro(found, multiple_values=True, use_float=True)
-    _error_of(parser.send, b"".join(_numbers_only(iter((head,)), "JSON")))
+    events = JsonEvents(multiple_values=True)
+    events.feed(b"".join(_numbers_only(iter((head,)), "JSON")))
     keys: dict[str, set[str]] = defaultdict(set)
     depth, outer = 0, ""
-    for event, value in found:
+    for event, value in events.found:
         depth += (event in _OPENING) - (event in _CLOSING)
         if event == "map_key" and depth == 1:
             outer = value

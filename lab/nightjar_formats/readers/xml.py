@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re  # noqa: TID251  # bytes
 from collections.abc import Callable, Iterator, Sequence
-from typing import BinaryIO, NamedTuple, NoReturn
+from typing import BinaryIO, NamedTuple, NoReturn, Optional
 from xml.parsers import expat
 
 from nightjar_formats.limits import (
@@ -64,7 +64,7 @@ class Part(NamedTuple):
     text: str
 
 
-Make = Callable[[dict[str, str], Sequence[Part], SuiteElement], Case | None]
+Make = Callable[[dict[str, str], Sequence[Part], SuiteElement], Optional[Case]]
 """Makes a case of a `<testcase>`: its attributes; of its children those that say how it ended, at most `MAX_PARTS`, in
 their order; the suite that holds it. None for one that is no test."""
 

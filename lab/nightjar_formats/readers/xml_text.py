@@ -12,6 +12,7 @@ import re  # noqa: TID251  # bytes, and a search in each chunk of a report
 from typing import BinaryIO
 
 from nightjar_formats.limits import NotXml
+from nightjar_formats.patterns.possessive import possessive
 from nightjar_formats.readers import texts
 from nightjar_formats.readers.repairs import Repair, Repairs
 from nightjar_formats.readers.utf_8 import BOM, NONCHARACTERS, UTF16_BOMS, Utf8
@@ -34,7 +35,7 @@ _CONTROL_REFERENCE = re.compile(  # noqa: TID251
 )
 _LONG_REFERENCE = re.compile(rb"&#(?:0{0,6}([1-9][0-9]{4,6})|x0{0,6}([1-9a-fA-F][0-9a-fA-F]{3,5}));")  # noqa: TID251
 """A reference to a character that XML forbids, or perhaps to one: of few digits, so that no search goes far."""
-_FIRST_TAG = re.compile(rb"^[ \t]*+(?=<(?:\?xml|testsuites?)[\s/>])", re.MULTILINE)  # noqa: TID251
+_FIRST_TAG = possessive(rb"^[ \t]*+(?=<(?:\?xml|testsuites?)[\s/>])", re.MULTILINE)
 _DECLARED = re.compile(rb"<\?xml\s[^<>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9._-]{1,40})[\"']")  # noqa: TID251
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 from nightjar_formats import readers
 from nightjar_formats.columns import is_flaky, status_of
@@ -130,7 +130,7 @@ def is_run(path: Path) -> bool:
     return path.is_dir() or path.name == MANIFEST
 
 
-Checked = tuple[FileReport, Columns | None]
+Checked = tuple[FileReport, Optional[Columns]]
 
 
 def _check_entry(folder: Path, entry: FileEntry) -> Checked:

@@ -1,0 +1,148 @@
+"""The events of a JSON text as ijson gives them, for a lab that has no ijson: slower, and as lazily."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re  # noqa: TID251  # where ijson is not installed: a lab reads its own files
+from typing import Any
+
+from nightjar_formats.patterns.match import without_half_pairs
+from nightjar_formats.patterns.possessive import possessive
+from nightjar_formats.readers import texts
+
+_BLANK = re.compile(r"[ \t\n\r]*")  # noqa: TID251  # nothing follows the repetition
+_NUMBER = re.compile(r"[0-9.eE+-]+")  # noqa: TID251  # nothing follows the repetition
+_STRING = possessive(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_WORDS = {"true": ("boolean", True), "false": ("boolean", False), "null": ("null", None)}
+LONGEST_WORD = 5
+
+_VALUE, _VALUE_OR_END, _KEY, _KEY_OR_END, _COLON, _COMMA, _DONE = range(7)
+"""What may come next."""
+
+
+class PlainEvents:
+    """Is given a JSON text piece by piece; `found` are the events that were found since they were taken from it.
+
+    As with ijson's yajl, a text whose end is missing is read from its beginning with each piece.
+    """
+
+    def __init__(self, *, multiple_values: bool = False) -> None:
+        self.found: list[tuple[str, Any]] = []
+        self._multiple = multiple_values
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._rest = ""
+        self._within: list[str] = []
+        self._next = _VALUE
+
+    def feed(self, piece: bytes) -> str | None:
+        """Read on; return what is wrong with the text, if anything is."""
+        try:
+            self._rest += self._decoder.decode(piece)
+            self._read(is_end=False)
+        except UnicodeDecodeError:
+            return texts.NOT_UTF_8
+        except ValueError as error:
+            return _reason(error)
+        return None
+
+    def end(self) -> str | None:
+        """Read what is left; return what is wrong, or missing, at the end."""
+        try:
+            self._rest += self._decoder.decode(b"", final=True)
+            self._read(is_end=True)
+        except UnicodeDecodeError:
+            return texts.NOT_UTF_8
+        except ValueError as error:
+            return _reason(error)
+        return None if self._next == _DONE and not self._rest else texts.JSON_INCOMPLETE
+
+    def _read(self, *, is_end: bool) -> None:
+        text, place = self._rest, 0
+        try:
+            while True:
+                place = _end_of(_BLANK, text, place)
+                after = self._one(text, place, is_end=is_end) if place < len(text) else place
+                if after == place:
+                    return
+                place = after
+        finally:
+            self._rest = text[place:]
+
+    def _one(self, text: str, place: int, *, is_end: bool) -> int:
+        """Read one mark or value; return where it ends, or where it begins if its end has not come."""
+        if self._next == _DONE and self._multiple:
+            self._next = _VALUE
+        mark = text[place]
+        if mark in "{}[],:":
+            self._mark(mark)
+            return place + 1
+        if mark == '"':
+            return self._string(text, place)
+        if self._next not in (_VALUE, _VALUE_OR_END):
+            raise ValueError(texts.JSON_UNEXPECTED.format(mark=mark))
+        if mark in "-0123456789":
+            end = _end_of(_NUMBER, text, place)
+            if end == len(text) and not is_end:
+                return place
+            self._value("number", json.loads(text[place:end]))
+            return end
+        for word, (event, value) in _WORDS.items():
+            if text.startswith(word, place):
+                self._value(event, value)
+                return place + len(word)
+            if not is_end and word.startswith(text[place : place + LONGEST_WORD]):
+                return place
+        raise ValueError(texts.JSON_UNEXPECTED.format(mark=mark))
+
+    def _string(self, text: str, place: int) -> int:
+        if self._next not in (_VALUE, _VALUE_OR_END, _KEY, _KEY_OR_END):
+            raise ValueError(texts.JSON_UNEXPECTED.format(mark='"'))
+        end = _end_of(_STRING, text, place)
+        if end > place:
+            value = _without_halves(json.loads(text[place:end]))
+            if self._next in (_KEY, _KEY_OR_END):
+                self.found.append(("map_key", value))
+                self._next = _COLON
+            else:
+                self._value("string", value)
+        return end
+
+    def _mark(self, mark: str) -> None:
+        expected = self._next
+        if mark in "{[" and expected in (_VALUE, _VALUE_OR_END):
+            self._within.append(mark)
+            self.found.append(("start_map" if mark == "{" else "start_array", None))
+            self._next = _KEY_OR_END if mark == "{" else _VALUE_OR_END
+        elif mark == "}" and (expected == _KEY_OR_END or (expected == _COMMA and self._within[-1] == "{")):
+            self._close("end_map")
+        elif mark == "]" and (expected == _VALUE_OR_END or (expected == _COMMA and self._within[-1] == "[")):
+            self._close("end_array")
+        elif mark == ":" and expected == _COLON:
+            self._next = _VALUE
+        elif mark == "," and expected == _COMMA:
+            self._next = _KEY if self._within[-1] == "{" else _VALUE
+        else:
+            raise ValueError(texts.JSON_UNEXPECTED.format(mark=mark))
+
+    def _close(self, event: str) -> None:
+        self._within.pop()
+        self._value(event, None)
+
+    def _value(self, event: str, value: Any) -> None:
+        self.found.append((event, value))
+        self._next = _COMMA if self._within else _DONE
+
+
+def _without_halves(text: str) -> str:
+    """Return a text with a question mark for half of a surrogate pair, as yajl has it."""
+    return text if text.isascii() else without_half_pairs(text, "?")
+
+
+def _end_of(pattern: re.Pattern[str], text: str, place: int) -> int:
+    found = pattern.match(text, place)
+    return place if found is None else found.end()
+
+
+def _reason(error: ValueError) -> str:
+    return error.msg if isinstance(error, json.JSONDecodeError) else str(error)

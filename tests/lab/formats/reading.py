@@ -1,0 +1,65 @@
+"""Read the reports of a folder and print what is read: `python reading.py FOLDER [WITHOUT…]`.
+
+Whatever stands behind the folder cannot be imported, as in a lab. This file needs nothing but nightjar_formats, so that
+any Python can run it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+BROKEN = (0.5, 0.97)
+"""Shares of a report that are read alone, as of one that was cut off."""
+
+
+def read_all(folder: Path) -> dict[str, list[str]]:
+    """Return the cases of each report below a folder, whole and cut off, and what a check says of it."""
+    from nightjar_formats.readers.opening import inflated
+    from nightjar_formats.runs.offline_check import check_files
+
+    found = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".txt", ".md")):
+        name = path.relative_to(folder).as_posix()
+        found[name] = _cases(path.read_bytes(), name)
+        with path.open("rb") as file:
+            whole = inflated(file, name).read()
+        for share in BROKEN:
+            found[f"{name} {share}"] = _cases(whole[: int(len(whole) * share)], name)
+        found[name + " check"] = [json.dumps(check_files([path]).as_json(), sort_keys=True)]
+    return found
+
+
+def _cases(content: bytes, name: str) -> list[str]:
+    from nightjar_formats.readers import read
+    from nightjar_formats.refused import Refused
+
+    lines = []
+    try:
+        for case in read(io.BytesIO(content), name):
+            lines.append(repr([str(field) if isinstance(field, str) else field for field in case]))
+    except Refused as refused:
+        # What a parser itself says follows the colon.
+        lines.append("{}: {}".format(type(refused).__name__, str(refused).partition("is not JSON")[0]))
+    return lines
+
+
+def engines() -> list[str]:
+    """Return which implementations are used."""
+    from nightjar_formats.patterns import Pattern
+    from nightjar_formats.readers.json_events import JsonEvents
+
+    return [Pattern.__name__, JsonEvents.__name__]
+
+
+def main() -> None:
+    """Print it as JSON."""
+    for module in sys.argv[2:]:
+        sys.modules[module] = None  # type: ignore[assignment]
+    json.dump({"engines": engines(), "reports": read_all(Path(sys.argv[1]))}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

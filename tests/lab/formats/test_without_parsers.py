@@ -1,0 +1,177 @@
+"""A lab has neither RE2 nor ijson: what it reads of a report is what the server reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from nightjar_formats.patterns import Pattern
+from nightjar_formats.patterns.possessive import possessive
+from nightjar_formats.patterns.with_re import RePattern, in_syntax_of_re
+from nightjar_formats.patterns.with_re2 import Re2Pattern
+from nightjar_formats.readers.json_events import JsonEvents
+from nightjar_formats.readers.json_ijson import IjsonEvents
+from nightjar_formats.readers.json_plain import PlainEvents
+
+from tests.lab.formats.reading import engines, read_all
+
+ROOT = Path(__file__).parents[3]
+SCRIPT = ROOT / "tests/lab/formats/reading.py"
+DATA = ROOT / "tests/data/results"
+
+ANY = st.text(st.sampled_from("abK\u017f1٣ #-[](){}:=.'/\\\n\r\t\v\u00a0\u3000é\u0301😀\ud800\ufffd"), max_size=30)
+WHOLE = st.text(st.sampled_from('ab1 {}[],:"\\/\n\x7fé😀\ufffd'), max_size=8)
+SOURCES: list[tuple[str, dict[str, bool]]] = [
+    (r"\s+", {}),
+    (r"\S+", {}),
+    (r"[^\s:]+$", {}),
+    (r"\b\w+\d*\b", {}),
+    (r"(?P<a>a)|(b)1?", {}),
+    (r"(?:^|\s)#\s*(a\w*)\b:?\s*(.*)", {}),
+    (r"^#* *$", {"by_line": True}),
+    (r"a.b", {"dot_is_any": True}),
+    (r"a?", {}),
+    (r"AB|[ab]{2}", {"ignore_case": True}),
+    (r"[\p{Z}\t]+|\p{M}|\p{Nd}", {}),
+    (r"\x{e9}|[\x{3000}]", {}),
+    (r"(?s:.*?)1", {}),
+]
+
+
+def read_by(python: str, *without: str) -> dict[str, Any]:
+    """Read all reports in a process of its own."""
+    command = [python, str(SCRIPT), str(DATA), *without]
+    done = subprocess.run(command, capture_output=True, check=False, env={"PYTHONPATH": str(ROOT / "lab")})
+    assert done.returncode == 0, done.stderr.decode()
+    read: dict[str, Any] = json.loads(done.stdout)
+    return read
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, list[str]]:
+    return read_all(DATA)
+
+
+def test_the_server_matches_in_linear_time_and_parses_with_ijson() -> None:
+    assert engines() == [Re2Pattern.__name__, IjsonEvents.__name__]
+    assert isinstance(Pattern("a"), Re2Pattern)
+    assert isinstance(JsonEvents(), IjsonEvents)
+
+
+def test_a_lab_reads_what_the_server_reads(expected: dict[str, list[str]]) -> None:
+    found = read_by(sys.executable, "re2", "ijson")
+    assert found["engines"] == [RePattern.__name__, PlainEvents.__name__]
+    assert len(found["reports"]) > 300
+    assert found["reports"] == expected
+
+
+def test_a_lab_with_python_3_9_reads_what_the_server_reads(expected: dict[str, list[str]]) -> None:
+    python = os.environ.get("NIGHTJAR_OLDEST_PYTHON") or shutil.which("python3.9")
+    has_all = [python or sys.executable, "-c", "import sys, zstandard; sys.exit(sys.version_info[:2] != (3, 9))"]
+    if python is None or subprocess.run(has_all, capture_output=True, check=False).returncode:
+        pytest.skip("there is no python3.9 with zstandard; CI has one")
+    assert read_by(python)["reports"] == expected
+
+
+@pytest.mark.parametrize(("source", "options"), SOURCES)
+@given(text=ANY)
+@example(text="AB ab\n\u3000#a: \ud800")
+def test_both_match_the_same(source: str, options: dict[str, bool], text: str) -> None:
+    def found(kind: type[Re2Pattern] | type[RePattern]) -> list[Any]:
+        pattern = kind(source, **options)
+        every = [[pattern.match(text), pattern.fullmatch(text), pattern.search(text)], [*pattern.finditer(text)]]
+        return [[one and (one.start(), one.end(), one[0], one.groups()) for one in some] for some in every]
+
+    assert found(RePattern) == found(Re2Pattern)
+
+
+def test_names_of_groups_are_known_to_both() -> None:
+    for kind in (RePattern, Re2Pattern):
+        match = kind("(?P<name>b)").search("ab")
+        assert match is not None
+        assert match["name"] == "b"
+
+
+def test_re_is_given_what_re2_means() -> None:
+    assert in_syntax_of_re(r"[^\s$]$") == r"[^\t\n\f\r $]\Z"
+    assert in_syntax_of_re(r"a$", by_line=True) == "a$"
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**17), 10**17)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | WHOLE,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WHOLE, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def events(kind: type[IjsonEvents] | type[PlainEvents], text: bytes, size: int) -> list[Any]:
+    """Return the events of a text that comes in pieces, and whether it was found to be wrong, or to end too early."""
+    parser = kind()
+    for place in range(0, len(text), size):
+        if parser.feed(text[place : place + size]) is not None:
+            return [*parser.found, "wrong"]
+    return [*parser.found, "cut off"] if parser.end() is not None else list(parser.found)
+
+
+@given(JSON, st.booleans(), st.integers(1, 40))
+def test_both_find_the_same_events(value: Any, is_ascii: bool, size: int) -> None:
+    text = json.dumps(value, ensure_ascii=is_ascii, indent=1).encode("utf-8", "replace")
+    assert events(PlainEvents, text, size) == events(IjsonEvents, text, size)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "[",
+        "[1",
+        "[1,",
+        "[1,]",
+        '{"a"',
+        '{"a":',
+        '{"a":1',
+        '{"a" 1}',
+        "{1:2}",
+        '{"a":1,}',
+        "[1}",
+        "]",
+        "[true fals]",
+        "[nul",
+        "[nulx]",
+        "[1.]",
+        "[1e]",
+        "[-]",
+        "[+1]",
+        '["a\nb"]',
+        '["\\x"]',
+        '["\\u12"]',
+        '["\\ud83d\\ude00"]',
+        '["a\\ud83d"]',
+        "12",
+        '"a" b',
+        "{}{}",
+    ],
+)
+@pytest.mark.parametrize("size", [1, 100])
+def test_both_refuse_the_same(text: str, size: int) -> None:
+    assert events(PlainEvents, text.encode(), size) == events(IjsonEvents, text.encode(), size)
+
+
+def test_without_possessive_quantifiers_the_same_is_matched() -> None:
+    kind = type(possessive(b"a"))
+    assert kind is re.Pattern
+    assert possessive(rb"a*+b").search(b"caab") is not None
