@@ -88,8 +88,8 @@ def test_a_lab_with_python_3_9_reads_what_the_server_reads(expected: dict[str, l
 def test_both_match_the_same(source: str, options: dict[str, bool], text: str) -> None:
     def found(kind: type[Re2Pattern] | type[RePattern]) -> list[Any]:
         pattern = kind(source, **options)
-        every = [[pattern.match(text), pattern.fullmatch(text), pattern.search(text)], [*pattern.finditer(text)]]
-        return [[one and (one.start(), one.end(), one[0], one.groups()) for one in some] for some in every]
+        every = [pattern.match(text), pattern.fullmatch(text), pattern.search(text), *pattern.finditer(text)]
+        return [one and (one.start(), one.end(), one[0], one.groups()) for one in every]
 
     assert found(RePattern) == found(Re2Pattern)
 
