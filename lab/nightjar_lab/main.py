@@ -14,6 +14,7 @@ from nightjar_lab.cli.lazy import LazyGroup
 LAZY = {
     "agent": ("nightjar_lab.cli.agent:agent", "Claim requested tests, run them, upload the results."),
     "check": ("nightjar_lab.cli.check:check", "Check result files before you upload them."),
+    "suite": ("nightjar_lab.suite.cli:suite", "Test a compiler or a backend as a black box."),
     "nightly": ("nightjar_lab.cli.nightly:nightly", "Print the commit to test."),
     "upload": ("nightjar_lab.cli.upload:upload", "Upload a run's files, then its manifest."),
 }

@@ -47,8 +47,16 @@ STAGES = {
     "output mismatch": Trouble.OUTPUT,
     "fail (output mismatch)": Trouble.OUTPUT,
     "process crash": Trouble.CRASH,
+    # What `nightjar-lab suite` adds.
+    "out of memory": Trouble.CRASH,
+    "timeout": Trouble.TIMEOUT,
 }
-_WORST_FIRST = (Status.ERRORED, Status.FAILED, Status.SKIPPED, Status.PASSED)
+KNOWN = {
+    (Status.SKIPPED, "known failure"): Status.XFAILED,
+    (Status.PASSED, "unexpected pass"): Status.XPASSED,
+}
+"""By result and detail: what `nightjar-lab suite` says of cases that are known to fail."""
+_WORST_FIRST = (Status.ERRORED, Status.FAILED, Status.XFAILED, Status.SKIPPED, Status.XPASSED, Status.PASSED)
 
 
 class Measure(NamedTuple):
@@ -133,7 +141,10 @@ def status_of(row: Row) -> Status | None:
     """Return how a row ended; None where it says what is not known."""
     result = row.get(RESULT)
     status = STATUS.get(result.lower().partition(" ")[0]) if isinstance(result, str) else None
-    return Status.ERRORED if status is Status.FAILED and trouble_of(row) is Trouble.CRASH else status
+    if status is Status.FAILED:
+        return Status.ERRORED if trouble_of(row) is Trouble.CRASH else status
+    detail = row.get(DETAIL)
+    return KNOWN.get((status, detail.strip().lower()), status) if status and isinstance(detail, str) else status
 
 
 def worst(rows: Sequence[Row]) -> tuple[Status, Row]:

@@ -38,7 +38,7 @@ class Flow:
 
     A stage fails by raising any exception; `SkipCase` skips the case, `InvalidCase` blames the case.
     A case that matches `skip` is not run. A case that matches `known_failing` runs: if it fails, it is a known failure;
-    if it passes, it is a pass, and the summary lists it so that somebody removes the pattern.
+    if it passes, it is an unexpected pass, and somebody should remove the pattern.
     `version` is a text or a function that returns one: reports of two versions are not mixed.
     """
 

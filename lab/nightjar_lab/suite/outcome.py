@@ -27,6 +27,8 @@ class SuiteOutcome(str, enum.Enum):
     """The flow does not try this case, and says why."""
     KNOWN_FAILURE = "known failure"
     """The flow fails, as its pattern of known failures says."""
+    UNEXPECTED_PASS = "unexpected pass"  # noqa: S105
+    """A case passes that matches a pattern of known failures: the pattern can be removed."""
     CASE_INVALID = "case invalid"
     """The case cannot be made. This is not the backend's fault."""
     REFERENCE_FAILED = "reference failed"
@@ -48,9 +50,19 @@ class SuiteOutcome(str, enum.Enum):
         return self not in NO_FAILURES
 
     @property
-    def is_invalid(self) -> bool:
-        """Whether the case itself is at fault, so that it says nothing about the backend."""
-        return self in (SuiteOutcome.CASE_INVALID, SuiteOutcome.REFERENCE_FAILED)
+    def is_pass(self) -> bool:
+        """Whether the outputs are as expected."""
+        return self in (SuiteOutcome.PASS, SuiteOutcome.UNEXPECTED_PASS)
+
+    @property
+    def result(self) -> str:
+        """What the report's column `Result` says: Pass, Fail or Skip. What is not the backend's fault is a skip."""
+        return "Pass" if self.is_pass else "Fail" if self.is_failure else "Skip"
+
+    @property
+    def detail(self) -> str:
+        """What the report's column `Result Detail` says; ExecuTorch's words where it has one."""
+        return DETAILS[self]
 
 
 NO_FAILURES = frozenset(
@@ -58,10 +70,29 @@ NO_FAILURES = frozenset(
         SuiteOutcome.PASS,
         SuiteOutcome.SKIP,
         SuiteOutcome.KNOWN_FAILURE,
+        SuiteOutcome.UNEXPECTED_PASS,
         SuiteOutcome.CASE_INVALID,
         SuiteOutcome.REFERENCE_FAILED,
     }
 )
+
+DETAILS = {
+    SuiteOutcome.PASS: "",
+    SuiteOutcome.SKIP: "",
+    SuiteOutcome.KNOWN_FAILURE: "Known Failure",
+    SuiteOutcome.UNEXPECTED_PASS: "Unexpected Pass",
+    SuiteOutcome.CASE_INVALID: "Case Invalid",
+    SuiteOutcome.REFERENCE_FAILED: "Reference Failed",
+    SuiteOutcome.QUANTIZE_FAILED: "Quantization Failed",
+    SuiteOutcome.LOWER_FAILED: "Lowering Failed",
+    SuiteOutcome.LOAD_FAILED: "PTE Load Failed",
+    SuiteOutcome.RUN_FAILED: "PTE Run Failed",
+    SuiteOutcome.OUTPUT_MISMATCH: "Output Mismatch",
+    SuiteOutcome.CRASH: "Process Crash",
+    SuiteOutcome.TIMEOUT: "Timeout",
+    SuiteOutcome.OUT_OF_MEMORY: "Out Of Memory",
+    SuiteOutcome.UNKNOWN: "Unknown Failure",
+}
 
 FAILED_AT = {
     SuiteStage.MAKE: SuiteOutcome.CASE_INVALID,

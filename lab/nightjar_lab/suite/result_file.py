@@ -1,0 +1,184 @@
+"""The JSONL file of a run: one result a line, written as it comes. It is all the state that a run has."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from nightjar_lab.suite import texts
+from nightjar_lab.suite.result import SuiteResult, record_of, result_of
+from nightjar_lab.suite.runner import SuiteInfo
+
+FORMAT = 1
+
+
+class FileUnusable(Exception):
+    """A file cannot be read or written, or belongs to another run; the text says what to do."""
+
+
+class ResultFile:
+    """The file of one run, open for appending. A second run of the same file is refused while the first one works.
+
+    A line goes to the system at once, so that SIGKILL loses no result. A line that was cut off by a full disk or a
+    power failure is left out, and its case runs again.
+    """
+
+    def __init__(self, path: Path, info: SuiteInfo, *, fresh: bool = False) -> None:
+        """Open a file, or begin one. Raises FileUnusable."""
+        self.path = path
+        refuse_device(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+        except OSError as error:
+            raise FileUnusable(texts.CANNOT_WRITE.format(path=path, reason=error.strerror)) from error
+        try:
+            self.results = self._begin(info, fresh=fresh)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> ResultFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def append(self, result: SuiteResult) -> None:
+        """Store a result. Raises FileUnusable."""
+        self._write(record_of(result))
+        self.results[result.case] = result
+
+    def _begin(self, info: SuiteInfo, *, fresh: bool) -> dict[str, SuiteResult]:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise FileUnusable(texts.IN_USE.format(path=self.path)) from error
+        whole = b""
+        if fresh:
+            os.ftruncate(self._descriptor, 0)
+        else:
+            whole = self.path.read_bytes()
+        if not whole:
+            self._write(header_of(info))
+            return {}
+        if not whole.endswith(b"\n"):
+            # Ends the line that was cut off, so that it is the only one lost.
+            self._write_bytes(b"\n")
+        header, results = read_lines(self.path, whole)
+        _check(self.path, header, header_of(info))
+        return {result.case: result for result in results}
+
+    def _write(self, value: dict[str, Any]) -> None:
+        self._write_bytes(json.dumps(value).encode() + b"\n")
+
+    def _write_bytes(self, line: bytes) -> None:
+        try:
+            while line:
+                line = line[os.write(self._descriptor, line) :]
+        except OSError as error:
+            raise FileUnusable(texts.CANNOT_WRITE.format(path=self.path, reason=error.strerror)) from error
+
+
+def header_of(info: SuiteInfo) -> dict[str, Any]:
+    """Return the first line of a file."""
+    return {
+        "format": FORMAT,
+        "flow": {"name": info.flow, "backend": info.backend, "version": info.flow_version},
+        "suite": {"name": info.suite, "version": info.suite_version},
+    }
+
+
+def read_results(path: Path) -> tuple[dict[str, Any], list[SuiteResult]]:
+    """Read the header and the results of a file. Raises FileUnusable."""
+    refuse_device(path)
+    try:
+        whole = path.read_bytes()
+    except OSError as error:
+        raise FileUnusable(texts.CANNOT_READ.format(path=path, reason=error.strerror)) from error
+    return read_lines(path, whole)
+
+
+def read_lines(path: Path, whole: bytes) -> tuple[dict[str, Any], list[SuiteResult]]:
+    """Read the lines of a file; what was cut off is left out. Raises FileUnusable if its first line is no header."""
+    records = list(_records(whole.split(b"\n")))
+    if not records or records[0].get("format") != FORMAT or not {"flow", "suite"} <= set(records[0]):
+        raise FileUnusable(texts.NOT_OURS.format(path=path))
+    return records[0], list(_results(records[1:]))
+
+
+def _records(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            yield record
+
+
+def _results(records: Iterable[dict[str, Any]]) -> Iterator[SuiteResult]:
+    for record in records:
+        try:
+            yield result_of(record)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            continue
+
+
+def _check(path: Path, stored: dict[str, Any], wanted: dict[str, Any]) -> None:
+    for what in ("flow", "suite"):
+        if stored.get(what) != wanted[what]:
+            raise FileUnusable(
+                texts.OTHER_RUN.format(path=path, what=what, stored=_shown(stored.get(what)), now=_shown(wanted[what]))
+            )
+
+
+def _shown(one: Any) -> str:
+    return f"{one.get('name')} {one.get('version')}".strip() if isinstance(one, dict) else str(one)
+
+
+def refuse_device(path: Path) -> None:
+    """Raise FileUnusable where a path is a folder, a device or a pipe: nothing could be read back from it."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return
+    if not stat.S_ISREG(mode):
+        raise FileUnusable(texts.NO_FILE.format(path=path))
+
+
+def check_writable(path: Path) -> None:
+    """Raise FileUnusable if a report cannot be written: before the run, and not after hours of it."""
+    refuse_device(path)
+    beside = path.with_name(f".{path.name[:100]}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(b"")
+        beside.unlink()
+    except OSError as error:
+        raise FileUnusable(texts.CANNOT_WRITE.format(path=path, reason=error.strerror)) from error
+
+
+def write_report(path: Path, text: str) -> None:
+    """Write a report in one step, so that nobody reads half of it. Raises FileUnusable."""
+    refuse_device(path)
+    beside = path.with_name(f".{path.name[:100]}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(text.encode("utf-8", "backslashreplace"))
+        beside.replace(path)
+    except OSError as error:
+        raise FileUnusable(texts.CANNOT_WRITE.format(path=path, reason=error.strerror)) from error
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,279 @@
+"""Runs cases in worker processes: each has limits, and what happens to a worker is the result of its case alone."""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nightjar_lab.suite import texts
+from nightjar_lab.suite.outcome import SuiteOutcome, SuiteStage
+from nightjar_lab.suite.result import SuiteResult, result_of, test_id_of
+from nightjar_lab.suite.worker_process import HALF_OUTPUT, WorkerProcess, describe_status
+
+TICK = 0.05
+"""Seconds between two checks of time and memory."""
+MOST_FAILED_STARTS = 3
+MB = 1 << 20
+
+
+class CannotRun(Exception):
+    """The suite cannot be run, or no further; the text says why."""
+
+
+@dataclass(frozen=True)
+class SuiteLimits:
+    """What a case may use. `memory` is the bytes that its worker has in memory.
+
+    Memory is what is resident, and not the address space (RLIMIT_AS): a compiler that maps its libraries and reserves
+    an arena has many gigabytes of addresses and uses few of them. RLIMIT_DATA counts reserved memory too.
+    """
+
+    seconds: float | None = None
+    memory: int = 4096 * MB
+
+
+@dataclass(frozen=True)
+class SuiteInfo:
+    """What a worker says about its flow and its suite."""
+
+    flow: str
+    backend: str
+    flow_version: str
+    suite: str
+    suite_version: str
+    timeout: float
+    description: str = ""
+
+
+class SuiteRunner:
+    """Runs cases of a suite on a flow. Use it in a `with` statement: at its end, no worker is left.
+
+    `notice` is called with a sentence on what is not the result of a case, such as a worker that crashes at its end.
+    """
+
+    def __init__(
+        self,
+        flow: str,
+        suite: str,
+        *,
+        jobs: int = 1,
+        limits: SuiteLimits | None = None,
+        notice: Callable[[str], None] = lambda _text: None,
+        half_output: int = HALF_OUTPUT,
+    ) -> None:
+        self._half_output = half_output
+        self._names = (flow, suite)
+        self._jobs = jobs
+        self._limits = limits or SuiteLimits()
+        self._notice = notice
+        self._workers: list[WorkerProcess] = []
+        self._selector = selectors.DefaultSelector()
+        self._waiting: deque[str] = deque()
+        self._retried: set[str] = set()
+        self._failed_starts = 0
+        self._info: SuiteInfo | None = None
+
+    def __enter__(self) -> SuiteRunner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._workers:
+            worker.kill()
+        self._workers.clear()
+        self._selector.close()
+
+    def start(self) -> SuiteInfo:
+        """Start a worker and return what its flow and its suite are. Raises CannotRun."""
+        worker = self._add()
+        for event in self._until(worker, "ready"):
+            if event["event"] == "ready":
+                self._is_ready(worker, event)
+        assert self._info is not None
+        return self._info
+
+    def names(self) -> list[str]:
+        """Return the names of all cases. Raises CannotRun."""
+        worker = self._workers[0]
+        worker.deadline = time.monotonic() + self._seconds
+        worker.send({"do": "names"})
+        found: list[str] = []
+        for event in self._until(worker, "names"):
+            found = event.get("names", [])
+        worker.idle()
+        return found
+
+    def run(self, names: Sequence[str]) -> Iterator[SuiteResult]:
+        """Run cases and yield the result of each as it comes. Raises CannotRun if no worker can be started any more."""
+        self._waiting = deque(names)
+        left = len(names)
+        while left:
+            for worker in [worker for worker in self._workers if worker.ready and worker.case is None]:
+                self._give(worker)
+            busy = sum(worker.case is not None or not worker.ready for worker in self._workers)
+            if len(self._workers) < self._jobs and busy < left and self._waiting:
+                self._add()
+            self._selector.select(TICK)
+            for worker in list(self._workers):
+                for result in self._check(worker):
+                    left -= 1
+                    yield result
+
+    def finish(self) -> None:
+        """End all workers, and say which of them did not end well."""
+        for worker in self._workers:
+            worker.ask_to_end()
+        for worker in list(self._workers):
+            self._remove(worker)
+
+    @property
+    def _seconds(self) -> float:
+        return self._limits.seconds or (self._info.timeout if self._info else 0)
+
+    def _add(self) -> WorkerProcess:
+        worker = WorkerProcess(*self._names, self._half_output)
+        self._workers.append(worker)
+        for descriptor in worker.open:
+            self._selector.register(descriptor, selectors.EVENT_READ)
+        return worker
+
+    def _drop(self, worker: WorkerProcess) -> None:
+        for descriptor in (worker.events, worker.output):
+            if descriptor in self._selector.get_map():
+                self._selector.unregister(descriptor)
+        self._workers.remove(worker)
+
+    def _remove(self, worker: WorkerProcess) -> None:
+        """End an idle worker."""
+        self._drop(worker)
+        status = worker.end()
+        if status is None:
+            self._notice(texts.TEARDOWN_HANGS)
+        elif status:
+            self._notice(texts.TEARDOWN.format(how=describe_status(status)))
+
+    def _is_ready(self, worker: WorkerProcess, event: dict[str, Any]) -> None:
+        flow, suite = event["flow"], event["suite"]
+        info = SuiteInfo(
+            flow["name"],
+            flow["backend"],
+            flow["version"],
+            suite["name"],
+            suite["version"],
+            float(event["timeout"]),
+            flow["description"] or suite["description"],
+        )
+        if self._info is not None and info != self._info:
+            raise CannotRun(texts.CHANGED)
+        self._info, self._failed_starts = info, 0
+        worker.ready = True
+        worker.idle()
+
+    def _until(self, worker: WorkerProcess, wanted: str) -> Iterator[dict[str, Any]]:
+        """Yield the events of a worker, up to the one that is wanted. Raises CannotRun if it does not come."""
+        while True:
+            self._selector.select(TICK)
+            ended = worker.status
+            for event in self._read(worker):
+                if event.get("event") == "unavailable":
+                    raise CannotRun(str(event.get("reason")))
+                yield event
+                if event.get("event") == wanted:
+                    return
+            if ended is not None:
+                raise CannotRun(texts.NO_START.format(how=describe_status(ended), output=worker.excerpt.text()))
+            if time.monotonic() > worker.deadline:
+                raise CannotRun(texts.NO_START.format(how=texts.TOO_SLOW, output=worker.excerpt.text()))
+
+    def _read(self, worker: WorkerProcess) -> list[dict[str, Any]]:
+        before = set(worker.open)
+        events = worker.read()
+        for descriptor in before - worker.open:
+            self._selector.unregister(descriptor)
+        return events
+
+    def _give(self, worker: WorkerProcess) -> None:
+        """Give an idle worker its next case; replace one that has grown, since the next case is not to blame for it."""
+        if not self._waiting:
+            return
+        if worker.memory > self._limits.memory / 2:
+            self._remove(worker)
+            return
+        worker.begin(self._waiting.popleft(), self._seconds)
+
+    def _check(self, worker: WorkerProcess) -> Iterator[SuiteResult]:
+        """Yield the result of a worker's case if there is one."""
+        ended = worker.status  # before its events are read: so none can come later
+        for event in self._read(worker):
+            yield from self._on(worker, event)
+        late = time.monotonic() > worker.deadline
+        grown = worker.case is not None and worker.memory > self._limits.memory
+        if ended is None and not late and not grown:
+            return
+        self._drop(worker)
+        worker.kill()
+        if not worker.ready:
+            self._not_started(worker, describe_status(ended) if ended is not None else texts.TOO_SLOW)
+        elif worker.case is not None:
+            yield from self._lost(worker, ended, grown=grown)
+        elif ended is not None:
+            self._notice(texts.ENDED_IDLE.format(how=describe_status(ended)))
+
+    def _on(self, worker: WorkerProcess, event: dict[str, Any]) -> Iterator[SuiteResult]:
+        kind = event.get("event")
+        if kind == "ready":
+            self._is_ready(worker, event)
+        elif kind == "unavailable":
+            self._not_started(worker, str(event.get("reason")))
+        elif kind == "begin":
+            worker.begun, worker.known = True, event.get("known")
+        elif kind == "stage":
+            worker.stage, worker.params = SuiteStage(event["stage"]), event["params"]
+        elif kind == "result" and worker.case is not None:
+            known = worker.known
+            result = replace(result_of(event["record"]), output=worker.excerpt.text())
+            worker.idle()
+            yield with_known_failure(result, known)
+
+    def _not_started(self, worker: WorkerProcess, how: str) -> None:
+        self._failed_starts += 1
+        if self._failed_starts == MOST_FAILED_STARTS:
+            raise CannotRun(texts.NO_START.format(how=how, output=worker.excerpt.text()))
+
+    def _lost(self, worker: WorkerProcess, ended: int | None, *, grown: bool) -> Iterator[SuiteResult]:
+        """Yield the result of a case whose worker was killed or has ended; one that did not begin is tried again."""
+        case = worker.case
+        assert case is not None
+        if ended is not None and not worker.begun and case not in self._retried:
+            self._retried.add(case)
+            self._waiting.appendleft(case)
+            return
+        seconds = time.monotonic() - worker.since
+        if ended is not None:
+            outcome, error = SuiteOutcome.CRASH, describe_status(ended)
+        elif grown:
+            limit = self._limits.memory // MB
+            outcome, error = SuiteOutcome.OUT_OF_MEMORY, texts.TOO_LARGE.format(limit=limit)
+        elif worker.closed:
+            outcome, error = SuiteOutcome.CRASH, texts.CLOSED
+        else:
+            outcome, error = SuiteOutcome.TIMEOUT, texts.TIMED_OUT.format(seconds=self._seconds)
+        at = texts.AT_STAGE.format(stage=worker.stage.value if worker.stage else texts.BEFORE, what=error)
+        flow = self._info.flow if self._info else self._names[0]
+        result = SuiteResult(test_id_of(case, flow, worker.params), case, flow, outcome, worker.stage, at)
+        result = replace(result, params=worker.params, seconds=seconds, output=worker.excerpt.text())
+        yield with_known_failure(result, worker.known)
+
+
+def with_known_failure(result: SuiteResult, known: str | None) -> SuiteResult:
+    """Return the result of a case that is known to fail for a reason: a known failure, or an unexpected pass."""
+    if known is None:
+        return result
+    if result.outcome.is_failure:
+        return replace(result, outcome=SuiteOutcome.KNOWN_FAILURE, error=f"{known}: {result.error}")
+    if result.outcome is SuiteOutcome.PASS:
+        return replace(result, outcome=SuiteOutcome.UNEXPECTED_PASS, error=known)
+    return result

@@ -1,0 +1,193 @@
+"""A worker as the runner sees it: a process with a connection, an output, a deadline and a size."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+from nightjar_lab.command import clean_environment
+from nightjar_lab.suite import texts
+from nightjar_lab.suite.outcome import SuiteStage
+
+BOOT = (
+    "import sys; sys.path[:] = [one for one in sys.path if one]; "
+    "from nightjar_lab.suite.worker import main; sys.exit(main(sys.argv[1:]))"
+)
+"""Not `-m`, which would import what lies in the current folder: a checkout of the backend hides the one installed."""
+START_SECONDS = 300.0
+END_SECONDS = 10.0
+CLOSED_SECONDS = 1.0
+"""From the end of the connection until the worker is killed; a worker that ends closes it too."""
+CHUNK = 1 << 16
+HALF_OUTPUT = 4096
+"""Bytes of a case's output that are stored from its beginning, and from its end."""
+MOST_LINE = 64 << 20
+
+
+class OutputExcerpt:
+    """The beginning and the end of an output of any length."""
+
+    def __init__(self, half: int = HALF_OUTPUT) -> None:
+        self._half = half
+        self._head, self._tail, self._dropped = b"", b"", 0
+
+    def add(self, read: bytes) -> None:
+        """Add what follows."""
+        room = self._half - len(self._head)
+        self._head += read[:room]
+        tail = self._tail + read[room:]
+        self._dropped += max(0, len(tail) - self._half)
+        self._tail = tail[-self._half :]
+
+    def text(self) -> str:
+        """Return the output, with a mark where something was left out."""
+        mark = texts.OUTPUT_CUT.format(count=self._dropped) if self._dropped else ""
+        return self._head.decode(errors="replace") + mark + self._tail.decode(errors="replace")
+
+
+class WorkerProcess:
+    """A worker. `case` is what it runs, None when it is idle; `stage` the last one that it announced."""
+
+    def __init__(self, flow: str, suite: str, half_output: int = HALF_OUTPUT) -> None:
+        self._half_output = half_output
+        self.events, theirs = os.pipe()
+        try:
+            self._process = subprocess.Popen(  # noqa: S603  # this interpreter
+                [sys.executable, "-c", BOOT, flow, suite, str(theirs)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=(theirs,),
+                env=clean_environment({"PYTHONUNBUFFERED": "1"}),
+                start_new_session=True,
+            )
+        finally:
+            os.close(theirs)
+        assert self._process.stdout is not None
+        self.output = self._process.stdout.fileno()
+        for descriptor in (self.events, self.output):
+            os.set_blocking(descriptor, False)
+        self.open = {self.events, self.output}
+        self.excerpt = OutputExcerpt(self._half_output)
+        self.ready = False
+        self.case: str | None = None
+        self.begun = False
+        self.known: str | None = None
+        self.stage: SuiteStage | None = None
+        self.params: dict[str, str] = {}
+        self.since = time.monotonic()
+        self.deadline = self.since + START_SECONDS
+        self.closed = False
+        self._line = b""
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status, negative for a signal, None while it runs."""
+        return self._process.poll()
+
+    @property
+    def memory(self) -> int:
+        """The bytes that it has in memory; 0 where the system does not say (Linux does)."""
+        try:
+            with open(f"/proc/{self._process.pid}/statm", "rb") as file:  # noqa: PTH123  # ten times a second
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, IndexError, ValueError):
+            return 0
+
+    def send(self, command: dict[str, Any]) -> None:
+        """Send a command. That a worker has ended shows in its status."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(command).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def begin(self, case: str, seconds: float) -> None:
+        """Have it run a case, for so many seconds at most."""
+        self.case, self.begun, self.known, self.stage, self.params = case, False, None, None, {}
+        self.excerpt = OutputExcerpt(self._half_output)
+        self.since = time.monotonic()
+        self.deadline = self.since + seconds
+        self.send({"do": "case", "name": case})
+
+    def idle(self) -> None:
+        """Note that it has done its case."""
+        self.case, self.deadline = None, float("inf")
+
+    def read(self) -> list[dict[str, Any]]:
+        """Return the events that have come. Its output goes to the excerpt."""
+        for chunk in self._chunks(self.output):
+            self.excerpt.add(chunk)
+        for chunk in self._chunks(self.events):
+            self._line += chunk
+        *lines, self._line = self._line.split(b"\n")
+        if (self.events not in self.open and not self.closed) or len(self._line) > MOST_LINE:
+            self.closed = True
+            self.deadline = min(self.deadline, time.monotonic() + CLOSED_SECONDS)
+        found = []
+        for line in lines:
+            # What is no event was written by a flow, to a descriptor that is not its own.
+            with contextlib.suppress(ValueError):
+                event = json.loads(line)
+                found += [event] if isinstance(event, dict) else []
+        return found
+
+    def _chunks(self, descriptor: int) -> list[bytes]:
+        found: list[bytes] = []
+        while descriptor in self.open and len(found) < MOST_LINE // CHUNK:
+            try:
+                read = os.read(descriptor, CHUNK)
+            except BlockingIOError:
+                break
+            if not read:
+                self.open.discard(descriptor)
+                break
+            found.append(read)
+        return found
+
+    def ask_to_end(self) -> None:
+        """End its standard input: it ends by itself."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+
+    def end(self) -> int | None:
+        """Wait for its end; return its exit status, None if it had to be killed."""
+        self.ask_to_end()
+        until = time.monotonic() + END_SECONDS
+        while self.status is None and time.monotonic() < until:
+            self.read()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.02)
+        status = self.status
+        self.kill()
+        return status
+
+    def kill(self) -> None:
+        """Kill it and what it has started, and release its descriptors."""
+        # Its group is its own: it may have left processes there.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self.ask_to_end()
+        if self.events >= 0:
+            os.close(self.events)
+            self.events = -1
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+
+
+def describe_status(status: int) -> str:
+    """Say how a process ended."""
+    if status >= 0:
+        return texts.ENDED.format(status=status)
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = str(-status)
+    return (texts.KILLED if -status == signal.SIGKILL else texts.SIGNAL).format(name=name)

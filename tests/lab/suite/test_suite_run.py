@@ -1,0 +1,231 @@
+"""A run continues where it was stopped, and refuses what is not its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from nightjar_lab.main import kit
+from nightjar_lab.suite.cli import repro_command, shell_word
+from nightjar_lab.suite.outcome import SuiteOutcome
+from nightjar_lab.suite.result import SuiteResult
+from nightjar_lab.suite.result_file import FileUnusable, ResultFile, read_results
+from nightjar_lab.suite.runner import SuiteInfo
+from nightjar_lab.suite.suite_run import CaseSelection, SuiteProgress
+
+from tests.lab.suite import hostile, toys
+
+HERE = "tests.lab.suite"
+TOYS = ("--flow", f"{HERE}.toys:FLOW", "--suite", f"{HERE}.toys:SUITE")
+INFO = SuiteInfo("toy", "lists", "1.0", "toys", "2.0", 120)
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def suite(*words: object) -> Result:
+    return CliRunner().invoke(kit, ["suite", *map(str, words)])
+
+
+def result(case: str) -> SuiteResult:
+    return SuiteResult(f"{case}[toy]", case, "toy", SuiteOutcome.PASS)
+
+
+def test_a_run_is_continued_and_its_reports_have_all_of_it(folder: Path) -> None:
+    first = suite("run", *TOYS, "--limit", 1, "--jsonl", "a.jsonl")
+    assert first.exit_code == 0, first.output
+    assert len(read_results(Path("a.jsonl"))[1]) == 1
+    again = suite("run", *TOYS, "--jsonl", "a.jsonl", "--report", "deep/a.csv", "--summary", "a.md")
+    assert again.exit_code == 0, again.output
+    assert "1 of 3 cases have results in a.jsonl; --fresh begins anew" in again.stderr
+    assert "3 cases of toys on toy:\n      3  pass\n" in again.stdout
+    assert [line.partition(",")[0] for line in Path("deep/a.csv").read_text().splitlines()[1:]] == [
+        "add[toy]",
+        "mul[toy]",
+        "sub[toy]",
+    ]
+    assert "**Pass**: 3/3 (100.0 %)" in Path("a.md").read_text()
+    done = suite("run", *TOYS, "--jsonl", "a.jsonl", "--json")
+    assert json.loads(done.stdout) == {"counts": {"pass": 3}, "missing": 0, "jsonl": "a.jsonl"}
+    assert "**Pass**: 3/3" in suite("report", "a.jsonl").stdout
+
+
+def test_a_run_that_is_killed_loses_only_the_case_that_runs(folder: Path) -> None:
+    os.mkfifo(hostile.ANNOUNCED)
+    command = [sys.executable, "-m", "nightjar_lab", "suite", "run", "--flow", f"{HERE}.hostile:FLOW"]
+    command += ["--suite", f"{HERE}.hostile:KILLED", "--jsonl", "a.jsonl"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    stopped = hostile.announced(folder)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert [one.case for one in read_results(Path("a.jsonl"))[1]] == ["pass_a", "pass_b"]
+    assert hostile.has_ended(stopped)
+    # The same command continues; Ctrl-C ends it with its reports.
+    process = subprocess.Popen([*command, "--report", "a.csv"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    stopped = hostile.announced(folder)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate()[1].decode()
+    assert process.returncode == 1
+    assert "2 of 3 cases have results" in said
+    assert said.endswith("1 cases have no result; the same command continues\n")
+    assert "Traceback" not in said
+    assert len(Path("a.csv").read_text().splitlines()) == 3
+    assert hostile.has_ended(stopped)
+
+
+def test_a_line_that_was_cut_off_is_the_only_one_that_is_lost(folder: Path) -> None:
+    path = folder / "a.jsonl"
+    with ResultFile(path, INFO) as file:
+        file.append(result("add"))
+        file.append(result("mul"))
+    path.write_bytes(path.read_bytes()[:-20])
+    with ResultFile(path, INFO) as file:
+        assert list(file.results) == ["add"]
+        file.append(result("sub"))
+    assert [one.case for one in read_results(path)[1]] == ["add", "sub"]
+
+
+def test_a_file_of_another_run_is_refused_with_the_remedy(folder: Path) -> None:
+    path = folder / "a.jsonl"
+    ResultFile(path, INFO).close()
+    other = SuiteInfo("toy", "lists", "1.1", "toys", "2.0", 120)
+    with pytest.raises(FileUnusable, match=r"another flow: toy 1.0, and now it is toy 1.1; begin anew with --fresh"):
+        ResultFile(path, other)
+    ResultFile(path, other, fresh=True).close()
+    assert read_results(path)[0]["flow"]["version"] == "1.1"
+
+
+def test_a_file_in_use_is_refused(folder: Path) -> None:
+    with (
+        ResultFile(folder / "a.jsonl", INFO),
+        pytest.raises(FileUnusable, match="another run writes"),
+    ):
+        ResultFile(folder / "a.jsonl", INFO)
+
+
+@pytest.mark.parametrize("option", ["--jsonl", "--report", "--summary"])
+@pytest.mark.parametrize("place", ["/dev/full", "/dev/null", "pipe", ".", "file/below"])
+def test_a_report_that_cannot_be_written_is_refused_before_the_run(option: str, place: str, folder: Path) -> None:
+    os.mkfifo("pipe")
+    Path("file").write_text("")
+    refused = suite("run", *TOYS, option, place)
+    assert refused.exit_code == 1
+    assert place in refused.stderr
+    assert "Traceback" not in refused.output
+    assert not list(folder.glob("nightjar-suite/*.jsonl"))
+
+
+def test_a_full_disk_ends_a_run_with_a_clear_error(folder: Path) -> None:
+    path = folder / "a.jsonl"
+    with ResultFile(path, INFO) as file:
+        os.close(file._descriptor)
+        file._descriptor = os.open("/dev/full", os.O_WRONLY)
+        with pytest.raises(FileUnusable, match=r"a.jsonl cannot be written: No space left on device"):
+            file.append(result("add"))
+
+
+def test_a_foreign_file_is_no_state(folder: Path) -> None:
+    (folder / "a.jsonl").write_text('{"a": 1}\n')
+    with pytest.raises(FileUnusable, match="does not begin as a JSONL file"):
+        ResultFile(folder / "a.jsonl", INFO)
+    assert suite("report", "a.jsonl").exit_code == 1
+
+
+def test_reports_of_shards_are_one_and_those_of_other_flows_are_not(folder: Path) -> None:
+    for number, case in enumerate(("add", "mul")):
+        with ResultFile(folder / f"{number}.jsonl", INFO) as file:
+            file.append(result(case))
+    assert "**Pass**: 2/2" in suite("report", "0.jsonl", "1.jsonl").stdout
+    ResultFile(folder / "2.jsonl", SuiteInfo("other", "", "", "toys", "2.0", 1)).close()
+    mixed = suite("report", "0.jsonl", "2.jsonl")
+    assert mixed.exit_code == 2
+    assert "different flows" in mixed.stderr
+
+
+def test_flows_and_suites_are_listed_with_the_reason_of_those_that_are_not_available(folder: Path) -> None:
+    toys.install(
+        folder, {"toy": f"{HERE}.toys:FLOW", "absent": "no_such_compiler:FLOW"}, {"toys": f"{HERE}.toys:SUITE"}
+    )
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}"}
+    words = [sys.executable, "-m", "nightjar_lab", "suite", "list"]
+    listed = subprocess.run(words, env=env, capture_output=True, text=True, check=True).stdout
+    lines = {line.split()[0]: line.split(maxsplit=2)[1:] for line in listed.splitlines()}
+    assert lines["toys"] == ["suite", "2.0; 3 cases"]
+    assert lines["toy"] == ["flow", "lists 1.0"]
+    assert lines["absent"] == [
+        "flow",
+        "not available: ModuleNotFoundError: No module named 'no_such_compiler'",
+    ]
+
+
+def test_one_case_is_run_again_with_all_that_is_known() -> None:
+    shown = suite("repro", "--flow", f"{HERE}.hostile:FLOW", "--suite", f"{HERE}.hostile:SUITE", "run_fails[hostile]")
+    assert shown.exit_code == 1
+    assert (
+        f"Command:   nightjar-lab suite repro --flow {HERE}.hostile:FLOW --suite {HERE}.hostile:SUITE" in shown.stdout
+    )
+    assert "-- run_fails\n" in shown.stdout
+    assert "Result:    run failed\nStage:     run\nError:     ValueError: no such op" in shown.stdout
+    assert "in act" in shown.stdout
+    unknown = suite("repro", *TOYS, "nothing")
+    assert "toys has no case nothing" in unknown.stderr
+
+
+def test_the_exit_status_of_a_comparison_says_whether_there_are_new_failures(folder: Path) -> None:
+    Path("a.csv").write_text("Test ID,Result\na,Pass\nb,Fail\n")
+    Path("b.csv").write_text("Test ID,Result\na,Fail\nb,Pass\n")
+    worse = suite("diff", "a.csv", "b.csv")
+    assert worse.exit_code == 1
+    assert worse.stdout.startswith("New failures: 1\n  a\nFixed: 1\n  b\n")
+    assert suite("diff", "a.csv", "a.csv").exit_code == 0
+    assert json.loads(suite("diff", "a.csv", "b.csv", "--json").stdout)["new_failures"] == ["a"]
+    assert "cannot be read: No such file" in suite("diff", "a.csv", "none.csv").stderr
+    assert "is not a regular file" in suite("diff", "a.csv", "/dev/zero").stderr
+
+
+@pytest.mark.parametrize(
+    ("selection", "names"),
+    [
+        (CaseSelection(), "abcdefgh"),
+        (CaseSelection(limit=4), "aceg"),
+        (CaseSelection(limit=3), "acf"),
+        (CaseSelection(limit=20), "abcdefgh"),
+        (CaseSelection(shard=(1, 3)), "adg"),
+        (CaseSelection(shard=(3, 3)), "cf"),
+        (CaseSelection(limit=4, shard=(2, 2)), "cg"),
+        (CaseSelection(("a", "[", "?")), "abcdefgh"),
+        (CaseSelection(("b", "g")), "bg"),
+    ],
+)
+def test_cases_are_chosen(selection: CaseSelection, names: str) -> None:
+    assert "".join(selection.of("abcdefgh")) == names
+
+
+def test_a_filter_that_matches_nothing_says_how_to_write_one() -> None:
+    refused = suite("run", *TOYS, "--filter", "dd")
+    assert refused.exit_code == 1
+    assert "--filter '*conv*'" in refused.stderr
+    assert suite("run", *TOYS, "--shard", "5/4").exit_code == 2
+
+
+def test_the_progress_has_a_rate_and_an_estimate() -> None:
+    assert SuiteProgress(300, 120, 7, 20, 10.0).line == "120/300  7 failed  2.0 cases/s  1:30 left"
+    assert SuiteProgress(300).line.endswith("0:00 left")
+
+
+def test_the_command_of_a_case_is_one_for_a_shell() -> None:
+    assert repro_command("f", "s", "a b's") == "nightjar-lab suite repro --flow f --suite s -- 'a b'\"'\"'s'"
+    for name in ("a b", "it's", "\x1b[31m\n'\\n", "$(x)"):
+        said = subprocess.run(["bash", "-c", f"printf %s {shell_word(name)}"], capture_output=True, check=True).stdout
+        assert said.decode() == name
