@@ -3,58 +3,36 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
 from nightjar_lab.cli.errors import BadSettings, CommandFailed, escape_controls
-from nightjar_lab.cli.options import SHARD, json_option
+from nightjar_lab.cli.options import json_option
 from nightjar_lab.suite import texts
 from nightjar_lab.suite.csv_report import ReportInvalid, ReportRow, read_report
-from nightjar_lab.suite.listing import list_flows, list_suites
+from nightjar_lab.suite.listing import list_suites_and_flows
+from nightjar_lab.suite.options import (
+    failures,
+    flow_option,
+    memory_option,
+    report_option,
+    suite_option,
+    summary_option,
+    timeout_option,
+)
 from nightjar_lab.suite.report_diff import ReportDiff, compare_reports
 from nightjar_lab.suite.result import SuiteResult
 from nightjar_lab.suite.result_file import FileUnusable, read_results, refuse_device
-from nightjar_lab.suite.runner import MB, CannotRun, SuiteLimits, SuiteRunner
-from nightjar_lab.suite.suite_run import (
-    CaseSelection,
-    SuiteProgress,
-    SuiteReports,
-    SuiteRequest,
-    SuiteRunEnd,
-    run_suite,
-)
+from nightjar_lab.suite.run_command import run
+from nightjar_lab.suite.runner import MB, SuiteLimits, SuiteRunner
+from nightjar_lab.suite.suite_run import SuiteReports
 from nightjar_lab.suite.summary import summary_text
 
-FOLDER = "nightjar-suite"
 REPRO_OUTPUT = 1 << 20
-
-flow_option = click.option("--flow", required=True, help="A flow of `suite list`, or MODULE:NAME.")
-suite_option = click.option("--suite", required=True, help="A suite of `suite list`, or MODULE:NAME.")
-timeout_option = click.option(
-    "--timeout", type=click.FloatRange(min=0.001), help="Seconds that a case may take; the suite has a default."
-)
-memory_option = click.option(
-    "--memory", type=click.IntRange(min=1), default=4096, show_default=True, help="MB that a case's process may use."
-)
-report_option = click.option("--report", type=click.Path(path_type=Path), help="Write a CSV report.")
-summary_option = click.option("--summary", type=click.Path(path_type=Path), help="Write a summary as Markdown.")
-
-
-@contextmanager
-def failures() -> Iterator[None]:
-    """Show what stops a run as one line."""
-    try:
-        yield
-    except (CannotRun, FileUnusable) as error:
-        raise CommandFailed(str(error)) from error
 
 
 @click.group()
@@ -66,11 +44,16 @@ def suite() -> None:
     """
 
 
+suite.add_command(run)
+
+
 @suite.command("list")
+@click.argument("names", nargs=-1)
+@click.option("--count", is_flag=True, help="Count the cases of suites, which may take seconds.")
 @json_option
-def list_command(*, as_json: bool) -> None:
-    """List suites and flows, one a line, and those that cannot be loaded with the reason."""
-    listed = [*list_suites(), *list_flows()]
+def list_command(names: tuple[str, ...], *, count: bool, as_json: bool) -> None:
+    """List suites and flows, or those with NAMES, one a line; one that cannot be loaded says why."""
+    listed = list_suites_and_flows(names, count=count)
     if as_json:
         click.echo(json.dumps([one.as_json() for one in listed], indent=2))
         return
@@ -79,48 +62,6 @@ def list_command(*, as_json: bool) -> None:
         click.echo(escape_controls(f"{one.name:{width}}  {one.kind:5}  {one.words}"))
     if not listed:
         click.echo(texts.NOTHING_LISTED, err=True)
-
-
-@suite.command()
-@flow_option
-@suite_option
-@click.option("--shard", type=SHARD, default="1/1", help="Run one part of several, as 1/4.")
-@click.option("--filter", "patterns", multiple=True, help="Run cases whose whole name matches, as '*conv*'.")
-@click.option("--limit", type=click.IntRange(min=1), help="Run so many cases, taken evenly from the suite.")
-@click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes at a time.")
-@timeout_option
-@memory_option
-@click.option("--fresh", is_flag=True, help="Begin anew; otherwise the results in the JSONL file are continued.")
-@click.option(
-    "--jsonl", type=click.Path(path_type=Path), help=f"Where results go as they come.  [default: in {FOLDER}/]"
-)
-@report_option
-@summary_option
-@json_option
-def run(
-    flow: str, suite: str, shard: str, patterns: tuple[str, ...], limit: int | None, jobs: int, timeout: float | None,
-    memory: int, jsonl: Path | None, report: Path | None, summary: Path | None, *, fresh: bool, as_json: bool,
-) -> None:  # fmt: skip
-    """Run a suite on a flow. The same command continues a run that was stopped.
-
-    The exit status is 0 when all cases have a result, whatever it is: `suite diff` says whether there are new failures.
-    """
-    request = SuiteRequest(
-        flow,
-        suite,
-        jsonl or Path(FOLDER) / file_name(flow, suite, shard),
-        CaseSelection(patterns, limit, shard_of(shard)),
-        SuiteLimits(timeout, memory * MB),
-        SuiteReports(report, summary),
-        jobs,
-        fresh,
-    )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    show = progress_line()
-    with failures():
-        end = run_suite(request, progress=show, notice=lambda text: click.echo(escape_controls(text), err=True))
-    show(None)
-    print_end(end, request, as_json=as_json)
 
 
 @suite.command()
@@ -185,20 +126,6 @@ def repro(flow: str, suite: str, timeout: float | None, memory: int, case: str) 
     sys.exit(1 if result.outcome.is_failure else 0)
 
 
-def shard_of(shard: str) -> tuple[int, int]:
-    """Return index and total. Raises BadSettings for 5/4."""
-    index, total = map(int, shard.split("/"))
-    if index > total:
-        raise BadSettings(texts.NO_SUCH_SHARD.format(shard=shard))
-    return index, total
-
-
-def file_name(flow: str, suite: str, shard: str) -> str:
-    """Return the name of the JSONL file of a run that names none."""
-    parts = [suite, flow, *([] if shard == "1/1" else [shard.replace("/", "of")])]
-    return "-".join("".join(one if one.isalnum() or one in "-_." else "_" for one in part) for part in parts) + ".jsonl"
-
-
 def rows_of(path: Path) -> list[ReportRow]:
     """Read a report. Raises CommandFailed."""
     try:
@@ -225,43 +152,6 @@ def shell_word(text: str) -> str:
         return shlex.quote(text)
     quoted = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"$'{escape_controls(quoted)}'"
-
-
-def progress_line() -> Callable[[SuiteProgress | None], None]:
-    """Return what shows the progress in one line of a terminal, and nothing elsewhere; None ends the line."""
-    terminal = sys.stderr.isatty()
-    shown = 0.0
-
-    def show(progress: SuiteProgress | None) -> None:
-        nonlocal shown
-        if not terminal:
-            return
-        if progress is None:
-            click.echo("", err=True)
-        elif progress.seconds - shown >= 0.1 or progress.done == progress.total:
-            shown = progress.seconds
-            click.echo(f"\r\x1b[K{progress.line}", err=True, nl=False)
-
-    return show
-
-
-def print_end(end: SuiteRunEnd, request: SuiteRequest, *, as_json: bool) -> None:
-    """Print the counts of a run. Raises CommandFailed if cases have no result."""
-    if as_json:
-        files: dict[str, Any] = {
-            "jsonl": request.jsonl,
-            "report": request.reports.csv,
-            "summary": request.reports.summary,
-        }
-        paths = {name: os.fspath(path) for name, path in files.items() if path is not None}
-        click.echo(json.dumps({"counts": end.counts, "missing": end.missing, **paths}, indent=2))
-    else:
-        click.echo(texts.RAN.format(count=len(end.results), suite=end.info.suite, flow=end.info.flow))
-        for outcome, count in end.counts.items():
-            click.echo(f"{count:7}  {outcome}")
-        click.echo(texts.STORED.format(path=escape_controls(str(request.jsonl))))
-    if end.missing:
-        raise CommandFailed(texts.STOPPED.format(count=end.missing))
 
 
 def print_diff(found: ReportDiff) -> None:

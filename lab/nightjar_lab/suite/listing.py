@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 
 from nightjar_lab.suite import texts
 from nightjar_lab.suite.discovery import FLOWS, SUITES, entry_points
@@ -35,24 +38,36 @@ class ListedFlow:
         return asdict(self)
 
 
-def list_flows() -> Iterable[ListedFlow]:
-    """Yield all flows."""
-    for name in entry_points(FLOWS):
-        try:
-            with SuiteRunner(name, "") as runner:
-                info = runner.start()
-            yield ListedFlow(name, "flow", info.backend, info.flow_version, description=info.description)
-        except CannotRun as error:
-            yield ListedFlow(name, "flow", reason=" ".join(str(error).split()))
+def list_suites_and_flows(names: Collection[str] = (), *, count: bool = False) -> list[ListedFlow]:
+    """Return all suites, then all flows, or those with one of the names; `count` counts the cases of suites.
+
+    As many are loaded at a time as there are processors: some take seconds.
+    """
+    suites, flows = ([one for one in entry_points(group) if not names or one in names] for group in (SUITES, FLOWS))
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return [*pool.map(partial(_suite, count=count), suites), *pool.map(_flow, flows)]
 
 
-def list_suites() -> Iterable[ListedFlow]:
-    """Yield all suites."""
-    for name in entry_points(SUITES):
-        try:
-            with SuiteRunner("", name) as runner:
-                info = runner.start()
-                count = len(runner.names())
-            yield ListedFlow(name, "suite", version=info.suite_version, cases=count, description=info.description)
-        except CannotRun as error:
-            yield ListedFlow(name, "suite", reason=" ".join(str(error).split()))
+def _flow(name: str) -> ListedFlow:
+    def ask(runner: SuiteRunner) -> ListedFlow:
+        info = runner.start()
+        return ListedFlow(name, "flow", info.backend, info.flow_version, description=info.description)
+
+    return _listed(name, "flow", SuiteRunner(name, ""), ask)
+
+
+def _suite(name: str, *, count: bool) -> ListedFlow:
+    def ask(runner: SuiteRunner) -> ListedFlow:
+        info = runner.start()
+        cases = len(runner.names()) if count else None
+        return ListedFlow(name, "suite", version=info.suite_version, cases=cases, description=info.description)
+
+    return _listed(name, "suite", SuiteRunner("", name), ask)
+
+
+def _listed(name: str, kind: str, runner: SuiteRunner, ask: Callable[[SuiteRunner], ListedFlow]) -> ListedFlow:
+    try:
+        with runner:
+            return ask(runner)
+    except CannotRun as error:
+        return ListedFlow(name, kind, reason=" ".join(str(error).split()))

@@ -19,6 +19,7 @@ from nightjar_lab.suite.result_file import FileUnusable, ResultFile, read_result
 from nightjar_lab.suite.runner import SuiteInfo
 from nightjar_lab.suite.suite_run import CaseSelection, SuiteProgress
 
+from tests.bucket import World
 from tests.lab.suite import hostile, toys
 
 HERE = "tests.lab.suite"
@@ -158,7 +159,7 @@ def test_flows_and_suites_are_listed_with_the_reason_of_those_that_are_not_avail
         folder, {"toy": f"{HERE}.toys:FLOW", "absent": "no_such_compiler:FLOW"}, {"toys": f"{HERE}.toys:SUITE"}
     )
     env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}"}
-    words = [sys.executable, "-m", "nightjar_lab", "suite", "list"]
+    words = [sys.executable, "-m", "nightjar_lab", "suite", "list", "--count", "toy", "toys", "absent"]
     listed = subprocess.run(words, env=env, capture_output=True, text=True, check=True).stdout
     lines = {line.split()[0]: line.split(maxsplit=2)[1:] for line in listed.splitlines()}
     assert lines["toys"] == ["suite", "2.0; 3 cases"]
@@ -229,3 +230,28 @@ def test_the_command_of_a_case_is_one_for_a_shell() -> None:
     for name in ("a b", "it's", "\x1b[31m\n'\\n", "$(x)"):
         said = subprocess.run(["bash", "-c", f"printf %s {shell_word(name)}"], capture_output=True, check=True).stdout
         assert said.decode() == name
+
+
+SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
+UPLOAD = ("--upload", "--sha", SHA, "--lab", "example-lab", "--repository", "octocat/compiler", "--run-id", "run-1")
+
+
+def test_a_run_is_uploaded_with_what_it_was(aws_world: World) -> None:
+    done = suite("run", *TOYS, *UPLOAD, "--bucket", aws_world.name, "--shard", "1/2")
+    assert done.exit_code == 0, done.output
+    place = f"results/octocat/compiler/example-lab/toy/{SHA}/run-1/"
+    name = f"{HERE}.toys_SUITE-{HERE}.toys_FLOW-1of2.csv"
+    assert sorted(aws_world.keys("")) == sorted([f"{place}manifest.json", f"{place}{name}"])
+    read = aws_world.s3.get_object(Bucket=aws_world.name, Key=f"{place}manifest.json")["Body"].read()
+    manifest = json.loads(read)
+    assert (manifest["suite"], manifest["exit_status"]) == ("toys", 0)
+    assert manifest["shard"] == {"index": 1, "total": 2}
+    assert manifest["files"][0]["format"] == "executorch-csv"
+
+
+def test_what_an_upload_lacks_is_said_before_the_run(folder: Path) -> None:
+    assert "--sha" in suite("run", *TOYS, "--upload").stderr
+    refused = suite("run", *TOYS, "--upload", "--sha", SHA, "--repository", "octocat/compiler", "--lab", "example-lab")
+    assert refused.exit_code == 2
+    assert "NIGHTJAR_BUCKET" in refused.stderr
+    assert not list(folder.iterdir())
