@@ -34,6 +34,30 @@ def clean_environment(more: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **more}
 
 
+class StreamedCommand:
+    """A command that runs here and writes to our own output. `interrupt` and `kill` are for signal handlers."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._process = subprocess.Popen(  # noqa: S603  # the lab's own command
+            [sys.executable, "-I", str(KEEPER), *command], env=dict(environment), stdin=subprocess.PIPE
+        )
+
+    def wait(self) -> int:
+        """Return the exit status, 128 and more for a signal."""
+        status = self._process.wait()
+        return 128 - status if status < 0 else status
+
+    def interrupt(self) -> None:
+        """Ask the command to end, as Ctrl-C does."""
+        if self._process.poll() is None:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """Kill the command and what it has started."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+
 class RunningCommand:
     """A command that runs. `stop` may be called by any thread, and any number of times."""
 

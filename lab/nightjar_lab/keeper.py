@@ -29,11 +29,19 @@ def main(command: list[str]) -> int:
             pass
         kill_group(process.pid)
 
+    # Who asks us to end asks the command, as Ctrl-C does: a test runner writes its report then.
+    signal.signal(signal.SIGTERM, lambda *_: interrupt_group(process.pid))
     threading.Thread(target=watch, daemon=True).start()
     status = process.wait()
     # What the command has left behind in the background.
     kill_group(process.pid)
     return 128 - status if status < 0 else status
+
+
+def interrupt_group(group: int) -> None:
+    """Send Ctrl-C to all processes of a group; there may be none any more."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGINT)
 
 
 def kill_group(group: int) -> None:
@@ -43,6 +51,6 @@ def kill_group(group: int) -> None:
 
 
 if __name__ == "__main__":
-    # A Ctrl-C is for the agent.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A Ctrl-C is for the agent. Not ignored: the command would ignore it too, whoever sends it.
+    signal.signal(signal.SIGINT, lambda *_: None)
     sys.exit(main(sys.argv[1:]))

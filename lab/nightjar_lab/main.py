@@ -16,6 +16,7 @@ LAZY = {
     "check": ("nightjar_lab.cli.check:check", "Check result files before you upload them."),
     "suite": ("nightjar_lab.suite.cli:suite", "Test a compiler or a backend as a black box."),
     "nightly": ("nightjar_lab.cli.nightly:nightly", "Print the commit to test."),
+    "run": ("nightjar_lab.cli.run:run", "Run tests and upload their results."),
     "upload": ("nightjar_lab.cli.upload:upload", "Upload a run's files, then its manifest."),
 }
 

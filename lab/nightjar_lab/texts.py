@@ -87,3 +87,6 @@ NOT_STORED = "the bot did not store the run ({state}): {reason}"
 NOT_READ = "the bot has not read the run after {seconds:g} s; ask later: {url}"
 CANNOT_ASK = "uploaded, but we could not ask what became of the run: {reason}; ask later: {url}"
 UNREADABLE_ANSWER = "its answer is not a list of runs"
+
+# Runs of a command
+RUN_UNREADABLE = "{folder}/run.json cannot be read ({kind}); upload its reports with nightjar-lab upload, and delete it"

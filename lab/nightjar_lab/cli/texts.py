@@ -53,3 +53,20 @@ If it does, the check run hardware/{lab}/{target} appears on {sha} within about 
 If it does not, GET /api/v1/repos/{repository}/results/runs?sha={sha} on the bot says why."""
 STORED = "The bot stored the run. Check run: hardware/{lab}/{target} on {sha}\n{page}"
 WHAT_WAIT_URL = "without the bot's address, --wait cannot ask it; give it, or omit --wait"
+
+# run
+NO_TEST_COMMAND = "name the command that tests, after --, as in: nightjar-lab run --target adreno -- pytest tests"
+NOT_A_COMMAND = "{command} is not a command here; correct its name, or PATH"
+RESUME_RUNS_NOTHING = "--resume uploads what earlier runs could not, and runs nothing; omit the command, or --resume"
+NO_CHECKOUT = "this folder is no git checkout; run it in a checkout of the commit, or give --sha"
+FOLDER_UNUSABLE = "{folder} cannot be written: {reason}; name another folder with --folder"
+RUN_ID_IN_USE = "another process runs {run_id} in this folder; give another --run-id"
+INTERRUPTED = "interrupted; the command has {seconds:g} s to write its report, then what there is will be uploaded"
+STALE_REPORT = "{path} is older than this run and is not uploaded"
+NO_REPORT = (
+    "the command left no report in NIGHTJAR_RESULTS (exit status {status}); the run will show a lab setup problem. For "
+    "other places use --report"
+)
+UPLOAD_STOPPED = "stopped before everything was uploaded; continue with: nightjar-lab run --resume --folder {folder}"
+NOT_UPLOADED = "the run stays in {folder}; the next run uploads it, or: nightjar-lab run --resume --folder {parent}"
+NOTHING_PENDING = "nothing to upload in {folder}"

@@ -1,0 +1,258 @@
+"""`nightjar-lab run`: a lab's whole nightly run in one command."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nightjar_formats.errors import UserError
+from nightjar_formats.model import RunKey
+from nightjar_formats.runs.offline_check import check_files
+from nightjar_lab.bucket import LabBucket
+from nightjar_lab.cli import texts
+from nightjar_lab.cli.check import report_lines
+from nightjar_lab.cli.errors import BadSettings, escape_controls, needed, one_line_errors
+from nightjar_lab.cli.nightly import source_of
+from nightjar_lab.cli.options import AS_WRITTEN, DEFAULT_PREFIX, SHA, SUITE, TARGET
+from nightjar_lab.cli.upload import (
+    claim_options,
+    claims_of,
+    new_run_id,
+    outcome_text,
+    place_options,
+    send_verified,
+    upload_place,
+    verifier_of,
+    wait_options,
+    wants_wait,
+)
+from nightjar_lab.command import StreamedCommand, clean_environment
+from nightjar_lab.lab_run import LabRun, RunFolder, collect_reports, moment, pending_runs, reports
+from nightjar_lab.nightly import nightly_commit
+
+GRACE = 20.0
+NIGHTLY, HEAD = "nightly", "HEAD"
+
+
+@click.command(
+    short_help="Run tests and upload their results.",
+    epilog=f"""{AS_WRITTEN}
+    Examples:
+      nightjar-lab run --target adreno --suite operators -- pytest tests/python/operators
+      nightjar-lab run --target adreno --shard 1/4 --environment device="Pixel 9" -- ./test.sh
+      nightjar-lab run --target adreno --report 'build/*.xml' -- ctest --output-junit build/ctest.xml
+      nightjar-lab run --resume
+    """,
+)
+@place_options
+@click.option("--target", type=TARGET, envvar="NIGHTJAR_TARGET", show_envvar=True, help="The target of the tests.")
+@click.option("--suite", type=SUITE, default="tests", show_default=True, help="The suite; a commit may have several.")
+@click.option(
+    "--sha",
+    default=HEAD,
+    metavar="SHA|HEAD|nightly",
+    help="The commit that is tested. HEAD, the default: that of the checkout here. nightly: what `nightly` prints.",
+)
+@claim_options
+@click.option("--report", "named", multiple=True, metavar="PATTERN", help="Reports that COMMAND writes elsewhere.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("nightjar-runs"),
+    show_default=True,
+    help="Where runs are stored until they are uploaded.",
+)
+@click.option(
+    "--grace",
+    type=click.FloatRange(0),
+    default=GRACE,
+    show_default=True,
+    help="Seconds that COMMAND gets to write its report after SIGTERM or SIGINT.",
+)
+@click.option("--dry-run", is_flag=True, help="Run and check; print the manifest, and upload nothing.")
+@click.option("--resume", is_flag=True, help="Upload what earlier runs could not; run nothing.")
+@wait_options
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
+def run(command: tuple[str, ...], **options: Any) -> None:
+    """Run COMMAND, and upload the reports that it writes into the folder NIGHTJAR_RESULTS.
+
+    For pytest, the plugin of this package writes the report; files of --junitxml and --report-log are found as well.
+    The exit status is that of COMMAND. If COMMAND succeeds and the upload fails, it is 1. If COMMAND writes no report,
+    the run says that it crashed.
+
+    After SIGTERM or SIGINT, COMMAND gets a SIGINT, and what it has reported is uploaded. If the upload fails or is
+    killed, the run stays in the folder, and the next `run`, or `run --resume`, uploads it under the same run ID.
+    COMMAND does not get NIGHTJAR_LAB_TOKEN, NIGHTJAR_TOKEN, GITHUB_TOKEN or AWS_* variables.
+    """
+    with one_line_errors():
+        if options["resume"]:
+            if command:
+                raise BadSettings(texts.RESUME_RUNS_NOTHING)
+            raise SystemExit(0 if _upload_pending(options, None) else 1)
+        status = _CommandRun(command, options).run()
+    raise SystemExit(status)
+
+
+def commit_to_test(options: Mapping[str, Any], repository: str) -> str:
+    """Return the SHA that is tested. Raises `BadSettings` and `UserError`."""
+    given = str(options["sha"])
+    if given == NIGHTLY:
+        prefix = DEFAULT_PREFIX if options["prefix"] is None else options["prefix"]
+        return nightly_commit(source_of(repository, options["url"], options["bucket"], prefix)).sha
+    if given != HEAD:
+        try:
+            return str(SHA.convert(given, None, None))
+        except click.BadParameter as error:
+            raise BadSettings(f"--sha: {error.message}") from None
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True)  # noqa: S607
+    except (OSError, subprocess.CalledProcessError):
+        raise BadSettings(texts.NO_CHECKOUT) from None
+    return done.stdout.strip()
+
+
+class _CommandRun:
+    """One run: its command, its reports, its upload. Signals end the command first, and then the upload."""
+
+    def __init__(self, command: Sequence[str], options: Mapping[str, Any]) -> None:
+        if not command:
+            raise BadSettings(texts.NO_TEST_COMMAND)
+        if shutil.which(command[0]) is None:
+            raise BadSettings(texts.NOT_A_COMMAND.format(command=command[0]))
+        bucket = options["bucket"] or ("dry-run" if options["dry_run"] else None)
+        place = upload_place({**options, "bucket": bucket})
+        target = needed(options["target"], "--target", "NIGHTJAR_TARGET", texts.WHAT_TARGET)
+        self._waits = wants_wait(options)
+        sha = commit_to_test(options, place.repository)
+        key = RunKey(place.repository, options["lab"], target, sha, options["run_id"] or new_run_id())
+        self._run = LabRun(place.bucket, place.prefix, key, claims_of(options))
+        self._run.check()
+        self._folder = RunFolder(options["folder"].resolve() / key.run_id)
+        self._command = command
+        self._options = options
+        self._running: StreamedCommand | None = None
+        self._interrupted = False
+
+    def run(self) -> int:
+        """Return the exit status."""
+        if not self._options["dry_run"]:
+            LabBucket(self._run.bucket).check_credentials()
+            if self._waits:
+                verifier_of(self._options, self._run.key).check_repository()
+        try:
+            self._folder.save(self._run)
+        except OSError as error:
+            raise UserError(texts.FOLDER_UNUSABLE.format(folder=self._folder.path, reason=error.strerror)) from None
+        with self._folder.locked() as ours:
+            if not ours:
+                raise BadSettings(texts.RUN_ID_IN_USE.format(run_id=self._run.key.run_id))
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, self._stop)
+            signal.signal(signal.SIGALRM, self._kill)
+            status = self._test()
+            if self._options["dry_run"]:
+                parcel = self._folder.parcel(self._run)
+                click.echo(parcel.manifest.decode(), nl=False)
+                self._folder.remove()
+                return status
+            good = _upload_pending(self._options, self._folder)
+        return status or (0 if good else 1)
+
+    def _test(self) -> int:
+        key, claims = self._run.key, self._run.claims
+        began, counter = time.time(), time.monotonic()
+        self._save(started_at=moment(began))
+        pull_request = {"NIGHTJAR_PULL_REQUEST": str(claims.pull_request)} if claims.pull_request else {}
+        variables = {
+            "NIGHTJAR_REPOSITORY": key.repository,
+            "NIGHTJAR_SHA": key.sha,
+            "NIGHTJAR_TARGET": key.target,
+            "NIGHTJAR_SUITE": claims.suite,
+            "NIGHTJAR_ATTEMPT": str(claims.attempt),
+            "NIGHTJAR_RUN_ID": key.run_id,
+            "NIGHTJAR_RESULTS": str(self._folder.results),
+            **pull_request,
+        }
+        self._running = StreamedCommand(self._command, clean_environment(variables))
+        status = self._running.wait()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        self._running = None
+        stale = collect_reports(self._folder, self._command, self._options["named"], began)
+        for path in stale:
+            _say(texts.STALE_REPORT.format(path=path))
+        if not reports(self._folder.results):
+            _say(texts.NO_REPORT.format(status=status))
+        # A clock that jumps must not make a test end before it began.
+        self._save(finished_at=moment(began + time.monotonic() - counter), exit_status=status)
+        if found := reports(self._folder.results):
+            for line in report_lines(check_files(found)):
+                click.echo(line, err=True)
+        return status
+
+    def _save(self, **claims: Any) -> None:
+        self._run = replace(self._run, claims=replace(self._run.claims, **claims))
+        self._folder.save(self._run)
+
+    def _stop(self, number: int, _: object) -> None:
+        if self._running is None:
+            _say(texts.UPLOAD_STOPPED.format(folder=self._options["folder"]))
+            raise SystemExit(128 + number)
+        if self._interrupted:
+            self._running.kill()
+            return
+        self._interrupted = True
+        _say(texts.INTERRUPTED.format(seconds=self._options["grace"]))
+        self._running.interrupt()
+        signal.setitimer(signal.ITIMER_REAL, max(0.001, self._options["grace"]))
+
+    def _kill(self, *_: object) -> None:
+        if self._running is not None:
+            self._running.kill()
+
+
+def _upload_pending(options: Mapping[str, Any], own: RunFolder | None) -> bool:
+    """Upload the runs that wait in the folder, our own first; return whether ours, or all without one, succeeded."""
+    folder = options["folder"].resolve()
+    others = [one for one in pending_runs(folder) if own is None or one.path != own.path]
+    good = True
+    for one in ([own] if own else []) + others:
+        with ExitStack() as stack:
+            # Our own is locked already; another one may be running.
+            if own is not one and not stack.enter_context(one.locked()):
+                continue
+            try:
+                _upload_run(options, one)
+            except UserError as error:
+                _say(str(error))
+                _say(texts.NOT_UPLOADED.format(folder=one.path, parent=options["folder"]))
+                good = good and own is not None and one is not own
+    if own is None and not others:
+        _say(texts.NOTHING_PENDING.format(folder=options["folder"]))
+    return good
+
+
+def _upload_run(options: Mapping[str, Any], folder: RunFolder) -> None:
+    run = folder.load()
+    parcel = folder.parcel(run)
+    waits = wants_wait(options)
+    verifier = verifier_of(options, run.key) if waits else None
+    send_verified(parcel, run.bucket, None, 0.0)
+    # From here on nothing is left to upload: what the bot says of it changes nothing.
+    folder.remove()
+    if verifier is not None:
+        verifier.wait(options["timeout"])
+    _say(outcome_text(run.key, options["url"], verified=waits))
+
+
+def _say(text: str) -> None:
+    for line in text.splitlines():
+        click.echo(escape_controls(line), err=True)

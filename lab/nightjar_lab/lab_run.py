@@ -1,0 +1,165 @@
+"""A run of a lab's own command: where its reports are until they are uploaded, whatever ends this process.
+
+A run has a folder of its own: `results/` with the reports, and `run.json`, which says where they go. The folder is
+locked as long as its process lives, and is removed once everything is uploaded.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import IO
+
+from nightjar_formats.errors import UserError
+from nightjar_formats.model import Claims, RunKey
+from nightjar_formats.runs.upload import Parcel, Piece, pack, pieces
+from nightjar_lab import texts
+from nightjar_lab.upload import FILE_NAME, MANIFEST, MOST_FILES
+
+STATE, LOCK, RESULTS = "run.json", "lock", "results"
+EMPTY_REPORT = "nightjar-run.xml"
+KILLED = 137
+"""The exit status of a command that was killed together with us: 128 and the number of SIGKILL."""
+REPORT_OPTIONS = ("--junitxml", "--junit-xml", "--report-log")
+"""Options of pytest that name a report."""
+
+
+@dataclass(frozen=True)
+class LabRun:
+    """Which run it is, where it goes, and what its manifest says."""
+
+    bucket: str
+    prefix: str
+    key: RunKey
+    claims: Claims
+
+    def check(self) -> None:
+        """Raise `UserError` for what the bot would not accept: better now than after hours of tests."""
+        pack(self.key, self.prefix, [Piece(Path("te.xml"), "te.xml", 0, "0" * 64)], self.claims)
+
+
+class RunFolder:
+    """The folder of a run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def results(self) -> Path:
+        """Where the command writes its reports."""
+        return self.path / RESULTS
+
+    @contextmanager
+    def locked(self) -> Iterator[bool]:
+        """Hold the folder's lock; yield False if another process has it."""
+        with (self.path / LOCK).open("w") as file:
+            yield _lock(file)
+
+    def save(self, run: LabRun) -> None:
+        """Store what is known of the run, in one step."""
+        self.results.mkdir(parents=True, exist_ok=True)
+        fresh = self.path / f"{STATE}.new"
+        known = {"bucket": run.bucket, "prefix": run.prefix, "key": asdict(run.key), "claims": asdict(run.claims)}
+        fresh.write_text(json.dumps(known, indent=2), encoding="utf-8")
+        fresh.replace(self.path / STATE)
+
+    def load(self) -> LabRun:
+        """Return what is known of the run; one that was killed has the exit status of that. Raises `UserError`."""
+        try:
+            known = json.loads((self.path / STATE).read_text(encoding="utf-8"))
+            run = LabRun(known["bucket"], known["prefix"], RunKey(**known["key"]), Claims(**known["claims"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UserError(texts.RUN_UNREADABLE.format(folder=self.path, kind=type(error).__name__)) from None
+        if run.claims.finished_at:
+            return run
+        return replace(run, claims=replace(run.claims, finished_at=self._last_written(), exit_status=KILLED))
+
+    def parcel(self, run: LabRun) -> Parcel:
+        """Return the run as it is uploaded; one without reports gets an empty one. Raises `UserError`."""
+        found = reports(self.results)
+        if not found:
+            empty = self.results / EMPTY_REPORT
+            empty.write_text('<?xml version="1.0"?>\n<testsuites/>\n', encoding="utf-8")
+            found = [empty]
+        if len(found) > MOST_FILES:
+            raise UserError(texts.TOO_MANY_FILES.format(most=MOST_FILES))
+        return pack(run.key, run.prefix, list(pieces(found, None, None, self.results)), run.claims)
+
+    def remove(self) -> None:
+        """Remove the folder and everything in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _last_written(self) -> str:
+        times = [path.stat().st_mtime for path in (self.path / STATE, *reports(self.results))]
+        return moment(max(times))
+
+
+def pending_runs(folder: Path) -> list[RunFolder]:
+    """Return the runs of a folder that are not uploaded yet, the oldest first."""
+    found = [path.parent for path in folder.glob(f"*/{STATE}")]
+    return [RunFolder(path) for path in sorted(found)]
+
+
+def reports(folder: Path) -> list[Path]:
+    """Return the files of a folder that can be reports: regular ones of an allowed name, with content, no links."""
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if FILE_NAME.fullmatch(entry.name) and entry.name != MANIFEST:
+                known = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(known.st_mode) and known.st_nlink == 1 and known.st_size:
+                    found.append(Path(entry.path))
+    return sorted(found)
+
+
+def collect_reports(run: RunFolder, command: Sequence[str], named: Sequence[str], since: float) -> list[Path]:
+    """Copy the reports that the command wrote elsewhere into the run's folder; return those that are too old.
+
+    `named` are patterns. What a pytest option names counts only if the command wrote nothing into the folder itself, or
+    each test would be reported twice. `since` is when the command started, in seconds since 1970.
+    """
+    patterns = [*named, *(() if reports(run.results) else reports_of_pytest(command))]
+    stale = []
+    for pattern in patterns:
+        # A pattern may be absolute, and those of pathlib may not.
+        base = Path(pattern)
+        for path in sorted(base.parent.glob(base.name)) if base.parent.is_dir() else ():
+            if not path.is_file():
+                continue
+            if path.stat().st_mtime < since - 2:  # some file systems store whole seconds, or two
+                stale.append(path)
+            else:
+                shutil.copyfile(path, run.results / path.name)
+    return stale
+
+
+def reports_of_pytest(command: Sequence[str]) -> list[str]:
+    """Return the files that options of pytest name as reports."""
+    found = []
+    for number, word in enumerate(command):
+        option, equals, value = word.partition("=")
+        if option in REPORT_OPTIONS:
+            following = command[number + 1 : number + 2]
+            found += [value] if equals else list(following)
+    return found
+
+
+def moment(seconds: float) -> str:
+    """Return a moment as a manifest writes it."""
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _lock(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,182 @@
+"""`nightjar-lab run`: a lab's nightly run in one command, whatever ends it."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bucket import World
+from tests.conversations.lab import lab_town
+from tests.lab.kit.running import LAB, TARGET, finished, kit_environment, run_kit, start_kit
+from tests.running import Finished
+from tests.waiting import until
+
+SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
+FOLDER = f"results/octocat/compiler/{LAB}/{TARGET}/{SHA}/run-1/"
+JUNIT = '<testsuite name="ops"><testcase classname="test_ops" name="test_add" time="0.1"/></testsuite>'
+WRITES = f"echo '{JUNIT}' > $NIGHTJAR_RESULTS/te.xml"
+OPTIONS = ("run", "--target", TARGET, "--sha", SHA, "--run-id", "run-1")
+
+
+async def run_script(script: str, *options: str, world: World, here: Path, **variables: str) -> Finished:
+    """Run a script as the command of a run."""
+    words = (*OPTIONS, *options, "--", "bash", "-c", script)
+    return await run_kit(*words, env=kit_environment(here, world, **variables), cwd=here)
+
+
+def manifest(world: World) -> dict[str, Any]:
+    body = world.s3.get_object(Bucket=world.name, Key=f"{FOLDER}manifest.json")["Body"].read()
+    document: dict[str, Any] = json.loads(body)
+    return document
+
+
+async def test_it_streams_uploads_and_passes_the_exit_status_on(tmp_path: Path, aws_world: World) -> None:
+    script = f"env > env.txt; echo working; {WRITES}; exit 3"
+    options = ("--suite", "operators", "--attempt", "2", "--shard", "1/4", "--environment", "device=Pixel 9")
+    done = await run_script(script, *options, world=aws_world, here=tmp_path, NIGHTJAR_LAB_TOKEN="the token")
+    assert (done.status, done.out) == (3, "working\n"), done
+    assert "te.xml: junit: 1 passed" in done.err
+    document = manifest(aws_world)
+    assert document["started_at"] <= document["finished_at"]
+    assert {name: document[name] for name in ("exit_status", "suite", "attempt", "shard", "environment")} == {
+        "exit_status": 3,
+        "suite": "operators",
+        "attempt": 2,
+        "shard": {"index": 1, "total": 4},
+        "environment": {"device": "Pixel 9"},
+    }
+    assert sorted(aws_world.keys(FOLDER)) == [f"{FOLDER}manifest.json", f"{FOLDER}te.xml"]
+    assert list((tmp_path / "nightjar-runs").iterdir()) == [], "nothing is left behind"
+    variables = (tmp_path / "env.txt").read_text()
+    assert f"NIGHTJAR_SHA={SHA}" in variables
+    for secret in ("the token", aws_world.server.environment["AWS_SECRET_ACCESS_KEY"]):
+        assert secret not in variables
+
+
+async def test_the_bot_stores_the_run_and_a_crash_without_a_report_is_a_lab_setup_problem(
+    sqlite_url: str, tmp_path: Path, aws_world: World
+) -> None:
+    async with lab_town(sqlite_url, aws_world) as place:
+        sha = place.nightly_run()
+        words = ("--target", TARGET, "--sha", sha, "--suite", "operators", "--timeout", "60")
+        env = kit_environment(tmp_path, aws_world, NIGHTJAR_URL=place.town.url)
+        running = await start_kit("run", *words, "--", "bash", "-c", "kill -SEGV $$", env=env, cwd=tmp_path)
+        await until(lambda: any(key.endswith("manifest.json") for key in aws_world.keys("results/")))
+        await place.scan()
+        done = await finished(running)
+        assert done.status == 139, done
+        assert "the command left no report in NIGHTJAR_RESULTS (exit status 139)" in done.err
+        assert f"The bot stored the run. Check run: hardware/{LAB}/{TARGET} on {sha}" in done.err
+        await place.settle()
+        check = place.check(sha)
+        assert check.conclusion == "neutral"
+        assert "the lab's command ended with exit status 139 before its first test" in (check.title or "")
+
+
+async def test_a_refused_run_fails_a_command_that_succeeded(sqlite_url: str, tmp_path: Path, aws_world: World) -> None:
+    async with lab_town(sqlite_url, aws_world) as place:
+        sha = place.nightly_run()
+        env = kit_environment(tmp_path, aws_world, NIGHTJAR_URL=place.town.url)
+        words = ("run", "--target", "not-in-app-yaml", "--sha", sha, "--", "bash", "-c", WRITES)
+        running = await start_kit(*words, env=env, cwd=tmp_path)
+        await until(lambda: any(key.endswith("manifest.json") for key in aws_world.keys("results/")))
+        await place.scan()
+        done = await finished(running)
+        assert done.status == 1, done
+        assert "the bot did not store the run (refused): app.yaml has no target not-in-app-yaml" in done.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_after_a_signal_the_command_writes_its_report_and_it_is_uploaded(
+    number: signal.Signals, tmp_path: Path, aws_world: World
+) -> None:
+    (tmp_path / "te.xml").write_text(JUNIT)
+    script = "trap 'cp te.xml $NIGHTJAR_RESULTS/te.xml; exit 2' INT; touch started; while :; do sleep 0.1; done"
+    env = kit_environment(tmp_path, aws_world)
+    running = await start_kit(*OPTIONS, "--", "bash", "-c", script, env=env, cwd=tmp_path)
+    await until(lambda: (tmp_path / "started").exists())
+    running.send_signal(number)
+    done = await finished(running)
+    assert done.status == 2, done
+    assert manifest(aws_world)["exit_status"] == 2
+    assert f"{FOLDER}te.xml" in aws_world.keys(FOLDER)
+
+
+async def test_a_command_that_ignores_signals_is_killed(tmp_path: Path, aws_world: World) -> None:
+    script = "trap '' INT TERM; touch started; while :; do sleep 0.1; done"
+    env = kit_environment(tmp_path, aws_world)
+    words = (*OPTIONS, "--grace", "0.2", "--", "bash", "-c", script)
+    running = await start_kit(*words, env=env, cwd=tmp_path)
+    await until(lambda: (tmp_path / "started").exists())
+    running.terminate()
+    assert (await finished(running)).status == 137
+    assert manifest(aws_world)["exit_status"] == 137
+
+
+async def test_what_could_not_be_uploaded_goes_with_the_next_run_under_its_own_id(
+    tmp_path: Path, aws_world: World
+) -> None:
+    away = await run_script(WRITES, world=aws_world, here=tmp_path, AWS_ENDPOINT_URL="http://127.0.0.1:9")
+    assert away.status == 1, away
+    assert "nightjar-lab run --resume" in away.err
+    assert aws_world.keys("results/") == []
+    env = kit_environment(tmp_path, aws_world)
+    again = await run_kit("run", "--resume", env=env, cwd=tmp_path)
+    assert again.status == 0, again
+    assert manifest(aws_world)["exit_status"] == 0
+    assert "nothing to upload" in (await run_kit("run", "--resume", env=env, cwd=tmp_path)).err
+
+
+async def test_a_killed_run_uploads_what_it_had_reported(tmp_path: Path, aws_world: World) -> None:
+    env = kit_environment(tmp_path, aws_world)
+    script = f"{WRITES}; touch started; sleep 600"
+    running = await start_kit(*OPTIONS, "--", "bash", "-c", script, env=env, cwd=tmp_path)
+    await until(lambda: (tmp_path / "started").exists())
+    running.kill()
+    await finished(running)
+    again = await run_kit("run", "--resume", env=env, cwd=tmp_path)
+    assert again.status == 0, again
+    document = manifest(aws_world)
+    assert (document["exit_status"], [file["name"] for file in document["files"]]) == (137, ["te.xml"])
+
+
+async def test_reports_elsewhere_are_found_unless_they_are_old(tmp_path: Path, aws_world: World) -> None:
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build/old.xml").write_text(JUNIT)
+    script = f"touch -d '1 hour ago' build/old.xml; echo '{JUNIT}' > build/new.xml; cp build/new.xml junit.xml"
+    words = ("--report", "build/*.xml", "--", "bash", "-c", script, "x", "--junitxml", "junit.xml")
+    done = await run_kit(*OPTIONS, *words, env=kit_environment(tmp_path, aws_world), cwd=tmp_path)
+    assert done.status == 0, done
+    assert "build/old.xml is older than this run" in done.err
+    assert [file["name"] for file in manifest(aws_world)["files"]] == ["junit.xml", "new.xml"]
+
+
+async def test_a_dry_run_needs_no_bucket(tmp_path: Path) -> None:
+    words = (*OPTIONS, "--dry-run", "--", "bash", "-c", WRITES)
+    done = await run_kit(*words, env=kit_environment(tmp_path), cwd=tmp_path)
+    assert done.status == 0, done
+    assert json.loads(done.out)["files"][0]["name"] == "te.xml"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--sha", "0d1a26e", "--", "true"), "'0d1a26e' is not the full SHA of a commit"),
+        (("--", "no-such-command"), "no-such-command is not a command here"),
+        ((), "name the command that tests, after --"),
+        (("--shard", "5/4", "--sha", SHA, "--", "true"), "shard.total"),
+        (("--", "true"), "this folder is no git checkout"),
+    ],
+)
+async def test_what_is_wrong_is_named_before_anything_runs(
+    words: tuple[str, ...], said: str, tmp_path: Path, aws_world: World
+) -> None:
+    done = await run_kit("run", "--target", TARGET, *words, env=kit_environment(tmp_path, aws_world), cwd=tmp_path)
+    assert done.status in (1, 2), done
+    assert said in done.err
+    assert len(done.err.splitlines()) == 1
+    assert not (tmp_path / "nightjar-runs").exists()
