@@ -1,4 +1,4 @@
-"""Every sentence of the pytest plugin that people read."""
+"""Every sentence about targets, parameters and cached fixtures that people read."""
 
 from __future__ import annotations
 
@@ -73,5 +73,3 @@ NO_KEY = (
     "the argument {argument} of the fixture {name} is a {kind}, which can neither be hashed nor pickled, "
     "so no value can be cached for it. Leave out cache_return_value."
 )
-
-# Slow tests, shards and reports

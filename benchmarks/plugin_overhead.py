@@ -1,0 +1,103 @@
+"""What the pytest plugin costs a project that uses nothing of it, and one that declares targets: trivial tests.
+
+Each pair is a run without the plugin and one with it, one right after the other, in turn first: what else runs on the
+machine meets both. Other plugins are left out of both, which makes the share larger than in a real project.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+
+import click
+
+LAB = Path(__file__).parents[1] / "lab"
+FILES = 100
+DECLARES = (
+    'from nightjar_lab.pytest import Target\n\nnightjar_targets = [Target("llvm"), Target("cuda", available=False)]\n'
+)
+PROJECTS = {"uses nothing": "", "declares targets": DECLARES}
+
+
+@dataclass(frozen=True)
+class PytestCost:
+    """What one run took, in seconds."""
+
+    wall: float
+    cpu: float
+
+
+def make_project(folder: Path, tests: int, conftest: str = "") -> None:
+    """Write files of tests that do nothing."""
+    each = "".join(f"def test_{number}():\n    pass\n\n\n" for number in range(tests // FILES))
+    for number in range(FILES):
+        (folder / f"test_file_{number}.py").write_text(each)
+    (folder / "conftest.py").write_text(conftest)
+
+
+def run_once(folder: Path, *options: str) -> PytestCost:
+    """Run pytest on a folder, and count its processor time and that of its children."""
+    environ = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(LAB)}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(command, cwd=folder, env=environ, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return PytestCost(time.perf_counter() - start, cpu)
+
+
+def measure_pairs(
+    folder: Path, pairs: int, without: Sequence[str], with_it: Sequence[str]
+) -> list[tuple[PytestCost, PytestCost]]:
+    """Return the costs of pairs of runs, after one run of each that is not counted."""
+    run_once(folder, *without)
+    run_once(folder, *with_it)
+    found = []
+    for number in range(pairs):
+        if number % 2:
+            second = run_once(folder, *with_it)
+            found.append((run_once(folder, *without), second))
+        else:
+            first = run_once(folder, *without)
+            found.append((first, run_once(folder, *with_it)))
+    return found
+
+
+def share(values: Sequence[tuple[float, float]]) -> str:
+    """Return by how much the second of each pair is larger: the median and the middle half; and of the smallest."""
+    shares = [100 * (after - before) / before for before, after in values]
+    low, middle, high = quantiles(shares, n=4)
+    least = 100 * (min(after for _, after in values) / min(before for before, _ in values) - 1)
+    return f"{middle:+.1f} % ({low:+.1f} to {high:+.1f}); least of each {least:+.1f} %"
+
+
+@click.command()
+@click.option("--tests", default=20_000, show_default=True)
+@click.option("--pairs", default=7, show_default=True)
+@click.option("--project", type=click.Choice(list(PROJECTS)), multiple=True, default=list(PROJECTS))
+def main(tests: int, pairs: int, project: Sequence[str]) -> None:
+    """Print a row for a project that uses nothing, and one for a project that declares targets."""
+    click.echo("| project | without, CPU | with, CPU | CPU | wall clock |\n| --- | --- | --- | --- | --- |")
+    plugin = ("-p", "nightjar_lab.pytest")
+    for what in project:
+        conftest = PROJECTS[what]
+        with tempfile.TemporaryDirectory() as folder:
+            make_project(Path(folder), tests, conftest)
+            costs = measure_pairs(Path(folder), pairs, () if not conftest else ("--noconftest",), plugin)
+        cpu = [(before.cpu, after.cpu) for before, after in costs]
+        wall = share([(before.wall, after.wall) for before, after in costs])
+        without, with_it = (median(values) for values in zip(*cpu, strict=True))
+        click.echo(f"| {what} | {without:.2f} s | {with_it:.2f} s | {share(cpu)} | {wall} |")
+    click.echo(f"\n{tests} tests, {pairs} pairs; load average {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()
