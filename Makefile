@@ -6,6 +6,8 @@ export PYTHONDONTWRITEBYTECODE :=
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Backends are large, so they are apart from what the tests need: 0.5 GB.
+SUITE_VENV := .venv-suite
 ARGS   ?=
 
 # Coverage is measured of what does no I/O: `[tool.coverage]` in pyproject.toml. Tracing makes tests almost twice as slow,
@@ -27,10 +29,18 @@ UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_redelivery.py app/
 ALONE     = $(shell grep -rl --include="*.py" "mark.alone" tests)
 PYTEST   := scripts/in-memory $(BIN)/pytest --dist loadgroup -m "not alone"
 
-.PHONY: demo test check types tests untraced traced alone mutants bench lock docs images fixtures clean
+.PHONY: demo suite-demo suite-test test check types tests untraced traced alone mutants bench lock docs images fixtures clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/python -m sandbox.demo $(ARGS)
+
+# Not in CI: it installs ONNX Runtime and Apache TVM.
+suite-demo: $(VENV)/.ready $(SUITE_VENV)/.ready
+	@$(BIN)/python -m sandbox.demo.backend_suite $(ARGS)
+
+# Not in CI either: the tests of the flows that need a backend.
+suite-test: $(VENV)/.ready $(SUITE_VENV)/.ready
+	NIGHTJAR_SUITE_PYTHON=$(abspath $(SUITE_VENV))/bin/python $(BIN)/pytest -n 0 $(ARGS) tests/lab/suite/flows
 
 test: $(VENV)/.ready
 	@scripts/postgres-for-tests
@@ -102,5 +112,13 @@ $(VENV)/.ready: requirements.txt requirements-dev.txt pyproject.toml lab/pyproje
 	  --editable lab --editable .
 	@touch $@
 
+$(SUITE_VENV)/.ready: requirements-suite.txt lab/pyproject.toml
+	@echo "Setting up $(SUITE_VENV), once: 0.5 GB, a minute or two"
+	@$(PYTHON) -m venv $(SUITE_VENV)
+	@$(SUITE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-suite.txt
+	@PYTHONWARNINGS=ignore $(SUITE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	  --no-build-isolation --editable lab
+	@touch $@
+
 clean:
-	rm -rf $(VENV) mutants build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	rm -rf $(VENV) $(SUITE_VENV) mutants build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PROSE = frozenset({".md", ".html", ".yaml", ".yml", ".toml", ".css"})
-NOT_OURS = frozenset({".venv", "data", "mutants", "build", "node_modules", "__pycache__"})
+NOT_OURS = frozenset({".venv", ".venv-suite", "data", "mutants", "build", "node_modules", "__pycache__"})
 """Folders of other people's texts: what labs sent, payloads, licences, packages."""
 THIS = frozenset({"scripts/glossary.py", "tests/test_glossary.py"})
 """Files that name the old words in order to ban them."""

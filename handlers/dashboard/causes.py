@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.results.report import sentences
 from bot.results.report.findings import Findings, NewFailure
 
-MOST_CAUSES = 40
+MOST_CAUSES = 100
 """Causes that a page shows."""
 MOST_TESTS = 25
 """Tests of one cause that it names."""
@@ -57,6 +58,15 @@ class FailureCause(BaseModel):
     reproduce: str = Field(description="A command that runs the first of them; empty if app.yaml has no template.")
 
 
+class FailureCount(BaseModel):
+    """How many failures happened in one way, such as at one stage of a backend suite."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    happened: str
+    count: int
+
+
 @dataclass(slots=True)
 class _Group:
     first: NewFailure
@@ -66,20 +76,34 @@ class _Group:
 _ORDER = {kind: place for place, kind in enumerate(FailureKind)}
 
 
-def causes_of(findings: Findings, command_of: Callable[[NewFailure], str]) -> tuple[list[FailureCause], int, int]:
-    """Return the failures by cause, how many further causes there are, and how many failures were not looked at."""
+@dataclass(frozen=True, slots=True)
+class CausesFound:
+    """Failures by cause and by what happened; how many causes are not shown, and how many failures were not judged."""
+
+    causes: list[FailureCause]
+    counts: list[FailureCount]
+    more: int
+    unjudged: int
+
+
+def causes_of(findings: Findings, command_of: Callable[[NewFailure], str]) -> CausesFound:
+    """Return the failures by cause and by what happened, the most frequent first."""
     groups: dict[tuple[str, str], _Group] = {}
+    counts: Counter[str] = Counter()
     judged = total = 0
     for kind, failure in _failures(findings):
         total += 1
         if judged >= MOST_JUDGED:
             continue
         judged += 1
-        group = groups.setdefault((sentences.happened(failure), failure_cause(failure.message)), _Group(failure))
+        happened = sentences.happened(failure)
+        counts[happened] += 1
+        group = groups.setdefault((happened, failure_cause(failure.message)), _Group(failure))
         group.kinds.append((_ORDER[kind], kind, failure))
     ordered = sorted(groups.items(), key=lambda item: (min(one[0] for one in item[1].kinds), -len(item[1].kinds)))
     shown = [_cause(happened, group, command_of) for (happened, _), group in ordered[:MOST_CAUSES]]
-    return shown, len(ordered) - len(shown), total - judged
+    counted = [FailureCount(happened=happened, count=count) for happened, count in counts.most_common()]
+    return CausesFound(shown, counted, len(ordered) - len(shown), total - judged)
 
 
 def _failures(findings: Findings) -> list[tuple[FailureKind, NewFailure]]:

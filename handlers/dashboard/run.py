@@ -18,7 +18,7 @@ from bot.results.report.reproduce import command
 from bot.results.state import Run, RunState, SuiteState, TargetState
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
-from handlers.dashboard.causes import FailureCause, causes_of
+from handlers.dashboard.causes import FailureCause, FailureCount, causes_of
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.markdown import plain_html
 from handlers.dashboard.settings import results_of
@@ -114,6 +114,9 @@ class RunDetails(BaseModel):
     check: CheckSummary | None = Field(description="Null where nothing of the commit is stored.")
     suites: list[SuiteSummary]
     missing_suites: list[str]
+    failures: list[FailureCount] = Field(
+        description="How many failures happened in which way, the most frequent first."
+    )
     causes: list[FailureCause] = Field(description="Failures by what they have in common, new ones first.")
     more_causes: int
     unlisted: int = Field(description="Failures of all causes that are not listed.")
@@ -167,7 +170,7 @@ def _page_of(run: Run, listed: Sequence[Run], findings: Findings) -> RunDetails:
     """Put the page together; it blocks, for outputs of failures are read."""
     key, state = run.key, findings.state
     admission = run.admission
-    causes, more, unlisted = causes_of(findings, lambda failure: _command(findings, failure))
+    found = causes_of(findings, lambda failure: _command(findings, failure))
     return RunDetails(
         lab=key.lab,
         target=key.target,
@@ -181,9 +184,10 @@ def _page_of(run: Run, listed: Sequence[Run], findings: Findings) -> RunDetails:
         check=_check(findings) if state.suites else None,
         suites=[_suite(suite, comparison_, findings) for suite, comparison_ in findings.suites],
         missing_suites=list(state.missing_suites),
-        causes=causes,
-        more_causes=more,
-        unlisted=unlisted,
+        failures=found.counts,
+        causes=found.causes,
+        more_causes=found.more,
+        unlisted=found.unjudged,
     )
 
 

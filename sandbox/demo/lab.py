@@ -67,6 +67,14 @@ class Lab:
         where = ["--config", str(self._config)]
         await self._run([[*options, *where, str(path)] for options, path in runs], report)
 
+    async def upload_report(
+        self, sha: str, target: str, suite: str, path: Path, report: Callable[[str], None], *, status: int
+    ) -> None:
+        """Upload one report as a run of a target. Raises AssertionError with the output of the command."""
+        options = ["--lab", LAB, "--target", target, "--sha", sha, "--suite", suite, "--exit-status", str(status)]
+        report(f"$ {COMMAND} {shlex.join([*options, path.name])}")
+        await self._run([[*options, "--config", str(self._config), str(path)]], report)
+
     async def _run(self, commands: Sequence[Sequence[str]], report: Callable[[str], None]) -> None:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -84,7 +92,7 @@ class Lab:
             assert process.stderr is not None
             async for raw in process.stderr:
                 said.append(raw.decode().rstrip())
-                if ": junit: " in said[-1]:
+                if any(f": {form}: " in said[-1] for form in ("junit", "executorch-csv")):
                     report(said[-1])
             code = await process.wait()
         finally:

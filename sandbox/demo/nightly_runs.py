@@ -53,8 +53,8 @@ class NightlyRuns:
         return run
 
     async def _first_run(self) -> None:
-        green = self._push("Add the tests of 0.25", {})
-        sha = await self._move()
+        green = self.push("Add the tests of 0.25", {})
+        sha = await self.move()
         await self.on.check("the bot creates the nightly branch at a green commit", lambda: self._head == green)
         await self.on.check("the lab reads the commit in its bucket", lambda: sha == green)
         await self._upload(f"{LAB} uploads its first run", sha, "night-1")
@@ -62,8 +62,8 @@ class NightlyRuns:
         await self.on.check("the first run becomes a check run", self._says(sha, FIRST))
 
     async def _second_run(self) -> None:
-        green = self._push("Add the tests of 0.26, ten weeks later", test_files("night-2"))
-        sha = await self._move()
+        green = self.push("Add the tests of 0.26, ten weeks later", test_files("night-2"))
+        sha = await self.move()
         await self.on.check("the nightly branch moves", lambda: self._head == sha == green)
         await self._upload(f"{LAB} uploads its second run", sha, "night-2")
         await self.on.check("the lab tests the new commit", lambda: bool(self._checks(self._head)))
@@ -74,14 +74,14 @@ class NightlyRuns:
         files, annotations = self.on.repo.git.commits[sha].files, second[-1].annotations
         placed = [one for one in annotations if one["path"] in files]
         await self.on.check("each new failure has an annotation in an existing file", lambda: len(placed) == 9)
-        details = await self._dashboard(second[-1].details_url or "")
+        details = await self.page(second[-1].details_url or "")
         await self.on.check("its Details lead to the run on the dashboard", lambda: SECOND in details)
         await self.on.check("the check run cannot block a merge", lambda: second[-1].conclusion == "neutral")
 
     async def _broken_lab_and_pull_request(self) -> PullRequest:
-        green = self._push("Describe targets", {"docs/targets.md": "# Targets\n"})
-        red = self._push(RED, {"src/transform/fuse_ops.cc": "// Fuses everything.\n"}, "failure")
-        sha = await self._move()
+        green = self.push("Describe targets", {"docs/targets.md": "# Targets\n"})
+        red = self.push(RED, {"src/transform/fuse_ops.cc": "// Fuses everything.\n"}, "failure")
+        sha = await self.move()
         await self.on.check("the nightly branch moves to the newest green commit", lambda: self._head == sha == green)
         newest = await self._newest_skipped()
         self.on.narrator.say(f"The API says why a newer commit was skipped\n{json.dumps(newest)}")
@@ -110,7 +110,7 @@ class NightlyRuns:
         await on.check("a maintainer can ignore it, and is named", self._says(sha, "ignored by octocat"))
         await on.check("then the check run is green", lambda: self._newest(sha).conclusion == "success")
 
-    def _push(self, message: str, files: Mapping[str, str], ci: str = "success") -> str:
+    def push(self, message: str, files: Mapping[str, str], ci: str = "success") -> str:
         """Push to main, and let CI end; return the commit."""
         self.on.github.clock.advance(seconds=1)  # commits are ordered by their time
         sha = self.on.repo.push("main", files or None, by="octocat", message=message).sha
@@ -118,7 +118,7 @@ class NightlyRuns:
         self.on.narrator.say(f"@octocat pushes {sha[:7]} to main: {message}; CI says {STATE[ci]} {CI}")
         return sha
 
-    async def _move(self) -> str:
+    async def move(self) -> str:
         """Move the branch, and let the lab read the commit to test; return what it reads."""
         narrator, bot = self.on.narrator, self.on.bot
         narrator.say(f"$ nightjar {' '.join(TIMER)}")
@@ -137,7 +137,7 @@ class NightlyRuns:
             newest: dict[str, Any] = (await answer.json())["why_not_newer"][0]
             return {name: newest[name] for name in ("sha", "title", "blockers")}
 
-    async def _dashboard(self, url: str) -> str:
+    async def page(self, url: str) -> str:
         """Return a page of the dashboard."""
         async with self.on.http.get(url, headers={"Accept": "text/html"}) as answer:
             return await answer.text()

@@ -78,8 +78,8 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage() -> AsyncIterator[Stage]:
-    """Start everything; stop it at the end."""
+async def stage(settings: str = CONFIG) -> AsyncIterator[Stage]:
+    """Start everything, with settings as a template of app.yaml; stop it at the end."""
     github, jenkins = GitHubSandbox(), JenkinsSandbox()
     with tempfile.TemporaryDirectory(prefix="nightjar-demo-") as name:
         folder = Path(name)
@@ -95,7 +95,7 @@ async def stage() -> AsyncIterator[Stage]:
             queue = await asyncio.to_thread(_arrivals, bucket)
             config = folder / "app.yaml"
             port = free_port()
-            config.write_text(_config(f"http://127.0.0.1:{port}", jenkins_url, queue), encoding="utf-8")
+            config.write_text(_config(settings, f"http://127.0.0.1:{port}", jenkins_url, queue), encoding="utf-8")
             environment = {
                 "GITHUB_APP_ID": str(app.id),
                 "GITHUB_PRIVATE_KEY": app.private_key,
@@ -128,11 +128,11 @@ async def _bucket() -> AsyncIterator[BucketServer]:
         server.stop()
 
 
-def _config(url: str, jenkins: str, queue: str) -> str:
+def _config(settings: str, url: str, jenkins: str, queue: str) -> str:
     # Half a day away: the demo runs the timer itself.
     at = f"{(time.gmtime().tm_hour + 12) % 24:02}:00"
     targets = {"target": TARGET, "other": OTHER, "lost": LOST, "on_request": ON_REQUEST}
-    return CONFIG.format(url=url, jenkins=jenkins, at=at, ci=CI, bucket=BUCKET, queue=queue, lab=LAB, **targets)
+    return settings.format(url=url, jenkins=jenkins, at=at, ci=CI, bucket=BUCKET, queue=queue, lab=LAB, **targets)
 
 
 def _arrivals(server: BucketServer) -> str:

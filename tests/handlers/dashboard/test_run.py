@@ -36,6 +36,12 @@ async def test_failures_with_one_cause_are_one_entry_and_new_ones_come_first(sit
     assert new["reproduce"].startswith("pytest 'tests/python/operators/test_gather.py::")
 
 
+async def test_failures_are_counted_by_what_happened(site: DashboardSite) -> None:
+    where = address(HEXAGON, 12, "operators-run-1")
+    _, answered = await site.json(f"/api/v1/repos/{where}")
+    assert answered["failures"] == [{"happened": "failed", "count": 6}]
+
+
 async def test_a_broken_lab_is_no_failure_of_the_code(site: DashboardSite) -> None:
     _, _, page = await site.get(f"/r/{address(ADRENO, 7, 'runtime-run-1')}")
     assert "says nothing about the code" in page
