@@ -23,6 +23,7 @@ KEY_ID, SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 # https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html; a HEAD has the status alone.
 _DENIED = {"AccessDenied", "AllAccessDisabled", "Forbidden", "403"}
 _NO_KEY = {"NoSuchKey", "404"}
+_BAD_DIGEST = {"BadDigest", "XAmzContentChecksumMismatch"}
 _EXISTS = {"PreconditionFailed", "412"}
 _UNCHANGED = {"NotModified", "304"}
 _OF_CODES = (
@@ -33,7 +34,7 @@ _OF_CODES = (
     ),
     ({"301", "AuthorizationHeaderMalformed", "PermanentRedirect"}, texts.OTHER_REGION),
     ({"RequestTimeTooSkewed", "RequestExpired"}, texts.WRONG_CLOCK),
-    ({"BadDigest", "XAmzContentChecksumMismatch"}, texts.FILE_CHANGED),
+    (_BAD_DIGEST, texts.FILE_CHANGED),
 )
 _TRANSIENT = {"SlowDown", "RequestTimeout", "ThrottlingException", "ConditionalRequestConflict", "OperationAborted"}
 
@@ -86,6 +87,23 @@ class LabBucket:
             else:
                 return True
         self._compare(key, sha256)
+        return False
+
+    def may_write(self, key: str) -> bool:
+        """Try to write an object with a wrong digest. Raises `UserError` and `TryAgain` where that is not allowed.
+
+        Returns True where the store noticed the digest and stored nothing; False where the object is there now.
+        """
+        wrong = base64.b64encode(hashlib.sha256(b"of something else").digest()).decode()
+        with self._explained("s3:PutObject"):
+            try:
+                self._client().put_object(
+                    Bucket=self.name, Key=key, Body=b"nightjar-lab doctor\n", IfNoneMatch="*", ChecksumSHA256=wrong
+                )
+            except self._errors().ClientError as error:
+                if _code(error)[0] not in _BAD_DIGEST | _EXISTS:
+                    raise
+                return _code(error)[0] in _BAD_DIGEST
         return False
 
     def _compare(self, key: str, sha256: str) -> None:

@@ -90,3 +90,36 @@ UNREADABLE_ANSWER = "its answer is not a list of runs"
 
 # Runs of a command
 RUN_UNREADABLE = "{folder}/run.json cannot be read ({kind}); upload its reports with nightjar-lab upload, and delete it"
+
+# What a check of the set-up finds
+IS_SET = "is set"
+SETTING_MISSING = "a setting that it needs is missing"
+NEEDED_REPOSITORY = "is not set; set it to the repository that you test, as in octocat/compiler"
+NEEDED_LAB = "is not set; set it to the lab's name in app.yaml"
+NEEDED_BUCKET = "is not set; set it to the bucket that the maintainers named"
+USEFUL_URL = "is not set; without the bot's address, nothing verifies uploads; ask the maintainers"
+USEFUL_TOKEN = "NIGHTJAR_LAB_TOKEN is not set; only tests on request (nightjar-lab agent) need it"  # noqa: S105
+NEEDS_TOKEN = "only a token can ask for them; set NIGHTJAR_LAB_TOKEN to check them"  # noqa: S105
+NO_URL = "NIGHTJAR_URL is not set"
+DISK_FREE = "{free:,} MB are free in {folder}"
+DISK_FULL = "only {free:,} MB are free in {folder}; free at least {least:,} MB"
+NO_ZSTANDARD = "cannot be used ({reason}); install it again: pip install --force-reinstall zstandard"
+CLOCK_GOOD = "within {seconds:.0f} s of the bot's"
+CLOCK_WRONG = "differs by {seconds:.0f} s from the bot's; synchronise it, or S3 refuses uploads"
+REPOSITORY_KNOWN = "the bot accepts results for {repository}"
+UNKNOWN_REPOSITORY = (
+    "the bot accepts no results for {repository} ({reason}); correct NIGHTJAR_REPOSITORY, or set NIGHTJAR_TOKEN for a "
+    "private one"
+)
+LAB_KNOWN = "app.yaml has the lab {lab}"
+UNKNOWN_LAB = "app.yaml has no lab {lab} for {repository}; correct NIGHTJAR_LAB, or ask the maintainers to add it"
+TOKEN_VALID = "speaks for {lab}"  # noqa: S105
+TOKEN_REFUSED = (
+    "the bot does not accept NIGHTJAR_LAB_TOKEN for {lab} ({reason}); ask the operator for a new one: nightjar lab "  # noqa: S105
+    "token create {lab}"
+)
+TARGETS_KNOWN = "app.yaml has {targets}"
+NO_TARGET_GIVEN = "none given; name them with --target to check them"
+CREDENTIALS_FOUND = "AWS credentials are found"
+MAY_WRITE = "these credentials may upload to {bucket}; nothing was stored"
+PROBE_LEFT = "these credentials may upload to {bucket}; the store keeps the probe {key}, which the bot ignores"

@@ -1,0 +1,79 @@
+"""`nightjar-lab doctor`: what is wrong with a lab's set-up, in one line each, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.bucket import World
+from tests.conversations.device_lab import device_lab
+from tests.lab.kit.running import LAB, TARGET, kit_environment, run_kit
+
+
+async def states(*words: str, env: dict[str, str], here: Path) -> dict[str, tuple[str, str]]:
+    """Run it, and return the state and text of each check."""
+    done = await run_kit("doctor", *words, "--json", env=env, cwd=here)
+    assert "Traceback" not in done.err, done
+    found = {one["name"]: (one["state"], one["text"]) for one in json.loads(done.out)}
+    assert done.status == int(any(state == "failed" for state, _ in found.values()))
+    return found
+
+
+async def test_a_good_set_up_and_what_can_be_wrong_with_it(sqlite_url: str, tmp_path: Path, aws_world: World) -> None:
+    async with device_lab(sqlite_url, aws_world) as lab:
+        await lab.asked_for()
+        good = kit_environment(tmp_path, aws_world, NIGHTJAR_URL=lab.town.url, NIGHTJAR_LAB_TOKEN=lab.token)
+        found = await states("--target", TARGET, env=good, here=tmp_path)
+        assert {name for name, (state, _) in found.items() if state != "ok"} == {"nightly"}, found
+        assert found["nightly"][0] == "warning"
+        assert found["targets"] == ("ok", f"app.yaml has {TARGET}")
+        assert (await lab.store.find(LAB, "job")).state == "queued", "no job was claimed"
+        left = [key for key in aws_world.keys("results/") if key not in found["bucket"][1]]
+        assert left == [], "nothing is left but what it names"
+
+        found = await states("--target", "hexagon-v99", env=good, here=tmp_path)
+        assert found["targets"][0] == "failed"
+        assert "hexagon-v99" in found["targets"][1]
+        assert TARGET in found["targets"][1]
+
+        found = await states(env={**good, "NIGHTJAR_LAB_TOKEN": "nightjar_lab_nonsense"}, here=tmp_path)
+        assert "the bot does not accept NIGHTJAR_LAB_TOKEN for example-lab" in found["token"][1]
+        found = await states(env={**good, "NIGHTJAR_LAB": "no-such-lab"}, here=tmp_path)
+        assert "app.yaml has no lab no-such-lab for octocat/compiler; correct NIGHTJAR_LAB" in found["lab"][1]
+        found = await states(env={**good, "NIGHTJAR_REPOSITORY": "octocat/nothing"}, here=tmp_path)
+        assert "the bot accepts no results for octocat/nothing" in found["repository"][1]
+
+
+async def test_nothing_is_set(tmp_path: Path) -> None:
+    env = {**kit_environment(tmp_path), "NIGHTJAR_REPOSITORY": "", "NIGHTJAR_LAB": ""}
+    done = await run_kit("doctor", env=env, cwd=tmp_path)
+    assert (done.status, done.err) == (1, "")
+    lines = done.out.splitlines()
+    assert lines[0].startswith("failed   NIGHTJAR_REPOSITORY: is not set; set it to the repository")
+    assert all(line.split()[0] in ("ok", "failed", "warning", "skipped") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("changes", "check", "said"),
+    [
+        ({"NIGHTJAR_BUCKET": "no-such-bucket"}, "bucket", "bucket no-such-bucket does not exist"),
+        ({"AWS_SECRET_ACCESS_KEY": ""}, "credentials", "AWS_SECRET_ACCESS_KEY is not set, but AWS_ACCESS_KEY_ID is"),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, "bucket", "cannot be reached now"),
+        ({"NIGHTJAR_URL": "http://127.0.0.1:9"}, "bot", "check NIGHTJAR_URL and the network"),
+    ],
+)
+async def test_what_is_wrong_is_named(
+    changes: dict[str, str], check: str, said: str, tmp_path: Path, aws_world: World
+) -> None:
+    found = await states(env={**kit_environment(tmp_path, aws_world), **changes}, here=tmp_path)
+    assert found[check][0] == "failed"
+    assert said in found[check][1]
+
+
+async def test_a_denied_upload_names_the_policy(tmp_path: Path, aws_world: World) -> None:
+    aws_world.server.forbid(aws_world.name, "s3:PutObject")
+    found = await states(env=kit_environment(tmp_path, aws_world), here=tmp_path)
+    assert found["bucket"][0] == "failed"
+    assert "ask the maintainers for the policy" in found["bucket"][1]
