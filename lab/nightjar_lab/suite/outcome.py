@@ -106,6 +106,10 @@ FAILED_AT = {
 """The outcome of an exception at each stage."""
 
 
+NOT_THE_BACKEND = (SuiteStage.MAKE, SuiteStage.REFERENCE)
+"""The stages at which nothing is the backend's fault, not even a crash."""
+
+
 class SkipCase(Exception):
     """Raised by a flow or a case at any stage: the case is skipped, and the text says why."""
 

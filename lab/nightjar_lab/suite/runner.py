@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nightjar_lab.suite import texts
-from nightjar_lab.suite.outcome import SuiteOutcome, SuiteStage
+from nightjar_lab.suite.outcome import FAILED_AT, NOT_THE_BACKEND, SuiteOutcome, SuiteStage
 from nightjar_lab.suite.result import SuiteResult, result_of, test_id_of
 from nightjar_lab.suite.worker_process import HALF_OUTPUT, WorkerProcess, describe_status
 
@@ -202,7 +202,7 @@ class SuiteRunner:
         if worker.memory > self._limits.memory / 2:
             self._remove(worker)
             return
-        worker.begin(self._waiting.popleft(), self._seconds)
+        worker.begin(self._waiting.popleft())
 
     def _check(self, worker: WorkerProcess) -> Iterator[SuiteResult]:
         """Yield the result of a worker's case if there is one."""
@@ -231,7 +231,7 @@ class SuiteRunner:
         elif kind == "begin":
             worker.begun, worker.known = True, event.get("known")
         elif kind == "stage":
-            worker.stage, worker.params = SuiteStage(event["stage"]), event["params"]
+            worker.at_stage(SuiteStage(event["stage"]), event["params"], self._seconds)
         elif kind == "result" and worker.case is not None:
             known = worker.known
             result = replace(result_of(event["record"]), output=worker.excerpt.text())
@@ -260,7 +260,9 @@ class SuiteRunner:
         elif worker.closed:
             outcome, error = SuiteOutcome.CRASH, texts.CLOSED
         else:
-            outcome, error = SuiteOutcome.TIMEOUT, texts.TIMED_OUT.format(seconds=self._seconds)
+            outcome, error = SuiteOutcome.TIMEOUT, texts.TIMED_OUT.format(seconds=worker.allowed)
+        # What makes the case or its reference is not the backend.
+        outcome = FAILED_AT[worker.stage] if worker.stage in NOT_THE_BACKEND else outcome
         at = texts.AT_STAGE.format(stage=worker.stage.value if worker.stage else texts.BEFORE, what=error)
         flow = self._info.flow if self._info else self._names[0]
         result = SuiteResult(test_id_of(case, flow, worker.params), case, flow, outcome, worker.stage, at)

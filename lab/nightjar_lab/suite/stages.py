@@ -11,7 +11,7 @@ from typing import Any
 from nightjar_lab.suite.case import CaseData, SuiteCase, TestSuite
 from nightjar_lab.suite.compare import OutputMismatch, compare_outputs
 from nightjar_lab.suite.flow import Flow, LoweringReport, matching
-from nightjar_lab.suite.outcome import FAILED_AT, InvalidCase, SkipCase, SuiteOutcome, SuiteStage
+from nightjar_lab.suite.outcome import FAILED_AT, NOT_THE_BACKEND, InvalidCase, SkipCase, SuiteOutcome, SuiteStage
 from nightjar_lab.suite.result import OutputError, SuiteResult, test_id_of
 
 MOST_ERROR = 4000
@@ -102,7 +102,7 @@ def _outcome_of(error: BaseException, stage: SuiteStage) -> SuiteOutcome:
         return SuiteOutcome.SKIP
     if isinstance(error, InvalidCase):
         return SuiteOutcome.CASE_INVALID
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) and stage not in NOT_THE_BACKEND:
         return SuiteOutcome.OUT_OF_MEMORY
     if stage is SuiteStage.COMPARE and not isinstance(error, OutputMismatch):
         return SuiteOutcome.UNKNOWN

@@ -21,6 +21,7 @@ BOOT = (
 )
 """Not `-m`, which would import what lies in the current folder: a checkout of the backend hides the one installed."""
 START_SECONDS = 300.0
+"""What a worker may take to load its flow and its suite, and to make a case."""
 END_SECONDS = 10.0
 CLOSED_SECONDS = 1.0
 """From the end of the connection until the worker is killed; a worker that ends closes it too."""
@@ -81,8 +82,7 @@ class WorkerProcess:
         self.known: str | None = None
         self.stage: SuiteStage | None = None
         self.params: dict[str, str] = {}
-        self.since = time.monotonic()
-        self.deadline = self.since + START_SECONDS
+        self._allow(START_SECONDS)
         self.closed = False
         self._line = b""
 
@@ -107,13 +107,22 @@ class WorkerProcess:
             self._process.stdin.write(json.dumps(command).encode() + b"\n")
             self._process.stdin.flush()
 
-    def begin(self, case: str, seconds: float) -> None:
-        """Have it run a case, for so many seconds at most."""
+    def begin(self, case: str) -> None:
+        """Have it run a case. Its time begins once it is made: the first one may load the whole suite."""
         self.case, self.begun, self.known, self.stage, self.params = case, False, None, None, {}
         self.excerpt = OutputExcerpt(self._half_output)
-        self.since = time.monotonic()
-        self.deadline = self.since + seconds
+        self._allow(START_SECONDS)
         self.send({"do": "case", "name": case})
+
+    def at_stage(self, stage: SuiteStage, params: dict[str, str], seconds: float) -> None:
+        """Note a stage; its first one after the case is made begins the time of the case."""
+        if self.stage in (None, SuiteStage.MAKE) and stage is not SuiteStage.MAKE:
+            self._allow(seconds)
+        self.stage, self.params = stage, params
+
+    def _allow(self, seconds: float) -> None:
+        self.since, self.allowed = time.monotonic(), seconds
+        self.deadline = self.since + seconds
 
     def idle(self) -> None:
         """Note that it has done its case."""

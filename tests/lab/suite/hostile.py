@@ -109,7 +109,8 @@ NAMES = (
     "pass_a",
     "run_fails", "make_fails", "reference_fails", "quantize_fails", "lower_fails", "load_fails", "run_differs",
     "skip_me", "load_skips", "lower_invalid", "run_exits", "run_memory", "pass_known", "run_prints", "lower_segfault",
-    "run_leaves", "run_forks", "pass_b", "pass_\x1b[31m\n`|@octocat", CONTROLS,
+    "run_leaves", "run_forks", "pass_b", "make_segfault", "reference_leaves", "make_memory",
+    "pass_\x1b[31m\n`|@octocat", CONTROLS,
 )  # fmt: skip
 SUITE = TestSuite("deeds", lambda: NAMES, make, version="1")
 SLOW = TestSuite("slow", lambda: ("run_sleeps", "run_closes", "run_grows", "run_teardown", "pass_z"), make, timeout=30)

@@ -55,6 +55,9 @@ def test_each_case_has_its_outcome_and_its_stage() -> None:
         "run_leaves": ("crash", "run"),
         "run_forks": ("pass", None),
         "pass_b": ("pass", None),
+        "make_segfault": ("case invalid", "make"),
+        "reference_leaves": ("reference failed", "reference"),
+        "make_memory": ("case invalid", "make"),
         "pass_\x1b[31m\n`|@octocat": ("pass", None),
         hostile.CONTROLS: ("pass", None),
     }
