@@ -16,6 +16,7 @@ from nightjar_lab.suite import texts
 from nightjar_lab.suite.csv_report import ReportInvalid, ReportRow, read_report
 from nightjar_lab.suite.listing import list_suites_and_flows
 from nightjar_lab.suite.options import (
+    MEMORY,
     failures,
     flow_option,
     memory_option,
@@ -142,7 +143,7 @@ def repro_command(flow: str, suite: str, case: str, timeout: float | None = None
     """Return the command that runs one case again, for a POSIX shell; with control characters, for bash."""
     words = ["nightjar-lab", "suite", "repro", "--flow", flow, "--suite", suite]
     words += ["--timeout", f"{timeout:g}"] if timeout is not None else []
-    words += ["--memory", str(memory)] if memory is not None else []
+    words += ["--memory", str(memory)] if memory not in (None, MEMORY) else []
     return " ".join(map(shell_word, [*words, "--", case]))
 
 

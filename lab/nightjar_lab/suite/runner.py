@@ -12,7 +12,7 @@ from typing import Any
 from nightjar_lab.suite import texts
 from nightjar_lab.suite.outcome import FAILED_AT, NOT_THE_BACKEND, SuiteOutcome, SuiteStage
 from nightjar_lab.suite.result import SuiteResult, result_of, test_id_of
-from nightjar_lab.suite.worker_process import HALF_OUTPUT, WorkerProcess, describe_status
+from nightjar_lab.suite.worker_process import HALF_OUTPUT, START_SECONDS, WorkerProcess, describe_status
 
 TICK = 0.05
 """Seconds between two checks of time and memory."""
@@ -98,7 +98,7 @@ class SuiteRunner:
     def names(self) -> list[str]:
         """Return the names of all cases. Raises CannotRun."""
         worker = self._workers[0]
-        worker.deadline = time.monotonic() + self._seconds
+        worker.allow(START_SECONDS)
         worker.send({"do": "names"})
         found: list[str] = []
         for event in self._until(worker, "names"):

@@ -82,7 +82,7 @@ class WorkerProcess:
         self.known: str | None = None
         self.stage: SuiteStage | None = None
         self.params: dict[str, str] = {}
-        self._allow(START_SECONDS)
+        self.allow(START_SECONDS)
         self.closed = False
         self._line = b""
 
@@ -111,16 +111,17 @@ class WorkerProcess:
         """Have it run a case. Its time begins once it is made: the first one may load the whole suite."""
         self.case, self.begun, self.known, self.stage, self.params = case, False, None, None, {}
         self.excerpt = OutputExcerpt(self._half_output)
-        self._allow(START_SECONDS)
+        self.allow(START_SECONDS)
         self.send({"do": "case", "name": case})
 
     def at_stage(self, stage: SuiteStage, params: dict[str, str], seconds: float) -> None:
         """Note a stage; its first one after the case is made begins the time of the case."""
         if self.stage in (None, SuiteStage.MAKE) and stage is not SuiteStage.MAKE:
-            self._allow(seconds)
+            self.allow(seconds)
         self.stage, self.params = stage, params
 
-    def _allow(self, seconds: float) -> None:
+    def allow(self, seconds: float) -> None:
+        """Begin its time: so many seconds from now."""
         self.since, self.allowed = time.monotonic(), seconds
         self.deadline = self.since + seconds
 

@@ -50,6 +50,9 @@ def act(deed: str) -> None:
     if deed == "forks":
         # The copy goes on as if it were the worker.
         os.fork()
+    if deed == "orphans" and not os.fork():
+        # It holds the connection and the output, and does not end by itself.
+        act("announces")
     if deed == "announces":
         Path(ANNOUNCED).write_text(str(os.getpid()))
         time.sleep(1000)
@@ -114,6 +117,7 @@ NAMES = (
 )  # fmt: skip
 SUITE = TestSuite("deeds", lambda: NAMES, make, version="1")
 SLOW = TestSuite("slow", lambda: ("run_sleeps", "run_closes", "run_grows", "run_teardown", "pass_z"), make, timeout=30)
+ORPHANS = TestSuite("orphans", lambda: ("run_orphans", "pass_a"), make)
 KILLED = TestSuite("killed", lambda: ("pass_a", "pass_b", "run_announces"), make)
 
 

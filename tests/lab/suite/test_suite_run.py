@@ -85,6 +85,16 @@ def test_a_run_that_is_killed_loses_only_the_case_that_runs(folder: Path) -> Non
     assert hostile.has_ended(stopped)
 
 
+def test_what_a_case_has_started_ends_with_its_worker(folder: Path) -> None:
+    os.mkfifo(hostile.ANNOUNCED)
+    command = [sys.executable, "-m", "nightjar_lab", "suite", "run", "--flow", f"{HERE}.hostile:FLOW"]
+    command += ["--suite", f"{HERE}.hostile:ORPHANS"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    orphan = hostile.announced(folder)
+    assert b"2  pass\n" in process.communicate()[0]
+    assert hostile.has_ended(orphan)
+
+
 def test_a_line_that_was_cut_off_is_the_only_one_that_is_lost(folder: Path) -> None:
     path = folder / "a.jsonl"
     with ResultFile(path, INFO) as file:
@@ -176,7 +186,7 @@ def test_one_case_is_run_again_with_all_that_is_known() -> None:
     assert (
         f"Command:   nightjar-lab suite repro --flow {HERE}.hostile:FLOW --suite {HERE}.hostile:SUITE" in shown.stdout
     )
-    assert "-- run_fails\n" in shown.stdout
+    assert ":SUITE -- run_fails\n" in shown.stdout
     assert "Result:    run failed\nStage:     run\nError:     ValueError: no such op" in shown.stdout
     assert "in act" in shown.stdout
     unknown = suite("repro", *TOYS, "nothing")
