@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nightjar_lab.pytest import texts
-from nightjar_lab.pytest.decorators import EXCLUDE, IDS, KNOWN_FAILING, OURS, PARAMETRIZE, REQUIRES
+from nightjar_lab.pytest.decorators import EXCLUDE, IDS, KNOWN_FAILING, OURS, PARAMETRIZE, REQUIRES, DecoratorUse
 from nightjar_lab.pytest.targets import NOTHING_DECLARED, TargetDeclaration, TargetUseError, kind_of
 
 if TYPE_CHECKING:
@@ -34,13 +34,15 @@ def target_of(item: pytest.Item) -> str | None:
 
 def parametrize_over_targets(metafunc: pytest.Metafunc, registry: TargetRegistry) -> None:
     """Parametrise a test that takes `target`, itself or through a fixture, unless somebody else provides it."""
+    if "target" not in metafunc.fixturenames and not DecoratorUse.ever:
+        return
     definition = metafunc.definition
     declaration = registry.declared_for(definition.path)
-    chosen = definition.get_closest_marker(PARAMETRIZE)
     for mark in _ours(definition):
         _check_declared(declaration, registry, mark)
     if "target" not in metafunc.fixturenames or _by_hand(definition):
         return
+    chosen = definition.get_closest_marker(PARAMETRIZE)
     if chosen is None and _has_fixture(metafunc, "target"):
         return
     if chosen is not None and chosen.args:
@@ -62,11 +64,13 @@ def parametrize_over_targets(metafunc: pytest.Metafunc, registry: TargetRegistry
 
 def mark_item(item: pytest.Item, registry: TargetRegistry) -> None:
     """Give a test the marks of its target and of what it requires, and skip it if they cannot run."""
+    name = target_of(item)
+    if name is None and not DecoratorUse.ever:
+        return
     declaration = registry.declared_for(item.path)
     for mark in item.iter_markers(REQUIRES):
-        for name in mark.args:
-            _require(item, registry, declaration, name, mark)
-    name = target_of(item)
+        for required in mark.args:
+            _require(item, registry, declaration, required, mark)
     by_hand = item.get_closest_marker(OURS) is None
     if name is not None and (not by_hand or declaration.find(name) is not None):
         _mark_target(item, registry, declaration, name, by_hand=by_hand)
@@ -91,7 +95,7 @@ def _mark_target(
     if reason:
         item.add_marker(pytest.mark.skip(reason=reason))
     if _matches(declaration, name, _named(item, KNOWN_FAILING)):
-        item.add_marker(pytest.mark.xfail(reason=texts.KNOWN_FAILING.format(kind=_kind(declaration, name))))
+        item.add_marker(pytest.mark.xfail(reason=texts.KNOWN_FAILING.format(kind=declaration.kind(name))))
 
 
 def _require(
@@ -132,12 +136,7 @@ def _named(node: pytest.Item, mark: str) -> set[str]:
 
 
 def _matches(declaration: TargetDeclaration, name: str, kinds: set[str]) -> bool:
-    return bool({name, kind_of(name), _kind(declaration, name)} & kinds)
-
-
-def _kind(declaration: TargetDeclaration, name: str) -> str:
-    target = declaration.find(name)
-    return kind_of(name) if target is None else target.kind
+    return bool({name, kind_of(name), declaration.kind(name)} & kinds)
 
 
 def _by_hand(node: pytest.Item) -> bool:

@@ -23,7 +23,6 @@ from nightjar_lab.pytest.targets import (
     TargetUseError,
     call_with_name,
     function_name,
-    kind_of,
     named_targets,
     read_declaration,
     takes_name,
@@ -125,7 +124,7 @@ class TargetRegistry:
 
     def other_targets(self, declaration: TargetDeclaration, name: str) -> str:
         """Return why a target that a test lists itself is not tested now: the variable names other kinds."""
-        if not self.named or kind_of(name) in {kind_of(one.name) for one in self.configured(declaration)}:
+        if not self.named or declaration.kind(name) in {declaration.kind(o.name) for o in self.configured(declaration)}:
             return ""
         return texts.OTHER_TARGETS.format(name=name, variable=self.variable)
 

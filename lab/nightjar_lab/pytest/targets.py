@@ -94,6 +94,11 @@ class TargetDeclaration:
         kind = kind_of(name)
         return next(iter(exact + [one for one in self.targets if one.kind == kind]), None)
 
+    def kind(self, name: str) -> str:
+        """Return the kind of a target as declared; its first word if it is not."""
+        target = self.find(name)
+        return kind_of(name) if target is None else target.kind
+
     def names(self) -> str:
         """Return the declared names, for messages."""
         return ", ".join(one.name for one in self.targets)

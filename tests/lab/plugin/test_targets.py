@@ -244,3 +244,28 @@ def test_ids_of_parametrisations_are_skipped_or_expected_to_fail(project: Projec
         "test_it[llvm-2]": ("xfailed", "broken"),
         "test_it[llvm-12]": ("passed", ""),
     }
+
+
+def test_the_declared_kind_of_a_target_counts_wherever_kinds_are_compared(project: Project) -> None:
+    conftest = """
+        from nightjar_lab.pytest import Target
+        nightjar_targets = [Target("mali", kind="opencl"), Target("llvm")]
+    """
+    tests = """
+        from nightjar_lab.pytest import *
+
+        @known_failing_targets("opencl")
+        @parametrize_targets("mali", "llvm")
+        def test_explicit(target): raise AssertionError
+
+        @exclude_targets("opencl")
+        def test_excluded(target): pass
+    """
+    project.write(conftest=conftest, test_one=tests)
+    run = project.run(environ={"NIGHTJAR_TEST_TARGETS": "opencl -device=mali;llvm"})
+    assert run.short() == {
+        "test_explicit[mali]": "xfailed",
+        "test_explicit[llvm]": "failed",
+        "test_excluded[llvm]": "passed",
+    }
+    assert project.run("-m", "opencl").short() == {"test_explicit[mali]": "xfailed"}
