@@ -25,7 +25,7 @@ def value_of(given: Any) -> Any:
         return numpy_helper.to_array(given)
     if isinstance(given, (list, tuple)):
         return [value_of(one) for one in given]
-    return np.asarray(given)
+    return _text_as_objects(np.asarray(given))
 
 
 def flat(values: Iterable[Any]) -> list[Any]:
@@ -37,8 +37,13 @@ def flat(values: Iterable[Any]) -> list[Any]:
         elif value is None:
             raise SkipCase(NO_VALUE)
         else:
-            found.append(value)
+            found.append(_text_as_objects(value))
     return found
+
+
+def _text_as_objects(array: Any) -> Any:
+    """Return texts of any length as objects, as ONNX's own cases have them; NumPy's fixed lengths are other types."""
+    return array.astype(object) if array.dtype.kind in "US" else array
 
 
 def feeds_of(model: onnx.ModelProto, inputs: Sequence[Any]) -> dict[str, Any]:

@@ -90,6 +90,13 @@ def test_sequences_are_lists_of_arrays_and_flat_as_outputs() -> None:
     assert [one.shape for one in flat([np.ones(3), sequence])] == [(3,), (), (2, 2)]
 
 
+def test_texts_of_any_length_are_objects() -> None:
+    from nightjar_lab.suite.suites.onnx_values import flat, value_of
+
+    assert value_of(["a", "longer"][1]).dtype == object
+    assert [one.dtype for one in flat([np.array(["a", "longer"])])] == [object]
+
+
 def test_an_optional_without_a_value_is_skipped_and_blames_nobody() -> None:
     from nightjar_lab.suite.suites.onnx_values import flat, value_of
 

@@ -1,0 +1,71 @@
+"""Real backends, in an environment of their own: `make suite-test`. Elsewhere these tests are skipped."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+PYTHON = os.environ.get("NIGHTJAR_SUITE_PYTHON", "")
+pytestmark = pytest.mark.skipif(not PYTHON, reason="needs ONNX Runtime and Apache TVM: run make suite-test")
+
+
+def run(folder: Path, flow: str, suite: str, *options: str) -> tuple[Counter[str], dict[str, dict[str, object]]]:
+    """Run a suite on a flow; return how many cases ended in which way, and the records by case."""
+    file = folder / "results.jsonl"
+    command = [PYTHON, "-m", "nightjar_lab", "suite", "run", "--flow", flow, "--suite", suite, "--jsonl", str(file)]
+    subprocess.run([*command, "--json", *options], cwd=folder, check=True, capture_output=True)
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    cases = {record["Test Case"]: record for record in records if "Test Case" in record}
+    return Counter(str(record["Outcome"]) for record in cases.values()), cases
+
+
+@pytest.mark.parametrize(
+    ("flow", "outcomes"),
+    [
+        ("onnx-reference", {"pass": 13}),
+        ("onnxruntime-cpu", {"pass": 13}),
+        ("onnxruntime-cpu-int8", {"pass": 12, "output mismatch": 1}),
+        ("tvm-llvm", {"pass": 11, "lower failed": 2}),
+        ("tvm-llvm-fp16", {"pass": 10, "lower failed": 2, "output mismatch": 1}),
+    ],
+)
+def test_the_models_end_on_each_flow_as_they_were_measured(tmp_path: Path, flow: str, outcomes: dict[str, int]) -> None:
+    assert run(tmp_path, flow, "onnx-models")[0] == outcomes
+
+
+def test_tvm_names_the_operator_that_it_cannot_import(tmp_path: Path) -> None:
+    _, cases = run(tmp_path, "tvm-llvm", "onnx-models", "--filter", "lstm")
+    assert str(cases["lstm"]["Error"]).endswith("not supported for frontend ONNX: LSTM")
+    assert cases["lstm"]["Stage"] == "lower"
+
+
+def test_tvm_says_what_it_legalized_and_how_large_the_library_is(tmp_path: Path) -> None:
+    _, cases = run(tmp_path, "tvm-llvm", "onnx-models", "--filter", "mlp")
+    assert cases["mlp"]["Delegated Ops"] == {
+        "relax.add": 2,
+        "relax.matmul": 2,
+        "relax.nn.relu": 1,
+        "relax.nn.softmax": 1,
+    }
+    assert cases["mlp"]["Undelegated Ops"] == {}
+    assert float(str(cases["mlp"]["PTE Size (Kb)"])) > 10
+
+
+def test_onnx_runtime_says_which_nodes_its_provider_took(tmp_path: Path) -> None:
+    _, cases = run(
+        tmp_path, "onnxruntime-cpu", "onnx-node", "--filter", "test_castlike_INT4_to_*", "--filter", "test_abs"
+    )
+    assert cases["test_abs"]["Delegated Ops"] == {"Abs": 1}
+    packed = {name: record["Outcome"] for name, record in cases.items() if "INT4" in name}
+    assert packed
+    assert set(packed.values()) == {"pass"}, "values of less than a byte reach ONNX Runtime packed"
+
+
+def test_what_is_random_is_skipped_and_blames_nobody(tmp_path: Path) -> None:
+    found, _ = run(tmp_path, "onnxruntime-cpu", "onnx-node", "--filter", "test_bernoulli*")
+    assert found == {"skip": 6}
