@@ -14,7 +14,7 @@ ARGS   ?=
 # so those are not traced that show something else (the whole bot, a database, a server), or repeat the same lines often.
 TRACED_OF := $(patsubst %,tests/%.py,$(addprefix engine/test_,jobs portable retry text) \
                $(addprefix github/test_,check_runs limits limits_reported mentions pages sticky) \
-               $(addprefix results/test_,compare identity renames report report_annotations report_runs report_safe \
+               $(addprefix results/test_,compare identity manifest renames report report_annotations report_runs report_safe \
                                           report_summary))
 UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_redelivery.py app/test_serve.py aws browser ci cli \
                conversations core/untrusted deploy devices effects handlers/dashboard handlers/operate lab robustness sandbox signal \

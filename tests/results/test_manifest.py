@@ -142,3 +142,9 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 def test_whatever_it_holds_it_is_read_or_refused(changes: dict[str, Any]) -> None:
     with suppress(Refused):
         assert read_manifest(json.dumps(WHOLE | changes).encode(), KEY).claims.attempt >= 1
+
+
+def test_half_a_surrogate_pair_may_stand_in_the_environment_alone() -> None:
+    manifest = read_manifest(json.dumps(LEAST | {"environment": {"device": "\ud800"}}).encode(), KEY)
+    assert manifest.claims.environment == {"device": "\ud800"}
+    assert "log_url must be" in refusal(LEAST | {"log_url": "\ud800"})

@@ -199,8 +199,7 @@ def _is_environment(value: Any) -> bool:
     return (
         isinstance(value, dict)
         and len(value) <= MOST_ENVIRONMENT
-        and all(map(_is_text, value))
-        and all(_is_text(one) or one is None or isinstance(one, (int, float)) for one in value.values())
+        and all(one is None or isinstance(one, (str, int, float)) for one in value.values())
     )
 
 
