@@ -124,6 +124,7 @@ def run_suite(
     Raises CannotRun and FileUnusable; the results that there are stay in the JSONL file.
     """
     request.reports.check()
+    check_writable(request.jsonl)
     notices: list[str] = []
 
     def note(text: str) -> None:
