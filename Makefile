@@ -46,6 +46,7 @@ test: $(VENV)/.ready
 	@scripts/postgres-for-tests
 	@scripts/chromium-for-tests
 	@scripts/deploy-tools-for-tests
+	@scripts/gtest-for-tests
 	$(MAKE) --no-print-directory check
 	$(MAKE) --no-print-directory -j3 untraced traced types
 	$(MAKE) --no-print-directory alone

@@ -12,6 +12,7 @@ import click
 from nightjar_lab.cli.lazy import LazyGroup
 
 LAZY = {
+    "include-dir": ("nightjar_lab.cli.include_dir:include_dir", "Print where slow.h for GoogleTest is."),
     "agent": ("nightjar_lab.cli.agent:agent", "Claim requested tests, run them, upload the results."),
     "check": ("nightjar_lab.cli.check:check", "Check result files before you upload them."),
     "suite": ("nightjar_lab.suite.cli:suite", "Test a compiler or a backend as a black box."),

@@ -12,6 +12,7 @@ import pytest
 from nightjar_lab.pytest import run_texts as texts
 from nightjar_lab.pytest import slow
 from nightjar_lab.pytest.report import REPORT, HeldBackCalls, Report, has_report, opened_report
+from nightjar_lab.pytest.reproduce_plugin import Reproduce, prints_reproduce
 from nightjar_lab.pytest.shard_plugin import Sharding, past_durations
 from nightjar_lab.pytest.shards import MOST_SHARDS, Shard, parse_shard
 
@@ -32,6 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--shard", type=_shard, metavar="NUMBER/TOTAL", help=texts.SHARD_OPTION)
     group.addoption("--durations-from", metavar="FILE_OR_URL", help=texts.DURATIONS_OPTION)
     group.addoption("--nightjar-report", metavar="FILE", help=texts.REPORT_OPTION)
+    choices = ("auto", "always", "never")
+    group.addoption("--nightjar-reproduce", choices=choices, default=choices[0], help=texts.REPRODUCE_OPTION)
+    parser.addini("nightjar_reproduce_env", texts.REPRODUCE_INI, type="args", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,6 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
         plugins.register(HeldBackCalls(), "nightjar-held-back")
     if not is_worker:
         _start_report(config, shard)
+        if prints_reproduce(config):
+            plugins.register(Reproduce(config), "nightjar-reproduce")
 
 
 def _start_report(config: pytest.Config, shard: Shard | None) -> None:

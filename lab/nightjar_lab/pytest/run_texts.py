@@ -61,3 +61,16 @@ REPORT_FAULTS = "nightjar: {count} of pytest's reports could not be written as J
 REPORT_NO_READER = "nobody reads the pipe"
 REPORT_TOO_MANY = "it has {most} reports already"
 WORKER_DIED = "worker {worker} died: {error}"
+
+# Reproduce command
+REPRODUCE_OPTION = (
+    "Print after failures how to run them again. auto: if the run uses another option or a variable of Nightjar's."
+)
+REPRODUCE_INI = "Names of environment variables that matter for a test, besides pytest's and Nightjar's own."
+REPRODUCE_TITLE = "run the failed tests again"
+REPRODUCE_MORE = "# {more} more failed"
+REPRODUCE_ISSUE = "Is it flaky? Open an issue, filled in:"
+ISSUE_TITLE = "[Flaky Test] {test}"
+ISSUE_TEST = "Test: {test}"
+ISSUE_FACT = "{name}: {value}"
+ISSUE_REPRODUCE = "To reproduce, in the folder of the repository:"

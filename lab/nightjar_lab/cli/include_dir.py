@@ -1,0 +1,13 @@
+"""`nightjar-lab include-dir`: where the C++ header and the CMake file are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("include-dir")
+def include_dir() -> None:
+    """Print the folder for -I: it has nightjar/slow.h for GoogleTest and nightjar/nightjar.cmake for CTest."""
+    click.echo(Path(__file__).parents[1] / "include")

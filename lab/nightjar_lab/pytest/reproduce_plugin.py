@@ -1,0 +1,132 @@
+"""At the end of a failing run: the command that runs the failed tests again, and issues to open about flaky ones."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from nightjar_lab.pytest import run_texts as texts
+from nightjar_lab.pytest.printable import printable
+from nightjar_lab.pytest.remote import page_of_repository
+from nightjar_lab.pytest.reproduce import (
+    MOST_ISSUES,
+    VARIABLES,
+    ReproducedRun,
+    failed_in_order,
+    issue_address,
+    reproduce_command,
+    shared_options,
+)
+
+USED_BY = ("NIGHTJAR_", "SKIP_SLOW_TESTS", "TVM_TEST_TARGETS")
+"""How variables begin with which a run says that it uses the plugin."""
+CONFIGURATIONS = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+FACTS = {
+    "NIGHTJAR_LAB": "Lab",
+    "NIGHTJAR_TARGET": "Target",
+    "NIGHTJAR_TEST_TARGETS": "Targets",
+    "NIGHTJAR_SHA": "Commit",
+}
+
+
+def prints_reproduce(config: pytest.Config) -> bool:
+    """Say whether the run asks for the command: `auto` does where something else of the plugin is used."""
+    wanted = config.getoption("nightjar_reproduce")
+    if wanted != "auto":
+        return bool(wanted == "always")
+    asked = any(config.getoption(name) for name in ("nightjar_report", "shard", "slow_report"))
+    return asked or any(name.startswith(USED_BY) for name in os.environ)
+
+
+class Reproduce:
+    """Collects what failed and prints how to run it again."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._failed: dict[str, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note a failure; an attempt that is run again has another outcome."""
+        if report.outcome == "failed":
+            self._failed.setdefault(report.nodeid, _message(report))
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note a file that cannot be collected: running it again shows why."""
+        if report.outcome == "failed" and report.nodeid:
+            self._failed.setdefault(report.nodeid, _message(report))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the command and the addresses."""
+        if not self._failed:
+            return
+        shown, more = failed_in_order({self._from_here(nodeid): said for nodeid, said in self._failed.items()})
+        run = self._run()
+        terminalreporter.section(texts.REPRODUCE_TITLE)
+        terminalreporter.write_line(reproduce_command(run, [test.nodeid for test in shown]))
+        if more:
+            terminalreporter.write_line(more)
+        page = page_of_repository(Path(run.folder))
+        if not page:
+            return
+        facts = {title: os.environ[name] for name, title in FACTS.items() if os.environ.get(name)}
+        terminalreporter.write_line(texts.REPRODUCE_ISSUE)
+        for test in shown[:MOST_ISSUES]:
+            command = reproduce_command(run._replace(folder="."), [test.nodeid])
+            terminalreporter.write_line("  " + printable(test.nodeid, 200))
+            terminalreporter.write_line("    " + issue_address(page, test.nodeid, test.message, command, facts))
+
+    def _from_here(self, nodeid: str) -> str:
+        """Return a node ID, which begins at the root folder, as seen from where pytest was started."""
+        path, colons, rest = nodeid.partition("::")
+        here, root = str(self._config.invocation_params.dir), str(self._config.rootpath)
+        return (os.path.relpath(os.path.join(root, path), here) if here != root else path) + colons + rest  # noqa: PTH118
+
+    def _run(self) -> ReproducedRun:
+        config = self._config
+        arguments = [os.fspath(argument) for argument in config.invocation_params.args]
+        options = shared_options(arguments, [str(one) for one in getattr(config.option, "file_or_dir", None) or []])
+        variables = (*VARIABLES, *config.getini("nightjar_reproduce_env"))
+        environment = {name: os.environ[name] for name in dict.fromkeys(variables) if name in os.environ}
+        return ReproducedRun(
+            str(config.invocation_params.dir), program(), [*self._places(arguments), *options], environment
+        )
+
+    def _places(self, arguments: list[str]) -> list[str]:
+        """Return options for root folder and configuration where pytest would find others by the tests alone."""
+        here, root, file = self._config.invocation_params.dir, self._config.rootpath, self._config.inipath
+        given = {argument.partition("=")[0][:9] for argument in arguments}
+        if "--rootdir" in given or any(argument.startswith(("-c", "--config-")) for argument in arguments):
+            return []
+        if file is None:
+            return [f"--rootdir={os.path.relpath(root, here)}"] if root != here else []
+        folders = {root.joinpath(nodeid.partition("::")[0]).parent for nodeid in self._failed}
+        between = {above for folder in folders for above in (folder, *folder.parents) if root in above.parents}
+        if root != here or any((folder / name).exists() for folder in between for name in CONFIGURATIONS):
+            return ["-c", os.path.relpath(file, here), f"--rootdir={os.path.relpath(root, here)}"]
+        return []
+
+
+def program() -> list[str]:
+    """Return how this very pytest is started, by names where PATH has the same."""
+    if Path(sys.argv[0]).name == "__main__.py":
+        name = Path(sys.executable).name
+        return [name if _is_in_path(name, sys.executable) else sys.executable, "-m", "pytest"]
+    name = Path(sys.argv[0]).name
+    if name in ("pytest", "py.test"):
+        return [name] if _is_in_path(name, sys.argv[0]) else [sys.argv[0]]
+    return [sys.executable, "-m", "pytest"]
+
+
+def _is_in_path(name: str, file: str) -> bool:
+    found = shutil.which(name)
+    return found is not None and Path(found).absolute() == Path(file).absolute()
+
+
+def _message(report: pytest.TestReport | pytest.CollectReport) -> str:
+    crash = getattr(getattr(report, "longrepr", None), "reprcrash", None)
+    text = str(getattr(crash, "message", "") or report.longrepr or "")
+    return next((line for line in text.splitlines() if line.strip()), "")
