@@ -91,11 +91,11 @@ def shared_options(arguments: Sequence[str], selected: Sequence[str]) -> list[st
 
 
 def reproduce_command(run: ReproducedRun, tests: Sequence[str]) -> str:
-    """Return a command for bash: the folder, the variables, pytest, its options and the tests."""
+    """Return a command for bash: the folder if it is not "", the variables, pytest, its options and the tests."""
     variables = [f"{name}={shell_word(value)}" for name, value in run.environment.items()]
     named = dict.fromkeys(map(named_on_command_line, tests))
     words = [*map(shell_word, run.program), *map(shell_word, run.options), *map(shell_word, named)]
-    return " ".join([f"cd {shell_word(run.folder)} &&", *variables, *words])
+    return " ".join([*([f"cd {shell_word(run.folder)} &&"] if run.folder else []), *variables, *words])
 
 
 def named_on_command_line(nodeid: str) -> str:

@@ -24,6 +24,7 @@ from nightjar_lab.pytest.reproduce import (
 
 USED_BY = ("NIGHTJAR_", "SKIP_SLOW_TESTS", "TVM_TEST_TARGETS")
 """How variables begin with which a run says that it uses the plugin."""
+PRIVATE = frozenset({"PYTHONPATH", "PYTEST_ADDOPTS"})
 CONFIGURATIONS = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 FACTS = {
     "NIGHTJAR_LAB": "Lab",
@@ -73,9 +74,12 @@ class Reproduce:
         if not page:
             return
         facts = {title: os.environ[name] for name, title in FACTS.items() if os.environ.get(name)}
+        # What is of this machine alone stays out of an issue.
+        variables = {name: value for name, value in run.environment.items() if name not in PRIVATE}
+        public = ReproducedRun("", ["python", "-m", "pytest"], run.options, variables)
         terminalreporter.write_line(texts.REPRODUCE_ISSUE)
         for test in shown[:MOST_ISSUES]:
-            command = reproduce_command(run._replace(folder="."), [test.nodeid])
+            command = reproduce_command(public, [test.nodeid])
             terminalreporter.write_line("  " + printable(test.nodeid, 200))
             terminalreporter.write_line("    " + issue_address(page, test.nodeid, test.message, command, facts))
 

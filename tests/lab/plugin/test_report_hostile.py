@@ -65,11 +65,12 @@ def test_a_disk_that_was_full_for_a_while_loses_nothing(pytester: pytest.Pyteste
     """Files may not grow beyond some bytes while the first tests run, which tears a line where pytest stands."""
     pytester.makepyfile(
         """
-        import resource, signal
+        import os, resource, signal
 
         def test_full():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (700, resource.RLIM_INFINITY))
+            room = os.path.getsize("report.jsonl") + 10
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
 
         def test_still_full(): pass
 

@@ -77,14 +77,13 @@ def test_the_printed_command_fails_as_the_run_did(pytester: pytest.Pytester, mon
     pytester.makeconftest("def pytest_addoption(parser): parser.addoption('--board')")
     Path("tests/deep").mkdir(parents=True)
     Path("tests/deep/test_n.py").write_text(HOSTILE.replace("\n    ", "\n"))
-    Path("tests/deep/pytest.ini").write_text("[pytest]\npython_functions = nothing\n")
     Path("tests/test_e.py").write_text(
         "import os\ndef test_device(request):\n"
         "    assert not (os.environ.get('DEVICE') == 'Pixel 9' and request.config.getoption('--board') == 'b 1')\n"
     )
     monkeypatch.setenv("DEVICE", "Pixel 9")
     monkeypatch.setenv("NIGHTJAR_RESULTS", "results")
-    monkeypatch.delenv("PYTEST_ADDOPTS")
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     options = ("--board", "b 1", "-xvs", "--maxfail=20", "-n0", "-k", "not nothing")
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *options, "tests")
     first = failures(pytester.path / "results/pytest.jsonl")
@@ -96,14 +95,16 @@ def test_the_printed_command_fails_as_the_run_did(pytester: pytest.Pytester, mon
     assert not list(pytester.path.rglob("hacked"))
 
 
-def test_a_run_below_the_root_folder_is_run_again_there(pytester: pytest.Pytester) -> None:
-    """Without a configuration, the root folder follows from the arguments, and conftest.py is found by it."""
-    Path("conftest.py").write_text("import pytest\n@pytest.fixture\ndef device(): return 1\n")
-    Path("pkg/tests").mkdir(parents=True)
-    Path("pkg/tests/test_d.py").write_text("def test_d(device): assert device == 2\n")
+def test_the_configuration_is_that_of_the_run_and_not_one_nearer_to_the_failures(pytester: pytest.Pytester) -> None:
+    """pytest looks for its configuration from the folder that all arguments have in common."""
+    Path("pytest.ini").write_text("[pytest]\npython_functions = check\n")
+    Path("pkg/deep").mkdir(parents=True)
+    Path("pkg/test_good.py").write_text("def check(): pass\n")
+    Path("pkg/deep/test_d.py").write_text("def check(): assert 0\n")
+    Path("pkg/deep/pytest.ini").write_text("[pytest]\n")
     os.chdir("pkg")
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--rootdir=..", "--nightjar-report", "r", "tests")
-    assert run_again(pytester, printed(result)) == {"test_d": "failed"}
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--nightjar-report", "r")
+    assert run_again(pytester, printed(result)) == {"check": "failed"}
 
 
 def test_only_the_first_failures_are_named(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
