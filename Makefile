@@ -55,12 +55,13 @@ check: $(VENV)/.ready
 	$(BIN)/ruff format --no-cache --check .
 	$(BIN)/ruff check --no-cache .
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/hadolint Dockerfile
+	$(BIN)/hadolint Dockerfile lab/Dockerfile
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/ci.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions lab/action.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
 	$(BIN)/check-jsonschema --check-metaschema deploy/chart/values.schema.json
-	$(BIN)/zizmor --offline --quiet .github
+	$(BIN)/zizmor --offline --quiet .github lab/action.yml
 	$(BIN)/python scripts/docs.py --check
 
 types: $(VENV)/.ready

@@ -32,7 +32,17 @@ repositories:
 """
 TESTS = "def test_adds():\n    assert 1 + 1 == 2\n\n\ndef test_fails():\n    assert 1 + 1 == 3\n"
 OF_BOTO3 = ("boto3", "botocore", "s3transfer", "jmespath", "python_dateutil", "dateutil", "six", "urllib3")
-OF_PYTEST = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "exceptiongroup", "tomli", "py.py")
+OF_PYTEST = (
+    "pytest",
+    "_pytest",
+    "pluggy",
+    "iniconfig",
+    "packaging",
+    "pygments",
+    "exceptiongroup",
+    "tomli",
+    "typing_ext",
+)
 OF_VENV = ("pip", "setuptools", "_distutils_hack", "distutils-precedence", "pkg_resources", "__pycache__")
 MOST_SECONDS = 300.0
 

@@ -20,6 +20,7 @@ from nightjar_formats import limits
 from nightjar_formats.model import RunKey
 from nightjar_formats.readers import FORMATS
 from nightjar_formats.runs.manifest import MANIFEST_KEYS, read_manifest
+from nightjar_lab.main import kit
 
 from bot.aws.bucket import Bucket
 from bot.cli.main import cli
@@ -247,14 +248,15 @@ def test_the_manifest_as_it_is_shown_is_read_and_every_key_of_it_described() -> 
 
 
 def test_the_commands_that_are_shown_exist() -> None:
-    commands = re.findall(r"^ *\$ nightjar ((?:.*\\\n)*.*)$", GUIDE, re.MULTILINE)
+    commands = re.findall(r"^ *\$ (nightjar(?:-lab)?) ((?:.*\\\n)*.*)$", GUIDE, re.MULTILINE)
     assert len(commands) >= 2
-    for line in commands:
+    for program, line in commands:
         words = shlex.split(line.replace("\\\n", " "))
-        command: click.Command | None = cli
+        command: click.Command | None = kit if program == "nightjar-lab" else cli
         while isinstance(command, click.Group):
             command = command.get_command(click.Context(command), words.pop(0))
         assert command is not None, line
+        words = words[: words.index("--")] if "--" in words else words
         options = {option for parameter in command.params for option in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options, line
 

@@ -17,6 +17,7 @@ LAZY = {
     "check": ("nightjar_lab.cli.check:check", "Check result files before you upload them."),
     "suite": ("nightjar_lab.suite.cli:suite", "Test a compiler or a backend as a black box."),
     "doctor": ("nightjar_lab.cli.doctor:doctor", "Check everything that a lab depends on."),
+    "init": ("nightjar_lab.cli.init:init", "Write what a lab's CI runs."),
     "nightly": ("nightjar_lab.cli.nightly:nightly", "Print the commit to test."),
     "run": ("nightjar_lab.cli.run:run", "Run tests and upload their results."),
     "upload": ("nightjar_lab.cli.upload:upload", "Upload a run's files, then its manifest."),

@@ -70,3 +70,16 @@ NO_REPORT = (
 UPLOAD_STOPPED = "stopped before everything was uploaded; continue with: nightjar-lab run --resume --folder {folder}"
 NOT_UPLOADED = "the run stays in {folder}; the next run uploads it, or: nightjar-lab run --resume --folder {parent}"
 NOTHING_PENDING = "nothing to upload in {folder}"
+
+# init
+NO_INIT_COMMAND = "name the command that tests, after --, as in: nightjar-lab init --target adreno -- pytest tests"
+FILES_EXIST = "{names} exist in {folder}, and nothing is overwritten; remove them, or name another --folder"
+FILE_WRITTEN = "{path} is written"
+DRY_RUN = "The command is run once; nothing is uploaded."
+DRY_RUN_FAILED = (
+    "The files are written, but the command ended with status {status} here. That is fine for tests that fail; "
+    "otherwise correct NIGHTJAR_TEST_COMMAND in nightjar-lab.env."
+)
+NEXT_STEPS = """\
+Next: add AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY as secrets of the CI, commit these files, and start the job.
+nightjar-lab doctor checks the credentials."""

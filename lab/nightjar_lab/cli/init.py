@@ -1,0 +1,113 @@
+"""`nightjar-lab init`: write what a lab's CI runs, and try it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nightjar_lab.cli import texts
+from nightjar_lab.cli.errors import BadSettings, CommandFailed, needed
+from nightjar_lab.cli.options import (
+    AS_WRITTEN,
+    SUITE,
+    TARGET,
+    bucket_option,
+    lab_option,
+    repository_option,
+    url_option,
+)
+from nightjar_lab.init_files import SCRIPT, WORKFLOWS, lab_files
+
+NO_COMMIT = "0" * 40
+"""Stands for the commit of a dry run, which is uploaded nowhere."""
+
+
+@click.command(
+    epilog=f"""{AS_WRITTEN}
+    Example:
+      nightjar-lab init --ci github --repository octocat/compiler --lab example-lab --bucket device-results \\
+          --target adreno --suite operators -- pytest tests/python/operators
+    """,
+)
+@click.option("--ci", type=click.Choice(sorted(WORKFLOWS)), default="github", show_default=True, help="The lab's CI.")
+@repository_option
+@lab_option
+@bucket_option
+@url_option
+@click.option("--target", type=TARGET, envvar="NIGHTJAR_TARGET", show_envvar=True, help="The target of this device.")
+@click.option("--suite", type=SUITE, default="tests", show_default=True, help="The suite that COMMAND runs.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    show_default=True,
+    help="Where to write, such as a checkout of the lab's own repository.",
+)
+@click.option("--dry-run/--no-dry-run", "tries", default=True, show_default=True, help="Run COMMAND once, here.")
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
+def init(
+    ci: str,
+    repository: str | None,
+    lab: str | None,
+    bucket: str | None,
+    url: str | None,
+    target: str | None,
+    suite: str,
+    folder: Path,
+    tries: bool,
+    command: tuple[str, ...],
+) -> None:
+    """Write what a lab's CI runs every night: a workflow, a script, and a file with the lab's names.
+
+    Nothing is overwritten. Then COMMAND is run once in this folder, and its reports are checked; nothing is uploaded.
+    """
+    variables: dict[str, Any] = {
+        "NIGHTJAR_REPOSITORY": needed(repository, "--repository", "NIGHTJAR_REPOSITORY", texts.WHAT_REPOSITORY),
+        "NIGHTJAR_LAB": needed(lab, "--lab", "NIGHTJAR_LAB", texts.WHAT_LAB),
+        "NIGHTJAR_BUCKET": needed(bucket, "--bucket", "NIGHTJAR_BUCKET", texts.WHAT_BUCKET),
+        "NIGHTJAR_URL": url or "",
+        "NIGHTJAR_TARGET": needed(target, "--target", "NIGHTJAR_TARGET", texts.WHAT_TARGET),
+        "NIGHTJAR_SUITE": suite,
+    }
+    if not command:
+        raise BadSettings(texts.NO_INIT_COMMAND)
+    variables["NIGHTJAR_TEST_COMMAND"] = _in_shell(command)
+    files = lab_files(ci, variables)
+    present = [name for name in files if (folder / name).exists()]
+    if present:
+        raise CommandFailed(texts.FILES_EXIST.format(names=", ".join(present), folder=folder))
+    try:
+        for name, content in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+            if name == SCRIPT:
+                path.chmod(0o755)
+            click.echo(texts.FILE_WRITTEN.format(path=path))
+    except OSError as error:
+        raise CommandFailed(texts.FOLDER_UNUSABLE.format(folder=folder, reason=error.strerror)) from None
+    status = _try(variables, command) if tries else 0
+    click.echo(texts.DRY_RUN_FAILED.format(status=status) if status else texts.NEXT_STEPS, err=True)
+    raise SystemExit(1 if status else 0)
+
+
+def _in_shell(command: tuple[str, ...]) -> str:
+    """Return a command as a shell reads it; a single word is one already."""
+    return command[0] if len(command) == 1 else shlex.join(command)
+
+
+def _try(variables: dict[str, Any], command: tuple[str, ...]) -> int:
+    click.echo(texts.DRY_RUN, err=True)
+    words = ["run", "--dry-run", "--sha", NO_COMMIT, "--suite", variables["NIGHTJAR_SUITE"], "--"]
+    done = subprocess.run(  # noqa: S603  # the lab's own command
+        [sys.executable, "-m", "nightjar_lab", *words, "sh", "-c", variables["NIGHTJAR_TEST_COMMAND"]],
+        env={**os.environ, **variables},
+        check=False,
+    )
+    return done.returncode

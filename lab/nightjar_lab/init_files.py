@@ -1,0 +1,103 @@
+"""The files that `nightjar-lab init` writes. What people enter is quoted where it stands."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+ENV_FILE, SCRIPT = "nightjar-lab.env", "nightjar-lab.sh"
+WORKFLOWS = {
+    "github": ".github/workflows/nightjar-lab.yml",
+    "gitlab": ".gitlab-ci.yml",
+    "jenkins": "Jenkinsfile",
+}
+
+_ENV_HEAD = """\
+# Where this lab's results go. Secrets do not belong here: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY.
+"""
+
+_SCRIPT = """\
+#!/bin/sh
+# Tests the nightly commit of $NIGHTJAR_REPOSITORY and uploads the results. Written by nightjar-lab init.
+set -eu
+cd "$(dirname "$0")"
+set -a
+. ./nightjar-lab.env
+set +a
+SHA=$(nightjar-lab nightly)
+[ -d source/.git ] || git init --quiet source
+git -C source fetch --quiet --depth 1 "${NIGHTJAR_CLONE_URL:-https://github.com/$NIGHTJAR_REPOSITORY}" "$SHA"
+git -C source checkout --quiet --force --detach "$SHA"
+runs=$PWD/nightjar-runs
+cd source
+exec nightjar-lab run --sha "$SHA" --suite "$NIGHTJAR_SUITE" --folder "$runs" -- sh -c "$NIGHTJAR_TEST_COMMAND"
+"""
+
+_GITHUB = """\
+# Tests the nightly commit on this lab's device. Written by nightjar-lab init; edit it freely.
+name: Nightjar lab
+on:
+  schedule:
+    - cron: "17 6 * * *"
+  workflow_dispatch:
+permissions:
+  contents: read
+concurrency: nightjar-lab
+jobs:
+  test:
+    runs-on: self-hosted
+    timeout-minutes: 720
+    steps:
+      - uses: actions/checkout@08c6903cd8c0fde910a37f88322edcfb5dd907a8 # v5.0.0
+        with:
+          persist-credentials: false
+      - run: python3 -m venv .venv && .venv/bin/pip install --quiet nightjar-lab
+      - run: PATH="$PWD/.venv/bin:$PATH" sh ./nightjar-lab.sh
+        env:
+          AWS_DEFAULT_REGION: us-west-2
+          AWS_ACCESS_KEY_ID: ${{ secrets.AWS_ACCESS_KEY_ID }}
+          AWS_SECRET_ACCESS_KEY: ${{ secrets.AWS_SECRET_ACCESS_KEY }}
+"""
+
+_GITLAB = """\
+# Tests the nightly commit on this lab's device. Written by nightjar-lab init; edit it freely.
+# AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are masked variables of the project.
+nightjar-lab:
+  rules:
+    - if: $CI_PIPELINE_SOURCE == "schedule"
+    - if: $CI_PIPELINE_SOURCE == "web"
+  resource_group: nightjar-lab
+  timeout: 12h
+  script:
+    - python3 -m venv .venv && .venv/bin/pip install --quiet nightjar-lab
+    - PATH="$PWD/.venv/bin:$PATH" sh ./nightjar-lab.sh
+"""
+
+_JENKINS = """\
+// Tests the nightly commit on this lab's device. Written by nightjar-lab init; edit it freely.
+pipeline {
+  agent any
+  triggers { cron('17 6 * * *') }
+  options { disableConcurrentBuilds(); timeout(time: 12, unit: 'HOURS') }
+  environment {
+    AWS_DEFAULT_REGION = 'us-west-2'
+    AWS_ACCESS_KEY_ID = credentials('nightjar-aws-access-key-id')
+    AWS_SECRET_ACCESS_KEY = credentials('nightjar-aws-secret-access-key')
+  }
+  stages {
+    stage('Test') {
+      steps {
+        sh 'python3 -m venv .venv && .venv/bin/pip install --quiet nightjar-lab'
+        sh 'PATH="$PWD/.venv/bin:$PATH" sh ./nightjar-lab.sh'
+      }
+    }
+  }
+}
+"""
+_OF_CI = {"github": _GITHUB, "gitlab": _GITLAB, "jenkins": _JENKINS}
+
+
+def lab_files(ci: str, variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the files for a CI by their names; `variables` are those of the lab."""
+    lines = [f"{name}={shlex.quote(value)}\n" for name, value in variables.items() if value]
+    return {ENV_FILE: _ENV_HEAD + "".join(lines), SCRIPT: _SCRIPT, WORKFLOWS[ci]: _OF_CI[ci]}

@@ -1,0 +1,134 @@
+"""`nightjar-lab init`, and what it writes for each CI: the scripts run against a real S3 protocol and a real git."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.bucket import World
+from tests.lab.kit.running import LAB, REPOSITORY, ROOT, TARGET, kit_environment, run_kit
+
+JUNIT = '<testsuite name="ops"><testcase classname="test_ops" name="test_add" time="0.1"/></testsuite>'
+WRITES = f"echo '{JUNIT}' > \"$NIGHTJAR_RESULTS/te.xml\""
+FILES = {
+    "github": ".github/workflows/nightjar-lab.yml",
+    "gitlab": ".gitlab-ci.yml",
+    "jenkins": "Jenkinsfile",
+}
+
+
+def script_of(ci: str, text: str) -> str:
+    """Return the shell commands of the last step of a CI's file."""
+    if ci == "github":
+        return str(YAML(typ="safe").load(text)["jobs"]["test"]["steps"][-1]["run"])
+    if ci == "gitlab":
+        return str(YAML(typ="safe").load(text)["nightjar-lab"]["script"][-1])
+    return str(re.findall(r"sh '(.*)'", text)[-1])
+
+
+def run_script(script: str, folder: Path, env: dict[str, str]) -> None:
+    """Run what a CI runs."""
+    done = subprocess.run(["bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def mirror(folder: Path) -> str:
+    """Make a repository with one commit; return its SHA."""
+    folder.mkdir()
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (
+        ["init", "--quiet"],
+        ["config", "uploadpack.allowAnySHA1InWant", "true"],
+        ["commit", "--quiet", "--allow-empty", "-m", "one"],
+    ):
+        subprocess.run(["git", *who, *words], cwd=folder, check=True)
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("ci", sorted(FILES))
+async def test_what_it_writes_for_a_ci_uploads_a_run_of_the_nightly_commit(
+    ci: str, tmp_path: Path, aws_world: World
+) -> None:
+    env = kit_environment(tmp_path, aws_world)
+    words = ("init", "--ci", ci, "--target", TARGET, "--suite", "operators", "--folder", "lab", "--", WRITES)
+    done = await run_kit(*words, env=env, cwd=tmp_path)
+    assert done.status == 0, done
+    assert "te.xml: junit: 1 passed" in done.err
+    assert aws_world.keys("results/") == [], "a dry run uploads nothing"
+    names = {str(path.relative_to(tmp_path / "lab")) for path in (tmp_path / "lab").rglob("*") if path.is_file()}
+    assert names == {"nightjar-lab.env", "nightjar-lab.sh", FILES[ci]}
+
+    sha = mirror(tmp_path / "mirror")
+    aws_world.put(f"results/{REPOSITORY}/nightly.json", json.dumps({"sha": sha, "branch": "nightly"}).encode())
+    (tmp_path / "bin").mkdir()
+    tool = tmp_path / "bin/nightjar-lab"
+    tool.write_text(f'#!/bin/sh\nexec {sys.executable} -m nightjar_lab "$@"\n')
+    tool.chmod(0o755)
+    of_ci = {name: value for name, value in env.items() if not name.startswith("NIGHTJAR_")}
+    of_ci["PATH"] = f"{tmp_path}/bin:{os.environ['PATH']}"
+    of_ci["NIGHTJAR_CLONE_URL"] = f"file://{tmp_path}/mirror"
+    script = script_of(ci, (tmp_path / "lab" / FILES[ci]).read_text())
+    run_script(script, tmp_path / "lab", of_ci)
+    (key,) = [key for key in aws_world.keys("results/") if key.endswith("manifest.json")]
+    assert key.startswith(f"results/{REPOSITORY}/{LAB}/{TARGET}/{sha}/")
+
+
+async def test_it_overwrites_nothing_and_asks_for_what_is_missing(tmp_path: Path) -> None:
+    env = {**kit_environment(tmp_path), "NIGHTJAR_BUCKET": "device-results"}
+    (tmp_path / "nightjar-lab.sh").write_text("mine")
+    done = await run_kit("init", "--target", TARGET, "--", "true", env=env, cwd=tmp_path)
+    assert (done.status, len(done.err.splitlines())) == (1, 1), done
+    assert "nightjar-lab.sh exist" in done.err
+    assert (tmp_path / "nightjar-lab.sh").read_text() == "mine"
+    assert not (tmp_path / "nightjar-lab.env").exists()
+    done = await run_kit("init", "--", "true", env=env, cwd=tmp_path)
+    assert (done.status, "--target (NIGHTJAR_TARGET) is not set" in done.err) == (2, True), done
+
+
+async def test_the_action_runs_the_command_and_uploads(tmp_path: Path, aws_world: World) -> None:
+    action: dict[str, Any] = YAML(typ="safe").load((ROOT / "lab/action.yml").read_text(encoding="utf-8"))
+    steps = action["runs"]["steps"]
+    for step in steps:
+        assert "uses" not in step or re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step["uses"]), "actions are pinned"
+        assert "${{ inputs" not in step.get("run", ""), "nothing that people enter is put into a script"
+    last = steps[-1]
+    inputs = {
+        "command": WRITES,
+        "repository": REPOSITORY,
+        "lab": LAB,
+        "bucket": aws_world.name,
+        "target": TARGET,
+        "suite": "operators",
+        "sha": "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c",
+        "attempt": "2",
+        "environment": "device=Pixel 9\ndriver=512.800",
+    }
+    defaults = {name: str(one.get("default", "")) for name, one in action["inputs"].items()}
+    values = {**defaults, **inputs}
+    given = {
+        name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda found: values[found[1]], text)
+        for name, text in last["env"].items()
+    }
+    (tmp_path / "bin").mkdir()
+    tool = tmp_path / "bin/nightjar-lab"
+    tool.write_text(f'#!/bin/sh\nexec {sys.executable} -m nightjar_lab "$@"\n')
+    tool.chmod(0o755)
+    env = {
+        **{name: value for name, value in kit_environment(tmp_path, aws_world).items() if "NIGHTJAR" not in name},
+        **given,
+        "PATH": f"{tmp_path}/bin:{os.environ['PATH']}",
+    }
+    run_script(last["run"], tmp_path, env)
+    (key,) = [key for key in aws_world.keys("results/") if key.endswith("manifest.json")]
+    document = json.loads(aws_world.s3.get_object(Bucket=aws_world.name, Key=key)["Body"].read())
+    assert document["attempt"] == 2
+    assert document["environment"] == {"device": "Pixel 9", "driver": "512.800"}
