@@ -54,7 +54,7 @@ def paths() -> Work:
     files = [f"tests/{index}/test_a.py" for index in range(1500)]
     names = [".".join(["a", *["test_a"] * 20, str(index)]) for index in range(3000)]
     cases = [model.Case("test_x", model.Status.PASSED, classname=name) for name in names]
-    resolver = moved("bot.results.identity", "bot.results.ingest.identity").Resolver
+    resolver = moved("bot.results.identity", "nightjar_formats.runs.identity").Resolver
     return lambda: list(map(resolver(files).resolve, cases))
 
 
