@@ -9,12 +9,17 @@ import pytest
 
 from tests.bucket import World
 from tests.conversations.device_lab import device_lab
-from tests.lab.kit.running import LAB, TARGET, kit_environment, run_kit
+from tests.lab.kit.running import LAB, TARGET, kit_environment, run_here, run_kit
+from tests.running import Finished
 
 
 async def states(*words: str, env: dict[str, str], here: Path) -> dict[str, tuple[str, str]]:
     """Run it, and return the state and text of each check."""
-    done = await run_kit("doctor", *words, "--json", env=env, cwd=here)
+    return read(await run_kit("doctor", *words, "--json", env=env, cwd=here))
+
+
+def read(done: Finished) -> dict[str, tuple[str, str]]:
+    """Return the state and text of each check."""
     assert "Traceback" not in done.err, done
     found = {one["name"]: (one["state"], one["text"]) for one in json.loads(done.out)}
     assert done.status == int(any(state == "failed" for state, _ in found.values()))
@@ -46,9 +51,9 @@ async def test_a_good_set_up_and_what_can_be_wrong_with_it(sqlite_url: str, tmp_
         assert "the bot accepts no results for octocat/nothing" in found["repository"][1]
 
 
-async def test_nothing_is_set(tmp_path: Path) -> None:
+def test_nothing_is_set(tmp_path: Path) -> None:
     env = {**kit_environment(tmp_path), "NIGHTJAR_REPOSITORY": "", "NIGHTJAR_LAB": ""}
-    done = await run_kit("doctor", env=env, cwd=tmp_path)
+    done = run_here("doctor", env=env)
     assert (done.status, done.err) == (1, "")
     lines = done.out.splitlines()
     assert lines[0].startswith("failed   NIGHTJAR_REPOSITORY: is not set; set it to the repository")
@@ -64,16 +69,16 @@ async def test_nothing_is_set(tmp_path: Path) -> None:
         ({"NIGHTJAR_URL": "http://127.0.0.1:9"}, "bot", "check NIGHTJAR_URL and the network"),
     ],
 )
-async def test_what_is_wrong_is_named(
+def test_what_is_wrong_is_named(
     changes: dict[str, str], check: str, said: str, tmp_path: Path, aws_world: World
 ) -> None:
-    found = await states(env={**kit_environment(tmp_path, aws_world), **changes}, here=tmp_path)
+    found = read(run_here("doctor", "--json", env={**kit_environment(tmp_path, aws_world), **changes}))
     assert found[check][0] == "failed"
     assert said in found[check][1]
 
 
-async def test_a_denied_upload_names_the_policy(tmp_path: Path, aws_world: World) -> None:
+def test_a_denied_upload_names_the_policy(tmp_path: Path, aws_world: World) -> None:
     aws_world.server.forbid(aws_world.name, "s3:PutObject")
-    found = await states(env=kit_environment(tmp_path, aws_world), here=tmp_path)
+    found = read(run_here("doctor", "--json", env=kit_environment(tmp_path, aws_world)))
     assert found["bucket"][0] == "failed"
     assert "ask the maintainers for the policy" in found["bucket"][1]

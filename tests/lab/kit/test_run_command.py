@@ -11,7 +11,7 @@ import pytest
 
 from tests.bucket import World
 from tests.conversations.lab import lab_town
-from tests.lab.kit.running import LAB, TARGET, finished, kit_environment, run_kit, start_kit
+from tests.lab.kit.running import LAB, TARGET, finished, kit_environment, run_here, run_kit, start_kit
 from tests.running import Finished
 from tests.waiting import until
 
@@ -172,10 +172,11 @@ async def test_a_dry_run_needs_no_bucket(tmp_path: Path) -> None:
         (("--", "true"), "this folder is no git checkout"),
     ],
 )
-async def test_what_is_wrong_is_named_before_anything_runs(
-    words: tuple[str, ...], said: str, tmp_path: Path, aws_world: World
+def test_what_is_wrong_is_named_before_anything_runs(
+    words: tuple[str, ...], said: str, tmp_path: Path, aws_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = await run_kit("run", "--target", TARGET, *words, env=kit_environment(tmp_path, aws_world), cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = run_here("run", "--target", TARGET, *words, env=kit_environment(tmp_path, aws_world))
     assert done.status in (1, 2), done
     assert said in done.err
     assert len(done.err.splitlines()) == 1
