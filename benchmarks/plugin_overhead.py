@@ -1,4 +1,4 @@
-"""What the pytest plugin costs a project that uses nothing of it, and one that declares targets: trivial tests.
+"""What the pytest plugin costs a project that uses nothing of it, declares targets, or writes a report: trivial tests.
 
 Each pair is a run without the plugin and one with it, one right after the other, in turn first: what else runs on the
 machine meets both. Other plugins are left out of both, which makes the share larger than in a real project.
@@ -24,7 +24,8 @@ FILES = 100
 DECLARES = (
     'from nightjar_lab.pytest import Target\n\nnightjar_targets = [Target("llvm"), Target("cuda", available=False)]\n'
 )
-PROJECTS = {"uses nothing": "", "declares targets": DECLARES}
+PROJECTS = {"uses nothing": "", "declares targets": DECLARES, "writes a report": ""}
+OPTIONS = {"writes a report": ("--nightjar-report", "report.jsonl")}
 
 
 @dataclass(frozen=True)
@@ -84,14 +85,15 @@ def share(values: Sequence[tuple[float, float]]) -> str:
 @click.option("--pairs", default=7, show_default=True)
 @click.option("--project", type=click.Choice(list(PROJECTS)), multiple=True, default=list(PROJECTS))
 def main(tests: int, pairs: int, project: Sequence[str]) -> None:
-    """Print a row for a project that uses nothing, and one for a project that declares targets."""
+    """Print a row for a project that uses nothing, one that declares targets, and one that writes a report."""
     click.echo("| project | without, CPU | with, CPU | CPU | wall clock |\n| --- | --- | --- | --- | --- |")
     plugin = ("-p", "nightjar_lab.pytest")
     for what in project:
         conftest = PROJECTS[what]
+        options = (*plugin, *OPTIONS.get(what, ()))
         with tempfile.TemporaryDirectory() as folder:
             make_project(Path(folder), tests, conftest)
-            costs = measure_pairs(Path(folder), pairs, () if not conftest else ("--noconftest",), plugin)
+            costs = measure_pairs(Path(folder), pairs, () if not conftest else ("--noconftest",), options)
         cpu = [(before.cpu, after.cpu) for before, after in costs]
         wall = share([(before.wall, after.wall) for before, after in costs])
         without, with_it = (median(values) for values in zip(*cpu, strict=True))
