@@ -233,7 +233,8 @@ def _upload_pending(options: Mapping[str, Any], own: RunFolder | None) -> bool:
                 _upload_run(options, one)
             except UserError as error:
                 _say(str(error))
-                _say(texts.NOT_UPLOADED.format(folder=one.path, parent=options["folder"]))
+                if one.path.exists():
+                    _say(texts.NOT_UPLOADED.format(folder=one.path, parent=options["folder"]))
                 good = good and own is not None and one is not own
     if own is None and not others:
         _say(texts.NOTHING_PENDING.format(folder=options["folder"]))

@@ -88,6 +88,7 @@ async def test_a_refused_run_fails_a_command_that_succeeded(sqlite_url: str, tmp
         done = await finished(running)
         assert done.status == 1, done
         assert "the bot did not store the run (refused): app.yaml has no target not-in-app-yaml" in done.err
+        assert "the run stays in" not in done.err, "it is uploaded, and another upload would change nothing"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
