@@ -58,17 +58,20 @@ def pytest_configure(config: pytest.Config) -> None:
             plugins.register(slow.SlowReport(past, notice), "nightjar-slow-report")
     if has_report(config):
         plugins.register(HeldBackCalls(), "nightjar-held-back")
-    if not is_worker:
-        _start_report(config, shard)
-        if prints_reproduce(config):
-            plugins.register(Reproduce(config), "nightjar-reproduce")
+    if not is_worker and prints_reproduce(config):
+        plugins.register(Reproduce(config), "nightjar-reproduce")
 
 
-def _start_report(config: pytest.Config, shard: Shard | None) -> None:
-    found = None if config.getoption("collectonly") else opened_report(config)
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Begin the report: before workers are started, and not for `pytest --help`, which has no session."""
+    config = session.config
+    if hasattr(config, "workerinput") or config.getoption("collectonly"):
+        return
+    found = opened_report(config)
     if found:
         config.pluginmanager.register(found, REPORT)
-        found.start(shard)
+        found.start(config.getoption("shard"))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -198,7 +198,8 @@ def test_each_run_has_a_report_of_its_own_in_the_folder_for_results_and_one_with
         """
     )
     pytester.runpytest_inprocess().assert_outcomes(passed=1)
-    pytester.runpytest_inprocess("--collect-only")
+    for option in ("--collect-only", "--help", "--markers"):
+        pytester.runpytest_inprocess(option)
     pytester.runpytest_inprocess("-k", "none")
     assert sorted(path.name for path in folder.iterdir()) == ["pytest-2.jsonl", "pytest.jsonl"]
     assert outcomes(folder / "pytest.jsonl") == {"test_outer": "passed"}
