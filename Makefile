@@ -47,7 +47,7 @@ test: $(VENV)/.ready
 	@scripts/chromium-for-tests
 	@scripts/deploy-tools-for-tests
 	@scripts/gtest-for-tests
-	$(MAKE) --no-print-directory check
+	$(MAKE) --no-print-directory -j2 check compiled
 	$(MAKE) --no-print-directory -j3 untraced traced types
 	$(MAKE) --no-print-directory alone
 
@@ -63,6 +63,10 @@ check: $(VENV)/.ready
 	$(BIN)/check-jsonschema --check-metaschema deploy/chart/values.schema.json
 	$(BIN)/zizmor --offline --quiet .github lab/action.yml
 	$(BIN)/python scripts/docs.py --check
+
+# Once, or each of seven workers would compile all tests at the same time.
+compiled: $(VENV)/.ready
+	@$(BIN)/pytest --collect-only -qqq tests >$(VENV)/collected || { tail -50 $(VENV)/collected; exit 1; }
 
 types: $(VENV)/.ready
 	$(BIN)/mypy
