@@ -9,7 +9,6 @@ same content once more is nothing new: https://docs.aws.amazon.com/AmazonS3/late
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import threading
 from collections.abc import AsyncIterator, Mapping
@@ -17,18 +16,16 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from nightjar_formats.errors import AlreadyThere
 from nightjar_formats.refused import TooMuch
 
 from bot.aws import texts
 from bot.aws.client import Aws, code_of, explained, in_thread
-from bot.core.errors import TryAgain, UserError
+from bot.core.errors import TryAgain
 
 MANIFEST = "manifest.json"
 CHUNK = 1 << 20
-LARGEST_OBJECT = 5 << 40
 COMPARED = 1 << 16
 """Bytes up to which what is to be written over is read first; what is larger is something else in any case."""
 LONGEST_KEY = 1024
@@ -148,11 +145,6 @@ def pause_after(pages: int, poll: float) -> float:
     the listings ten minutes apart. A queue costs as little and reports new objects within seconds.
     """
     return max(poll, pages * SECONDS_PER_PAGE)
-
-
-class _Nowhere:
-    def write(self, piece: bytes, /) -> None:
-        """Forget what is only to be hashed."""
 
 
 class Bucket:
@@ -305,43 +297,6 @@ class Bucket:
             return PresignedPost(signed["url"], signed["fields"])
 
         return await in_thread(sign)
-
-    def put_once(self, key: str, source: BinaryIO, *, sha256: str) -> bool:
-        """Write an object that nobody may write twice; return whether it was written now. Blocks.
-
-        The same content there already is as good, and False. Raises `UserError` for other content, `AlreadyThere` where
-        the credentials may not read what is there. S3 compares `sha256` (in hexadecimal digits) with what it got.
-        https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
-        """
-        from botocore.exceptions import ClientError
-
-        checksum = base64.b64encode(bytes.fromhex(sha256)).decode()
-        with explained(self._place):
-            try:
-                self._aws.s3().put_object(
-                    Bucket=self.name, Key=key, Body=source, IfNoneMatch="*", ChecksumSHA256=checksum
-                )
-            except ClientError as error:
-                code, _ = code_of(error)
-                if code in ("BadDigest", "XAmzContentChecksumMismatch"):
-                    raise UserError(texts.CHANGED.format(key=key)) from None
-                if code not in ("PreconditionFailed", "412"):
-                    raise
-            else:
-                return True
-        self._compare(key, sha256)
-        return False
-
-    def _compare(self, key: str, sha256: str) -> None:
-        """Raise `UserError` unless the object's content has that hash."""
-        try:
-            there = self._copy(key, _Nowhere(), LARGEST_OBJECT, threading.Event())
-        except NotThere:
-            raise TryAgain(texts.AWAY.format(place=self._place, reason=f"{key} came and went")) from None
-        except UserError:
-            raise AlreadyThere(texts.UNKNOWN_CONTENT.format(key=key)) from None
-        if there.sha256 != sha256:
-            raise UserError(texts.OTHER_CONTENT.format(key=key))
 
     @property
     def _place(self) -> str:

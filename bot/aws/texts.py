@@ -32,16 +32,7 @@ BAD_ENDPOINT = "{name} {problem}"
 NOT_THERE = "{key} is not in the bucket"
 TOO_LARGE = "{key} has {size:,} bytes; at most {limit:,} are read"
 TOO_LONG = "{key} has more than {limit:,} bytes; no more are read"
-OTHER_CONTENT = (
-    "{key} is already in the bucket with other content, and uploaded objects are never overwritten; upload under "
-    "another run ID"
-)
-UNKNOWN_CONTENT = (
-    "{key} is already in the bucket, and these credentials may not read it to compare; unless you have just uploaded "
-    "it, upload under another run ID"
-)
 WRITTEN_MEANWHILE = "somebody else wrote {key} at the same moment"
-CHANGED = "{key}: the file changed during the upload; upload it again when nothing writes to it any longer"
 
 # -- a folder in place of a bucket --
 

@@ -62,7 +62,10 @@ NO_OBJECT = "{key} is not in the bucket {bucket}, or these credentials may not r
 OTHER_CONTENT = (
     "{key} is already in the bucket with other content, and nothing is overwritten; upload under another run ID"
 )
-UNKNOWN_CONTENT = "{key} is already in the bucket, and these credentials may not read it to compare"
+UNKNOWN_CONTENT = (
+    "{key} is already in the bucket, and these credentials may not read it to compare; unless you have just uploaded "
+    "it, upload under another run ID"
+)
 
 # The nightly commit
 NO_NIGHTLY_BRANCH = (
@@ -98,7 +101,7 @@ NEEDED_REPOSITORY = "is not set; set it to the repository that you test, as in o
 NEEDED_LAB = "is not set; set it to the lab's name in app.yaml"
 NEEDED_BUCKET = "is not set; set it to the bucket that the maintainers named"
 USEFUL_URL = "is not set; without the bot's address, nothing verifies uploads; ask the maintainers"
-USEFUL_TOKEN = "NIGHTJAR_LAB_TOKEN is not set; only tests on request (nightjar-lab agent) need it"  # noqa: S105
+USEFUL_TOKEN = "is not set; only tests on request (nightjar-lab agent) need it"  # noqa: S105
 NEEDS_TOKEN = "only a token can ask for them; set NIGHTJAR_LAB_TOKEN to check them"  # noqa: S105
 NO_URL = "NIGHTJAR_URL is not set"
 DISK_FREE = "{free:,} MB are free in {folder}"

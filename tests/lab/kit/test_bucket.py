@@ -1,0 +1,78 @@
+"""The bucket as a lab writes it, over S3's real protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+from pathlib import Path
+
+import pytest
+from nightjar_formats.errors import TryAgain, UserError
+from nightjar_lab.bucket import LabBucket
+
+from tests.bucket import Script, World, fault
+
+
+def sha256(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+def test_what_is_written_once_is_there(aws_world: World) -> None:
+    bucket = LabBucket(aws_world.name)
+    assert bucket.put_once("te.xml", io.BytesIO(b"<xml/>"), sha256=sha256(b"<xml/>")) is True
+    assert bucket.read("te.xml")[0] == b"<xml/>"
+
+
+def test_a_file_is_written_from_where_it_lies(aws_world: World, tmp_path: Path) -> None:
+    (tmp_path / "te.xml").write_bytes(b"<xml/>")
+    bucket = LabBucket(aws_world.name)
+    with (tmp_path / "te.xml").open("rb") as file:
+        assert bucket.put_once("te.xml", file, sha256=sha256(b"<xml/>"))
+    assert bucket.read("te.xml")[0] == b"<xml/>"
+
+
+def test_the_same_content_again_is_fine_and_not_written(aws_world: World) -> None:
+    bucket = LabBucket(aws_world.name)
+    aws_world.put("te.xml", b"<xml/>")
+    assert bucket.put_once("te.xml", io.BytesIO(b"<xml/>"), sha256=sha256(b"<xml/>")) is False
+
+
+def test_other_content_is_never_overwritten(aws_world: World) -> None:
+    bucket = LabBucket(aws_world.name)
+    aws_world.put("te.xml", b"first")
+    with pytest.raises(UserError, match=r"already in the bucket with other content.*upload under another run ID"):
+        bucket.put_once("te.xml", io.BytesIO(b"second"), sha256=sha256(b"second"))
+    assert bucket.read("te.xml")[0] == b"first"
+
+
+def test_a_lab_that_may_not_read_learns_that_an_object_exists(aws_world: World) -> None:
+    aws_world.put("te.xml", b"first")
+    aws_world.server.forbid(aws_world.name, "s3:GetObject")
+    with pytest.raises(UserError, match="these credentials may not read it"):
+        LabBucket(aws_world.name).put_once("te.xml", io.BytesIO(b"x"), sha256=sha256(b"x"))
+
+
+def test_where_a_lab_may_not_write_the_action_is_named(aws_world: World) -> None:
+    aws_world.server.forbid(aws_world.name, "s3:PutObject")
+    with pytest.raises(UserError, match="s3:PutObject is denied"):
+        LabBucket(aws_world.name).put_once("te.xml", io.BytesIO(b"x"), sha256=sha256(b"x"))
+
+
+async def test_a_file_that_changed_during_the_upload_is_reported(script: Script) -> None:
+    script.answers = [fault(400, "XAmzContentChecksumMismatch")]
+    with pytest.raises(UserError, match="a file changed during the upload"):
+        await asyncio.to_thread(
+            LabBucket("device-results", tries=1).put_once, "te.xml", io.BytesIO(b"x"), sha256=sha256(b"y")
+        )
+    (request,) = script.requests
+    assert request.headers["If-None-Match"] == "*"
+    assert request.headers["x-amz-checksum-sha256"] == "ofzkNjhU/4iM/0uOeHXWAMJoI5BBKoz3mzfQsRFIsPo="
+
+
+async def test_two_that_write_at_once_are_tried_again_later(script: Script) -> None:
+    script.answers = [fault(409, "ConditionalRequestConflict")]
+    with pytest.raises(TryAgain):
+        await asyncio.to_thread(
+            LabBucket("device-results", tries=1).put_once, "te.xml", io.BytesIO(b"x"), sha256="00" * 32
+        )
