@@ -51,7 +51,7 @@ jobs:
       - uses: actions/checkout@08c6903cd8c0fde910a37f88322edcfb5dd907a8 # v5.0.0
         with:
           persist-credentials: false
-      - run: python3 -m venv .venv && .venv/bin/pip install --quiet nightjar-lab
+      - run: python3 -m venv .venv && .venv/bin/pip install --quiet @PACKAGE@
       - run: PATH="$PWD/.venv/bin:$PATH" sh ./nightjar-lab.sh
         env:
           AWS_DEFAULT_REGION: us-west-2
@@ -69,7 +69,7 @@ nightjar-lab:
   resource_group: nightjar-lab
   timeout: 12h
   script:
-    - python3 -m venv .venv && .venv/bin/pip install --quiet nightjar-lab
+    - python3 -m venv .venv && .venv/bin/pip install --quiet @PACKAGE@
     - PATH="$PWD/.venv/bin:$PATH" sh ./nightjar-lab.sh
 """
 
@@ -87,7 +87,7 @@ pipeline {
   stages {
     stage('Test') {
       steps {
-        sh 'python3 -m venv .venv && .venv/bin/pip install --quiet nightjar-lab'
+        sh 'python3 -m venv .venv && .venv/bin/pip install --quiet @PACKAGE@'
         sh 'PATH="$PWD/.venv/bin:$PATH" sh ./nightjar-lab.sh'
       }
     }
@@ -97,7 +97,11 @@ pipeline {
 _OF_CI = {"github": _GITHUB, "gitlab": _GITLAB, "jenkins": _JENKINS}
 
 
-def lab_files(ci: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the files for a CI by their names; `variables` are those of the lab."""
+def lab_files(ci: str, package: str, variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the files for a CI by their names; `package` is what pip installs, `variables` are those of the lab."""
     lines = [f"{name}={shlex.quote(value)}\n" for name, value in variables.items() if value]
-    return {ENV_FILE: _ENV_HEAD + "".join(lines), SCRIPT: _SCRIPT, WORKFLOWS[ci]: _OF_CI[ci]}
+    return {
+        ENV_FILE: _ENV_HEAD + "".join(lines),
+        SCRIPT: _SCRIPT,
+        WORKFLOWS[ci]: _OF_CI[ci].replace("@PACKAGE@", package),
+    }

@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from nightjar_lab.cli import texts
 from nightjar_lab.cli.errors import BadSettings, CommandFailed, needed
 from nightjar_lab.cli.options import (
     AS_WRITTEN,
+    PACKAGE,
     SUITE,
     TARGET,
     bucket_option,
@@ -49,6 +51,13 @@ NO_COMMIT = "0" * 40
     show_default=True,
     help="Where to write, such as a checkout of the lab's own repository.",
 )
+@click.option(
+    "--package",
+    type=PACKAGE,
+    default=f"nightjar-lab=={version('nightjar-lab')}",
+    show_default=True,
+    help="What pip installs, such as git+https://git.example.org/nightjar@SHA#subdirectory=lab.",
+)
 @click.option("--dry-run/--no-dry-run", "tries", default=True, show_default=True, help="Run COMMAND once, here.")
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def init(
@@ -60,6 +69,7 @@ def init(
     target: str | None,
     suite: str,
     folder: Path,
+    package: str,
     tries: bool,
     command: tuple[str, ...],
 ) -> None:
@@ -78,7 +88,7 @@ def init(
     if not command:
         raise BadSettings(texts.NO_INIT_COMMAND)
     variables["NIGHTJAR_TEST_COMMAND"] = _in_shell(command)
-    files = lab_files(ci, variables)
+    files = lab_files(ci, package, variables)
     present = [name for name in files if (folder / name).exists()]
     if present:
         raise CommandFailed(texts.FILES_EXIST.format(names=", ".join(present), folder=folder))

@@ -22,6 +22,8 @@ _SUITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+ /-]{0,99}")  # noqa: TID251
 _SHA = re.compile(r"[0-9a-f]{40}")  # noqa: TID251
 _SHARD = re.compile(r"[1-9][0-9]{0,4}/[1-9][0-9]{0,4}")  # noqa: TID251
 _TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,63}")  # noqa: TID251
+# It stands in YAML, in Groovy and in a shell: no blank, quote or character that means something there.
+_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+:/@=\[\]#-]{0,499}")  # noqa: TID251
 _PAIR = re.compile(r"[^=]{1,1000}=[\s\S]*")  # noqa: TID251
 
 
@@ -68,6 +70,7 @@ SHA = TextOfForm(_SHA, texts.SHA_FORM)
 RUN_ID = TextOfForm(_RUN_ID, texts.RUN_ID_FORM)
 SUITE = TextOfForm(_SUITE, texts.SUITE_FORM)
 SHARD = TextOfForm(_SHARD, texts.SHARD_FORM)
+PACKAGE = TextOfForm(_PACKAGE, texts.PACKAGE_FORM)
 PAIR = TextOfForm(_PAIR, texts.PAIR_FORM)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")

@@ -11,6 +11,9 @@ SHA_FORM = "the full SHA of a commit, 40 hexadecimal digits in lower case; git r
 RUN_ID_FORM = "a name of up to 100 letters, digits, . _ and -"
 SUITE_FORM = "up to 100 letters, digits, blanks and . _ + / -"
 SHARD_FORM = "the shard's number and how many there are, as in 1/4"
+PACKAGE_FORM = (
+    "what pip installs, as in nightjar-lab==0.1.0 or git+https://git.example.org/nightjar@SHA#subdirectory=lab"
+)
 PAIR_FORM = "KEY=VALUE"
 
 # Settings

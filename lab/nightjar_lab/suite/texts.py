@@ -9,7 +9,7 @@ UNKNOWN_NAME = "there is no {kind} named {name}; there are: {names}. To load one
 NONE = "none"
 
 # Comparing
-NO_NUMPY = "NumPy is needed to compare outputs ({error}); install it with: pip install 'nightjar-lab[suite]'"
+NO_NUMPY = "NumPy is needed to compare outputs ({error}); install it with: pip install numpy"
 NO_SEQUENCE = "run returned {found} instead of a list of outputs"
 OUTPUT_COUNT = "there are {found} outputs, expected {expected}"
 SEQUENCE_LENGTH = "Output {number} has {found} elements, expected {expected}"
@@ -69,7 +69,7 @@ SUMMARY_MORE = "{count} more are in the CSV report."
 UNAVAILABLE = "not available: {reason}"
 CASES = "{count} cases"
 NOTHING_LISTED = (
-    "no package here has flows or suites; `pip install 'nightjar-lab[suite]'` and a backend's extra bring some"
+    "no package here has flows or suites; `pip install './lab[onnx]'` in a checkout of Nightjar brings some"
 )
 PROGRESS = "{done}/{total}  {failed} failed  {rate:.1f} cases/s  {left} left"
 NO_CASES = "no case of {suite} is chosen; --filter matches whole names, as in --filter '*conv*'"

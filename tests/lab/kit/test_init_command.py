@@ -59,7 +59,9 @@ async def test_what_it_writes_for_a_ci_uploads_a_run_of_the_nightly_commit(
     ci: str, tmp_path: Path, aws_world: World
 ) -> None:
     env = kit_environment(tmp_path, aws_world)
-    words = ("init", "--ci", ci, "--target", TARGET, "--suite", "operators", "--folder", "lab", "--", WRITES)
+    package = f"git+https://git.example.org/nightjar@{'a' * 40}#subdirectory=lab"
+    words = ("init", "--ci", ci, "--package", package, "--target", TARGET, "--suite", "operators")
+    words = (*words, "--folder", "lab", "--", WRITES)
     done = await run_kit(*words, env=env, cwd=tmp_path)
     assert done.status == 0, done
     assert "te.xml: junit: 1 passed" in done.err
@@ -76,7 +78,9 @@ async def test_what_it_writes_for_a_ci_uploads_a_run_of_the_nightly_commit(
     of_ci = {name: value for name, value in env.items() if not name.startswith("NIGHTJAR_")}
     of_ci["PATH"] = f"{tmp_path}/bin:{os.environ['PATH']}"
     of_ci["NIGHTJAR_CLONE_URL"] = f"file://{tmp_path}/mirror"
-    script = script_of(ci, (tmp_path / "lab" / FILES[ci]).read_text())
+    written = (tmp_path / "lab" / FILES[ci]).read_text()
+    assert f".venv/bin/pip install --quiet {package}" in written
+    script = script_of(ci, written)
     run_script(script, tmp_path / "lab", of_ci)
     (key,) = [key for key in aws_world.keys("results/") if key.endswith("manifest.json")]
     assert key.startswith(f"results/{REPOSITORY}/{LAB}/{TARGET}/{sha}/")
