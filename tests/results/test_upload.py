@@ -12,8 +12,8 @@ from nightjar_formats.model import Claims, RunKey
 from nightjar_formats.readers.opening import GZIP
 from nightjar_formats.runs.manifest import read_manifest
 from nightjar_formats.runs.upload import Parcel, Piece, named, pack, pieces, send
+from nightjar_lab.bucket import LabBucket
 
-from bot.aws.bucket import Bucket
 from bot.core.errors import UserError
 from tests.bucket import World
 
@@ -36,7 +36,7 @@ def sent(parcel: Parcel, world: World) -> dict[str, bool]:
     def progress(piece: Piece | None, written: bool) -> None:
         sent_pieces[piece.name if piece else "manifest.json"] = written
 
-    send(parcel, Bucket(world.aws, world.name), progress)
+    send(parcel, LabBucket(world.name), progress)
     return sent_pieces
 
 

@@ -60,8 +60,8 @@ async def test_what_it_writes_for_a_ci_uploads_a_run_of_the_nightly_commit(
 ) -> None:
     env = kit_environment(tmp_path, aws_world)
     package = f"git+https://git.example.org/nightjar@{'a' * 40}#subdirectory=lab"
-    words = ("init", "--ci", ci, "--package", package, "--target", TARGET, "--suite", "operators")
-    words = (*words, "--folder", "lab", "--", WRITES)
+    named = ("--ci", ci, "--package", package, "--target", TARGET, "--suite", "operators", "--folder", "lab")
+    words = ("init", *named, "--", WRITES)
     done = await run_kit(*words, env=env, cwd=tmp_path)
     assert done.status == 0, done
     assert "te.xml: junit: 1 passed" in done.err
