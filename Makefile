@@ -113,7 +113,8 @@ $(VENV)/.ready: requirements.txt requirements-dev.txt pyproject.toml lab/pyproje
 	  { echo "Nightjar needs Python 3.11 or newer; name one with: make PYTHON=python3.11"; exit 1; }
 	@echo "Setting up $(VENV), once: about half a minute"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --require-hashes \
+	  -r requirements-dev.txt
 	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 	  --editable lab --editable .
 	@touch $@

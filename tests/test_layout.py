@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,12 @@ PARSES_OUR_TEXT = {
     "bot/effects/section_state.py": "replaces the mark above a section of a comment",
     "handlers/ci_decisions/ask_github.py": "asks GitHub while the bot is away: the text of a status is all there is",
 }
+# One worker reads all of it, once.
+pytestmark = pytest.mark.xdist_group("source")
 SEARCHES = frozenset({"startswith", "endswith", "partition", "split"})
 
 
+@cache
 def modules() -> dict[str, ast.Module]:
     paths = [path for folder in ("bot", "handlers") for path in sorted((ROOT / folder).rglob("*.py"))]
     return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}

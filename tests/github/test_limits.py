@@ -94,7 +94,7 @@ def test_writes_stay_within_every_limit_whenever_they_are_asked_for(crowds: list
 
 @settings(deadline=None, max_examples=40)
 @given(
-    crowds=st.lists(st.tuples(st.sampled_from([0.0, 0.01, 0.5]), st.integers(1, 600)), min_size=1, max_size=6),
+    crowds=st.lists(st.tuples(st.sampled_from([0.0, 0.01, 0.5]), st.integers(1, 300)), min_size=1, max_size=6),
     every=st.integers(1, 40),
 )
 def test_points_stay_within_900_a_minute_with_writes_booked_ahead(crowds: list[Crowd], every: int) -> None:
