@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from asyncio.subprocess import Process
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,11 @@ async def start(*arguments: str, env: Mapping[str, str], cwd: Path, launch: Laun
 
 async def run(*arguments: str, env: Mapping[str, str], cwd: Path, launch: Launch = forked) -> Finished:
     """Run a command to its end."""
-    process = await start(*arguments, env=env, cwd=cwd, launch=launch)
+    return await finished(await start(*arguments, env=env, cwd=cwd, launch=launch))
+
+
+async def finished(process: Program | Process) -> Finished:
+    """Wait for the end of a process."""
     try:
         out, err = await asyncio.wait_for(process.communicate(), DEADLINE)
     finally:

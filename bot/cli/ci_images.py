@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 import click
+from nightjar_formats.terminal import escape_controls
 
 from bot.cli.support import AS_WRITTEN, Matching, json_option, stopping_at_faults
 from bot.cli.texts import (
@@ -24,7 +25,6 @@ from bot.cli.texts import (
 )
 from bot.config.docker_update import HUB
 from bot.core.errors import TryAgain, UserError
-from bot.core.terminal import printable
 from bot.core.urls import encrypted_url
 from bot.core.web_json import Reader
 from handlers.docker_update.docker_hub import DockerHub
@@ -121,7 +121,7 @@ def docker_images(
         click.echo(json.dumps(images, indent=2))
         return
     for name, image in images.items():
-        click.echo(printable(image if lookup_only else f"{name}={image}"))
+        click.echo(escape_controls(image if lookup_only else f"{name}={image}"))
 
 
 def images_in_file(names: Sequence[str], path: Path) -> dict[str, str]:

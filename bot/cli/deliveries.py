@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from nightjar_formats.terminal import escape_controls
 
 from bot.app.load import load_config
 from bot.cli.engine import reading_engine, working_engine
@@ -38,7 +39,7 @@ from bot.cli.texts import (
 )
 from bot.config.environment import Settings
 from bot.config.types import seconds
-from bot.core.terminal import printable, table
+from bot.core.terminal import table
 from bot.core.utc import iso_utc
 from bot.engine.database import Database
 from bot.engine.journal import DONE, FAILED, DeliveryFilter, DeliveryRecord, JobState, PlanStage
@@ -230,4 +231,4 @@ def steps_of(record: DeliveryRecord) -> Iterator[str]:
 
 def _line(name: str, job: JobState) -> str:
     state = job.outcome or job.state if job.settled else job.state
-    return printable(f"{name}: {state}: {job.text}" if job.text else f"{name}: {state}")
+    return escape_controls(f"{name}: {state}: {job.text}" if job.text else f"{name}: {state}")

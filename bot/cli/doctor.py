@@ -8,6 +8,7 @@ from pathlib import Path
 
 import aiohttp
 import click
+from nightjar_formats.terminal import escape_controls
 from procrastinate.exceptions import ConnectorException
 
 from bot.app.doctor.doctor import Doctor
@@ -19,7 +20,6 @@ from bot.cli.support import AS_WRITTEN, config_option, env_file_option, json_opt
 from bot.cli.texts import CORRECT_DATABASE, DATABASE_AWAY, DATABASE_OK, NO_FILE_YET
 from bot.config import Config
 from bot.config.environment import Settings
-from bot.core.terminal import printable
 from bot.engine.database import DatabaseError
 from bot.engine.service import Engine
 from bot.github.app import GitHubApp
@@ -52,7 +52,7 @@ def doctor(config_path: Path, as_json: bool) -> None:
         click.echo(json.dumps([finding.as_json() for finding in findings], indent=2))
     else:
         for finding in findings:
-            click.echo(printable(line_of(finding)))
+            click.echo(escape_controls(line_of(finding)))
     raise SystemExit(0 if all(finding.ok for finding in findings) else 1)
 
 

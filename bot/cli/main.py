@@ -11,13 +11,13 @@ import json
 from pathlib import Path
 
 import click
+from nightjar_formats.terminal import escape_controls
 from nightjar_lab.cli.lazy import LazyGroup
 
 from bot.cli.env_file import wants_setup
 from bot.cli.support import AS_WRITTEN, config_option, env_file_option, json_option, start_logging, stopping_at_faults
 from bot.cli.texts import CONFIG_VALID, CONFIG_WARNING, REPOSITORY_FILE_VALID
 from bot.core import logs
-from bot.core.terminal import printable
 
 LAZY = {
     "backup": ("bot.cli.backup:backup", "Copy the SQLite database, also beside a running server."),
@@ -163,7 +163,7 @@ def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
         click.echo(json.dumps([fault.as_json() for fault in faults], indent=2))
     elif faults:
         for fault in faults:
-            click.echo(printable(str(fault)))
+            click.echo(escape_controls(str(fault)))
     elif own:
         click.echo(REPOSITORY_FILE_VALID.format(path=path))
     else:
@@ -172,7 +172,7 @@ def check_config(path: Path, repository_file: bool, as_json: bool) -> None:
         click.echo(CONFIG_VALID.format(path=path, count=named))
     if not faults and not own:
         for warning in warnings_of(load_config(path)):
-            click.echo(printable(CONFIG_WARNING.format(path=path, warning=warning)), err=True)
+            click.echo(escape_controls(CONFIG_WARNING.format(path=path, warning=warning)), err=True)
     raise SystemExit(1 if faults else 0)
 
 

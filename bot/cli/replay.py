@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+from nightjar_formats.terminal import escape_controls
 
 from bot.cli.engine import reading_engine, working_engine
 from bot.cli.support import Matching, is_free
 from bot.cli.texts import FAILED_HEADERS, NOTHING_FAILED, REPLAY_PROGRESS, REPLAYED, TIME_SPAN_WORDS, TO_REPLAY
-from bot.core.terminal import printable, table
+from bot.core.terminal import table
 from bot.engine.bulk import failed_since
 from bot.engine.journal import FAILED, DeliveryRecord
 from bot.engine.service import Engine
@@ -61,7 +62,7 @@ def replay_failed(wanted: BulkReplay, config_path: Path, *, dry_run: bool, as_js
     elif records:
         for record in records:
             if _state(record) != "done":
-                click.echo(printable(f"{record.guid}: {_state(record)}: {record.reason}"))
+                click.echo(escape_controls(f"{record.guid}: {_state(record)}: {record.reason}"))
         click.echo(REPLAYED.format(count=len(records), **{n: states[n] for n in ("done", "failed", "waiting")}))
     else:
         click.echo(NOTHING_FAILED)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from nightjar_formats.terminal import escape_controls
 
 from bot.cli.env_file import ENV_FILE, add_to_environment, read_env_file
 from bot.cli.texts import DATABASE_AWAY, INVALID_VALUE
@@ -16,7 +17,6 @@ from bot.core import logs
 from bot.core.errors import SettingsError, StartError, UserError
 from bot.core.patterns import Pattern
 from bot.core.redaction import AWS_SECRETS, Redactor
-from bot.core.terminal import printable
 
 if TYPE_CHECKING:
     from bot.config.environment import DatabaseSettings
@@ -110,7 +110,7 @@ def stopping_at_faults() -> Iterator[None]:
     # GITHUB_WEBHOOK_SECRET may hold several secrets, separated by spaces, while one replaces the other.
     redactor = Redactor(value for name in SECRET_VARIABLES for value in os.environ.get(name, "").split())
     for line in lines:
-        click.echo(printable(redactor.text(line)), err=True)
+        click.echo(escape_controls(redactor.text(line)), err=True)
     raise SystemExit(1)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, LiteralString
 
 import click
+from nightjar_formats.terminal import escape_controls
 
 from bot.app.load import load_config
 from bot.cli.support import (
@@ -41,7 +42,7 @@ from bot.cli.texts import (
 from bot.config import Config
 from bot.config.environment import DatabaseSettings
 from bot.core.errors import UserError
-from bot.core.terminal import printable, table
+from bot.core.terminal import table
 from bot.core.utc import iso_utc, iso_utc_or_none
 from bot.engine.service import Engine
 from bot.engine.tokens import API, LAB, StoredToken, TokenStore
@@ -275,7 +276,7 @@ def _revoke(kind: TokenKind, token_id: str, as_json: bool) -> None:
 
     with stopping_at_faults():
         if not asyncio.run(remove()):
-            raise UserError(kind.no_such_id.format(id=printable(token_id)))
+            raise UserError(kind.no_such_id.format(id=escape_controls(token_id)))
     click.echo(json.dumps({"id": token_id, "revoked": True}) if as_json else REVOKED.format(id=token_id))
 
 

@@ -15,11 +15,11 @@ from types import TracebackType
 from typing import TextIO
 
 import structlog
+from nightjar_formats.terminal import escape_controls
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from bot.core.recent_log import RECENT_LOG
 from bot.core.redaction import Redactor
-from bot.core.terminal import printable
 
 LONGEST_TEXT = 2_000
 LONGEST_TRACEBACK = 20_000
@@ -110,7 +110,7 @@ def _escape_controls(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """Show control characters instead of obeying them, as JSON does: text from outside must not forge lines."""
     for key, value in event.items():
         if key not in {"exception", "stack"} and isinstance(value, str):
-            event[key] = printable(value)
+            event[key] = escape_controls(value)
     return event
 
 

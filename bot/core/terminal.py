@@ -5,16 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
-from bot.core.patterns import Pattern
-
-# Control characters, and those that turn the direction of text around (https://trojansource.codes).
-_CONTROL = Pattern(r"[\x00-\x1f\x7f-\x9f\x{2028}\x{2029}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]")
-
-
-def printable(text: str) -> str:
-    """Show control characters as escapes instead of letting a terminal obey them."""
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
-
+from nightjar_formats.terminal import escape_controls
 
 GAP = "  "
 SHORTEST_CUT = 30
@@ -26,7 +17,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, width: int |
 
     With `width`, the last column is cut to fit lines of so many columns.
     """
-    cells = [[printable(cell) for cell in row] for row in (headers, *rows)]
+    cells = [[escape_controls(cell) for cell in row] for row in (headers, *rows)]
     widths = [max(_width(row[column]) for row in cells) for column in range(len(headers))]
     if width is not None:
         room = max(SHORTEST_CUT, width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1))

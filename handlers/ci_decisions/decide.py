@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nightjar_formats.terminal import escape_controls
+
 from bot.config.types import matches
 from bot.core.patterns import Pattern
-from bot.core.terminal import printable
 from bot.github.markdown import truncate
 from handlers.ci_decisions import texts
 
@@ -204,4 +205,4 @@ def _folded(text: str) -> str:
 
 
 def _shown(name: str) -> str:
-    return truncate(printable(name)[::-1], LONGEST_NAME)[::-1]
+    return truncate(escape_controls(name)[::-1], LONGEST_NAME)[::-1]

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gidgethub import GitHubException
-from nightjar_formats.model import RunKey
-from nightjar_formats.runs.manifest import MANIFEST, run_key
+from nightjar_formats.model import MANIFEST, RunKey
+from nightjar_formats.runs.manifest import run_key
 
 from bot.aws.bucket import Arrival, Downloaded, ObjectHead, Small, Source, Writable
 from bot.aws.folder import LocalFolder

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import structlog
-from nightjar_formats.model import RunKey, TargetKey
-from nightjar_formats.runs.manifest import MANIFEST, run_key
+from nightjar_formats.model import MANIFEST, RunKey, TargetKey
+from nightjar_formats.runs.manifest import run_key
 
 from bot.aws.bucket import Arrival, Bucket, BucketFolder, Source, pause_after
 from bot.config.types import seconds

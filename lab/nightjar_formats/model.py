@@ -95,6 +95,14 @@ class Detail(NamedTuple):
     measures: Mapping[str, Any] | None = None
 
 
+# What may stand in a key or a manifest. Each is of classes with bounds, so that no kind of pattern backtracks.
+REPOSITORY_NAME = r"[A-Za-z0-9_-]{1,100}/[A-Za-z0-9._-]{1,100}"
+LAB_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+FULL_SHA = r"[0-9a-f]{40}"
+RUN_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+SUITE_NAME = r"[A-Za-z0-9][A-Za-z0-9._+ /-]{0,99}"
+FILE_NAME = r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}"
+MANIFEST = "manifest.json"
 TARGET_NAME = r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,63}"
 """What names of targets are; in keys and addresses they are escaped (`escaped_target`)."""
 TARGET_WORDS = "a name of letters, digits, . _ - @ and :, as in hexagon-v73 or rpi-4@lab:1"

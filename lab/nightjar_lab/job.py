@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nightjar_formats.model import FULL_SHA, RUN_NAME
 from nightjar_lab.api import BotAnswer, seconds_until
 
 # Each of them is one class of characters with a bound: they cannot backtrack.
-SHA = re.compile(r"[0-9a-f]{40}")  # noqa: TID251
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # noqa: TID251
+SHA = re.compile(FULL_SHA)  # noqa: TID251
+NAME = re.compile(RUN_NAME)  # noqa: TID251
 FOLDER = re.compile(r"[A-Za-z0-9._%/-]{1,900}/")  # noqa: TID251
 CLONE = re.compile(r"(?:https|ssh)://[A-Za-z0-9][A-Za-z0-9._~:/@-]{0,500}")  # noqa: TID251
 LOCAL = re.compile(r"(?:file:///|http://(?:127\.0\.0\.1|localhost)[:/])[A-Za-z0-9._~:/-]{0,500}")  # noqa: TID251

@@ -22,7 +22,7 @@ from nightjar_formats.errors import UserError
 from nightjar_formats.model import Claims, RunKey
 from nightjar_formats.runs.upload import Parcel, Piece, pack, pieces
 from nightjar_lab import texts
-from nightjar_lab.upload import FILE_NAME, MANIFEST, MOST_FILES
+from nightjar_lab.upload import MOST_FILES, is_result_name
 
 STATE, LOCK, RESULTS = "run.json", "lock", "results"
 EMPTY_REPORT = "nightjar-run.xml"
@@ -113,7 +113,7 @@ def reports(folder: Path) -> list[Path]:
     found = []
     with os.scandir(folder) as entries:
         for entry in entries:
-            if FILE_NAME.fullmatch(entry.name) and entry.name != MANIFEST:
+            if is_result_name(entry.name):
                 known = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(known.st_mode) and known.st_nlink == 1 and known.st_size:
                     found.append(Path(entry.path))

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from nightjar_formats.errors import TryAgain, UserError
+from nightjar_formats.model import FULL_SHA
 from nightjar_lab import texts
 from nightjar_lab.api import BotRefused, NotFound, Unavailable, get_from_bot_api
 from nightjar_lab.bucket import LabBucket, NoObject
 
-SHA = re.compile(r"[0-9a-f]{40}")  # noqa: TID251  # one class, one bound: it cannot backtrack
+SHA = re.compile(FULL_SHA)  # noqa: TID251
 LONGEST_PAUSE = 600.0
 FIELDS = ("branch", "sha", "previous_sha", "moved_at", "commits")
 

@@ -17,13 +17,13 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
+from nightjar_formats.model import FILE_NAME, MANIFEST
 from nightjar_lab import texts
 from nightjar_lab.api import OPENER, check_address
 
-MANIFEST = "manifest.json"
 MOST_FILES = 200
 MOST_BYTES = 64 << 20
-FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}")  # noqa: TID251  # two classes, one bound: it cannot backtrack
+_FILE_NAME = re.compile(FILE_NAME)  # noqa: TID251
 TRIES = 6
 FIRST_PAUSE = 1.0
 TIMEOUT = 120.0
@@ -50,6 +50,11 @@ class ResultFile:
         }
 
 
+def is_result_name(name: str) -> bool:
+    """Say whether a file of this name can be one of a run's results."""
+    return _FILE_NAME.fullmatch(name) is not None and name != MANIFEST
+
+
 def result_files(folder: Path, most: int = MOST_BYTES) -> list[ResultFile]:
     """Read the result files of a folder: regular ones with one name each, no links. Raises `UploadFailed`.
 
@@ -59,7 +64,7 @@ def result_files(folder: Path, most: int = MOST_BYTES) -> list[ResultFile]:
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         for name in sorted(os.listdir(opened)):  # noqa: PTH208  # of the folder that was opened, whatever is there now
-            if FILE_NAME.fullmatch(name) and name != MANIFEST:
+            if is_result_name(name):
                 found += _read(opened, name, most)
                 if len(found) > MOST_FILES:
                     raise UploadFailed(texts.TOO_MANY_FILES.format(most=MOST_FILES))

@@ -1,4 +1,6 @@
-from bot.core.terminal import printable, table
+from nightjar_formats.terminal import escape_controls
+
+from bot.core.terminal import table
 
 
 def test_columns_are_as_wide_as_their_widest_cell_on_the_screen() -> None:
@@ -13,7 +15,7 @@ def test_columns_are_as_wide_as_their_widest_cell_on_the_screen() -> None:
 
 def test_nothing_in_a_cell_can_end_the_line_or_move_the_cursor() -> None:
     hostile = "a\nb\r\x1b[2J\x07\u2028\u202e"
-    assert printable(hostile) == "a\\nb\\r\\x1b[2J\\x07\\u2028\\u202e"
+    assert escape_controls(hostile) == "a\\nb\\r\\x1b[2J\\x07\\u2028\\u202e"
     assert len(table(("X",), [(hostile,)]).splitlines()) == 2
 
 

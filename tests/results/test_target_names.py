@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, quote_plus, urlsplit
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nightjar_formats.model import TARGET_NAME, RunKey, TargetKey
-from nightjar_formats.runs.manifest import MANIFEST, run_key
+from nightjar_formats.model import MANIFEST, TARGET_NAME, RunKey, TargetKey
+from nightjar_formats.runs.manifest import run_key
 from nightjar_formats.runs.offline_check import key_of
 from nightjar_lab.stored import UploadVerifier
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from nightjar_formats.terminal import escape_controls
 from nightjar_lab.cli.options import SHA
 
 from bot.app.load import load_config
@@ -31,7 +32,7 @@ from bot.config import Config
 from bot.config.environment import DatabaseSettings, Settings
 from bot.core.errors import TryAgain, UserError
 from bot.core.patterns import Pattern
-from bot.core.terminal import printable, table
+from bot.core.terminal import table
 from bot.engine.database import Database
 from bot.results.service import RESULTS
 from bot.results.state import Run, RunState
@@ -114,7 +115,7 @@ async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: 
             found = in_bucket(source, f"{results.prefix}{name}/", bot.config)
             ingested = [outcome async for outcome in _each(found, admin.rebuild, quiet)]
             for key in await admin.missing(name, {one.key for one in ingested if one.key is not None}):
-                click.echo(printable(texts.NOT_IN_BUCKET.format(folder=key.folder)), err=True)
+                click.echo(escape_controls(texts.NOT_IN_BUCKET.format(folder=key.folder)), err=True)
             outcomes += ingested
     return outcomes
 
@@ -232,7 +233,7 @@ def _end(outcomes: Sequence[IngestOutcome], as_json: bool, shown: Sequence[Inges
 
 def _line(outcome: IngestOutcome) -> str:
     text = texts.OUTCOME_WHY if outcome.reason else texts.OUTCOME
-    return printable(text.format(place=outcome.place, state=outcome.state, reason=outcome.reason))
+    return escape_controls(text.format(place=outcome.place, state=outcome.state, reason=outcome.reason))
 
 
 def _row(run: Run) -> tuple[str, ...]:

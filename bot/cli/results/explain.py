@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from nightjar_formats.terminal import escape_controls
 
 from bot.app.load import load_config
 from bot.cli.support import (
@@ -24,7 +25,7 @@ from bot.cli.support import (
 )
 from bot.config.environment import DatabaseSettings
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.core.terminal import printable, table
+from bot.core.terminal import table
 from bot.core.utc import iso_utc
 from bot.engine.database import Database
 from bot.results.compare.flaky import LEAST_RUNS, Flakiness
@@ -133,8 +134,8 @@ def explanation_json(one: Explanation) -> dict[str, Any]:
 def explanation_lines(one: Explanation, most_runs: int) -> Iterator[str]:
     """Yield the lines of an explanation: what is asked for, the answer, and the runs that it follows from."""
     about = one.about
-    yield printable(one.test)
-    yield printable(
+    yield escape_controls(one.test)
+    yield escape_controls(
         texts.HEADING.format(
             suite=one.suite, lab=about.lab, target=about.target, sha=_short(one.sha), repository=about.repository
         )
@@ -142,7 +143,7 @@ def explanation_lines(one: Explanation, most_runs: int) -> Iterator[str]:
     yield ""
     facts = list(_facts(one))
     width = max(len(name) for name, _ in facts)
-    yield from (printable(f"{name:{width}}  {text}") for name, text in facts)
+    yield from (escape_controls(f"{name:{width}}  {text}") for name, text in facts)
     if one.runs:
         yield ""
         yield table(texts.RUNS_HEADER, [_row(one, run) for run in one.runs[:most_runs]])

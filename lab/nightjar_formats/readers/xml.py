@@ -32,10 +32,10 @@ from nightjar_formats.model import Case
 from nightjar_formats.readers import texts
 from nightjar_formats.readers.fields import Clip
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
+from nightjar_formats.readers.xml_parser import CHUNK_BYTES, xml_parser
 from nightjar_formats.readers.xml_text import XmlText
 from nightjar_formats.refused import Refused, TooMuch
 
-CHUNK_BYTES = 1 << 16
 MAX_TAG_SHOWN = 40
 DOCTYPE_SHOWN = 32
 """Bytes that tell a lower-case doctype, which HTML has and XML does not, from another fault."""
@@ -121,12 +121,7 @@ class _Reader:
         self._done: list[Case] = []
         self._choose = choose
         self._make: Make | None = None
-        self._parser = parser = expat.ParserCreate("utf-8")
-        parser.buffer_text = True
-        parser.buffer_size = CHUNK_BYTES
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.StartDoctypeDeclHandler = self._doctype
+        self._parser = xml_parser(self._start, self._end, self._doctype)
 
     @property
     def unfinished(self) -> int:

@@ -24,10 +24,10 @@ from nightjar_formats.model import Case
 from nightjar_formats.readers import texts
 from nightjar_formats.readers.fields import Clip
 from nightjar_formats.readers.repairs import Repair, Repairs
+from nightjar_formats.readers.xml_parser import CHUNK_BYTES, xml_parser
 from nightjar_formats.readers.xml_text import XmlText
 from nightjar_formats.refused import Refused, TooMuch
 
-CHUNK_BYTES = 1 << 16
 SHOWN = 40
 
 
@@ -110,12 +110,7 @@ class _Walker:
         self._depth = self._elements = self._fed = 0
         self._clip: Clip | None = None
         self._done: list[Case] = []
-        self._parser = parser = expat.ParserCreate("utf-8")
-        parser.buffer_text = True
-        parser.buffer_size = CHUNK_BYTES
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.StartDoctypeDeclHandler = self._doctype
+        self._parser = xml_parser(self._start, self._end, self._doctype)
 
     @property
     def unfinished(self) -> int:

@@ -14,25 +14,35 @@ from typing import Any
 from urllib.parse import unquote
 
 from nightjar_formats.limits import MAX_FILES, MAX_MANIFEST_BYTES, MAX_RUN_BYTES
-from nightjar_formats.model import TARGET_NAME, Claims, RunKey, escaped_target
+from nightjar_formats.model import (
+    FILE_NAME,
+    FULL_SHA,
+    LAB_NAME,
+    MANIFEST,
+    REPOSITORY_NAME,
+    RUN_NAME,
+    SUITE_NAME,
+    TARGET_NAME,
+    Claims,
+    RunKey,
+    escaped_target,
+)
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.patterns.match import without_half_pairs
 from nightjar_formats.refused import Refused, TooMuch
 from nightjar_formats.runs import texts
 
-MANIFEST = "manifest.json"
 SCHEMA = 1
 
 MOST_FAULTS = 5
 MOST_ENVIRONMENT = 100
 """Entries of `environment`."""
 
-_SEGMENT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _TARGET = Pattern(TARGET_NAME)
 _KEY = Pattern(
-    rf"(?P<repository>[A-Za-z0-9_-]{{1,100}}/[A-Za-z0-9._-]{{1,100}})/(?P<lab>{_SEGMENT})"
+    rf"(?P<repository>{REPOSITORY_NAME})/(?P<lab>{LAB_NAME})"
     r"/(?P<target>[A-Za-z0-9][A-Za-z0-9._%-]{0,189})"
-    r"/(?P<sha>[0-9a-f]{40})/(?P<run_id>[A-Za-z0-9][A-Za-z0-9._-]{0,99})/(?P<name>[^/]+)"
+    rf"/(?P<sha>{FULL_SHA})/(?P<run_id>{RUN_NAME})/(?P<name>[^/]+)"
 )
 
 _Faults = Callable[[Any, str], Iterator[str]]
@@ -165,7 +175,7 @@ _is_count = _is_whole(1, 10_000)
 _is_time = _matches(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)")
 
 _FILE: Mapping[str, _Faults] = {
-    "name": _unless(_matches(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}")),
+    "name": _unless(_matches(FILE_NAME)),
     "bytes": _unless(_is_whole(0, inf)),
     "sha256": _unless(_matches(r"[0-9a-f]{64}")),
     "format": _or_null(_is_at_most(50)),
@@ -204,8 +214,8 @@ def _is_environment(value: Any) -> bool:
 
 
 MANIFEST_KEYS: Mapping[str, _Faults] = {
-    "sha": _unless(_matches(r"[0-9a-f]{40}")),
-    "suite": _unless(_matches(r"[A-Za-z0-9][A-Za-z0-9._+ /-]{0,99}")),
+    "sha": _unless(_matches(FULL_SHA)),
+    "suite": _unless(_matches(SUITE_NAME)),
     "files": _files,
     "attempt": _unless(_is_count),
     "shard": _shard,

@@ -19,14 +19,14 @@ from nightjar_formats import readers
 from nightjar_formats.columns import is_flaky, status_of
 from nightjar_formats.columns.collect import Columns, collect, merge, read_names, split
 from nightjar_formats.limits import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
-from nightjar_formats.model import BAD, Counts, RunKey, SeenTest, Trouble
+from nightjar_formats.model import BAD, MANIFEST, Counts, RunKey, SeenTest, Trouble
 from nightjar_formats.readers.opening import inflated
 from nightjar_formats.readers.repairs import Repairs
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs import texts
 from nightjar_formats.runs.advice import Onlooker
 from nightjar_formats.runs.infra import FINISHED, infra
-from nightjar_formats.runs.manifest import MANIFEST, FileEntry, Manifest, read_manifest, run_key
+from nightjar_formats.runs.manifest import FileEntry, Manifest, read_manifest, run_key
 from nightjar_formats.runs.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
 
 KEY_PARTS = 6

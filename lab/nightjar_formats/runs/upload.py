@@ -16,19 +16,19 @@ import zstandard
 
 from nightjar_formats.errors import AlreadyThere, TryAgain, UserError
 from nightjar_formats.limits import MAX_FILE_BYTES
-from nightjar_formats.model import Claims, RunKey
+from nightjar_formats.model import FILE_NAME, MANIFEST, Claims, RunKey
 from nightjar_formats.patterns import Pattern
 from nightjar_formats.readers.opening import GZIP, ZSTD
 from nightjar_formats.refused import Refused
 from nightjar_formats.runs import texts
-from nightjar_formats.runs.manifest import MANIFEST, SCHEMA, read_manifest, run_key
+from nightjar_formats.runs.manifest import SCHEMA, read_manifest, run_key
 from nightjar_formats.runs.offline_check import sha256_of
 
 ZSTD_LEVEL = 10
 SUFFIXES = {"gz": ".gz", "zst": ".zst"}
 CHUNK = 1 << 20
 
-_FILE_NAME = Pattern(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}")
+_FILE_NAME = Pattern(FILE_NAME)
 
 
 @dataclass(frozen=True)

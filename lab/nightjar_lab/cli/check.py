@@ -12,8 +12,8 @@ import click
 from nightjar_formats.model import Counts
 from nightjar_formats.readers import FORMATS
 from nightjar_formats.runs.offline_check import FileReport, RunReport, check_files, check_run, is_run
+from nightjar_formats.terminal import escape_controls
 from nightjar_lab.cli import texts
-from nightjar_lab.cli.errors import escape_controls
 from nightjar_lab.cli.options import AS_WRITTEN, json_option
 
 MOST_NAMES = 5

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from nightjar_lab.cli.errors import escape_controls
+from nightjar_formats.terminal import escape_controls
 from nightjar_lab.cli.options import (
     AS_WRITTEN,
     TARGET,

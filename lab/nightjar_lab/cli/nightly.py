@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
+from nightjar_formats.terminal import escape_controls
 from nightjar_lab.cli import texts
-from nightjar_lab.cli.errors import CommandFailed, escape_controls, needed, one_line_errors
+from nightjar_lab.cli.errors import CommandFailed, needed, one_line_errors
 from nightjar_lab.cli.options import (
     AS_WRITTEN,
     SHA,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nightjar_formats.model import FULL_SHA, LAB_NAME, REPOSITORY_NAME, RUN_NAME, SUITE_NAME, TARGET_NAME
 from nightjar_lab.api import check_address
 from nightjar_lab.cli import texts
 
@@ -15,13 +16,13 @@ AS_WRITTEN = "\b"
 DEFAULT_PREFIX = "results/"
 
 # Classes with bounds, or one at the end: none of them backtracks.
-_REPOSITORY = re.compile(r"[A-Za-z0-9_-]{1,100}/[A-Za-z0-9._-]{1,100}")  # noqa: TID251
-_SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # noqa: TID251
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # noqa: TID251
-_SUITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+ /-]{0,99}")  # noqa: TID251
-_SHA = re.compile(r"[0-9a-f]{40}")  # noqa: TID251
+_REPOSITORY = re.compile(REPOSITORY_NAME)  # noqa: TID251
+_SEGMENT = re.compile(LAB_NAME)  # noqa: TID251
+_RUN_ID = re.compile(RUN_NAME)  # noqa: TID251
+_SUITE = re.compile(SUITE_NAME)  # noqa: TID251
+_SHA = re.compile(FULL_SHA)  # noqa: TID251
 _SHARD = re.compile(r"[1-9][0-9]{0,4}/[1-9][0-9]{0,4}")  # noqa: TID251
-_TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,63}")  # noqa: TID251
+_TARGET = re.compile(TARGET_NAME)  # noqa: TID251
 # It stands in YAML, in Groovy and in a shell: no blank, quote or character that means something there.
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+:/@=\[\]#-]{0,499}")  # noqa: TID251
 _PAIR = re.compile(r"[^=]{1,1000}=[\s\S]*")  # noqa: TID251

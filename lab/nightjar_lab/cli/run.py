@@ -17,10 +17,11 @@ import click
 from nightjar_formats.errors import UserError
 from nightjar_formats.model import RunKey
 from nightjar_formats.runs.offline_check import check_files
+from nightjar_formats.terminal import escape_controls
 from nightjar_lab.bucket import LabBucket
 from nightjar_lab.cli import texts
 from nightjar_lab.cli.check import report_lines
-from nightjar_lab.cli.errors import BadSettings, escape_controls, needed, one_line_errors
+from nightjar_lab.cli.errors import BadSettings, needed, one_line_errors
 from nightjar_lab.cli.nightly import source_of
 from nightjar_lab.cli.options import AS_WRITTEN, DEFAULT_PREFIX, SHA, SUITE, TARGET
 from nightjar_lab.cli.upload import (

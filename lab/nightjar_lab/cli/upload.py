@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 import click
 
 from nightjar_formats.errors import UserError
-from nightjar_formats.model import Claims, RunKey
-from nightjar_formats.runs.manifest import MANIFEST
+from nightjar_formats.model import MANIFEST, Claims, RunKey
 from nightjar_formats.runs.offline_check import check_files
 from nightjar_formats.runs.upload import SUFFIXES, Parcel, Piece, named, pack, pieces, send
+from nightjar_formats.terminal import escape_controls
 from nightjar_lab.bucket import LabBucket
 from nightjar_lab.cli import texts
 from nightjar_lab.cli.check import files_argument, format_option, report_lines
-from nightjar_lab.cli.errors import escape_controls, needed, one_line_errors
+from nightjar_lab.cli.errors import needed, one_line_errors
 from nightjar_lab.cli.options import (
     AS_WRITTEN,
     DEFAULT_PREFIX,

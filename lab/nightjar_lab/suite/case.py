@@ -78,8 +78,14 @@ class TestSuite:
 
     @classmethod
     def of(
-        cls, name: str, cases: Sequence[SuiteCase], *, version: str = "", timeout: float = CASE_SECONDS
+        cls,
+        name: str,
+        cases: Sequence[SuiteCase],
+        *,
+        version: str = "",
+        timeout: float = CASE_SECONDS,
+        description: str = "",
     ) -> TestSuite:
         """Return a suite of cases that are there already."""
         by_name = {case.name: case for case in cases}
-        return cls(name, lambda: list(by_name), by_name.__getitem__, version, timeout)
+        return cls(name, lambda: list(by_name), by_name.__getitem__, version, timeout, description)

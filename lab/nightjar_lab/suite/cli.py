@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from nightjar_lab.cli.errors import BadSettings, CommandFailed, escape_controls
+from nightjar_formats.terminal import escape_controls
+from nightjar_lab.cli.errors import BadSettings, CommandFailed
 from nightjar_lab.cli.options import json_option
 from nightjar_lab.suite import texts
 from nightjar_lab.suite.csv_report import ReportInvalid, ReportRow, read_report

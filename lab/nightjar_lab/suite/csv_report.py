@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from nightjar_lab.cli.errors import escape_controls
+from nightjar_formats.terminal import escape_controls
 from nightjar_lab.suite import texts
 from nightjar_lab.suite.columns import COLUMNS, error_columns
 from nightjar_lab.suite.columns import ExecutorchColumn as Column

@@ -13,7 +13,8 @@ from typing import Any
 
 import click
 
-from nightjar_lab.cli.errors import BadSettings, CommandFailed, escape_controls, needed, one_line_errors
+from nightjar_formats.terminal import escape_controls
+from nightjar_lab.cli.errors import BadSettings, CommandFailed, needed, one_line_errors
 from nightjar_lab.cli.options import SHA, TARGET, BotAddress, json_option
 from nightjar_lab.cli.upload import UploadPlace, claim_options, place_options, upload_files, upload_place
 from nightjar_lab.suite import texts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from nightjar_lab.cli.errors import escape_controls
+from nightjar_formats.terminal import escape_controls
 from nightjar_lab.suite import texts
 from nightjar_lab.suite.outcome import SuiteOutcome
 from nightjar_lab.suite.result import SuiteResult

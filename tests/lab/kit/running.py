@@ -13,8 +13,7 @@ from click.testing import CliRunner
 from nightjar_lab.main import kit
 
 from tests.bucket import World
-from tests.running import Finished
-from tests.waiting import DEADLINE
+from tests.running import Finished, finished
 
 ROOT = Path(__file__).parents[3]
 LAB, TARGET, REPOSITORY = "example-lab", "hexagon-v73", "octocat/compiler"
@@ -40,18 +39,6 @@ async def start_kit(*words: str, env: Mapping[str, str], cwd: Path) -> Process:
     return await asyncio.create_subprocess_exec(
         sys.executable, "-m", "nightjar_lab", *words, env=dict(env), cwd=cwd, stdout=PIPE, stderr=PIPE
     )
-
-
-async def finished(process: Process) -> Finished:
-    """Wait for the end of a process."""
-    try:
-        out, err = await asyncio.wait_for(process.communicate(), DEADLINE)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    assert process.returncode is not None
-    return Finished(process.returncode, out.decode(), err.decode())
 
 
 def run_here(*words: str, env: Mapping[str, str]) -> Finished:

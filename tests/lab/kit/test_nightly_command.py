@@ -13,7 +13,8 @@ from nightjar_lab.nightly import NightlyOfBot, wait_for_nightly
 
 from tests.bucket import World
 from tests.conversations.nightly_runs import nightly_town
-from tests.lab.kit.running import REPOSITORY, finished, kit_environment, run_here, run_kit, start_kit
+from tests.lab.kit.running import REPOSITORY, kit_environment, run_here, run_kit, start_kit
+from tests.running import finished
 from tests.serving import served
 
 OLD, NEW = "a" * 40, "b" * 40

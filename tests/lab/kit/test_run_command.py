@@ -11,8 +11,8 @@ import pytest
 
 from tests.bucket import World
 from tests.conversations.lab import lab_town
-from tests.lab.kit.running import LAB, TARGET, finished, kit_environment, run_here, run_kit, start_kit
-from tests.running import Finished
+from tests.lab.kit.running import LAB, TARGET, kit_environment, run_here, run_kit, start_kit
+from tests.running import Finished, finished
 from tests.waiting import until
 
 SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"

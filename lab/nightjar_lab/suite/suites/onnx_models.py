@@ -25,14 +25,9 @@ def _data(name: str, seed: int) -> CaseData:
     return CaseData(model, builder.feeds, functools.partial(_expected, model, builder.feeds))
 
 
-def _case(name: str) -> SuiteCase:
-    return SuiteCase(name, functools.partial(_data, name))
-
-
-SUITE = TestSuite(
+SUITE = TestSuite.of(
     "onnx-models",
-    lambda: list(NETWORKS),
-    _case,
+    [SuiteCase(name, functools.partial(_data, name)) for name in NETWORKS],
     version=f"onnx {onnx.__version__}",
     description="Small networks made in code, compared with ONNX's reference evaluator",
 )

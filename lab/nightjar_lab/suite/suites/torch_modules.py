@@ -84,14 +84,9 @@ def _data(name: str, seed: int) -> CaseData:
     return CaseData(module, [numbers], functools.partial(_expected, module, [numbers]))
 
 
-def _case(name: str) -> SuiteCase:
-    return SuiteCase(name, functools.partial(_data, name))
-
-
-SUITE = TestSuite(
+SUITE = TestSuite.of(
     "torch-modules",
-    lambda: list(MODULES),
-    _case,
+    [SuiteCase(name, functools.partial(_data, name)) for name in MODULES],
     version=f"torch {torch.__version__}",
     description="Small modules of PyTorch made in code, compared with PyTorch itself",
 )

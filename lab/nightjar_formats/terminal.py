@@ -1,0 +1,14 @@
+"""Text from outside on a terminal: it is read, and does nothing."""
+
+from __future__ import annotations
+
+# Control characters, and those that turn the direction of text around (https://trojansource.codes).
+_CONTROL = {
+    code: ascii(chr(code))[1:-1]
+    for code in (*range(0x20), *range(0x7F, 0xA0), 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+}
+
+
+def escape_controls(text: str) -> str:
+    """Show control characters as escapes instead of letting a terminal obey them."""
+    return text.translate(_CONTROL)
