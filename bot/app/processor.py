@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from bot.core.parts import PartMap
     from bot.engine.records import Records
     from bot.github.app import GitHubApp
+    from bot.github.client import GitHub
 
 RANK = "rank"
 """Where an effect's data has the rank of its plan, if that is not the usual one."""
@@ -159,6 +160,11 @@ class Pipeline:
         effect = self._decoded(job.effect)
         repository = await self.repositories.current(job.repository)
         place = await self._place_of(repository)
+
+        async def elsewhere(name: str) -> tuple[int, GitHub]:
+            other = await self.app.place_of(name)
+            return other.repository, self.app.client(other, effect.permissions, writes=job.writes)
+
         context = EffectContext(
             intent=job.intent,
             repository=repository,
@@ -170,6 +176,7 @@ class Pipeline:
             parts=self.parts,
             announce=self.announce,
             writes=job.writes,
+            elsewhere=elsewhere,
         )
         try:
             with ranked(rank):

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from bot.config.keys import Keys
 from bot.config.lab_identity import LabIdentity
 from bot.config.lab_webhook import LabWebhook
+from bot.config.lab_workflow import LabWorkflow
 from bot.config.targets import Targets
 from bot.config.texts import NO_AUDIENCE, PLACEHOLDER_IN_QUOTES, QUOTED_FOR_ONE_SHELL, UNKNOWN_PLACEHOLDER
 from bot.config.types import LACKING, BranchName, Duration, Role, Says, WebAddress, WholeNumber, seconds
@@ -124,6 +125,14 @@ class Lab(Keys):
             "accept connections; others let their claims wait."
         ),
         examples=[{"url": "https://lab.example.org/nightjar", "secret_env": "EXAMPLE_LAB_WEBHOOK_SECRET"}],
+    )
+    workflow: LabWorkflow | None = Field(
+        default=None,
+        description=(
+            "A workflow of GitHub Actions in the lab's own repository that the bot starts for each job that waits for "
+            "the lab. The workflow claims the job."
+        ),
+        examples=[{"repository": "example-lab/devices", "file": "nightjar.yml"}],
     )
     presigned_uploads: bool = Field(
         default=False,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 from bot.github.access import WritePermissions
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from bot.config import RepositoryConfig
     from bot.core.events import Repository
     from bot.core.parts import PartKey, PartMap
@@ -45,6 +47,9 @@ class EffectContext:
     announce: Announce
     writes: Writes
     """For what is written elsewhere than on GitHub and must not be sent twice; `github` sees to that by itself."""
+    elsewhere: Callable[[str], Awaitable[tuple[int, GitHub]]]
+    """Gives the ID of another repository, by its `owner/name`, and a client that writes there with this effect's
+    permissions. Raises `NotInstalled`."""
 
     def part(self, key: PartKey[P]) -> P:
         """Return what a feature or a module shares. Raises LookupError where nobody provides it."""

@@ -21,6 +21,7 @@ from handlers.hardware.jobs.effects import (
     SubmitDeviceJob,
 )
 from handlers.hardware.labs import webhooks
+from handlers.hardware.labs.dispatches import StartLabWorkflow
 from handlers.hardware.labs.webhooks import JOB_WAITS, SendLabWebhook
 from handlers.hardware.metrics import ResultsGauges
 from handlers.hardware.news_groups import REGRESSION_GROUP, WAITING_NEWS
@@ -54,6 +55,7 @@ FEATURE = Feature(
         ApproveDeviceJobs,
         NoteShownStep,
         SendLabWebhook,
+        StartLabWorkflow,
     ),
     provide=wiring.provide,
     routes=wiring.routes,

@@ -119,6 +119,8 @@ class WorkflowRun:
     """A fork, where the commit comes from one."""
     jobs: list[Job] = field(default_factory=list)
     artifacts: list[Artifact] = field(default_factory=list)
+    inputs: dict[str, str] = field(default_factory=dict)
+    """What it was started with, where a request started it."""
 
     @property
     def node_id(self) -> str:

@@ -10,6 +10,7 @@ from . import (
     checks,
     commits,
     contents,
+    dispatches,
     issues,
     people,
     pulls,
@@ -21,7 +22,8 @@ from . import (
 )  # fmt: skip
 
 FAMILIES = (
-    actions, apps, checks, commits, contents, issues, people, pulls, reactions, refs, repositories, reviews, statuses,
+    actions, apps, checks, commits, contents, dispatches, issues, people, pulls, reactions, refs, repositories, reviews,
+    statuses,
 )  # fmt: skip
 
 

@@ -35,6 +35,7 @@ from handlers.branches.nightly_effects import MarkNightly, PublishNightly
 from handlers.cc_reviewers.effects import ReportReviewers, RequestReviewers
 from handlers.hardware.effects import IngestRun, RequestCheckRun, StoreReports
 from handlers.hardware.jobs.effects import ApproveDeviceJobs, CancelDeviceJobs, NoteShownStep, SubmitDeviceJob
+from handlers.hardware.labs.dispatches import StartLabWorkflow
 from handlers.hardware.labs.webhooks import SendLabWebhook
 from handlers.main_failures.effects import RequestScan
 from handlers.merge.effects import LeaveQueue, MergePull
@@ -67,6 +68,7 @@ EFFECTS: list[Effect] = [
     CancelDeviceJobs(1, "pushed", other_than="a" * 40),
     NoteShownStep("example-lab", "7", 2),
     SendLabWebhook("example-lab", "7", 1),
+    StartLabWorkflow("example-lab", "7", 1),
     CountCommands(1, 2, 1_795_152_400.0, 3, CommandOutcome.REFUSED, notified=True),
     EnsureIssue("alarm:main", "Main is broken", "`cpu/branch` fails.", news="**It fails**", news_key="alarm:7"),
     EnsureLabel(1, "ready-for-merge", on=True),

@@ -43,8 +43,8 @@ UNAVAILABLE = "The database cannot be reached. Send the same request again: it i
 NO_WEBHOOK_SECRET = (
     "{name} is not set, or has fewer than {least} characters; it is the secret of a lab's webhook in app.yaml"  # noqa: S105
 )
-WEBHOOKS_ANNOUNCED = "{count} webhooks to labs announced"
-WEBHOOK_NOT_NEEDED = "the job does not wait any more"
+JOBS_ANNOUNCED = "{count} jobs announced to labs"
+JOB_NOT_WAITING = "the job does not wait any more"
 WEBHOOK_SENT = "notified the lab {lab} that the job {job} waits"
 WEBHOOK_PRIVATE = (
     "the webhook's host {host} has an address that is not public; correct webhook.url, or set webhook.allow_private"
@@ -53,3 +53,19 @@ WEBHOOK_UNREACHABLE = "the lab's webhook at {host} cannot be reached ({reason})"
 WEBHOOK_BUSY = "the lab's webhook at {host} answered {status}"
 WEBHOOK_MOVED = "the lab's webhook at {host} redirects ({status}), which is not followed; name the final address"
 WEBHOOK_REFUSED = "the lab's webhook at {host} refused the message ({status}); correct webhook.url or its secret"
+
+# Workflows of labs
+WORKFLOW_STARTED = "started {file} in {repository} for the job {job}"
+WORKFLOW_REMOVED = "app.yaml no longer names a workflow of the lab"
+WORKFLOW_OTHER_REPOSITORY = (
+    "{repository} has the ID {found}, but labs.{lab}.identity.github_oidc.repository_id in app.yaml is {wanted}; "
+    "correct one of them"
+)
+WORKFLOW_MISSING = (
+    "GitHub finds no workflow {file} on the default branch of {repository}; correct labs.{lab}.workflow in app.yaml, "
+    "or add the file"
+)
+WORKFLOW_REFUSED = (
+    "GitHub refused to start {file} in {repository}: {reason}. It needs `on: workflow_dispatch` with the inputs "
+    "{inputs} on the branch {branch}, and the App needs the permission {permission} there"
+)

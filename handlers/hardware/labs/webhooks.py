@@ -1,4 +1,4 @@
-"""Notify a lab by a signed webhook that a job waits for it.
+"""Notify a lab that a job waits for it, by a signed webhook (here) or by starting its workflow (`dispatches`).
 
 The message holds no lease: the lab claims the job, so that a message that is lost, doubled or late does no harm. It is
 sent at least once for each attempt, and `X-Nightjar-Delivery` is the same each time.
@@ -23,12 +23,13 @@ from bot.core.parts import PartKey
 from bot.core.public_hosts import PrivateAddress, PublicResolver, check_literal
 from bot.engine.internal import InternalEvent, announce
 from bot.github.access import NO_PERMISSIONS, WritePermissions
-from bot.plan.effect import Applied, EffectContext
+from bot.plan.effect import Applied, Effect, EffectContext
 from bot.plan.handler import Context, Plan, Router
 from handlers.hardware.jobs.model import DeviceJob, DeviceJobState
-from handlers.hardware.jobs.store import JOBS, JobStore, UnknownJob
+from handlers.hardware.jobs.store import JOBS, JobStore
 from handlers.hardware.labs import texts
 from handlers.hardware.labs.calls import LAB_CALLS
+from handlers.hardware.labs.dispatches import StartLabWorkflow, waiting_job
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -62,19 +63,26 @@ JOB_WAITS = InternalEvent(
 
 
 class LabWebhooks:
-    """The webhooks of all labs in app.yaml. Raises `SettingsError` where a secret is not in the environment."""
+    """The webhooks of all labs in app.yaml, and which labs are notified.
+
+    Raises `SettingsError` where a secret is not in the environment.
+    """
 
     def __init__(
         self, config: Config, store: JobStore, accept: Announce, environ: Mapping[str, str] = os.environ
     ) -> None:
         self._store = store
         self._accept = accept
-        self.labs: dict[tuple[str, str], LabWebhook] = {
-            (repository, lab): of.webhook
+        labs = {
+            (repository, lab): of
             for repository, one in config.repositories.items()
             for lab, of in (one.results.labs if one.results else {}).items()
-            if of.webhook is not None
         }
+        self.labs: dict[tuple[str, str], LabWebhook] = {
+            key: of.webhook for key, of in labs.items() if of.webhook is not None
+        }
+        self.notified = frozenset(key for key, of in labs.items() if of.webhook or of.workflow)
+        """The labs that hear of each job, by a webhook or by a workflow that starts, as (repository, lab)."""
         self._secrets = {name: environ.get(name, "").strip() for name in {one.secret_env for one in self.labs.values()}}
         short = sorted(name for name, secret in self._secrets.items() if len(secret) < SHORTEST_SECRET)
         if short:
@@ -85,15 +93,15 @@ class LabWebhooks:
         return self._secrets[name].encode()
 
     async def tick(self) -> str:
-        """Announce the jobs that wait for labs with a webhook, once for each attempt; return how many, for the log."""
+        """Announce the jobs that wait for these labs, once for each attempt; return how many, for the log."""
         announced = 0
-        for lab in {lab for _, lab in self.labs}:
+        for lab in {lab for _, lab in self.notified}:
             for job in await self._store.of_lab(lab):
-                if job.state is DeviceJobState.QUEUED and (job.repository, lab) in self.labs:
+                if job.state is DeviceJobState.QUEUED and (job.repository, lab) in self.notified:
                     about = Repository(job.repository_id, job.repository, None)
                     waiting = WaitingJob(lab, job.id, job.attempt + 1)
                     announced += await announce(self._accept, JOB_WAITS, about, waiting)
-        return texts.WEBHOOKS_ANNOUNCED.format(count=announced)
+        return texts.JOBS_ANNOUNCED.format(count=announced)
 
 
 LAB_WEBHOOKS = PartKey[LabWebhooks]("lab-webhooks")
@@ -101,9 +109,15 @@ LAB_WEBHOOKS = PartKey[LabWebhooks]("lab-webhooks")
 
 @router.on(JOB_WAITS.name, name="lab-webhook")
 async def push_job(context: Context) -> Plan:
-    """Send the webhook."""
+    """Send the webhook, or start the workflow; a lab that has both gets both."""
     waiting = JOB_WAITS.read(context.delivery.payload)
-    return Plan((SendLabWebhook(waiting.lab, waiting.job, waiting.attempt),))
+    lab = context.config.results.labs.get(waiting.lab) if context.config.results else None
+    effects: list[Effect] = []
+    if lab and lab.webhook:
+        effects.append(SendLabWebhook(waiting.lab, waiting.job, waiting.attempt))
+    if lab and lab.workflow:
+        effects.append(StartLabWorkflow(waiting.lab, waiting.job, waiting.attempt))
+    return Plan(tuple(effects))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +138,10 @@ class SendLabWebhook:
     async def apply(self, context: EffectContext) -> Applied:
         """Send it. Raises `TryAgain` where the lab does not answer, `UserError` where it refuses."""
         webhooks, calls = context.part(LAB_WEBHOOKS), context.part(LAB_CALLS)
-        try:
-            job = await context.part(JOBS).find(self.lab, self.job)
-        except UnknownJob:
-            return Applied(texts.WEBHOOK_NOT_NEEDED, changed=False)
-        webhook = webhooks.labs.get((job.repository, self.lab))
-        if webhook is None or job.state is not DeviceJobState.QUEUED or job.attempt + 1 != self.attempt:
-            return Applied(texts.WEBHOOK_NOT_NEEDED, changed=False)
+        job = await waiting_job(context.part(JOBS), self.lab, self.job, self.attempt)
+        webhook = webhooks.labs.get((job.repository, self.lab)) if job else None
+        if job is None or webhook is None:
+            return Applied(texts.JOB_NOT_WAITING, changed=False)
         body = webhook_body(job, self.attempt)
         signature = hmac.new(webhooks.secret(webhook.secret_env), body, hashlib.sha256).hexdigest()
         headers = {

@@ -47,9 +47,9 @@ def routes(services: Services) -> Sequence[Operation]:
 
 
 def timers(services: Services) -> Sequence[RecurringWork]:
-    """Return what sends webhooks, where there are any."""
+    """Return what notifies labs, where any is to be notified."""
     webhooks = services.part(LAB_WEBHOOKS)
-    return [RecurringWork("lab-webhooks", TICK, webhooks.tick)] if webhooks.labs else []
+    return [RecurringWork("lab-webhooks", TICK, webhooks.tick)] if webhooks.notified else []
 
 
 def listeners(services: Services) -> Sequence[Coroutine[Any, Any, None]]:
