@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
+from ruamel.yaml import YAML
 
 from sandbox.errors import ApiError, not_found
 from sandbox.routing import Answer, Call, route
@@ -45,9 +45,7 @@ def dispatch(call: Call) -> Answer:
 
 def _triggers(text: str) -> Mapping[str, Any]:
     """Return the triggers of a workflow, with their settings."""
-    content = yaml.safe_load(text) or {}
-    # YAML 1.1 reads the key `on` as true.
-    found = content.get("on", content.get(True, {}))
+    found = (YAML(typ="safe", pure=True).load(text) or {}).get("on", {})
     if isinstance(found, str):
         return {found: None}
     return found if isinstance(found, dict) else dict.fromkeys(found)
