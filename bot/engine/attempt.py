@@ -1,21 +1,20 @@
-"""One try of a job: run it, and store its outcome before the job itself ends."""
+"""One try of a job: run it, and leave with the job the note that is stored when the job ends."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
 from procrastinate.connector import BaseAsyncConnector
-from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 
 from bot.core.errors import PayloadError, Refusal, UserError
 from bot.engine.guard import Busy, Guard
+from bot.engine.manager import leave_note
 from bot.engine.notes import AWAY, FAILED, REFUSED, RETRYING, Note, read_note, write_note
 from bot.engine.outage import release_waiting
 from bot.engine.processor import ErrorKind
@@ -78,7 +77,7 @@ class Attempt:
     async def run(self, connector: BaseAsyncConnector) -> None:
         """Try once. Raises `Again` or `Failed`, which `bot.engine.retry.EngineRetry` understands.
 
-        Raises ConnectorException where the database does not let the end of the try be noted.
+        The note of how the try ended is left with the job. Raises ConnectorException if the database fails before.
         """
         job_id = id_of(self.job)
         with structlog.contextvars.bound_contextvars(job=job_id, **self.labels), self.guard.outliving(job_id):
@@ -94,25 +93,23 @@ class Attempt:
         except (Again, asyncio.CancelledError) as ended:
             # It ended on purpose, and must not look like a try that ended with its process.
             stopped = replace(before, tries=tries.after(ended, time.time()), writes=self.writes.state)
-            # If the database is away, `outliving` remembers the try, which then looks like no crash to this process.
-            with suppress(ConnectorException), self.guard.outliving(job_id):
-                await self._note(connector, stopped)
+            leave_note(self.job, stopped)
             raise
         except Exception as error:
             outcome = await self._settle(connector, error, tries, began)
             if outcome is None:
                 return
             raise outcome from error
-        note = Note(outcome=done.outcome, text=done.text, tries=tries, about=done.about, value=done.value)
-        await self._note(connector, note)
         if tries.away_since:
             await release_waiting(connector)
+        note = Note(outcome=done.outcome, text=done.text, tries=tries, about=done.about, value=done.value)
+        leave_note(self.job, note)
         line = f"{self.job.task_name}: {done.outcome}"
         log.info(line, text=done.text)
         self.watch(done.outcome, time.monotonic() - began)
 
     async def _note(self, connector: BaseAsyncConnector, note: Note) -> None:
-        """Store a note that covers all tries so far."""
+        """Store a note that covers all tries so far, before this one goes on."""
         job_id = id_of(self.job)
         await write_note(connector, job_id, note)
         self.guard.forget(job_id)
@@ -143,7 +140,7 @@ class Attempt:
     async def _settle(
         self, connector: BaseAsyncConnector, error: Exception, tries: Tries, began: float
     ) -> Again | Failed | None:
-        """Store how the try ended; return what is to be raised, None where the job ends with the refusal."""
+        """Note how the try ended; return what is to be raised, None where the job ends with the refusal."""
         now = time.time()
         seconds = next_try(error, tries, now, self.first_wait, self.kind_of(error))
         message = self.message(error)
@@ -160,10 +157,10 @@ class Attempt:
             writes=self.writes.state,
             is_user_error=isinstance(error, UserError),
         )
-        await self._note(connector, note)
         # An error too is an answer: what waits for the service need not wait out its pauses.
         if tries.away_since and not after.away_since:
             await release_waiting(connector)
+        leave_note(self.job, note)
         self._log(error, seconds)
         self.watch(outcome, time.monotonic() - began)
         if seconds is not None:

@@ -67,6 +67,10 @@ class Guard:
         """Return how many tries of a job ended here without a note, since the last one that has a note."""
         return self._outlived.get(job_id, 0)
 
+    def outlive(self, job_id: int) -> None:
+        """Count a try of a job that ended here without a note."""
+        self._outlived[job_id] = self.outlived(job_id) + 1
+
     def forget(self, job_id: int) -> None:
         """Forget the unnoted tries of a job: its note covers all tries again."""
         self._outlived.pop(job_id, None)
@@ -78,7 +82,7 @@ class Guard:
             yield
         except ConnectorException as error:
             if is_outage(error):
-                self._outlived[job_id] = self.outlived(job_id) + 1
+                self.outlive(job_id)
             raise
 
     async def run(self, work: Callable[[], Awaitable[Result]]) -> Result:

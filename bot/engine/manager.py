@@ -1,6 +1,7 @@
-"""Procrastinate's job manager, with three habits changed.
+"""Procrastinate's job manager, with four habits changed.
 
 - A job shows its name and id alone when it is logged: its arguments hold whole webhook bodies.
+- A job and the note of how it ended are written in one statement, so no crash falls between them.
 - How a job ended is written even if the database is away for a moment: otherwise it stays `doing` for ever, for its
   worker lives on, and with it everything that waits for its lock.
 - Only the worker that holds a job may end it: one that was frozen while others took its work over comes too late.
@@ -10,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-from collections.abc import Callable, Iterable
-from typing import Any, LiteralString
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, LiteralString, cast
 
 import attr
 import structlog
@@ -21,32 +23,39 @@ from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.manager import JobManager
 
+from bot.engine.guard import Guard
+from bot.engine.notes import Note
 from bot.engine.outage import is_outage
+from bot.engine.retry import unnoted_wait
+from bot.engine.steps import FINISH, FINISH_NOTED, RETRY, RETRY_NOTED
 
 WRITE_PATIENCE = 12.0
 """Seconds to go on trying to write how a job ended: below the time after which others take the job over."""
 
 WRITE_PAUSE = 0.3
 
-FINISH: LiteralString = """
-UPDATE procrastinate_jobs
-   SET status = %(status)s::procrastinate_job_status, abort_requested = FALSE, attempts = attempts + 1
- WHERE id = %(id)s AND status = 'doing' AND worker_id = %(worker_id)s RETURNING id
-"""
-RETRY: LiteralString = """
-UPDATE procrastinate_jobs
-   SET status = 'todo', abort_requested = FALSE, attempts = attempts + 1,
-       scheduled_at = to_timestamp(date_part('epoch', now()) + %(wait)s),
-       priority = coalesce(%(priority)s::integer, priority)
- WHERE id = %(id)s AND status = 'doing' AND worker_id = %(worker_id)s RETURNING id
-"""
+NOT_FETCHED = "job {job}: a job that the engine's worker did not fetch cannot run"
+NOT_ENDED = "how a job ended could not be stored"
+NOT_NOTED = "the note of a job could not be stored, so the job runs again"
+TAKEN_OVER = "a job was taken over by another worker before it ended here"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
+class NoteHolder:
+    """Holds the note of how a try of a job ended, until the job itself ends."""
+
+    __slots__ = ("note",)
+
+    def __init__(self) -> None:
+        self.note: Note | None = None
+
+
 @attr.dataclass(frozen=True, kw_only=True)
 class QuietJob(procrastinate_jobs.Job):
-    """A job whose arguments never reach a log."""
+    """A job whose arguments never reach a log, and which holds the note of how it ended."""
+
+    holder: NoteHolder = attr.field(factory=NoteHolder, repr=False, eq=False)
 
     @property
     def call_string(self) -> str:
@@ -58,14 +67,45 @@ class QuietJob(procrastinate_jobs.Job):
         return {"id": self.id, "task_name": self.task_name, "attempts": self.attempts}
 
 
+def leave_note(job: procrastinate_jobs.Job, note: Note) -> None:
+    """Leave with a job the note that is stored when the job ends. Raises TypeError if the engine did not fetch it."""
+    _holder(job).note = note
+
+
+def _holder(job: procrastinate_jobs.Job) -> NoteHolder:
+    if not isinstance(job, QuietJob):
+        raise TypeError(NOT_FETCHED.format(job=job.id))
+    return job.holder
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """How a job ends: the statement for it, the one that stores its note as well, and their values."""
+
+    plain: LiteralString
+    noted: LiteralString
+    values: Mapping[str, Any]
+
+
 class EngineJobManager(JobManager):
-    """The job manager of one worker; `give_up` is called when the outcome of a job could not be written at all."""
+    """The job manager of one worker; `give_up` is called when the outcome of a job could not be written at all.
+
+    It tries for `patience` seconds to write it. The `guard` hears whether the note of a try was stored.
+    """
 
     connector: BaseAsyncConnector
 
-    def __init__(self, connector: BaseAsyncConnector, give_up: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        connector: BaseAsyncConnector,
+        guard: Guard,
+        give_up: Callable[[], None],
+        patience: float = WRITE_PATIENCE,
+    ) -> None:
         super().__init__(connector)
+        self._guard = guard
         self._give_up = give_up
+        self._patience = patience
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> procrastinate_jobs.Job | None:
         """Take the next job that may run."""
@@ -76,9 +116,9 @@ class EngineJobManager(JobManager):
     async def finish_job(
         self, job: procrastinate_jobs.Job, status: procrastinate_jobs.Status, delete_job: bool
     ) -> None:
-        """Write that a job has ended."""
+        """Write that a job has ended, and its note."""
         # `delete_job` does not count: our worker never deletes, for the rows are what makes a key unique.
-        await self._write(job, FINISH, status=status.value)
+        await self._end(job, _Ending(FINISH, FINISH_NOTED, {"status": status.value}))
 
     async def retry_job(
         self,
@@ -88,28 +128,48 @@ class EngineJobManager(JobManager):
         queue: str | None = None,
         lock: str | None = None,
     ) -> None:
-        """Return a job to the queue."""
+        """Return a job to the queue, and write its note."""
         # The wait counts by the clock of the database, which also says when it is over.
         wait = (retry_at - datetime.datetime.now(datetime.UTC)).total_seconds() if retry_at else 0.0
-        await self._write(job, RETRY, wait=max(wait, 0.0), priority=priority)
+        await self._end(job, _retrying(max(wait, 0.0), priority))
 
-    async def _write(self, job: procrastinate_jobs.Job, statement: LiteralString, **values: Any) -> None:
+    async def _end(self, job: procrastinate_jobs.Job, ending: _Ending) -> None:
+        note, job_id = _holder(job).note, cast("int", job.id)
         clock = asyncio.get_running_loop().time
-        deadline = clock() + WRITE_PATIENCE
+        deadline = clock() + self._patience
         while True:
             try:
-                rows = await self.connector.execute_query_all_async(
-                    statement, id=job.id, worker_id=job.worker_id, **values
-                )
+                await self._write(job, ending, note)
             except ConnectorException as error:
-                if clock() > deadline or not is_outage(error):
-                    # Its kind alone: a database may quote what was to be stored.
-                    kind = type(error.__cause__ or error).__name__
-                    log.error("how a job ended could not be stored", job=job.id, error=kind)  # noqa: TRY400
-                    self._give_up()
-                    return
-            else:
-                if not rows:
-                    log.warning("a job was taken over by another worker before it ended here", job=job.id)
-                return
-            await asyncio.sleep(WRITE_PAUSE)
+                away = is_outage(error)
+                if away and clock() <= deadline:
+                    await asyncio.sleep(WRITE_PAUSE)
+                    continue
+                # Its kind alone: a database may quote what was to be stored.
+                kind = type(error.__cause__ or error).__name__
+                if note is not None and not away:
+                    # The try then looks like one that was lost, so a job whose note can never be stored fails one day.
+                    log.error(NOT_NOTED, job=job_id, error=kind)  # noqa: TRY400
+                    ending, note = _retrying(unnoted_wait(job.attempts), None), None
+                    continue
+                log.error(NOT_ENDED, job=job_id, error=kind)  # noqa: TRY400
+                if note is not None:
+                    self._guard.outlive(job_id)
+                self._give_up()
+            return
+
+    async def _write(self, job: procrastinate_jobs.Job, ending: _Ending, note: Note | None) -> None:
+        values = {**ending.values, "id": job.id, "worker_id": job.worker_id}
+        if note is None:
+            rows = await self.connector.execute_query_all_async(ending.plain, **values)
+        else:
+            values |= {"outcome": note.outcome, "note": note.written()}
+            rows = await self.connector.execute_query_all_async(ending.noted, **values)
+        if not rows:
+            log.warning(TAKEN_OVER, job=job.id)
+        elif note is not None:
+            self._guard.forget(cast("int", job.id))
+
+
+def _retrying(wait: float, priority: int | None) -> _Ending:
+    return _Ending(RETRY, RETRY_NOTED, {"wait": wait, "priority": priority})

@@ -24,11 +24,16 @@ AWAY = "away"
 WRITING = "writing"
 """A write of the job is on its way; nobody knows yet what became of it."""
 
-WRITE: LiteralString = """
+REPLACE: LiteralString = (
+    "ON CONFLICT (job_id) DO UPDATE SET at = excluded.at, outcome = excluded.outcome, text = excluded.text"
+)
+WRITE: LiteralString = (
+    """
 INSERT INTO nightjar_notes (job_id, at, outcome, text)
 VALUES (%(job_id)s, date_part('epoch', now()), %(outcome)s, %(text)s)
-ON CONFLICT (job_id) DO UPDATE SET at = excluded.at, outcome = excluded.outcome, text = excluded.text
 """
+    + REPLACE
+)
 READ: LiteralString = "SELECT outcome, text AS note FROM nightjar_notes WHERE job_id = %(job_id)s"
 FORGET: LiteralString = """
 UPDATE nightjar_notes SET at = date_part('epoch', now()), outcome = 'replayed', text = '{}' WHERE job_id = ANY(%(ids)s)

@@ -196,6 +196,11 @@ def _until_answered(error: BaseException, elapsed: float, first_wait: float) -> 
     return _jittered(max(named, min(max(elapsed, first_wait), LONGEST_AWAY_WAIT)))
 
 
+def unnoted_wait(attempts: int) -> float:
+    """Return in how many seconds a job runs again whose last try ended without a note, after so many tries before."""
+    return _back_off(min(attempts, MAX_TRIES))
+
+
 def _back_off(earlier: int, first_wait: float = FIRST_WAIT) -> float:
     return _jittered(min(first_wait * 2.0**earlier, LONGEST_WAIT))
 
@@ -220,7 +225,7 @@ class EngineRetry(BaseRetryStrategy):
             case _:
                 # What ended outside of the try itself, such as a note that could not be stored: that says nothing about
                 # the job, so it always runs again.
-                return RetryDecision(retry_at=_from_now(_back_off(min(job.attempts, MAX_TRIES))))
+                return RetryDecision(retry_at=_from_now(unnoted_wait(job.attempts)))
 
 
 def _from_now(seconds: float) -> datetime.datetime:

@@ -239,7 +239,7 @@ class Engine:
             (CONCLUDE, tasks.conclude),
         ):
             self._app.task(name=name, retry=EngineRetry(), pass_context=True)(task)
-        self._supervisor = Supervisor(self._app, self.database.connector, self._pace)
+        self._supervisor = Supervisor(self._app, self.database.connector, self._pace, self._guard)
         await self._timers.start()
         await self._supervisor.run()
 

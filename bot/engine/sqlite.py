@@ -29,6 +29,7 @@ from bot.engine.sqlite_file import OpenFile
 from bot.engine.sqlite_lists import LISTS
 from bot.engine.sqlite_queries import CHANGES
 from bot.engine.sqlite_schema import VERSIONS, WAKE_TRIGGERS
+from bot.engine.sqlite_steps import STEPS
 from bot.engine.sqlite_writer import Notices, Writer
 
 BUSY_TIMEOUT = 10.0
@@ -43,7 +44,7 @@ NO_WAL = "{path} is on a file system where SQLite cannot keep a write-ahead log;
 ANY_QUEUE = "procrastinate_any_queue_v1"
 QUEUE = "procrastinate_queue_v1#"
 
-_NAMED = {sql.queries[name]: answer for name, answer in (CHANGES | LISTS).items() if name in sql.queries}
+_NAMED = {sql.queries[name]: answer for name, answer in (CHANGES | LISTS).items() if name in sql.queries} | STEPS
 _SCHEMA = schema.SchemaManager.get_schema().replace("%", "%%")
 
 ANSWERED = frozenset(CHANGES | LISTS)

@@ -1,7 +1,7 @@
 """The tasks that a delivery goes through: deliver (or replay), handle, effect.
 
 Each runs again after a crash at any point, so each writes in an order in which the second run finds what the first
-has done: jobs first, all of them in one statement, then the note, and the end of its own job last.
+has done: jobs first, all of them in one statement, then the end of its own job together with its note.
 """
 
 from __future__ import annotations

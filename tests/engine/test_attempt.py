@@ -13,17 +13,18 @@ import pytest
 from procrastinate import App, JobContext
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import ConnectorException
-from procrastinate.jobs import Job
+from procrastinate.jobs import Status
 
 from bot.core.errors import TryAgain
 from bot.engine.attempt import Attempt, JobOutcome
 from bot.engine.database import Database
 from bot.engine.guard import Guard
 from bot.engine.jobs import Origin
+from bot.engine.manager import EngineJobManager, QuietJob
 from bot.engine.notes import APPLIED, AWAY, RETRYING, Note, read_note, write_note
 from bot.engine.once import NewJob, defer_once
 from bot.engine.processor import NobodyWatches
-from bot.engine.retry import MAX_ALONE, Again, Tries
+from bot.engine.retry import MAX_ALONE, Again, EngineRetry, Tries
 from bot.engine.store import Store
 from bot.engine.tasks import Tasks
 from bot.github.errors import kind_of
@@ -31,6 +32,8 @@ from tests.engine.toy import Toy, World
 
 AFTER_AN_OUTAGE = Tries(away=3, away_since=1_700_000_000.0)
 POSTPONE = "UPDATE procrastinate_jobs SET scheduled_at = now() WHERE id = %(id)s"
+BEGIN = "UPDATE procrastinate_jobs SET status = 'doing', worker_id = %(worker)s WHERE id = %(id)s"
+STATUS = "SELECT status FROM procrastinate_jobs WHERE id = %(id)s"
 REFUSE = """
 CREATE TRIGGER refuse BEFORE UPDATE OF scheduled_at ON procrastinate_jobs WHEN NEW.scheduled_at IS NULL
 BEGIN SELECT RAISE(ABORT, 'the disk is full'); END
@@ -60,19 +63,74 @@ async def waiting(connector: BaseAsyncConnector, *keys: str) -> list[int]:
     return [job.job_id for job in jobs]
 
 
-def attempt(job_id: int, end: JobOutcome | BaseException, *, guard: Guard | None = None, attempts: int = 3) -> Attempt:
-    """Return the next try of such a job, which has its answer now."""
+class Ending:
+    """Ends jobs as a worker does, without waiting for a database that is away."""
+
+    def __init__(self, connector: BaseAsyncConnector, guard: Guard | None = None) -> None:
+        self.guard = guard or Guard()
+        self.given_up = 0
+        self._connector = connector
+        self._manager = EngineJobManager(connector, self.guard, self._give_up, patience=0.0)
+
+    def _give_up(self) -> None:
+        self.given_up += 1
+
+    async def begun(self, job_id: int) -> int:
+        """Give a job to a new worker; return the worker."""
+        worker = await self._manager.register_worker()
+        await self._connector.execute_query_async(BEGIN, id=job_id, worker=worker)
+        return worker
+
+    async def run(
+        self, worker: int, job_id: int, end: JobOutcome | BaseException, attempts: int = 3
+    ) -> BaseException | None:
+        """Try a job that ends so, and store that; return what the try raised."""
+        one = attempt(job_id, end, guard=self.guard, attempts=attempts, worker=worker)
+        raised: BaseException | None = None
+        try:
+            await one.run(self._connector)
+        except (Exception, asyncio.CancelledError) as error:  # what it is decides how the job ends
+            raised = error
+        decision = EngineRetry().get_retry_decision(exception=raised, job=one.job) if raised else None
+        if decision:
+            await self._manager.retry_job(one.job, decision.retry_at, decision.priority)
+        else:
+            await self._manager.finish_job(one.job, Status.FAILED if raised else Status.SUCCEEDED, delete_job=False)
+        return raised
+
+
+def attempt(
+    job_id: int,
+    end: JobOutcome | BaseException,
+    *,
+    guard: Guard | None = None,
+    attempts: int = 3,
+    worker: int | None = None,
+) -> Attempt:
+    """Return the next try of a job, by default one that has waited for an answer and has it now."""
 
     async def work() -> JobOutcome:
         if isinstance(end, BaseException):
             raise end
         return end
 
-    job = Job(
-        id=job_id, status="doing", queue="q", lock=None, queueing_lock=None, task_name="effect", attempts=attempts
+    job = QuietJob(
+        id=job_id,
+        status="doing",
+        queue="q",
+        lock=None,
+        queueing_lock=None,
+        task_name="effect",
+        attempts=attempts,
+        worker_id=worker,
     )
     seen: dict[str, Any] = {"watch": lambda *_: None, "message": str, "kind_of": kind_of, "labels": {}}
     return Attempt(job=job, work=work, guard=guard or Guard(), **seen)
+
+
+async def status_of(connector: BaseAsyncConnector, job_id: int) -> object:
+    (row,) = await connector.execute_query_all_async(STATUS, id=job_id)
+    return row["status"]
 
 
 @contextmanager
@@ -87,18 +145,21 @@ async def test_an_applied_effect_has_ended_even_if_the_jobs_that_wait_cannot_be_
     connector: BaseAsyncConnector,
 ) -> None:
     job, _ = await waiting(connector, "a", "b")
-    await attempt(job, JobOutcome(APPLIED, "written")).run(connector)
+    ending = Ending(connector)
+    assert await ending.run(await ending.begun(job), job, JobOutcome(APPLIED, "written")) is None
     assert await read_note(connector, job) == Note(outcome=APPLIED, text="written", tries=AFTER_AN_OUTAGE)
+    assert await status_of(connector, job) == "succeeded"
 
 
 async def test_a_try_that_failed_is_counted_even_if_the_jobs_that_wait_cannot_be_released(
     connector: BaseAsyncConnector,
 ) -> None:
     job, _ = await waiting(connector, "a", "b")
-    with pytest.raises(Again):
-        await attempt(job, TryAgain("answered, but not yet")).run(connector)
+    ending = Ending(connector)
+    assert isinstance(await ending.run(await ending.begun(job), job, TryAgain("answered, but not yet")), Again)
     note = await read_note(connector, job)
     assert (note.outcome, note.tries) == (RETRYING, replace(AFTER_AN_OUTAGE, away_since=0.0, backed_off=1))
+    assert await status_of(connector, job) == "todo"
 
 
 @pytest.fixture
@@ -111,30 +172,25 @@ async def unwaiting(sqlite_url: str) -> AsyncIterator[BaseAsyncConnector]:
     await database.close()
 
 
-@pytest.mark.parametrize("end", [JobOutcome(APPLIED, "written"), TryAgain("not yet"), Again(1.0, None)])
+@pytest.mark.parametrize(
+    "end", [JobOutcome(APPLIED, "written"), TryAgain("not yet"), Again(1.0, None), asyncio.CancelledError()]
+)
 @pytest.mark.parametrize("attempts", [0, 1])
 async def test_a_try_whose_end_could_not_be_stored_in_an_outage_is_no_crash(
-    unwaiting: BaseAsyncConnector, sqlite_url: str, end: JobOutcome | Exception, attempts: int
+    unwaiting: BaseAsyncConnector, sqlite_url: str, end: JobOutcome | BaseException, attempts: int
 ) -> None:
     (job,) = await defer_once(unwaiting, [NewJob(key="a", task="effect", args={})])
-    guard, before = Guard(), Tries(stopped=attempts, alone=MAX_ALONE - 1)
+    ending, before = Ending(unwaiting), Tries(stopped=attempts, alone=MAX_ALONE - 1)
     await write_note(unwaiting, job.job_id, Note(outcome=RETRYING, tries=before))
+    worker = await ending.begun(job.job_id)
     for more in range(3):
-        with outage(sqlite_url), pytest.raises((ConnectorException, Again)):
-            await attempt(job.job_id, end, guard=guard, attempts=attempts + more).run(unwaiting)
-    await attempt(job.job_id, JobOutcome(APPLIED, "at last"), guard=guard, attempts=attempts + 3).run(unwaiting)
+        with outage(sqlite_url):
+            await ending.run(worker, job.job_id, end, attempts + more)
+        assert ending.given_up == more + 1
+    await ending.run(worker, job.job_id, JobOutcome(APPLIED, "at last"), attempts + 3)
     tries = (await read_note(unwaiting, job.job_id)).tries
     assert tries == Tries(stopped=attempts + 3)
     assert tries.lost(attempts + 3) == 0
-
-
-async def test_a_try_that_was_stopped_in_an_outage_is_no_crash(unwaiting: BaseAsyncConnector, sqlite_url: str) -> None:
-    (job,) = await defer_once(unwaiting, [NewJob(key="a", task="effect", args={})])
-    guard = Guard()
-    with outage(sqlite_url), pytest.raises(asyncio.CancelledError):
-        await attempt(job.job_id, asyncio.CancelledError(), guard=guard, attempts=0).run(unwaiting)
-    await attempt(job.job_id, JobOutcome(APPLIED, "at last"), guard=guard, attempts=1).run(unwaiting)
-    assert (await read_note(unwaiting, job.job_id)).tries == Tries(stopped=1)
 
 
 async def test_an_effect_whose_writes_could_not_be_read_in_an_outage_is_no_crash(
@@ -151,10 +207,24 @@ async def test_an_effect_whose_writes_could_not_be_read_in_an_outage_is_no_crash
 
 
 async def test_what_is_no_outage_counts_as_before(connector: BaseAsyncConnector) -> None:
-    """A note that can never be stored must at some time quarantine its job."""
+    """A note that can never be stored must at some time quarantine its job, and stops no other job."""
     await connector.execute_query_async(REFUSE_NOTES)
     (job,) = await defer_once(connector, [NewJob(key="a", task="effect", args={})])
-    guard = Guard()
-    with pytest.raises(ConnectorException):
-        await attempt(job.job_id, JobOutcome(APPLIED, "written"), guard=guard, attempts=0).run(connector)
-    assert guard.outlived(job.job_id) == 0
+    ending = Ending(connector)
+    await ending.run(await ending.begun(job.job_id), job.job_id, JobOutcome(APPLIED, "written"), attempts=0)
+    assert await status_of(connector, job.job_id) == "todo"
+    assert (ending.guard.outlived(job.job_id), ending.given_up) == (0, 0)
+
+
+async def test_a_worker_that_lost_a_job_changes_neither_the_job_nor_its_note(database: Database) -> None:
+    connector = database.connector
+    (job,) = await defer_once(connector, [NewJob(key="a", task="effect", args={})])
+    ending = Ending(connector)
+    frozen, other = await ending.begun(job.job_id), await ending.begun(job.job_id)
+    for late in (JobOutcome(APPLIED, "too late"), TryAgain("too late")):
+        await ending.run(frozen, job.job_id, late, attempts=0)
+        assert await read_note(connector, job.job_id) == Note()
+        assert await status_of(connector, job.job_id) == "doing"
+    await ending.run(other, job.job_id, JobOutcome(APPLIED, "in time"), attempts=0)
+    assert (await read_note(connector, job.job_id)).text == "in time"
+    assert await status_of(connector, job.job_id) == "succeeded"
