@@ -10,6 +10,11 @@ BIN    := $(VENV)/bin
 SUITE_VENV := .venv-suite
 ARGS   ?=
 
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
+# Installs in seconds what takes pip most of a minute, and looks at hashes as pip does. It knows nothing of pip's settings:
+# where those name another registry, and wherever uv has no build, pip does it.
+UV  := $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps
+
 # Coverage is measured of what does no I/O: `[tool.coverage]` in pyproject.toml. Tracing makes tests almost twice as slow,
 # so those are not traced that show something else (the whole bot, a database, a server), or repeat the same lines often.
 TRACED_OF := $(patsubst %,tests/%.py,$(addprefix engine/test_,jobs portable retry text) \
@@ -111,12 +116,13 @@ lock: $(VENV)/.ready
 $(VENV)/.ready: requirements.txt requirements-dev.txt pyproject.toml lab/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Nightjar needs Python 3.11 or newer; name one with: make PYTHON=python3.11"; exit 1; }
-	@echo "Setting up $(VENV), once: about half a minute"
+	@echo "Setting up $(VENV), once"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --require-hashes \
-	  -r requirements-dev.txt
-	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-	  --editable lab --editable .
+	@sed -n -e '/^uv==/,/^    # via/p' requirements-dev.txt >$(VENV)/uv.txt
+	@$(PIP) --no-compile --require-hashes -r $(VENV)/uv.txt && $(UV) --require-hashes -r requirements-dev.txt || \
+	  { echo "uv cannot install here, so pip does"; $(PIP) --no-compile --require-hashes -r requirements-dev.txt; }
+	@$(UV) --no-build-isolation --editable ./lab --editable . || \
+	  PYTHONWARNINGS=ignore $(PIP) --no-build-isolation --editable lab --editable .
 	@touch $@
 
 $(SUITE_VENV)/.ready: requirements-suite.txt lab/pyproject.toml
