@@ -5,8 +5,9 @@ Text from outside goes in through `code` alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from bot.commands import texts
@@ -64,12 +65,17 @@ def _access(allowed: Sequence[Role]) -> str:
     return f"{ranks[0]} access" if ranks else ""
 
 
-def help_text(registry: CommandRegistry, mentions: Sequence[str], config: RepositoryConfig) -> str:
-    """Answer `@ci help`: the commands that are of use in a repository, and who can use each."""
+def help_text(
+    registry: CommandRegistry, mentions: Sequence[str], config: RepositoryConfig, details: Mapping[str, str]
+) -> str:
+    """Answer `@ci help`: the commands that are of use in a repository, and who can use each.
+
+    `details` are the `details` of those that have any, by name.
+    """
     specs = offered_commands(registry, config)
     names = ", ".join(map(code, mentions))
     introduction = [texts.HELP_INTRODUCTION, *([texts.ALL_MENTIONS.format(names=names)] if len(mentions) > 1 else [])]
-    return f"{' '.join(introduction)}\n\n{_table(specs, mentions[0], config)}"
+    return f"{' '.join(introduction)}\n\n{_table(specs, mentions[0], config, details)}"
 
 
 def offered_commands(registry: CommandRegistry, config: RepositoryConfig) -> list[CommandSpec]:
@@ -91,8 +97,6 @@ class CommandRow:
     example: str
     who: str
     synonyms: tuple[str, ...]
-    details: str = ""
-    """What is true of it in one repository: Markdown of our own."""
 
 
 def command_rows(
@@ -106,17 +110,22 @@ def command_rows(
             "" if spec.example == spec.name else f"{mention} {spec.example}",
             who_may(spec.who(config.allowed(spec.feature) if config else None)),
             (*spec.synonyms, *spec.phrases),
-            spec.details(config) if config and spec.details else "",
         )
         for spec in specs
     ]
 
 
-def _table(specs: Iterable[CommandSpec], mention: str, config: RepositoryConfig | None = None) -> str:
+def _table(
+    specs: Iterable[CommandSpec],
+    mention: str,
+    config: RepositoryConfig | None = None,
+    details: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    specs = list(specs)
     rows = [f"| {' | '.join(texts.HELP_HEADER)} |", "|---|---|---|---|"]
-    for row in command_rows(specs, mention, config):
+    for spec, row in zip(specs, command_rows(specs, mention, config), strict=True):
         example = texts.EXAMPLE.format(example=code(row.example)) if row.example else ""
-        summary = " ".join(part for part in (row.summary, example, row.details) if part)
+        summary = " ".join(part for part in (row.summary, example, details.get(spec.name)) if part)
         synonyms = ", ".join(map(code, row.synonyms))
         # Our own text, so a bar may be escaped in code: `code` would break the mention, and this is to be copied.
         usage = f"`{row.usage}`".replace("|", "\\|")

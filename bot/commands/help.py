@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.commands.answers import help_text
+from bot.commands.answers import help_text, offered_commands
 from bot.commands.dialogue import CommandAnswer, CommandFunction, CommandRequest
 from bot.commands.grammar import Command, CommandSpec
 from bot.commands.texts import HELP_SUMMARY
@@ -19,8 +19,10 @@ HELP = CommandSpec(
 
 async def show_help(asked: CommandRequest, command: Command) -> CommandAnswer:
     """Answer with the table that the parser, the docs and the permission check are made from too."""
-    config = asked.context.config
-    text = help_text(asked.registry, asked.context.app_config.mentions, config)
+    context = asked.context
+    specs = offered_commands(asked.registry, context.config)
+    details = {spec.name: await spec.details(context) for spec in specs if spec.details}
+    text = help_text(asked.registry, context.app_config.mentions, context.config, details)
     return CommandAnswer(say=text)
 
 

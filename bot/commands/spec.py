@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from bot.core.patterns import normalized
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
     from bot.config.types import Role
+    from bot.plan.handler import Context
 
 AUTHOR_OR_TRIAGE: tuple[Role, ...] = ("author", "triage")
 _RANKS = ("triage", "write", "maintain", "admin")
@@ -63,8 +64,8 @@ class CommandSpec:
     """
     offered: Callable[[RepositoryConfig], bool] | None = None
     """Whether help shows it in a repository where its feature is on; None: it does."""
-    details: Callable[[RepositoryConfig], str] | None = None
-    """What help says of it in a repository, behind the summary: Markdown of our own."""
+    details: Callable[[Context], Awaitable[str]] | None = None
+    """What `@ci help` says of it at this moment, behind the summary: Markdown of our own."""
 
     def who(self, override: Sequence[Role] | None = None) -> Sequence[Role]:
         """Return who may run this; `override` is what app.yaml allows for its feature."""

@@ -71,7 +71,7 @@ def test_a_command_that_is_off_says_where_it_is_switched_on() -> None:
 
 def test_help_lists_what_is_on_here_and_who_may_here() -> None:
     config = RepositoryConfig.model_validate({"rerun": Rerun(allow=("write",)), "slow_tests": False})
-    said = answers.help_text(REGISTRY, MENTIONS, config)
+    said = answers.help_text(REGISTRY, MENTIONS, config, {})
     assert "`@ci`, `@tvm-bot`" in said
     page = rendered(said)
     assert page.count("<tr>") == 3
@@ -89,9 +89,8 @@ def test_the_table_of_all_commands_has_a_row_for_each() -> None:
 @given(st.text(max_size=40))
 def test_no_answer_calls_the_bot_or_anybody_else(text: str) -> None:
     bad = BadCommand(f"@octocat {text} @ci rerun", "Reason.", "rerun", "@ci", 1)
-    said = (
-        f"{answers.shown(bad)}\n{answers.bad_command(bad)}\n{answers.help_text(REGISTRY, MENTIONS, RepositoryConfig())}"
-    )
+    helped = answers.help_text(REGISTRY, MENTIONS, RepositoryConfig(), {})
+    said = f"{answers.shown(bad)}\n{answers.bad_command(bad)}\n{helped}"
     assert parse(said, registry=REGISTRY, mentions=MENTIONS) == []
     answer = rendered(f"{answers.shown(bad)}: {answers.bad_command(bad)}")
     outside_code = "".join(part.split("</code>")[-1] for part in answer.split("<code>"))

@@ -121,6 +121,14 @@ async def test_a_target_without_nightly_runs_takes_no_requests_until_two_are_goo
         "nightly runs in a row."
     ) in answer
     assert await targets.requested(pull) == [MALI]
+    pull.comment("hubot", "@ci help")
+    await targets.place.town.quiet()
+    assert "Targets: `mali`." in targets.place.town.answers(pull)[-1]
+    pull.label("hubot", f"test: {HEXAGON}")
+    await targets.place.town.quiet()
+    (check,) = targets.place.checks(pull.head_sha, f"hardware/{LAB}/{HEXAGON}")
+    assert (check.conclusion, check.title) == ("neutral", "Not requested: the target is degraded")
+    assert "This target is degraded: since 20" in str(check.summary)
     of_api = (await targets.page())[HEXAGON]
     assert (of_api["tier"], of_api["degraded"]["sha"]) == (3, missing)
     assert (of_api["degraded"]["infra"], of_api["degraded"]["missing"]) == (0, 1)

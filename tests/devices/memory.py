@@ -12,7 +12,7 @@ from nightjar_formats.model import TargetKey
 from procrastinate.connector import BaseAsyncConnector
 
 from handlers.hardware.jobs import transitions
-from handlers.hardware.jobs.model import DeviceJob, DeviceJobState
+from handlers.hardware.jobs.model import DeviceJob, DeviceJobState, JobEnd
 from handlers.hardware.jobs.queue import LastServed
 from handlers.hardware.jobs.store import BATCH, ONE_DAY, JobRequests, JobStore, UnknownJob
 
@@ -39,8 +39,11 @@ class MemoryStore(JobStore):
         self._served: dict[str, dict[tuple[int, int], float]] = defaultdict(dict)
         self._requested: dict[tuple[int, str, str], list[tuple[float, int]]] = defaultdict(list)
 
-    async def submit(self, job: DeviceJob, *, approval_needed: bool) -> tuple[DeviceJob, bool]:
-        """Store a new job, unless the head has an open one for the target."""
+    async def submit(
+        self, job: DeviceJob, *, approval_needed: bool, refused: JobEnd = JobEnd.NONE
+    ) -> tuple[DeviceJob, bool]:
+        """Store a new job, unless the head has an open one for the target; here none is refused."""
+        assert refused is JobEnd.NONE
         new = transitions.submitted(job, approval_needed=approval_needed)
         pull = (new.repository_id, new.pull_request)
         for known in (self.jobs[name] for name in self._pulls[pull]):

@@ -35,6 +35,7 @@ from handlers.hardware.jobs.words import status_row
 
 if TYPE_CHECKING:
     from bot.config import RepositoryConfig
+    from bot.plan.handler import Context
 
 KEY = "results"
 ALL = "all"
@@ -47,9 +48,11 @@ def takes_requests(config: RepositoryConfig) -> bool:
     return bool(request_targets(config.results))
 
 
-def listed_targets(config: RepositoryConfig) -> str:
-    """List these targets for `@ci help`."""
-    return texts.HELP_TARGETS.format(targets=_names(request_targets(config.results)))
+async def listed_targets(context: Context) -> str:
+    """List the targets for `@ci help` that take requests now: not those that do not while they are degraded."""
+    degraded = await degraded_targets(context.records, context.repository.id)
+    able = without_degraded(request_targets(context.config.results), degraded)
+    return texts.HELP_TARGETS.format(targets=_names(able)) if able else texts.HELP_NO_TARGETS
 
 
 TEST_ON = CommandSpec(

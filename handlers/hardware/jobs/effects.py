@@ -60,7 +60,8 @@ def step_guid(job: DeviceJob) -> str:
 class SubmitDeviceJob:
     """Ask a lab to test a head on a target (`on`). `at` is when somebody asked, in seconds since 1970.
 
-    Nothing new happens where the head has an open job for the target.
+    Nothing new happens where the head has an open job for the target. `refused` is the `JobEnd` of a request that ends
+    at once, empty for any other.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
@@ -76,6 +77,7 @@ class SubmitDeviceJob:
     by: str
     at: float
     approval_needed: bool
+    refused: str = ""
 
     @property
     def target(self) -> str:
@@ -101,7 +103,9 @@ class SubmitDeviceJob:
             state=DeviceJobState.WAITING,
             expires_at=0.0,
         )
-        stored, new = await context.part(JOBS).submit(job, approval_needed=self.approval_needed)
+        stored, new = await context.part(JOBS).submit(
+            job, approval_needed=self.approval_needed, refused=JobEnd(self.refused)
+        )
         await announce_step(context.announce, stored)
         said = texts.SUBMITTED if new else texts.ALREADY_SUBMITTED
         return Applied(said.format(target=about.full_name, sha=self.sha[:7], state=stored.state), changed=new)

@@ -63,6 +63,14 @@ class JobEnd(StrEnum):
     """The pull request was closed or merged."""
     BY_PERSON = "by person"
     """Somebody cancelled it."""
+    DEGRADED = "degraded"
+    """Somebody set the label of a target that takes no requests while it is degraded."""
+    OVER_BUDGET = "over budget"
+    """Somebody set the label of a target whose budget is used up."""
+
+
+REFUSED_ENDS = frozenset({JobEnd.DEGRADED, JobEnd.OVER_BUDGET})
+"""Ends of requests that were refused at once. A label cannot be answered, so the check run says why."""
 
 
 class JobOrigin(StrEnum):
@@ -164,7 +172,8 @@ class DeviceJob:
     def to_show(self) -> ShownStep:
         """How far the check run should be.
 
-        A job that waits for approval has none yet, and one that ended before it had one needs none. That of a push
+        A job that waits for approval has none yet, and one that ended before it had one needs none, unless the request
+        was refused. That of a push
         gets it when its test runs. A test runs once its lab sent a heartbeat, which usually has the link to the log. A
         queued job whose device is lost goes on saying that it runs, which saves a write. Once results arrived, they are
         what it says.
@@ -174,7 +183,7 @@ class DeviceJob:
         if self.state in (DeviceJobState.QUEUED, DeviceJobState.LEASED):
             waits = ShownStep.NOTHING if self.origin is JobOrigin.PUSH else ShownStep.QUEUED
             return max(self.shown, ShownStep.RUNNING if self.is_alive else waits)
-        return ShownStep.ENDED if self.shown else ShownStep.NOTHING
+        return ShownStep.ENDED if self.shown or self.end in REFUSED_ENDS else ShownStep.NOTHING
 
     @property
     def is_alive(self) -> bool:

@@ -21,7 +21,7 @@ from handlers.hardware.degraded.targets import degraded_targets
 from handlers.hardware.jobs import texts
 from handlers.hardware.jobs.effects import CancelDeviceJobs
 from handlers.hardware.jobs.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, Someone
-from handlers.hardware.jobs.requesting import JobRequest, answer_request
+from handlers.hardware.jobs.requesting import JobRequest, answer_request, refused_job
 from handlers.hardware.jobs.store import JOBS
 from handlers.hardware.jobs.targets import (
     RequestTarget,
@@ -56,6 +56,7 @@ async def follow_pull_request(context: Context) -> Plan:
     """Cancel what nobody wants any more, and request what is wanted now."""
     event, known = PullRequestEvent.of(context.delivery.payload), request_targets(context.config.results)
     able = without_degraded(known, await degraded_targets(context.records, context.repository.id))
+    names = {one.full_name for one in able}
     pull, label = event.pull, context.delivery.payload.text("label", "name")
     match event.action:
         case "closed":
@@ -70,7 +71,9 @@ async def follow_pull_request(context: Context) -> Plan:
         case "labeled":
             if not pull.is_open:
                 return NOTHING
-            return await _request(context, event, labelled_targets(able, label), JobOrigin.LABEL)
+            meant = labelled_targets(known, label)
+            refused = [one for one in meant if one.full_name not in names]
+            return await _request(context, event, labelled_targets(able, label), JobOrigin.LABEL, refused)
         case _:
             wanted = await _wanted_by_push(context, pull, able)
             plan = await _request(context, event, wanted, JobOrigin.PUSH)
@@ -103,10 +106,17 @@ def _is_cancelled(job: DeviceJob) -> bool:
 
 
 async def _request(
-    context: Context, event: PullRequestEvent, targets: Sequence[RequestTarget], origin: JobOrigin
+    context: Context,
+    event: PullRequestEvent,
+    targets: Sequence[RequestTarget],
+    origin: JobOrigin,
+    degraded: Sequence[RequestTarget] = (),
 ) -> Plan:
-    """Request tests of the head for whoever pushed or labelled; a budget that is used up ends it in silence."""
-    if not targets:
+    """Request tests of the head for whoever pushed or labelled; `degraded` are targets that take no requests.
+
+    A budget that is used up ends a push in silence. A person who set a label reads in the check run why nothing comes.
+    """
+    if not targets and not degraded:
         return Plan(why=texts.WHY_NOTHING_REQUESTED)
     sender, pull = person_or_ghost(context.delivery.payload, "sender"), event.pull
     request = JobRequest(
@@ -120,6 +130,7 @@ async def _request(
     store, repository = context.part(JOBS), context.repository.id
     answers = [await answer_request(store, repository, request, target) for target in targets]
     effects: list[Effect] = [answer.effect for answer in answers if answer.effect]
+    effects += [refused_job(request, target, JobEnd.DEGRADED) for target in degraded]
     return Plan(tuple(effects), why=texts.WHY_PUSHED.format(count=len(effects), sha=pull.head_sha[:7]))
 
 

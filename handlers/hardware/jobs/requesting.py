@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from handlers.hardware.jobs.effects import SubmitDeviceJob
+from handlers.hardware.jobs.model import JobEnd, JobOrigin
 from handlers.hardware.jobs.targets import RequestTarget, over_budget
 
 if TYPE_CHECKING:
-    from handlers.hardware.jobs.model import DeviceJob, JobOrigin, Someone
+    from handlers.hardware.jobs.model import DeviceJob, Someone
     from handlers.hardware.jobs.store import JobStore
 
 
@@ -28,7 +29,10 @@ class JobRequest:
 
 @dataclass(frozen=True, slots=True)
 class TargetAnswer:
-    """What a request for one target comes to: a new job, one that is open already, or a budget that is used up."""
+    """What a request for one target comes to: a new job, one that is open already, or a budget that is used up.
+
+    A label cannot be answered otherwise, so one that is refused comes to a job that ends at once.
+    """
 
     target: RequestTarget
     effect: SubmitDeviceJob | None = None
@@ -47,8 +51,20 @@ async def answer_request(
     since = _day_of(request.at)
     used = await store.requests(repository_id, target.lab, target.name, request.by.id, since)
     if budget := over_budget(target.settings, used):
-        return TargetAnswer(target, budget=budget)
-    effect = SubmitDeviceJob(
+        by_label = request.origin is JobOrigin.LABEL
+        return TargetAnswer(
+            target, refused_job(request, target, JobEnd.OVER_BUDGET) if by_label else None, budget=budget
+        )
+    return TargetAnswer(target, _job(request, target))
+
+
+def refused_job(request: JobRequest, target: RequestTarget, end: JobEnd) -> SubmitDeviceJob:
+    """Return the job of a request that is refused: it ends at once, and its check run says why."""
+    return _job(request, target, end)
+
+
+def _job(request: JobRequest, target: RequestTarget, refused: JobEnd = JobEnd.NONE) -> SubmitDeviceJob:
+    return SubmitDeviceJob(
         number=request.number,
         sha=request.sha,
         lab=target.lab,
@@ -60,8 +76,8 @@ async def answer_request(
         by=request.by.login,
         at=request.at,
         approval_needed=request.approval_needed,
+        refused=refused.value,
     )
-    return TargetAnswer(target, effect)
 
 
 def _day_of(moment: float) -> float:

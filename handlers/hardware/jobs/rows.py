@@ -96,6 +96,7 @@ SELECT repository_id, requested_by_id, max(leased_at) AS at FROM nightjar_device
 REQUESTS: LiteralString = """
 SELECT count(*) AS everybody, count(*) FILTER (WHERE requested_by_id = %(person)s) AS person FROM nightjar_device_jobs
  WHERE lab = %(lab)s AND target = %(target)s AND repository_id = %(repository_id)s AND requested_at >= %(since)s
+   AND ended_for NOT IN ('degraded', 'over budget')
 """
 DURATIONS: LiteralString = """
 SELECT ended_at - leased_at AS seconds FROM nightjar_device_jobs

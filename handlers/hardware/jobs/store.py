@@ -83,13 +83,17 @@ class JobStore:
         self.bell = JobBell()
         """Wakes those who wait for a job."""
 
-    async def submit(self, job: DeviceJob, *, approval_needed: bool) -> tuple[DeviceJob, bool]:
-        """Store a new job, and say whether it is new.
+    async def submit(
+        self, job: DeviceJob, *, approval_needed: bool, refused: JobEnd = JobEnd.NONE
+    ) -> tuple[DeviceJob, bool]:
+        """Store a new job, and say whether it is new; `refused` says why it ends at once.
 
         The same id is stored once. If the head has an open job for the target already, that one is returned: two people
         who ask for one thing get one test.
         """
         new = transitions.submitted(job, approval_needed=approval_needed)
+        if refused is not JobEnd.NONE:
+            new = transitions.refused(job, refused)
         for _ in range(TRIES):
             if await self._connector.execute_query_all_async(INSERT, **row_of_job(new)):
                 self._ring(new)

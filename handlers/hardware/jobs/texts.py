@@ -9,6 +9,7 @@ TEST_SUMMARY = (
     "Ask hardware labs to test this pull request's head. For people without write access, somebody must approve it."
 )
 HELP_TARGETS = "Targets: {targets}."
+HELP_NO_TARGETS = "No target takes requests now: all are degraded."
 STATUS_SUMMARY = "List the tests on devices of this pull request's head."
 CANCEL_SUMMARY = "Cancel all tests on devices of this pull request, also those that run."
 APPROVE_SUMMARY = "Let hardware labs test the head, or the commit you name, for people without write access."
@@ -66,6 +67,8 @@ END_TITLES = {
     JobEnd.PUSHED: "Cancelled by a push",
     JobEnd.CLOSED: "Cancelled: the pull request was closed",
     JobEnd.BY_PERSON: "Cancelled",
+    JobEnd.DEGRADED: "Not requested: the target is degraded",
+    JobEnd.OVER_BUDGET: "Not requested: the budget is used up",
 }
 ENDS = {
     JobEnd.NONE: "The test ended.",
@@ -78,6 +81,8 @@ ENDS = {
     JobEnd.PUSHED: "A push replaced this commit before the test began.",
     JobEnd.CLOSED: "The pull request was closed before the test began.",
     JobEnd.BY_PERSON: "Somebody cancelled the test.",
+    JobEnd.DEGRADED: "The label did not request a test, because the target takes no requests while it is degraded.",
+    JobEnd.OVER_BUDGET: "The label did not request a test, because today's budget (UTC) of the target is used up.",
 }
 
 # The audit log

@@ -46,6 +46,11 @@ def submitted(job: DeviceJob, *, approval_needed: bool) -> DeviceJob:
     return _queued(job, job.requested_at)
 
 
+def refused(job: DeviceJob, end: JobEnd) -> DeviceJob:
+    """Return a new job that ends at once, because the target takes no more requests."""
+    return _ended(job, DeviceJobState.ENDED, end, job.requested_at)
+
+
 def approve(job: DeviceJob, sha: str, by: Someone, now: float) -> DeviceJob:
     """Let labs see a job that waits, if the approval is of exactly its commit; else it stays as it is."""
     if job.state is not DeviceJobState.WAITING or sha != job.sha:

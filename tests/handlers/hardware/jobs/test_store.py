@@ -11,7 +11,7 @@ import pytest
 
 from bot.engine.database import Database
 from handlers.hardware.jobs.measured import BY_STATE, HANDED_OUT, WITHOUT_ANSWER
-from handlers.hardware.jobs.model import LEASE_SECONDS, DeviceJob, DeviceJobState, JobEnd, ShownStep
+from handlers.hardware.jobs.model import LEASE_SECONDS, REFUSED_ENDS, DeviceJob, DeviceJobState, JobEnd, ShownStep
 from handlers.hardware.jobs.rows import (
     BY_ID,
     DURATIONS,
@@ -206,6 +206,8 @@ async def test_requests_are_counted_for_budgets(jobs: JobStore) -> None:
     await submit(jobs, "mine", pull_request=1)
     await submit(jobs, "other target", pull_request=1, target="adreno")
     await submit(jobs, "theirs", pull_request=2, requested_by=OCTOCAT)
+    for end in REFUSED_ENDS:  # such a request uses up nothing
+        await jobs.submit(new_job(f"refused: {end}"), approval_needed=False, refused=end)
     assert await jobs.requests(7, LAB, TARGET, HUBOT.id, NOW - HOUR) == JobRequests(2, 1)
 
 
