@@ -274,21 +274,12 @@ async def test_a_budget_is_per_target_and_person_and_day(devices: Devices) -> No
     assert reactions == ["eyes", "confused"]
     assert "`example-lab/hexagon-v73` has used its budget of 3/day (UTC). Ask again tomorrow." in answer
     assert await devices.states(pull) == {ADRENO: DeviceJobState.QUEUED}
-    await devices.says(pull, "octocat", "@ci test on hexagon-v73")
-    assert set(await devices.states(pull)) == {ADRENO, HEXAGON}
-
-
-async def test_a_label_over_the_budget_is_answered_by_the_check_run(devices: Devices) -> None:
-    for _ in range(3):
-        await devices.says(devices.pull(), "hubot", "@ci test on hexagon-v73")
-    pull = devices.pull()
-    await devices.place.town.quiet()
     pull.label("hubot", "test: hexagon")
     await devices.place.town.quiet()
-    assert await devices.states(pull) == {HEXAGON: DeviceJobState.ENDED}
     check = devices.check(pull.head_sha)
     assert (check.conclusion, check.title) == ("neutral", "Not requested: the budget is used up")
-    assert "today's budget (UTC) of the target is used up" in str(check.summary)
+    await devices.says(pull, "octocat", "@ci test on hexagon-v73")
+    assert set(await devices.states(pull)) == {ADRENO, HEXAGON}
 
 
 async def test_the_status_lists_the_tests_of_the_head(devices: Devices) -> None:
