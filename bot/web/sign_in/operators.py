@@ -47,9 +47,15 @@ class Operators:
         except (TryAgain, GitHubException) as error:
             raise Problem(503, NOT_KNOWN, headers={"Retry-After": str(RETRY_SECONDS)}) from error
 
+    def is_known(self, person: Person) -> bool:
+        """Say whether a person is an operator, as far as it is known without asking GitHub about a team."""
+        if person.id in self._ids or person.login.lower() in self._logins:
+            return True
+        return any(person.id in self._members.get(team, ()) for team in self._teams)
+
     async def includes(self, person: Person) -> bool:
         """Say whether a person is an operator, by ID, by login, or as a member of a team."""
-        if person.id in self._ids or person.login.lower() in self._logins:
+        if self.is_known(person):
             return True
         for team in self._teams:
             members = self._members.get(team)

@@ -69,10 +69,19 @@ class SignInParts:
 
 
 class Viewers:
-    """Finds out who asks; without `parts` nobody is ever signed in. `clock` is in seconds from anywhere."""
+    """Finds out who asks; without `parts` nobody is ever signed in. `clock` is in seconds from anywhere.
 
-    def __init__(self, parts: SignInParts | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    `is_operator` says without a request whether somebody is known to operate the bot; their pages have a link more.
+    """
+
+    def __init__(
+        self,
+        parts: SignInParts | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        is_operator: Callable[[Person], bool] = lambda _: False,
+    ) -> None:
         self.parts = parts
+        self._is_operator = is_operator
         self._answers: TTLCache[tuple[str, str], bool] = TTLCache(MOST_ANSWERS, FRESH_SECONDS, clock)
         self._people: TTLCache[str, Person] = TTLCache(MOST_ANSWERS, FRESH_SECONDS, clock)
         self._forms = Forms()
@@ -152,6 +161,7 @@ class Viewers:
         offered = self.parts is not None and viewer is None and not request.path.startswith(LOGIN_PATH)
         return {
             "viewer": viewer.person.login if viewer else "",
+            "operates": viewer is not None and self._is_operator(viewer.person),
             "form_token": viewer.form_token() if viewer else "",
             "sign_in": f"{LOGIN_PATH}?{urlencode({'next': address})}" if offered else "",
         }

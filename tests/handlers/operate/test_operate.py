@@ -28,11 +28,13 @@ async def test_operators_alone_see_the_pages_and_their_twins(here: OperatedTown,
     refused = [await visitor.get(path) for path in every]
     assert {shown.status for shown in refused} == {403}
     assert "is not below `operators` in app.yaml" in refused[0].text
+    assert ">Operate</a>" not in (await visitor.get("/")).text
     assert here.failed not in "".join(shown.text for shown in refused[:2])
     await visitor.sign_in("hubot")
     for path in every:
         shown = await visitor.get(path)
         assert (path, shown.status, shown.headers["Cache-Control"]) == (path, 200, "private, no-store")
+    assert '<a href="/operate">Operate</a>' in (await visitor.get("/")).text
 
 
 @pytest.mark.parametrize(
