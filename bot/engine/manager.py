@@ -1,6 +1,8 @@
-"""Procrastinate's job manager, with four habits changed.
+"""Procrastinate's job manager, with five habits changed.
 
 - A job shows its name and id alone when it is logged: its arguments hold whole webhook bodies.
+- It fetches as many jobs at once as the worker can begin at once: with one job for each commit, the disk would set
+  the pace.
 - A job and the note of how it ended are written in one statement, so no crash falls between them.
 - How a job ended is written even if the database is away for a moment: otherwise it stays `doing` for ever, for its
   worker lives on, and with it everything that waits for its lock.
@@ -10,7 +12,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, LiteralString, cast
@@ -27,7 +31,7 @@ from bot.engine.guard import Guard
 from bot.engine.notes import Note
 from bot.engine.outage import is_outage
 from bot.engine.retry import unnoted_wait
-from bot.engine.steps import FINISH, FINISH_NOTED, RETRY, RETRY_NOTED
+from bot.engine.steps import FETCH, FINISH, FINISH_NOTED, RETRY, RETRY_NOTED, RETURN_UNBEGUN, WINDOW
 
 WRITE_PATIENCE = 12.0
 """Seconds to go on trying to write how a job ended: below the time after which others take the job over."""
@@ -90,7 +94,8 @@ class _Ending:
 class EngineJobManager(JobManager):
     """The job manager of one worker; `give_up` is called when the outcome of a job could not be written at all.
 
-    It tries for `patience` seconds to write it. The `guard` hears whether the note of a try was stored.
+    The manager tries for `patience` seconds to write it, and tells the `guard` whether the note of a try was stored.
+    The worker runs at most `concurrency` jobs at once.
     """
 
     connector: BaseAsyncConnector
@@ -100,18 +105,49 @@ class EngineJobManager(JobManager):
         connector: BaseAsyncConnector,
         guard: Guard,
         give_up: Callable[[], None],
+        *,
+        concurrency: int = 1,
         patience: float = WRITE_PATIENCE,
     ) -> None:
         super().__init__(connector)
+        self._concurrency = concurrency
+        self._fetched: deque[QuietJob] = deque()
+        self._begun: set[int] = set()
         self._guard = guard
         self._give_up = give_up
         self._patience = patience
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> procrastinate_jobs.Job | None:
-        """Take the next job that may run."""
-        job = await super().fetch_job(queues, worker_id)
-        # Flat: the arguments may hold a whole payload, which `asdict` would copy.
-        return None if job is None else QuietJob(**attr.asdict(job, recurse=False))
+        """Take the next job that may run, of whatever queue: a worker of the engine serves all of them."""
+        if not self._fetched:
+            most = max(1, self._concurrency - len(self._begun))
+            rows = await self.connector.execute_query_all_async(
+                FETCH, worker_id=worker_id, most=most, window=WINDOW * most
+            )
+            jobs = [cast("QuietJob", QuietJob.from_row(row)) for row in rows if row["id"] is not None]
+            self._fetched.extend(sorted(jobs, key=lambda job: (-job.priority, job.id)))
+        if not self._fetched:
+            return None
+        job = self._fetched.popleft()
+        self._begun.add(cast("int", job.id))
+        return job
+
+    async def register_worker(self) -> int:
+        """Put a worker on the list, which begins without jobs."""
+        self._fetched.clear()
+        self._begun.clear()
+        return await super().register_worker()
+
+    async def unregister_worker(self, worker_id: int) -> None:
+        """Take a worker off the list; jobs that it has not begun go back to the queue, without a lost try."""
+        unbegun = [job.id for job in self._fetched]
+        self._fetched.clear()
+        if unbegun:
+            with contextlib.suppress(
+                ConnectorException
+            ):  # other workers take them over, as they would those of a crash
+                await self.connector.execute_query_async(RETURN_UNBEGUN, ids=unbegun, worker_id=worker_id)
+        await super().unregister_worker(worker_id)
 
     async def finish_job(
         self, job: procrastinate_jobs.Job, status: procrastinate_jobs.Status, delete_job: bool
@@ -134,7 +170,14 @@ class EngineJobManager(JobManager):
         await self._end(job, _retrying(max(wait, 0.0), priority))
 
     async def _end(self, job: procrastinate_jobs.Job, ending: _Ending) -> None:
-        note, job_id = _holder(job).note, cast("int", job.id)
+        job_id = cast("int", job.id)
+        try:
+            await self._end_in_time(job, job_id, ending)
+        finally:
+            self._begun.discard(job_id)
+
+    async def _end_in_time(self, job: procrastinate_jobs.Job, job_id: int, ending: _Ending) -> None:
+        note = _holder(job).note
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._patience
         while True:

@@ -10,7 +10,7 @@ from typing import Any, LiteralString
 import procrastinate
 import psycopg
 from procrastinate import connector, schema, sql
-from procrastinate.exceptions import UniqueViolation
+from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.manager import QUEUEING_LOCK_CONSTRAINT
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.json import set_json_dumps, set_json_loads
@@ -19,6 +19,7 @@ from psycopg_pool import AsyncConnectionPool
 from bot.engine import text
 from bot.engine.portable import Row, check_version
 from bot.engine.postgres_schema import LOCK_ID, VERSIONS
+from bot.engine.steps import FETCH
 
 CONNECTIONS = 10
 """Of one process, at most; one more listens."""
@@ -106,6 +107,8 @@ class PostgresConnector(procrastinate.PsycopgConnector):
 
     async def execute_query_all_async(self, query: LiteralString, **arguments: Any) -> list[Row]:
         """Run a query and return its rows."""
+        if query == FETCH:
+            return await self._fetch(arguments)
         try:
             rows = await super().execute_query_all_async(query, **arguments)
         except UniqueViolation as error:
@@ -114,32 +117,33 @@ class PostgresConnector(procrastinate.PsycopgConnector):
 
     async def execute_query_one_async(self, query: LiteralString, **arguments: Any) -> Row:
         """Run a query and return its first row."""
-        if query == _FETCH:
-            return await self._fetch(arguments)
         try:
             return _original(await super().execute_query_one_async(query, **arguments))
         except UniqueViolation as error:
             raise _uniform(error) from error
 
-    async def _fetch(self, arguments: dict[str, Any]) -> Row:
-        """Fetch a job; wake the worker for another fetch if a notification arrived while this one found nothing.
+    async def _fetch(self, arguments: dict[str, Any]) -> list[Row]:
+        """Fetch jobs; wake the worker for another fetch if a notification arrived while this one found nothing.
 
         The worker drops notifications that arrive during a fetch, and then sleeps until its next poll. If two replicas
         fetch jobs of one lock at the same time, the unique index refuses one of them, which is no error.
         """
         heard = self._heard
         try:
-            row = _original(await super().execute_query_one_async(_FETCH, **arguments))
-        except UniqueViolation as error:
-            if error.constraint_name != LOCK_INDEX:
+            rows = await super().execute_query_all_async(FETCH, **arguments)
+            if rows[0]["id"] is None and rows[0]["looked"] == arguments["window"]:
+                # Behind those that cannot run now there may be one that can.
+                rows = await super().execute_query_all_async(_FETCH, queues=None, worker_id=arguments["worker_id"])
+        except ConnectorException as error:
+            if not _is_refused(error):
                 raise
             # Another job may be free: a count that never occurs has the worker fetch again.
-            row, heard = {"id": None}, -1
-        if row["id"] is None and heard != self._heard:
+            rows, heard = [{"id": None}], -1
+        if rows[0]["id"] is None and heard != self._heard:
             waking = asyncio.create_task(self._wake())  # runs once the worker sleeps
             self._waking.add(waking)
             waking.add_done_callback(self._waking.discard)
-        return row
+        return [_original(row) for row in rows]
 
     async def _wake(self) -> None:
         for listener in tuple(self._listeners):
@@ -195,6 +199,13 @@ async def _exists(connection: psycopg.AsyncConnection, table: str) -> bool:
 
 def _original(row: dict[str, Any]) -> Row:
     return {name: text.original(value) if isinstance(value, str) else value for name, value in row.items()}
+
+
+def _is_refused(error: ConnectorException) -> bool:
+    """Say whether another replica fetched jobs of the same locks at the same time."""
+    if isinstance(error, UniqueViolation):
+        return error.constraint_name == LOCK_INDEX
+    return isinstance(error.__cause__, psycopg.errors.DeadlockDetected)
 
 
 def _uniform(error: UniqueViolation) -> UniqueViolation:

@@ -1,7 +1,8 @@
-"""SQLite's twins of the statements in `bot.engine.steps`: SQLite writes to one table in each statement."""
+"""SQLite's twins of the statements in `bot.engine.steps`: on SQLite, a statement writes to one table."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +10,47 @@ from functools import partial
 from bot.engine import portable
 from bot.engine.notes import WRITE
 from bot.engine.portable import Row
-from bot.engine.steps import FINISH, FINISH_NOTED, RETRY, RETRY_NOTED
+from bot.engine.sqlite_queries import COLUMNS, fetch_job
+from bot.engine.steps import FETCH, FINISH, FINISH_NOTED, RETRY, RETRY_NOTED
+
+LOCKS = "SELECT lock FROM procrastinate_jobs WHERE status = 'doing' AND lock IS NOT NULL"
+# In the order of the index, so the first job of a lock is the one that may run. INDEXED BY is an error if that changes.
+WAITING = """
+SELECT id, lock, scheduled_at IS NULL OR scheduled_at <= (SELECT now())
+  FROM procrastinate_jobs INDEXED BY procrastinate_jobs_priority_idx_v1
+ WHERE status = 'todo' ORDER BY priority DESC, id LIMIT ?
+"""
+ATTEMPTS = "SELECT id, attempts FROM procrastinate_jobs WHERE id IN (SELECT value FROM json_each(?))"
+BEGIN = f"""
+UPDATE procrastinate_jobs SET status = 'doing', worker_id = ? WHERE id IN (SELECT value FROM json_each(?))
+RETURNING {COLUMNS}
+"""  # noqa: S608  # a constant
+
+
+def fetch_jobs(connection: sqlite3.Connection, *, worker_id: int, most: int, window: int) -> list[Row]:
+    """Give the first jobs that may run to a worker."""
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    locks = {lock for (lock,) in cursor.execute(LOCKS)}
+    free: list[int] = []
+    looked = 0
+    for job_id, lock, may_run in cursor.execute(WAITING, (window,)):
+        looked += 1
+        if lock in locks:
+            continue
+        if lock is not None:
+            locks.add(lock)
+        if may_run:
+            free.append(job_id)
+            if len(free) == most:
+                break
+    if not free:
+        # Behind those that cannot run now there may be one that can.
+        return fetch_job(connection, queues=None, worker_id=worker_id) if looked == window else []
+    if len(free) > 1:
+        tried = {job_id for job_id, attempts in cursor.execute(ATTEMPTS, (json.dumps(free),)) if attempts}
+        free = free[:1] if free[0] in tried else [job_id for job_id in free if job_id not in tried]
+    return connection.execute(BEGIN, (worker_id, json.dumps(free))).fetchall()
 
 
 def end_noted(
@@ -24,6 +65,7 @@ def end_noted(
 
 
 STEPS: dict[str, Callable[..., list[Row]]] = {
+    FETCH: fetch_jobs,
     FINISH_NOTED: partial(end_noted, statement=FINISH),
     RETRY_NOTED: partial(end_noted, statement=RETRY),
 }

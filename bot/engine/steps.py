@@ -1,8 +1,8 @@
-"""The statements with which a job ends or goes back to the queue, each together with the job's note.
+"""The statements with which jobs begin and end. SQLite's twins of them are in `bot.engine.sqlite_steps`.
 
-A crash between the two is impossible: either both are stored or neither is. Only the worker that holds a job ends it,
-so a worker that was frozen while others took the job over changes neither. SQLite's twins of the noted statements are
-in `bot.engine.sqlite_steps`.
+- `FETCH` gives several jobs to a worker at once, each under another lock.
+- A job ends, or goes back to the queue, in the statement that stores its note: either both are stored or neither is.
+  Only the worker that holds a job ends it, so one that was frozen while others took the job over changes neither.
 """
 
 from __future__ import annotations
@@ -10,6 +10,43 @@ from __future__ import annotations
 from typing import LiteralString
 
 from bot.engine.notes import REPLACE
+
+WINDOW = 4
+"""A fetch of n jobs looks at the first 4n that wait, so that its cost does not grow with a backlog."""
+
+# A job may run when no other of its lock runs, or waits with a higher priority, or with the same one for longer.
+# A job that was tried before is fetched alone: it may be what ended its process, and the others would count a try as
+# lost that had not begun.
+FETCH: LiteralString = """
+WITH head AS (
+    SELECT id FROM procrastinate_jobs
+     WHERE status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now())
+     ORDER BY priority DESC, id LIMIT %(window)s
+), free AS (
+    SELECT job.id, job.priority, job.attempts FROM procrastinate_jobs AS job
+     WHERE job.id IN (SELECT id FROM head) AND job.status = 'todo'
+       AND NOT EXISTS (
+           SELECT 1 FROM procrastinate_jobs AS other
+            WHERE other.lock = job.lock AND (other.status = 'doing' OR (other.status = 'todo' AND (
+                  other.priority > job.priority OR (other.priority = job.priority AND other.id < job.id)))))
+     ORDER BY job.priority DESC, job.id LIMIT %(most)s
+       FOR UPDATE OF job SKIP LOCKED
+), first AS (
+    SELECT id, attempts FROM free ORDER BY priority DESC, id LIMIT 1
+), fetched AS (
+    UPDATE procrastinate_jobs AS job SET status = 'doing', worker_id = %(worker_id)s
+      FROM free, first
+     WHERE job.id = free.id AND (free.id = first.id OR (first.attempts = 0 AND free.attempts = 0))
+    RETURNING job.id, job.status, job.task_name, job.priority, job.lock, job.queueing_lock, job.args,
+              job.scheduled_at, job.queue_name, job.attempts, job.worker_id
+)
+SELECT fetched.*, (SELECT count(*) FROM head) AS looked FROM (VALUES (1)) AS one LEFT JOIN fetched ON TRUE
+ ORDER BY fetched.priority DESC, fetched.id
+"""
+RETURN_UNBEGUN: LiteralString = """
+UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL
+ WHERE id = ANY(%(ids)s) AND status = 'doing' AND worker_id = %(worker_id)s
+"""
 
 FINISH: LiteralString = """
 UPDATE procrastinate_jobs

@@ -59,7 +59,7 @@ class Supervisor:
     def __init__(self, app: App, connector: BaseAsyncConnector, pace: WorkerPace, guard: Guard) -> None:
         self._app = app
         self._connector = connector
-        self._manager = EngineJobManager(connector, guard, self._restart)
+        self._manager = EngineJobManager(connector, guard, self._restart, concurrency=pace.concurrency)
         self._pace = pace
         self._worker: Worker | None = None
         self._stopping = asyncio.Event()

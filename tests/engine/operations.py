@@ -17,14 +17,17 @@ from procrastinate.exceptions import ProcrastinateException
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
+from bot.engine.manager import QuietJob
 from bot.engine.once import NewJob, defer_once
+from bot.engine.steps import FETCH
 from bot.engine.upkeep import remove_old, requeue_all, requeue_stalled
 
 WEIGHTS = {
     "defer": 28,
     "defer_several": 4,
     "once": 8,
-    "fetch": 28,
+    "fetch": 20,
+    "fetch_several": 8,
     "finish": 18,
     "retry": 8,
     "cancel": 4,
@@ -166,6 +169,22 @@ class Twins:
         if isinstance(theirs[1], Job):
             self.doing.add(cast(int, theirs[1].id))
 
+    async def _fetch_several(self) -> None:
+        worker, most = self.random.choice(self.workers), self.random.randint(1, 4)
+        theirs, ours = [
+            [
+                QuietJob.from_row(row)
+                for row in await connector.execute_query_all_async(
+                    FETCH, worker_id=worker[which], most=most, window=1000
+                )
+                if row["id"] is not None
+            ]
+            for which, connector in enumerate(self.connectors)
+        ]
+        ours.sort(key=lambda job: (-job.priority, cast(int, job.id)))  # as the manager does
+        self._compare_jobs(list(theirs), list(ours))
+        self.doing |= {cast(int, job.id) for job in theirs}
+
     def _compare_jobs(self, theirs: list[Job | None], ours: list[Job | None]) -> None:
         assert [self._seen(job, 0) for job in theirs] == [self._seen(job, 1) for job in ours], self.steps
 
@@ -173,6 +192,7 @@ class Twins:
         if job is None:
             return None
         seen = cast(dict[str, object], job.asdict())
+        seen.pop("holder", None)
         worker_of = {pair[which]: n for n, pair in enumerate(self.workers)}
         return seen | {
             "id": self.twin_of[cast(int, job.id)] if which == 0 else job.id,

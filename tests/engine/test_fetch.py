@@ -1,0 +1,130 @@
+"""A worker fetches several jobs at once: in their order, one of each lock, and none that might end with another."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+import pytest
+from procrastinate.connector import BaseAsyncConnector
+from procrastinate.jobs import Job, Status
+
+from bot.engine.database import Database
+from bot.engine.guard import Guard
+from bot.engine.manager import EngineJobManager
+from bot.engine.once import NewJob, defer_once
+from bot.engine.steps import WINDOW
+
+STATES = "SELECT queueing_lock, status, attempts, worker_id FROM procrastinate_jobs ORDER BY id"
+TRIED = "UPDATE procrastinate_jobs SET attempts = 1 WHERE queueing_lock = ANY(%(keys)s)"
+LATER = "UPDATE procrastinate_jobs SET scheduled_at = to_timestamp(4000000000) WHERE queueing_lock = ANY(%(keys)s)"
+
+
+def manager_of(database: Database, concurrency: int) -> EngineJobManager:
+    return EngineJobManager(database.connector, Guard(), list, concurrency=concurrency)
+
+
+async def stored(connector: BaseAsyncConnector, *keys: str) -> None:
+    """Store jobs whose lock is the first letter of their key, but those of `-`; a digit at the end is a priority."""
+    jobs = [
+        NewJob(key, "t", {}, lock=None if key[0] == "-" else key[0], priority=int(key[-1]) if key[-1].isdigit() else 0)
+        for key in keys
+    ]
+    await defer_once(connector, jobs)
+
+
+async def states(connector: BaseAsyncConnector) -> dict[str, str]:
+    rows = await connector.execute_query_all_async(STATES)
+    return {str(row["queueing_lock"])[5:]: f"{row['status']} {row['attempts']}" for row in rows}
+
+
+async def fetched(manager: EngineJobManager, worker: int, count: int) -> list[str]:
+    """Fetch so many jobs; return their keys."""
+    jobs = [await manager.fetch_job(None, worker) for _ in range(count)]
+    return [str(job.queueing_lock)[5:] if job else "nothing" for job in jobs]
+
+
+async def test_as_many_are_fetched_as_can_begin_and_one_of_each_lock(database: Database) -> None:
+    connector, manager = database.connector, manager_of(database, 3)
+    await stored(connector, "a", "ab", "-x", "b", "c9", "-y")
+    worker = await manager.register_worker()
+    assert await fetched(manager, worker, 1) == ["c9"]
+    assert [key for key, state in (await states(connector)).items() if state == "doing 0"] == ["a", "-x", "c9"]
+    assert await fetched(manager, worker, 2) == ["a", "-x"]
+    assert await fetched(manager, worker, 3) == ["b", "-y", "nothing"]
+
+
+async def test_a_slot_that_a_job_leaves_is_filled_again(database: Database) -> None:
+    connector, manager = database.connector, manager_of(database, 2)
+    await stored(connector, *(f"-{n}x" for n in range(5)))
+    worker = await manager.register_worker()
+    first, _ = [cast("Job", await manager.fetch_job(None, worker)) for _ in range(2)]
+    await manager.finish_job(first, Status.SUCCEEDED, delete_job=False)
+    assert await fetched(manager, worker, 1) == ["-2x"]
+    assert list((await states(connector)).values()) == ["succeeded 1", "doing 0", "doing 0", "todo 0", "todo 0"]
+
+
+async def test_a_job_that_was_tried_before_is_fetched_alone(database: Database) -> None:
+    """It may be what ends its process; what was fetched with it would look as if it had been in progress."""
+    connector, manager = database.connector, manager_of(database, 9)
+    await stored(connector, "-a", "-b", "-c", "-d")
+    await connector.execute_query_async(TRIED, keys=["once:-b", "once:-c"])
+    worker = await manager.register_worker()
+    assert await fetched(manager, worker, 2) == ["-a", "-d"]
+    assert await states(connector) == {"-a": "doing 0", "-b": "todo 1", "-c": "todo 1", "-d": "doing 0"}
+    assert await fetched(manager, worker, 1) == ["-b"]
+    assert (await states(connector))["-c"] == "todo 1"
+
+
+async def test_a_job_behind_many_that_cannot_run_is_found(database: Database) -> None:
+    connector, manager = database.connector, manager_of(database, 1)
+    await stored(connector, *(f"a{n}x" for n in range(3 * WINDOW)), "b", "c")
+    worker = await manager.register_worker()
+    assert await fetched(manager, worker, 4) == ["a0x", "b", "c", "nothing"]
+
+
+async def test_a_job_that_waits_for_its_time_holds_its_lock(database: Database) -> None:
+    connector, manager = database.connector, manager_of(database, 5)
+    await stored(connector, "a", "ab", "-x")
+    await connector.execute_query_async(LATER, keys=["once:a"])
+    assert await fetched(manager, await manager.register_worker(), 2) == ["-x", "nothing"]
+
+
+async def test_jobs_that_a_stopped_worker_had_not_begun_go_back_without_a_lost_try(database: Database) -> None:
+    connector, manager = database.connector, manager_of(database, 5)
+    await stored(connector, "-a", "-b", "-c")
+    worker = await manager.register_worker()
+    assert await fetched(manager, worker, 1) == ["-a"]
+    await manager.unregister_worker(worker)
+    assert await states(connector) == {"-a": "doing 0", "-b": "todo 0", "-c": "todo 0"}
+    assert await fetched(manager, await manager.register_worker(), 2) == ["-b", "-c"]
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+async def test_replicas_share_out_jobs_and_locks(database_url: str, replicas: int) -> None:
+    databases = [Database(database_url) for _ in range(replicas)]
+    for one in databases:
+        await one.open()
+    await stored(databases[0].connector, *(f"{lock}{n}x" for n in range(20) for lock in "abcdefgh-"))
+    try:
+        runs = await asyncio.gather(*(_work(one) for one in databases))
+    finally:
+        for one in databases:
+            await one.close()
+    done = [key for run in runs for key in run]
+    assert sorted(done) == sorted(f"{lock}{n}x" for n in range(20) for lock in "abcdefgh-")
+    for run in runs:
+        for lock in "abcdefgh":
+            mine = [int(key[1:-1]) for key in run if key[0] == lock]
+            assert mine == sorted(mine)
+
+
+async def _work(database: Database) -> list[str]:
+    manager = manager_of(database, 4)
+    worker, mine = await manager.register_worker(), list[str]()
+    while any(state.startswith("todo") for state in (await states(database.connector)).values()):
+        jobs = [job for job in [await manager.fetch_job(None, worker) for _ in range(4)] if job]
+        mine += [str(job.queueing_lock)[5:] for job in jobs]
+        for job in jobs:
+            await manager.finish_job(job, Status.SUCCEEDED, delete_job=False)
+    return mine
