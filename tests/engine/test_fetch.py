@@ -21,7 +21,7 @@ LATER = "UPDATE procrastinate_jobs SET scheduled_at = to_timestamp(4000000000) W
 
 
 def manager_of(database: Database, concurrency: int) -> EngineJobManager:
-    return EngineJobManager(database.connector, Guard(), list, concurrency=concurrency)
+    return EngineJobManager(database.connector, Guard(), lambda: None, concurrency=concurrency)
 
 
 async def stored(connector: BaseAsyncConnector, *keys: str) -> None:

@@ -63,7 +63,7 @@ async def someone_waits(connection: psycopg.AsyncConnection) -> bool:
 async def test_a_worker_fetches_again_after_a_notification_during_a_fetch_without_result(
     opened: Database, postgres_url: str
 ) -> None:
-    manager = EngineJobManager(opened.connector, Guard(), list, concurrency=2)
+    manager = EngineJobManager(opened.connector, Guard(), lambda: None, concurrency=2)
     worker = await manager.register_worker()
     listener = Listener(opened)
     async with (
@@ -86,7 +86,7 @@ async def test_a_worker_fetches_again_after_a_notification_during_a_fetch_withou
 
 
 async def test_two_replicas_that_reach_for_one_lock_at_once(opened: Database, postgres_url: str) -> None:
-    manager = EngineJobManager(opened.connector, Guard(), list, concurrency=2)
+    manager = EngineJobManager(opened.connector, Guard(), lambda: None, concurrency=2)
     worker = await manager.register_worker()
     first = await manager.defer_job_async(Job(queue="q", lock="l", queueing_lock=None, task_name="t"))
     listener = Listener(opened)
