@@ -131,7 +131,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         heard = self._heard
         try:
             rows = await super().execute_query_all_async(FETCH, **arguments)
-            if rows[0]["id"] is None and rows[0]["looked"] == arguments["window"]:
+            if rows[0]["id"] is None and rows[0]["scanned"] == arguments["window"]:
                 # Behind those that cannot run now there may be one that can.
                 rows = await super().execute_query_all_async(_FETCH, queues=None, worker_id=arguments["worker_id"])
         except ConnectorException as error:

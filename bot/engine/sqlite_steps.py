@@ -33,9 +33,9 @@ def fetch_jobs(connection: sqlite3.Connection, *, worker_id: int, most: int, win
     cursor.row_factory = None
     locks = {lock for (lock,) in cursor.execute(LOCKS)}
     free: list[int] = []
-    looked = 0
+    scanned = 0
     for job_id, lock, may_run in cursor.execute(WAITING, (window,)):
-        looked += 1
+        scanned += 1
         if lock in locks:
             continue
         if lock is not None:
@@ -46,7 +46,7 @@ def fetch_jobs(connection: sqlite3.Connection, *, worker_id: int, most: int, win
                 break
     if not free:
         # Behind those that cannot run now there may be one that can.
-        return fetch_job(connection, queues=None, worker_id=worker_id) if looked == window else []
+        return fetch_job(connection, queues=None, worker_id=worker_id) if scanned == window else []
     if len(free) > 1:
         tried = {job_id for job_id, attempts in cursor.execute(ATTEMPTS, (json.dumps(free),)) if attempts}
         free = free[:1] if free[0] in tried else [job_id for job_id in free if job_id not in tried]

@@ -12,7 +12,7 @@ from typing import LiteralString
 from bot.engine.notes import REPLACE
 
 WINDOW = 4
-"""A fetch of n jobs looks at the first 4n that wait, so that its cost does not grow with a backlog."""
+"""A fetch of n jobs reads the first 4n that wait, so that its cost does not grow with a backlog."""
 
 # A job may run when no other of its lock runs, or waits with a higher priority, or with the same one for longer.
 # A job that was tried before is fetched alone: it may be what ended its process, and the others would count a try as
@@ -40,7 +40,7 @@ WITH head AS (
     RETURNING job.id, job.status, job.task_name, job.priority, job.lock, job.queueing_lock, job.args,
               job.scheduled_at, job.queue_name, job.attempts, job.worker_id
 )
-SELECT fetched.*, (SELECT count(*) FROM head) AS looked FROM (VALUES (1)) AS one LEFT JOIN fetched ON TRUE
+SELECT fetched.*, (SELECT count(*) FROM head) AS scanned FROM (VALUES (1)) AS one LEFT JOIN fetched ON TRUE
  ORDER BY fetched.priority DESC, fetched.id
 """
 RETURN_UNBEGUN: LiteralString = """
