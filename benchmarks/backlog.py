@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from dataclasses import replace
@@ -11,8 +12,8 @@ from benchmarks.report import Options, Row, command
 from benchmarks.stage import Stage, stage
 from benchmarks.traffic import templates
 from bot.core.events import lock_key
+from bot.engine.inbox import store_delivery
 from bot.engine.jobs import delivery_job
-from bot.engine.once import defer_once
 from bot.engine.service import Engine
 from sandbox import PullRequest
 
@@ -47,17 +48,18 @@ async def measure(options: Options) -> list[Row]:
 
 
 async def _fill(on: Stage, count: int) -> None:
-    """Store deliveries as the webhook does, many in one statement."""
+    """Store deliveries as the webhook does, many in one transaction."""
     bodies = [template.body for template in templates(on.github, on.repo, 200)["unwanted"]]
     async with Engine(on.url) as engine:
         for start in range(0, count, AT_ONCE):
-            jobs = []
+            storing = []
             for number in range(start, min(start + AT_ONCE, count)):
                 body = bodies[number % len(bodies)]
                 lock = lock_key("status", json.loads(body))
-                job = delivery_job(f"backlog-{number}", "status", body, time.time(), lock)
-                jobs.append(replace(job, lock=f"{job.lock}:{number % 200}"))
-            await defer_once(engine.database.connector, jobs)
+                job = delivery_job(f"backlog-{number}", "status", time.time(), lock)
+                job = replace(job, lock=f"{job.lock}:{number % 200}")
+                storing.append(store_delivery(engine.database.connector, job, body.encode()))
+            await asyncio.gather(*storing)
 
 
 async def _answered(on: Stage, pull: PullRequest) -> float:

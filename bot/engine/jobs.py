@@ -39,20 +39,13 @@ def key_of(*parts: str | int) -> str:
 
 
 def delivery_job(
-    guid: str,
-    event: str,
-    body: str,
-    received_at: float,
-    lock: str,
-    not_before: float | None = None,
-    *,
-    urgent: bool = False,
+    guid: str, event: str, received_at: float, lock: str, not_before: float | None = None, *, urgent: bool = False
 ) -> NewJob:
-    """Describe the job that a webhook becomes. `body` is its raw text; moments are in seconds since 1970."""
+    """Describe the job that a webhook becomes; its body is in the inbox. Moments are in seconds since 1970."""
     return NewJob(
         key=key_of("delivery", guid),
         task=DELIVER,
-        args={"guid": guid, "event": event, "body": body, "received_at": received_at},
+        args={"guid": guid, "event": event, "received_at": received_at},
         lock=lock,
         priority=URGENT_PRIORITY if urgent else DELIVERY_PRIORITY,
         scheduled_at=datetime.fromtimestamp(not_before, UTC) if not_before is not None else None,

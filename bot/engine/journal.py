@@ -1,11 +1,10 @@
-"""Read what came in and what was done about it, out of the jobs and their notes.
+"""Read what came in and what was done about it, out of the inbox, the jobs and their notes.
 
 It only reads, in two queries a page, and works beside a running server.
 """
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,9 +15,9 @@ from procrastinate.connector import BaseAsyncConnector
 
 from bot.core.payload import Payload
 from bot.core.utc import iso_utc_or_none
-from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, key_of
+from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY
 from bot.engine.notes import IGNORED, REFUSED, Note
-from bot.engine.once import IS_ONCE, ONCE
+from bot.engine.packing import unpacked
 
 WAITING, WORKING, DONE, FAILED = "waiting", "working", "done", "failed"
 PAGE = 50
@@ -28,18 +27,18 @@ MOMENTS = ("at", "next_try", "received_at")
 """Fields that are moments, in seconds since 1970."""
 
 _DELIVERIES: LiteralString = """
-SELECT job.id, job.task_name, job.status, job.lock, job.attempts, job.scheduled_at,
-       job.args ->> 'guid' AS guid, job.args ->> 'event' AS event,
-       CAST(job.args ->> 'received_at' AS double precision) AS received_at,
-       note.outcome, note.text AS note, note.at
-  FROM procrastinate_jobs AS job LEFT JOIN nightjar_notes AS note ON note.job_id = job.id
+SELECT delivery.id, 'deliver' AS task_name, coalesce(CAST(job.status AS text), 'succeeded') AS status, delivery.lock,
+       coalesce(job.attempts, 0) AS attempts, job.scheduled_at, delivery.guid, delivery.event, delivery.received_at,
+       coalesce(note.outcome, CASE WHEN delivery.note IS NOT NULL THEN 'ignored' END) AS outcome,
+       coalesce(note.text, delivery.note) AS note,
+       coalesce(note.at, CASE WHEN delivery.note IS NOT NULL THEN delivery.received_at END) AS at
+  FROM nightjar_inbox AS delivery LEFT JOIN procrastinate_jobs AS job ON job.id = delivery.id
+       LEFT JOIN nightjar_notes AS note ON note.job_id = delivery.id
 """
-RECENT: LiteralString = _DELIVERIES + (
-    " WHERE job.task_name = 'deliver' AND job.id < %(before)s {more} ORDER BY job.id DESC LIMIT %(limit)s"
-)
+RECENT: LiteralString = _DELIVERIES + " WHERE delivery.id < %(before)s {more} ORDER BY delivery.id DESC LIMIT %(limit)s"
 # A delivery has failed if anything that came of it has. `task_name <> 'deliver'` is the condition of an index.
 _HAS_FAILED: LiteralString = """
-  AND (job.status IN ('failed', 'aborted') OR (job.args ->> 'guid') IN (
+  AND (job.status IN ('failed', 'aborted') OR delivery.guid IN (
        SELECT args ->> 'guid' FROM procrastinate_jobs WHERE status = 'failed' AND task_name <> 'deliver'))
 """
 RECENT_FAILED: LiteralString = RECENT.format(more=_HAS_FAILED)
@@ -49,13 +48,11 @@ FAILED_JOBS: LiteralString = """
 SELECT id, args ->> 'guid' AS guid FROM procrastinate_jobs
  WHERE status = 'failed' AND id < %(before)s ORDER BY id DESC LIMIT %(limit)s
 """
-# `task_name = 'deliver'` is the condition of the index `nightjar_deliveries`.
 OF_LOCK: LiteralString = _DELIVERIES + (
-    " WHERE job.task_name = 'deliver' AND job.lock = %(lock)s AND job.id < %(before)s"
-    " ORDER BY job.id DESC LIMIT %(limit)s"
+    " WHERE delivery.lock = %(lock)s AND delivery.id < %(before)s ORDER BY delivery.id DESC LIMIT %(limit)s"
 )
-ONE: LiteralString = f"{_DELIVERIES} WHERE job.queueing_lock = %(key)s AND {IS_ONCE}"
-SOME: LiteralString = f"{_DELIVERIES} WHERE job.queueing_lock = ANY(%(keys)s) AND {IS_ONCE}"
+ONE: LiteralString = f"{_DELIVERIES} WHERE delivery.guid = %(guid)s"
+SOME: LiteralString = f"{_DELIVERIES} WHERE delivery.guid = ANY(%(guids)s)"
 DERIVED: LiteralString = """
 SELECT job.id, job.task_name, job.status, job.attempts, job.scheduled_at, job.args,
        note.outcome, note.text AS note, note.at
@@ -63,8 +60,8 @@ SELECT job.id, job.task_name, job.status, job.attempts, job.scheduled_at, job.ar
  WHERE job.task_name <> 'deliver' AND (job.args ->> 'guid') = ANY(%(guids)s)
  ORDER BY job.id
 """
-KNOWN: LiteralString = "SELECT queueing_lock FROM procrastinate_jobs WHERE queueing_lock = ANY(%(keys)s) AND " + IS_ONCE  # noqa: S608  # constants
-BODY: LiteralString = "SELECT args FROM procrastinate_jobs WHERE queueing_lock = %(key)s AND " + IS_ONCE  # noqa: S608  # constants
+KNOWN: LiteralString = "SELECT guid FROM nightjar_inbox WHERE guid = ANY(%(guids)s)"
+BODY: LiteralString = "SELECT body FROM nightjar_inbox WHERE guid = %(guid)s"
 NO_LIMIT = 2**62  # above every id; both databases have 64 bits
 
 
@@ -248,25 +245,23 @@ class Journal:
 
     async def delivery(self, guid: str) -> DeliveryRecord | None:
         """Return the delivery of a GUID, None where there is none."""
-        records = await self._records(await self._connector.execute_query_all_async(ONE, key=_key(guid)))
+        records = await self._records(await self._connector.execute_query_all_async(ONE, guid=guid))
         return records[0] if records else None
 
     async def deliveries(self, guids: Sequence[str]) -> dict[str, DeliveryRecord]:
         """Return the deliveries that are still stored, by GUID."""
-        keys = [_key(guid) for guid in guids]
-        rows = await self._connector.execute_query_all_async(SOME, keys=keys) if keys else []
+        rows = await self._connector.execute_query_all_async(SOME, guids=list(guids)) if guids else []
         return {record.guid: record for record in await self._records(rows)}
 
     async def payload(self, guid: str) -> Payload | None:
         """Return the payload of the delivery of a GUID, None where there is none."""
-        rows = await self._connector.execute_query_all_async(BODY, key=_key(guid))
-        return Payload(json.loads(rows[0]["args"]["body"])) if rows else None
+        rows = await self._connector.execute_query_all_async(BODY, guid=guid)
+        return Payload(unpacked(rows[0]["body"])) if rows else None
 
     async def known(self, guids: Sequence[str]) -> set[str]:
         """Return those of the GUIDs that have reached us, in one query."""
-        keys = {_key(guid): guid for guid in guids}
-        rows = await self._connector.execute_query_all_async(KNOWN, keys=list(keys))
-        return {keys[row["queueing_lock"]] for row in rows}
+        rows = await self._connector.execute_query_all_async(KNOWN, guids=list(guids))
+        return {row["guid"] for row in rows}
 
     async def _records(self, rows: Sequence[Mapping[str, Any]]) -> list[DeliveryRecord]:
         if not rows:
@@ -276,10 +271,6 @@ class Journal:
         for row in derived:
             by_guid[row["args"]["guid"]].append(row)
         return [_delivery(row, by_guid[row["guid"]]) for row in rows]
-
-
-def _key(guid: str) -> str:
-    return ONCE + key_of("delivery", guid)
 
 
 def _delivery(row: Mapping[str, Any], derived: Sequence[Mapping[str, Any]]) -> DeliveryRecord:

@@ -13,12 +13,13 @@ from procrastinate import connector, schema, sql
 from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.manager import QUEUEING_LOCK_CONSTRAINT
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.types.json import set_json_dumps, set_json_loads
+from psycopg.types.json import Jsonb, set_json_dumps, set_json_loads
 from psycopg_pool import AsyncConnectionPool
 
 from bot.engine import text
+from bot.engine.inbox import BODIES_AT_ONCE, FORGET_BODY, MOVE_BODY, moved_values
 from bot.engine.portable import Row, check_version
-from bot.engine.postgres_schema import LOCK_ID, VERSIONS
+from bot.engine.postgres_schema import BEFORE_MOVE, LOCK_ID, VERSIONS
 from bot.engine.steps import FETCH
 
 CONNECTIONS = 10
@@ -45,6 +46,10 @@ ONCE_INDEX = "nightjar_once"
 LOCK_INDEX = "procrastinate_jobs_lock_idx_v1"
 # Procrastinate's worker looks for any job when it is woken; the id only has to be there.
 WAKE = json.dumps({"type": "job_inserted", "job_id": 0})
+OLD_BODIES: LiteralString = (
+    "SELECT id FROM procrastinate_jobs WHERE task_name = 'deliver' AND id > %s ORDER BY id LIMIT %s"
+)
+OLD_BODY: LiteralString = "SELECT lock, args FROM procrastinate_jobs WHERE id = %s FOR UPDATE"
 _FETCH = sql.queries["fetch_job"]
 
 
@@ -163,27 +168,58 @@ class PostgresConnector(procrastinate.PsycopgConnector):
             self._listeners.remove(on_notification)
 
     def _wrap_value(self, value: object) -> object:
-        if isinstance(value, str):
-            return text.storable(value)
-        return super()._wrap_value(value)
+        return _storable(value) if isinstance(value, str) else super()._wrap_value(value)
 
     async def upgrade(self) -> None:
         """Make the schema, or bring it to the newest version; replicas that start together take turns."""
-        async with self.pool.connection() as connection, connection.transaction():
-            # It ends with the transaction, also when this process is killed:
-            # https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS
-            await connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_ID,))
-            if not await _exists(connection, "procrastinate_jobs"):
-                await connection.execute(schema.SchemaManager.get_schema())
-            version = 0
-            if await _exists(connection, "nightjar_schema"):
-                found = await (await connection.execute("SELECT version FROM nightjar_schema")).fetchone()
-                version = int(found[0]) if found else 0
-            check_version(version, len(VERSIONS))
-            for step in VERSIONS[version:]:
-                await connection.execute(step)
-            if version < len(VERSIONS):
-                await connection.execute("UPDATE nightjar_schema SET version = %s", (len(VERSIONS),))
+        async with self.pool.connection() as connection:
+            if await _bring_to(connection, BEFORE_MOVE) == BEFORE_MOVE:
+                await _move_bodies(connection)
+                await _bring_to(connection, len(VERSIONS))
+
+
+async def _bring_to(connection: psycopg.AsyncConnection, wanted: int) -> int:
+    """Bring the schema to a version, unless it has a newer one; return which it has then."""
+    async with connection.transaction():
+        # It ends with the transaction, also when this process is killed:
+        # https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS
+        await connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_ID,))
+        if not await _exists(connection, "procrastinate_jobs"):
+            await connection.execute(schema.SchemaManager.get_schema())
+        version = 0
+        if await _exists(connection, "nightjar_schema"):
+            found = await (await connection.execute("SELECT version FROM nightjar_schema")).fetchone()
+            version = int(found[0]) if found else 0
+        check_version(version, len(VERSIONS))
+        for step in VERSIONS[version:wanted]:
+            await connection.execute(step)
+        if version < wanted:
+            await connection.execute("UPDATE nightjar_schema SET version = %s", (wanted,))
+    return max(version, wanted)
+
+
+async def _move_bodies(connection: psycopg.AsyncConnection) -> None:
+    """Move the bodies of deliveries from the arguments of their jobs to the inbox, in batches.
+
+    Replicas that start together may do so at once: none does what another has done.
+    """
+    moved, more = 0, True
+    while more:
+        async with connection.transaction():
+            jobs = await (await connection.execute(OLD_BODIES, (moved, BODIES_AT_ONCE))).fetchall()
+            for (job,) in jobs:
+                found = await (await connection.execute(OLD_BODY, (job,))).fetchone()
+                if found is not None and "body" in found[1]:
+                    lock, args = found
+                    values = {name: _storable(value) for name, value in moved_values(job, lock, args).items()}
+                    await connection.execute(MOVE_BODY, values)
+                    rest = Jsonb({name: value for name, value in args.items() if name != "body"})
+                    await connection.execute(FORGET_BODY, {"id": job, "args": rest})
+        moved, more = (jobs[-1][0], True) if jobs else (moved, False)
+
+
+def _storable(value: object) -> object:
+    return text.storable(value) if isinstance(value, str) else value
 
 
 def _defaults_for(database_url: str) -> dict[str, str]:

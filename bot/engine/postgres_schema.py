@@ -107,8 +107,41 @@ ALTER TABLE nightjar_tokens ADD COLUMN used_at double precision;
 """
 """When a token was last used."""
 
-VERSIONS = (WAKE + FORGET_WORKER + LIVE_LOCKS + OURS, BY_LOCK, DEVICE_JOBS, NOTED_USE)
+INBOX = """
+CREATE TABLE nightjar_inbox (
+    id bigint PRIMARY KEY,
+    guid text NOT NULL UNIQUE,
+    event text NOT NULL,
+    lock text,
+    received_at double precision NOT NULL,
+    note text,
+    body bytea NOT NULL
+);
+CREATE INDEX nightjar_inbox_lock ON nightjar_inbox (lock, id);
+CREATE INDEX nightjar_inbox_ignored ON nightjar_inbox (received_at) WHERE note IS NOT NULL;
+-- They are compressed already.
+ALTER TABLE nightjar_inbox ALTER COLUMN body SET STORAGE EXTERNAL;
+CREATE FUNCTION nightjar_inbox_forget() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM nightjar_inbox WHERE id = OLD.id;
+    RETURN NULL;
+END;
+$$;
+CREATE TRIGGER nightjar_inbox_forget AFTER DELETE ON procrastinate_jobs FOR EACH ROW
+    WHEN (OLD.task_name = 'deliver') EXECUTE FUNCTION nightjar_inbox_forget();
+"""
+"""Every delivery with its body (`bot/engine/inbox.py`); that of a job goes with the job."""
+
+INBOX_FILLED = """
+DROP INDEX nightjar_deliveries;
+"""
+"""Once all bodies are there, which were among the arguments of jobs."""
+
+VERSIONS = (WAKE + FORGET_WORKER + LIVE_LOCKS + OURS, BY_LOCK, DEVICE_JOBS, NOTED_USE, INBOX, INBOX_FILLED)
 """What brings our part of the schema from each version to the next. Released ones never change."""
+
+BEFORE_MOVE = VERSIONS.index(INBOX_FILLED)
+"""The version at which bodies are moved to the inbox."""
 
 LOCK_ID = 6_517_280_312
 """The advisory lock under which one of the replicas that start together makes the schema: any number of our own."""

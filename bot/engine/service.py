@@ -23,9 +23,10 @@ from bot.core.parts import PartKey
 from bot.engine.bulk import BulkProgress, replay_all
 from bot.engine.database import Database
 from bot.engine.guard import Guard
+from bot.engine.inbox import store_delivery
 from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, delivery_job
 from bot.engine.journal import DeliveryRecord, Journal
-from bot.engine.once import NewJob, defer_once
+from bot.engine.once import NewJob
 from bot.engine.processor import (
     AppliedEffect,
     ConclusionJob,
@@ -177,7 +178,14 @@ class Engine:
                 log.warning("a job is taken up again", job=job.job_id, task=job.task, attempts=job.attempts)
 
     async def accept(
-        self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None, urgent: bool = False
+        self,
+        guid: str,
+        event: str,
+        body: str | bytes | bytearray,
+        lock: str,
+        *,
+        not_before: float | None = None,
+        urgent: bool = False,
     ) -> bool:
         """Store a delivery: durable when this returns True; False if its GUID was stored before.
 
@@ -187,8 +195,9 @@ class Engine:
         `StorageError` if it could not be stored in time.
         """
         urgent = urgent or OWN_EVENT in event
-        job = delivery_job(guid, event, body, self._now(), lock, not_before, urgent=urgent)
-        storing = asyncio.create_task(self._store_delivery(job, lock if urgent else None))
+        job = delivery_job(guid, event, self._now(), lock, not_before, urgent=urgent)
+        raw = body.encode(errors="surrogatepass") if isinstance(body, str) else body
+        storing = asyncio.create_task(self._store_delivery(job, raw, lock if urgent else None))
         try:
             done, _ = await asyncio.wait({storing}, timeout=self._accept_timeout)
         except asyncio.CancelledError:
@@ -206,13 +215,12 @@ class Engine:
             # Not chained: a database may quote what was to be stored.
             raise StorageError(type(error.__cause__ or error).__name__) from None
 
-    async def _store_delivery(self, job: NewJob, first: str | None) -> bool:
+    async def _store_delivery(self, job: NewJob, body: bytes | bytearray, first: str | None) -> bool:
         """Store a delivery's job; `first` is a lock of which all that waits is to go first."""
         # First what waits: the new job is urgent from its first moment, and would go before what came earlier.
         if first is not None:
             await go_first(self.database.connector, first)
-        (deferred,) = await defer_once(self.database.connector, [job])
-        return deferred.new
+        return await store_delivery(self.database.connector, job, body)
 
     def _forget(self, storing: asyncio.Task[bool]) -> None:
         self._abandoned.discard(storing)
@@ -314,7 +322,7 @@ class Engine:
     async def _forget_old(self) -> str:
         jobs = await remove_old(self.database.connector)
         records = await remove_old_records(self.database.connector)
-        return f"removed {jobs} jobs and {records} records"
+        return f"removed {jobs} jobs and deliveries, and {records} records"
 
 
 ENGINE = PartKey[Engine]("engine")

@@ -14,7 +14,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,11 +24,12 @@ from procrastinate.exceptions import ConnectorException, NoResult, UniqueViolati
 from procrastinate.manager import QUEUEING_LOCK_CONSTRAINT
 
 from bot.engine import portable
+from bot.engine.inbox import BODIES_AT_ONCE, FORGET_BODY, MOVE_BODY, STORE, moved_values, store_on_sqlite
 from bot.engine.portable import Row, check_version
 from bot.engine.sqlite_file import OpenFile
 from bot.engine.sqlite_lists import LISTS
 from bot.engine.sqlite_queries import CHANGES
-from bot.engine.sqlite_schema import VERSIONS, WAKE_TRIGGERS
+from bot.engine.sqlite_schema import BEFORE_MOVE, VERSIONS, WAKE_TRIGGERS
 from bot.engine.sqlite_steps import STEPS
 from bot.engine.sqlite_writer import Notices, Writer
 
@@ -41,10 +42,13 @@ OLDEST_SQLITE = (3, 38, 0)
 TOO_OLD = "this Python has SQLite {found}; 3.38 or newer is needed"
 NO_WAL = "{path} is on a file system where SQLite cannot keep a write-ahead log; use a local disk"
 
+OLD_BODIES = "SELECT id FROM procrastinate_jobs WHERE task_name = 'deliver' AND id > ? ORDER BY id LIMIT ?"
+
 ANY_QUEUE = "procrastinate_any_queue_v1"
 QUEUE = "procrastinate_queue_v1#"
 
-_NAMED = {sql.queries[name]: answer for name, answer in (CHANGES | LISTS).items() if name in sql.queries} | STEPS
+_NAMED = {sql.queries[name]: answer for name, answer in (CHANGES | LISTS).items() if name in sql.queries}
+_NAMED |= {**STEPS, STORE: store_on_sqlite}
 _SCHEMA = schema.SchemaManager.get_schema().replace("%", "%%")
 
 ANSWERED = frozenset(CHANGES | LISTS)
@@ -207,18 +211,52 @@ def create_privately(path: Path) -> None:
 
 
 def _upgrade(connection: sqlite3.Connection) -> None:
-    """Bring the schema to the newest version, in one transaction."""
+    """Bring the schema to the newest version, and what is stored with it; after a crash, the next one goes on."""
+    if _bring_to(connection, BEFORE_MOVE) == BEFORE_MOVE:
+        _move_bodies(connection)
+        _bring_to(connection, len(VERSIONS))
+
+
+def _bring_to(connection: sqlite3.Connection, wanted: int) -> int:
+    """Bring the schema to a version, unless it has a newer one; return which it has then."""
+    with _transaction(connection):
+        there = connection.execute("SELECT name FROM sqlite_schema WHERE name = 'nightjar_schema'").fetchone()
+        row = connection.execute("SELECT version FROM nightjar_schema").fetchone() if there else {"version": 0}
+        version: int = row["version"]
+        check_version(version, len(VERSIONS))
+        for step in VERSIONS[version:wanted]:
+            for statement in statements(step):
+                connection.execute(statement)
+        if version < wanted:
+            connection.execute("UPDATE nightjar_schema SET version = ?", (wanted,))
+    return max(version, wanted)
+
+
+def _move_bodies(connection: sqlite3.Connection) -> None:
+    """Move the bodies of deliveries from the arguments of their jobs to the inbox, in batches."""
+    moved, more = 0, True
+    while more:
+        with _transaction(connection):
+            jobs = connection.execute(OLD_BODIES, (moved, BODIES_AT_ONCE)).fetchall()
+            for job in jobs:
+                row = connection.execute(
+                    "SELECT lock, args FROM procrastinate_jobs WHERE id = ?", (job["id"],)
+                ).fetchone()
+                if "body" in row["args"]:
+                    portable.execute(
+                        connection, MOVE_BODY, moved_values(job["id"], row["lock"], row["args"]), has_rows=False
+                    )
+                    args = {name: value for name, value in row["args"].items() if name != "body"}
+                    portable.execute(connection, FORGET_BODY, {"id": job["id"], "args": args}, has_rows=False)
+        moved, more = (jobs[-1]["id"], True) if jobs else (moved, False)
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Generator[None]:
     # It locks at once: of two processes that open a new file, the second waits and finds the first one's tables.
     connection.execute("BEGIN IMMEDIATE")
     try:
-        there = connection.execute("SELECT name FROM sqlite_schema WHERE name = 'nightjar_schema'").fetchone()
-        version = connection.execute("SELECT version FROM nightjar_schema").fetchone()["version"] if there else 0
-        check_version(version, len(VERSIONS))
-        for step in VERSIONS[version:]:
-            for statement in statements(step):
-                connection.execute(statement)
-        if version < len(VERSIONS):
-            connection.execute("UPDATE nightjar_schema SET version = ?", (len(VERSIONS),))
+        yield
         connection.execute("COMMIT")
     except BaseException:
         # A full disk, for one, makes SQLite roll back by itself:

@@ -162,8 +162,35 @@ ALTER TABLE nightjar_tokens ADD COLUMN used_at REAL;
 """
 """When a token was last used."""
 
-VERSIONS = (TABLES + INDICES + EVENT_TRIGGERS + OURS, BY_LOCK, DEVICE_JOBS, NOTED_USE)
+INBOX = """
+CREATE TABLE nightjar_inbox (
+    id INTEGER PRIMARY KEY,
+    guid TEXT NOT NULL UNIQUE,
+    event TEXT NOT NULL,
+    lock TEXT,
+    received_at REAL NOT NULL,
+    note TEXT,
+    body BLOB NOT NULL
+);
+CREATE INDEX nightjar_inbox_lock ON nightjar_inbox (lock, id);
+CREATE INDEX nightjar_inbox_ignored ON nightjar_inbox (received_at) WHERE note IS NOT NULL;
+CREATE TRIGGER nightjar_inbox_forget AFTER DELETE ON procrastinate_jobs WHEN OLD.task_name = 'deliver'
+BEGIN
+    DELETE FROM nightjar_inbox WHERE id = OLD.id;
+END;
+"""
+"""Every delivery with its body (`bot/engine/inbox.py`); that of a job goes with the job."""
+
+INBOX_FILLED = """
+DROP INDEX nightjar_deliveries;
+"""
+"""Once all bodies are there, which were among the arguments of jobs."""
+
+VERSIONS = (TABLES + INDICES + EVENT_TRIGGERS + OURS, BY_LOCK, DEVICE_JOBS, NOTED_USE, INBOX, INBOX_FILLED)
 """What brings the schema from each version to the next; the first makes it. Released ones never change."""
+
+BEFORE_MOVE = VERSIONS.index(INBOX_FILLED)
+"""The version at which bodies are moved to the inbox."""
 
 WAKE_TRIGGERS = """
 CREATE TEMP TRIGGER wake_inserted AFTER INSERT ON main.procrastinate_jobs WHEN NEW.status = 'todo'

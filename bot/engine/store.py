@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString, cast
 
 from procrastinate.connector import BaseAsyncConnector
 
 from bot.core.errors import PayloadError
 from bot.core.events import Delivery
+from bot.engine.inbox import MOVE_BODY, moved_values
 from bot.engine.jobs import (
     CONCLUDE,
     CONCLUSION_PRIORITY,
@@ -75,6 +76,10 @@ class Store:
         """Return a job's arguments, None if its row was removed."""
         rows = await self.connector.execute_query_all_async(ARGS, id=job_id)
         return cast("dict[str, Any]", rows[0]["args"]) if rows else None
+
+    async def move_body(self, job_id: int, lock: str | None, args: Mapping[str, Any]) -> None:
+        """Move the body of a delivery from its job's arguments to the inbox. Safe to repeat."""
+        await self.connector.execute_query_async(MOVE_BODY, **moved_values(job_id, lock, args))
 
     async def is_planned(self, guid: str, plan: int, conclusion: int = 0) -> bool:
         """Say whether what job `plan` came to is stored already: all of it is, or nothing.

@@ -117,6 +117,15 @@ REMOVE_FAILED: LiteralString = (
     + " AND ended.type IN ('failed', 'aborted', 'cancelled') AND job.status IN ('failed', 'aborted')"
     + _LIMIT
 )
+# A replay keeps what it replays: the condition of the index `nightjar_guid`.
+REMOVE_IGNORED: LiteralString = """
+DELETE FROM nightjar_inbox WHERE id IN (
+    SELECT delivery.id FROM nightjar_inbox AS delivery
+     WHERE delivery.note IS NOT NULL AND delivery.received_at < %(before)s
+       AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs AS job
+                        WHERE job.task_name <> 'deliver' AND (job.args ->> 'guid') = delivery.guid)
+     ORDER BY delivery.received_at LIMIT %(batch)s) RETURNING id
+"""
 REMOVE_RECORDS: LiteralString = """
 DELETE FROM nightjar_records WHERE key IN (
     SELECT key FROM nightjar_records WHERE expires_at < %(now)s ORDER BY expires_at LIMIT %(batch)s) RETURNING key
@@ -183,16 +192,20 @@ async def count_anew(connector: BaseAsyncConnector) -> list[int]:
 
 
 async def remove_old(
-    connector: BaseAsyncConnector, *, done_days: float = DONE_DAYS, failed_days: float = FAILED_DAYS
+    connector: BaseAsyncConnector,
+    *,
+    done_days: float = DONE_DAYS,
+    failed_days: float = FAILED_DAYS,
+    now: float | None = None,
 ) -> int:
-    """Delete jobs that ended long ago, with their notes; return how many.
+    """Delete jobs that ended long ago, with their notes and bodies, and deliveries without a job; return how many.
 
     It goes in batches, so that nobody who wants to store a delivery waits for long.
     """
-    removed = 0
+    removed, now = 0, time() if now is None else now
     for statement, days in ((REMOVE_DONE, done_days), (REMOVE_FAILED, failed_days)):
-        removed += await _remove(connector, statement, before=time() - days * DAY)
-    return removed
+        removed += await _remove(connector, statement, before=now - days * DAY)
+    return removed + await _remove(connector, REMOVE_IGNORED, before=now - done_days * DAY)
 
 
 async def remove_old_records(connector: BaseAsyncConnector, now: float | None = None) -> int:

@@ -30,11 +30,13 @@ INSERT INTO procrastinate_events (job_id, type, at) SELECT id, {deferred}, {now}
 INSERT INTO procrastinate_events (job_id, type, at) SELECT id, {ended}, {now} FROM procrastinate_jobs
  WHERE status = 'succeeded';
 INSERT INTO nightjar_notes (job_id, at, outcome, text) SELECT id, 0, 'routed', '{empty}' FROM procrastinate_jobs;
+INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, body)
+SELECT id, 'inbox-' || id, 'push', lock, 1.0, '{empty}' FROM procrastinate_jobs WHERE task_name = 'deliver';
 INSERT INTO nightjar_records (key, value, version, at, expires_at)
 SELECT 'head:2:' || n, '{empty}', 1, 0, {later} + n FROM {numbers};
 """
 ON_SQLITE = {
-    "args": "json_object('guid', 'old-' || n, 'event', 'push', 'body', '{}', 'received_at', 1.0, 'handler', 'h',"
+    "args": "json_object('guid', 'old-' || n, 'event', 'push', 'received_at', 1.0, 'handler', 'h',"
     " 'plan_job', 1, 'target', 't', 'effect', json_object(), 'conclusion', 0)",
     "cast": "",
     "tomorrow": "CASE WHEN n % 10 = 0 AND task = 'deliver' THEN unixepoch() + 86400.0 END",
@@ -48,7 +50,7 @@ ON_SQLITE = {
 }
 ON_POSTGRES = {
     **ON_SQLITE,
-    "args": "jsonb_build_object('guid', 'old-' || n, 'event', 'push', 'body', '{}', 'received_at', 1.0, 'handler', 'h',"
+    "args": "jsonb_build_object('guid', 'old-' || n, 'event', 'push', 'received_at', 1.0, 'handler', 'h',"
     " 'plan_job', 1, 'target', 't', 'effect', jsonb_build_object(), 'conclusion', 0)",
     "cast": "::procrastinate_job_status",
     "tomorrow": "CASE WHEN n % 10 = 0 AND task = 'deliver' THEN now() + interval '1 day' END",
@@ -59,7 +61,7 @@ ON_POSTGRES = {
     "later": "date_part('epoch', now()) + 86400.0",
 }
 
-TABLES = ("procrastinate_jobs", "procrastinate_events", "nightjar_notes", "nightjar_records")
+TABLES = ("procrastinate_jobs", "procrastinate_events", "nightjar_notes", "nightjar_inbox", "nightjar_records")
 """What grows with every delivery."""
 
 EXPLAINING = {

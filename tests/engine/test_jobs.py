@@ -36,7 +36,7 @@ def test_a_replay_plans_anew_but_knows_its_effects() -> None:
     again = Origin("guid-1", "rerun", ORIGIN.intent, 3, 1.5, 2, "pr:1#7")
     assert plan_job(again).key != plan_job(ORIGIN).key
     assert effect_keys(again) == effect_keys(ORIGIN)
-    keys = {delivery_job("g", "push", "{}", 0, "repo:1").key, *(replay_job("g", n, 1, 0, None).key for n in (1, 2))}
+    keys = {delivery_job("g", "push", 0, "repo:1").key, *(replay_job("g", n, 1, 0, None).key for n in (1, 2))}
     assert len(keys) == 3
 
 

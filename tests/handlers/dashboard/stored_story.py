@@ -8,6 +8,7 @@ from typing import Any
 from bot.core.events import Person, Repository, pull_lock
 from bot.core.utc import iso_utc
 from bot.engine import notes
+from bot.engine.inbox import store_delivery
 from bot.engine.jobs import Origin, delivery_job, effect_jobs, plan_job
 from bot.engine.notes import Note, write_note
 from bot.engine.once import NewJob
@@ -42,8 +43,9 @@ class StoryWriter:
         guid = f"0b989ba4-242f-11e5-81e1-{self._number:06}{self._count:06}"
         lock = pull_lock(self._repository.id, self._number)
         about = {"action": action, "repository": REPOSITORY, "number": self._number}
-        job = delivery_job(guid, event, '{"comment": {"body": "a comment of somebody else"}}', self._at, lock)
+        job = delivery_job(guid, event, self._at, lock)
         text = "no handler accepts it" if outcome == notes.IGNORED else ""
+        await store_delivery(self._connector, job, b'{"comment": {"body": "a comment of somebody else"}}')
         number = await self._ended(job, Note(outcome or notes.ROUTED, text, about=about))
         for handler, why, effects in plans:
             origin = Origin(guid, handler, f"{guid}:{handler}", number, self._at, 0, lock)

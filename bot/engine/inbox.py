@@ -1,0 +1,113 @@
+"""The table of deliveries: each is written once, with its body, and is never changed.
+
+The GUID is unique, which is what refuses a delivery a second time. One that is work gets its job in the same
+transaction, and the job has the delivery's id. One that nobody wants has a note instead, and no job.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any, LiteralString
+
+from procrastinate.connector import BaseAsyncConnector
+from procrastinate.exceptions import UniqueViolation
+
+from bot.core.events import Delivery
+from bot.core.payload import Payload
+from bot.engine import text
+from bot.engine.once import ONCE, NewJob
+from bot.engine.packing import packed, unpacked
+from bot.engine.portable import Row, stored
+
+# The id is taken from those of jobs, so a delivery and its job have one number.
+STORE: LiteralString = """
+WITH delivery AS (
+    INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, note, body)
+    VALUES (nextval('procrastinate_jobs_id_seq'), %(guid)s, %(event)s, %(lock)s, %(received_at)s, %(note)s, %(body)s)
+    ON CONFLICT (guid) DO NOTHING RETURNING id
+), job AS (
+    INSERT INTO procrastinate_jobs (id, queue_name, task_name, priority, lock, queueing_lock, args, scheduled_at)
+    SELECT id, %(queue)s, %(task)s, %(priority)s::integer, %(lock)s, %(key)s, %(args)s::jsonb,
+           %(scheduled_at)s::timestamptz
+      FROM delivery WHERE %(note)s::text IS NULL
+)
+SELECT id FROM delivery
+"""
+"""On PostgreSQL; SQLite has no statement that inserts into two tables: `store_on_sqlite`."""
+
+MOVE_BODY: LiteralString = """
+INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, body)
+VALUES (%(id)s, %(guid)s, %(event)s, %(lock)s, %(received_at)s, %(body)s) ON CONFLICT DO NOTHING
+"""
+FORGET_BODY: LiteralString = "UPDATE procrastinate_jobs SET args = %(args)s WHERE id = %(id)s"
+READ: LiteralString = "SELECT guid, event, received_at, body FROM nightjar_inbox WHERE id = %(id)s"
+
+BODIES_AT_ONCE = 500
+"""Of old databases, in one transaction."""
+
+KNOWN_TO_SQLITE = "SELECT 1 FROM nightjar_inbox WHERE guid = :guid"
+JOB_ON_SQLITE = """
+INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args, scheduled_at)
+VALUES (:queue, :task, :priority, :lock, :key, :args, :scheduled_at) RETURNING id
+"""
+# https://sqlite.org/autoinc.html: the table has a row for each table that ever had one.
+NEXT_ID = "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'procrastinate_jobs' RETURNING seq AS id"
+FIRST_ID = "INSERT INTO sqlite_sequence (name, seq) VALUES ('procrastinate_jobs', 1) RETURNING seq AS id"
+DELIVERY_ON_SQLITE = """
+INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, note, body)
+VALUES (:id, :guid, :event, :lock, :received_at, :note, :body)
+"""
+
+
+async def store_delivery(
+    connector: BaseAsyncConnector, job: NewJob, body: bytes | bytearray, ignored: Mapping[str, Any] | None = None
+) -> bool:
+    """Store a delivery and, unless it is `ignored`, its job; return whether its GUID is new.
+
+    `ignored` is the note that it gets instead of a job: `text` says why nobody wants it, `about` what it is about.
+    Raises ConnectorException if nothing could be stored.
+    """
+    values = {
+        **{name: job.args[name] for name in ("guid", "event", "received_at")},
+        "lock": job.lock,
+        "note": None if ignored is None else text.dumps(dict(ignored)),
+        "body": packed(body),
+        "queue": job.queue,
+        "task": job.task,
+        "priority": job.priority,
+        "key": ONCE + job.key,
+        "args": job.args,
+        "scheduled_at": job.scheduled_at,
+    }
+    try:
+        return bool(await connector.execute_query_all_async(STORE, **values))
+    except UniqueViolation:
+        # A replica of an older release has stored it, which knows no such table.
+        return False
+
+
+def store_on_sqlite(connection: sqlite3.Connection, **values: object) -> list[Row]:
+    """Do what `STORE` does."""
+    row = {name: stored(value) for name, value in values.items()}
+    # All writes go through one connection at a time, within a transaction: nobody stores it in between.
+    if connection.execute(KNOWN_TO_SQLITE, row).fetchone():
+        return []
+    if row["note"] is None:
+        (new,) = connection.execute(JOB_ON_SQLITE, row).fetchall()
+    else:
+        (new,) = connection.execute(NEXT_ID).fetchall() or connection.execute(FIRST_ID).fetchall()
+    connection.execute(DELIVERY_ON_SQLITE, {**row, "id": new["id"]})
+    return [new]
+
+
+async def read_delivery(connector: BaseAsyncConnector, delivery_id: int) -> Delivery | None:
+    """Return a delivery, None if it was removed."""
+    rows: Sequence[dict[str, Any]] = await connector.execute_query_all_async(READ, id=delivery_id)
+    return next((Delivery(r["guid"], r["event"], Payload(unpacked(r["body"])), r["received_at"]) for r in rows), None)
+
+
+def moved_values(job_id: int, lock: str | None, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of `MOVE_BODY` for a delivery whose job has the body, as of earlier releases."""
+    body = packed(str(args["body"]).encode(errors="surrogatepass"))
+    return {"id": job_id, "lock": lock, **{name: args[name] for name in ("guid", "event", "received_at")}, "body": body}
