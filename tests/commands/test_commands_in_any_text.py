@@ -1,5 +1,6 @@
 """Commands are found in any prose, and never where nobody speaks."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,12 +21,14 @@ def written(command: Command) -> str:
     return " ".join(filter(None, ["@ci", command.spec.name, command.choice, *map(code, command.names)]))
 
 
+@pytest.mark.no_cover
 @given(COMMANDS, PROSE, PROSE, st.sampled_from(["\n", "\r\n", "\n\n"]), st.sampled_from(["", "- ", "**", "### "]))
 def test_every_command_is_found_in_any_prose(command: Command, before: str, after: str, end: str, bullet: str) -> None:
     line = f"{bullet}{written(command)}{bullet if bullet == '**' else ''}"
     assert read(f"{before}{end}{line}{end}{after}") == [command]
 
 
+@pytest.mark.no_cover
 @given(COMMANDS.filter(lambda command: not any('"' in name for name in command.names)))
 def test_the_canonical_text_of_a_command_says_the_same_again(command: Command) -> None:
     # Names are escaped for Markdown only; to the grammar the text is as it is.
@@ -54,6 +57,7 @@ HIDING += [
 ]
 
 
+@pytest.mark.no_cover
 @given(COMMANDS.filter(lambda command: not command.names), PROSE, PROSE, st.sampled_from(HIDING))
 def test_no_command_is_found_where_nobody_speaks(command: Command, before: str, after: str, hiding: str) -> None:
     assert read(f"{before}\n\n{hiding.format(written(command))}\n\n{after}") == []
@@ -95,6 +99,7 @@ MARKUP += [
 ]
 
 
+@pytest.mark.no_cover
 @given(st.lists(st.sampled_from(MARKUP) | st.text(max_size=5), max_size=30).map("".join), st.text(max_size=20))
 def test_whatever_is_written_is_read_without_an_error(text: str, more: str) -> None:
     found = read(text)

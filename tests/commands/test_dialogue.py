@@ -47,6 +47,7 @@ def items(plan: PlannedEffects) -> list[tuple[str, bool]]:
     return [(item["shown"], item["done"]) for item in plan.conclusion_basis["basis"]["items"]]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("text", "effects", "concluded"),
     [

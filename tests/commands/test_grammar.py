@@ -265,6 +265,7 @@ AROUND = ("```", "<!--", "-->", "<details>", "</details>", "> so", "", "| a |", 
 ASKED = ("@ci rerun", "> @ci rerun all", "  @ci help", "@tvm-bot skip slow", "`@ci rerun`", "@ci <!-- x --> rerun")
 
 
+@pytest.mark.no_cover
 @given(
     lines=st.lists(st.sampled_from([*AROUND, *ASKED, *(["@ci help"] * 3)]), max_size=40),
     stays=st.lists(st.booleans(), min_size=40, max_size=40),
@@ -307,6 +308,7 @@ def test_taken_out_things_are_shown_as_what_they_were() -> None:
     assert command.text == "nonsense `code` […] end"
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "unit", ["@ci\n", "@ci x", "@ci rerun “", '"a ', "'", "` ", "@ci rerunn\n", "\N{SOFT HYPHEN}", " "]
 )

@@ -199,6 +199,7 @@ def test_settings_can_be_made_by_name_and_are_checked_likewise() -> None:
         Settings(app_id="1", private_key=SecretStr(PEM), webhook_secrets=(SecretStr("short"),))
 
 
+@pytest.mark.no_cover
 @hypothesis_settings(deadline=None)
 @given(
     st.dictionaries(

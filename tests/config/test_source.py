@@ -93,6 +93,7 @@ def _faults(raw: bytes) -> tuple[ConfigFault, ...] | None:
     return None
 
 
+@pytest.mark.no_cover
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 @example("repositories: {octocat/compiler: {slow_tests: {branches: [99999999999999999999999]}}}")
@@ -130,6 +131,7 @@ TREES = st.recursive(
 )
 
 
+@pytest.mark.no_cover
 @settings(deadline=None)
 @given(TREES)
 def test_any_tree_of_known_keys_is_read_or_explained(text: str) -> None:
@@ -137,6 +139,7 @@ def test_any_tree_of_known_keys_is_read_or_explained(text: str) -> None:
         assert "not valid YAML" not in message
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
@@ -162,6 +165,7 @@ def test_a_bomb_is_refused(raw: bytes, expected: str) -> None:
     assert outcome(raw) == [expected]
 
 
+@pytest.mark.no_cover
 def test_thousands_of_faults_are_all_reported() -> None:
     raw = b"repositories:\n o/r:\n" + b"".join(b"  slow_testz%d: 1\n" % n for n in range(9_000))
     assert len(outcome(raw)) == 9_000

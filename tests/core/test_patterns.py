@@ -19,6 +19,7 @@ SOURCES = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("source", SOURCES)
 @given(text=ANY)
 @example(text="a\ud800b")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ def test_what_finds_no_room_is_left_out_whole_and_named_once() -> None:
     assert text == ("because\n\nsomebody\n\n*Left out, because GitHub limits the text of a check run: details.*")
 
 
+@pytest.mark.no_cover
 @given(st.lists(st.builds(Block, st.sampled_from(["a", "b"]), st.text() | st.just("é" * 20_000)), max_size=8))
 def test_whatever_the_blocks_the_text_fits(blocks: list[Block]) -> None:
     assert size(joined_blocks(blocks)) <= TEXT_LIMIT

@@ -75,6 +75,7 @@ WRITES = {
 """Writes a minute, an hour, and at once."""
 
 
+@pytest.mark.no_cover
 @settings(deadline=None, max_examples=40)
 @given(crowds=crowds, rank=st.sampled_from(Rank))
 def test_writes_stay_within_every_limit_whenever_they_are_asked_for(crowds: list[Crowd], rank: Rank) -> None:
@@ -92,6 +93,7 @@ def test_writes_stay_within_every_limit_whenever_they_are_asked_for(crowds: list
     assert most_within(0.9, sent) <= burst
 
 
+@pytest.mark.no_cover
 @settings(deadline=None, max_examples=40)
 @given(
     crowds=st.lists(st.tuples(st.sampled_from([0.0, 0.01, 0.5]), st.integers(1, 300)), min_size=1, max_size=6),
@@ -121,6 +123,7 @@ def test_each_kind_of_request_has_its_own_points_a_minute(resource: str, most: i
     assert ledger.earliest(5.0, Demand("core" if resource == "graphql" else "graphql"))[0] == 5
 
 
+@pytest.mark.no_cover
 @settings(deadline=None, max_examples=40)
 @given(crowds=crowds, limit=st.integers(1, 90))
 def test_a_window_is_never_overdrawn(crowds: list[Crowd], limit: int) -> None:

@@ -124,6 +124,7 @@ def test_the_predecessors_table(body: str, users: tuple[str, ...], teams: tuple[
     assert parse_ccs(body) == Ccs(users=users, teams=teams)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("unit", [" ", "cc ", "cc @a ", "@a", "@a, ", " and", "cc @a and ", "@a-", "cc @a_", ",", "@"])
 def test_the_longest_text_is_read(unit: str) -> None:
     text = "cc @octocat" + unit * ((TEXT_LIMIT - 20) // len(unit)) + "!"
@@ -133,6 +134,7 @@ def test_the_longest_text_is_read(unit: str) -> None:
 LOGINS = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9-]{0,37}[A-Za-z0-9])?", fullmatch=True)
 
 
+@pytest.mark.no_cover
 @given(st.lists(LOGINS, min_size=1, max_size=5), st.sampled_from([", ", " ", " and ", ", and ", ","]))
 def test_every_login_is_read_once_as_it_was_first_written(logins: list[str], separator: str) -> None:
     first = {login.lower(): login for login in reversed(logins)}
@@ -140,6 +142,7 @@ def test_every_login_is_read_once_as_it_was_first_written(logins: list[str], sep
     assert found == tuple(sorted(first.values(), key=logins.index))
 
 
+@pytest.mark.no_cover
 @given(
     st.lists(st.sampled_from(["cc ", "@a", "/t", ",", " and ", "`", ">", "\n", "<!--", "[bot]"]) | st.text(max_size=3))
 )

@@ -27,6 +27,7 @@ def comment(body: str, *, author: int = US, id: int = 1, updated_at: str = "2026
     return PostedComment(id=id, author_id=author, body=body, updated_at=updated_at)
 
 
+@pytest.mark.no_cover
 @given(st.dictionaries(NAMES, TEXTS, min_size=1, max_size=5))
 def test_what_is_written_is_read_again(sections: dict[str, str]) -> None:
     written: dict[str, str] = {}

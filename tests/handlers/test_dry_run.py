@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from bot.app.features import full_router
 from bot.core.events import Repository
 from bot.engine.internal import announce
@@ -118,6 +120,7 @@ async def branches_are_scanned(world: World) -> None:
         await timer(world, name)
 
 
+@pytest.mark.no_cover
 async def test_what_a_dry_run_shows_is_what_is_written(tmp_path: Path) -> None:
     for folder in (tmp_path / "pulls", tmp_path / "branches"):
         folder.mkdir()

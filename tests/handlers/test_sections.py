@@ -135,6 +135,7 @@ async def test_a_text_that_begins_bold_stays_so(world: World, pull: PullRequest)
     assert sections(pull)[DOCS] == "**Docs:** built."
 
 
+@pytest.mark.no_cover
 async def test_it_is_found_behind_a_hundred_comments_and_beside_a_deleted_author(
     world: World, pull: PullRequest
 ) -> None:

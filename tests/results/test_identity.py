@@ -310,6 +310,7 @@ def is_remembered(resolver: Resolver, classname: str) -> bool:
     return 2 * again < search
 
 
+@pytest.mark.no_cover
 @settings(deadline=None, max_examples=100)
 @given(middle=st.text(max_size=30), other=st.text(max_size=30))
 def test_two_long_names_stay_as_different_as_they_were(middle: str, other: str) -> None:
@@ -325,6 +326,7 @@ def _printed(text: str) -> str:
 modules = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(lambda parts: "/".join([*parts, "test_m"]))
 
 
+@pytest.mark.no_cover
 @settings(deadline=None, max_examples=200)
 @given(
     files=st.sets(modules, min_size=1, max_size=6), prefix=st.lists(st.sampled_from("xyz"), max_size=3), data=st.data()
@@ -337,6 +339,7 @@ def test_a_foreign_prefix_changes_nothing(files: set[str], prefix: list[str], da
     assert resolver.resolve(case(nodeid="/".join([*prefix, f"{module}.py::TestA::test_x"]))) == resolver.resolve(found)
 
 
+@pytest.mark.no_cover
 @settings(deadline=None, max_examples=200)
 @given(
     name=st.text(max_size=20), classname=st.text(max_size=20), path=st.text(max_size=20), nodeid=st.text(max_size=20)

@@ -142,6 +142,7 @@ tests = st.builds(
 )
 
 
+@pytest.mark.no_cover
 @settings(deadline=None, max_examples=50)
 @given(removed=st.sets(tests, min_size=RENAMED_TOGETHER, max_size=60), prefix=st.lists(words, min_size=1, max_size=3))
 def test_another_prefix_is_found_whole_whatever_the_tests_are_called(removed: set[str], prefix: list[str]) -> None:
@@ -150,6 +151,7 @@ def test_another_prefix_is_found_whole_whatever_the_tests_are_called(removed: se
     assert renames(new.values(), removed) == {after: before for before, after in new.items()}
 
 
+@pytest.mark.no_cover
 @settings(deadline=None, max_examples=150)
 @given(data=st.data())
 def test_unrelated_tests_are_never_paired(data: st.DataObject) -> None:
@@ -159,6 +161,7 @@ def test_unrelated_tests_are_never_paired(data: st.DataObject) -> None:
     assert renames(removed, new) == {}
 
 
+@pytest.mark.no_cover
 @settings(deadline=None, max_examples=150)
 @given(removed=st.sets(tests, max_size=60), new=st.sets(tests, max_size=60))
 def test_pairs_are_one_to_one_and_of_tests_that_are_on_one_side_only(removed: set[str], new: set[str]) -> None:

@@ -294,6 +294,7 @@ def test_the_external_id_is_the_newest_run() -> None:
     assert findings().external_id == ""
 
 
+@pytest.mark.no_cover
 def test_the_largest_report_stays_within_what_github_takes_and_says_what_was_cut() -> None:
     suites = []
     for number in range(16):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightjar_formats.model import Detail, Trouble
@@ -121,6 +122,7 @@ def check_tables(markdown: str) -> None:
     assert rendered(markdown, raw_html=True).count("<tr>") == rows
 
 
+@pytest.mark.no_cover
 @given(reports())
 @settings(max_examples=150)
 def test_nothing_that_a_lab_sends_does_anything_in_its_report(known: Findings) -> None:

@@ -107,6 +107,7 @@ async def test_ci_should_ask_again_when_the_head_is_unknown_and_github_is_down(w
         await decisions(world)(FULL_NAME, 1)
 
 
+@pytest.mark.no_cover
 async def test_whoever_asks_much_leaves_webhooks_their_part_of_githubs_quota(world: World) -> None:
     """Anybody may ask, about any number."""
     pull = world.open()

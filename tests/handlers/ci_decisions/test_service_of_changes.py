@@ -137,6 +137,7 @@ async def test_each_hundred_files_are_one_more_request(asker: Asker) -> None:
     assert asker.requests() == [f"GET {PULL}", *[f"GET {FILES}"] * 3, f"GET {PULL}"]
 
 
+@pytest.mark.no_cover
 async def test_more_files_than_github_lists_run_everything(asker: Asker) -> None:
     """It lists 3,000: of what comes after, nobody could tell whether it matters."""
     pull = asker.world.open(files={f"docs/{n}.rst": "x" for n in range(3_001)})

@@ -75,6 +75,7 @@ async def test_a_pull_request_confirms_no_failure_of_the_nightly_branch(labs: La
     assert check.title == "Nothing changed, 1 still failing · 2 passed"
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("gap", [1, 49, 50, 400, 1_001, 2_000])
 async def test_a_failure_is_confirmed_whatever_number_of_commits_lies_between_the_runs(labs: Labs, gap: int) -> None:
     labs.upload(labs.commit())
@@ -86,6 +87,7 @@ async def test_a_failure_is_confirmed_whatever_number_of_commits_lies_between_th
     assert check.title == "1 failure confirmed, 1 still failing · 2 passed"
 
 
+@pytest.mark.no_cover
 async def test_a_branch_that_was_reset_is_compared_with_what_it_still_contains(labs: Labs) -> None:
     """The removed commits cost one request, as the check runs of their time stored which of them contains which."""
     ancestor = labs.commit()

@@ -116,6 +116,7 @@ async def test_what_waits_is_stored_with_what_is_reported_before_anything_is_pos
     assert (issues(labs), await waiting(labs)) == ([], 1)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("done", range(8))
 async def test_a_kill_after_any_effect_loses_and_doubles_nothing(labs: Labs, done: int) -> None:
     await failing_twice(labs, [TILE], [TILE])
@@ -147,6 +148,7 @@ async def test_what_else_fails_on_a_target_is_in_a_message_and_an_issue_of_its_o
     assert (MATMUL in (group.body or ""), TILE in (group.body or "")) == (False, True)
 
 
+@pytest.mark.no_cover
 async def test_the_issue_closes_when_no_target_fails_and_a_test_that_fails_again_is_news_of_its_target(
     labs: Labs,
 ) -> None:

@@ -100,6 +100,7 @@ def news_of_runs(store: ResultsStore, story: Story, order: Collection[int] = ())
     return [nightly.arrive(number) for number in order or range(1, nightly.last + 1)]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("story", "news"),
     [
@@ -147,6 +148,7 @@ def test_a_failure_that_begins_before_a_mass_of_failures_is_reported(store: Resu
     assert news_of_runs(store, story) == ["", "", "+single", "+30", "", "✓30", "", ""]
 
 
+@pytest.mark.no_cover
 def test_every_failure_is_known_however_many_there_are(store: ResultsStore) -> None:
     number = 2_936
     assert news_of_runs(store, many("a", "PFFF", number) | many("ok", "PPPP", 1_000)) == ["", "", f"+{number}", ""]
@@ -175,6 +177,7 @@ def test_a_failure_is_confirmed_under_its_new_name(store: ResultsStore) -> None:
     assert store.failures.reported(ABOUT) == [Failure(SUITE, "tests/moved/a.py::test", sha(2), sha(1))]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("story", "news"),
     [
@@ -204,6 +207,7 @@ def test_a_file_that_is_collected_again_has_recovered(store: ResultsStore) -> No
     assert news_of_runs(store, story) == ["", "", "*a.py", "✓a.py"]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("story", "order", "news"),
     [

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -187,6 +188,7 @@ def test_the_longest_issue_is_one_that_github_takes() -> None:
     assert len(linked) < BODY_LIMIT
 
 
+@pytest.mark.no_cover
 @settings(max_examples=200)
 @given(st.lists(TEXTS, min_size=4, max_size=4))
 def test_nothing_that_a_lab_writes_does_anything_in_the_issue(text: list[str]) -> None:

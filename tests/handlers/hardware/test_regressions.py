@@ -97,6 +97,7 @@ async def test_a_regression_takes_one_request_for_each_ancestor_and_none_when_th
     assert asked(labs) == []
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("gap", [1, 50, 1_001])
 async def test_a_regression_is_reported_whatever_number_of_commits_lies_between_the_runs(labs: Labs, gap: int) -> None:
     first, second, third = (labs.commit(gap) for _ in range(3))

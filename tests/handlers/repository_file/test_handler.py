@@ -200,6 +200,7 @@ async def test_a_file_that_github_does_not_show_yet_is_not_taken_for_removed(wor
     assert [effect.kind for effect in await world.planned(delivery, "repository-file")] == ["StoreRepositoryFile"]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "record",
     [

@@ -94,6 +94,7 @@ async def test_what_ran_is_read_from_the_commit_and_not_from_a_list(world: World
     assert len(job.builds) == 2
 
 
+@pytest.mark.no_cover
 async def test_a_failure_on_the_last_page_of_a_long_list_is_found(world: World) -> None:
     pull = world.open()
     job = jenkins_job(world, pull, "gpu", "FAILURE")

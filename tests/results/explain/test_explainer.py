@@ -50,6 +50,7 @@ def explained(store: ResultsStore, commit: int, test: str = TEST) -> Explanation
     return found
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("letters", "of_class"),
     [
