@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from nightjar_formats.model import TargetKey
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.config.targets import NIGHTLY_ONLY
+from bot.config.targets import EVERY_PUSH, NIGHTLY_ONLY
 from bot.github.pull_heads import repository_id_of
 from bot.results.state import Run, RunState
 from bot.web.openapi import Parameter
@@ -17,6 +17,8 @@ from bot.web.page_routes import Page, PageRequest
 from handlers.branches.record import NIGHTLY, TrackingRecord
 from handlers.dashboard.content import Content, content_of_results
 from handlers.dashboard.overview import STALE_SECONDS
+from handlers.dashboard.percentiles import percentile
+from handlers.dashboard.promotion import Promotion, promotion_of
 from handlers.dashboard.settings import results_of
 from handlers.dashboard.wiring import DashboardParts
 from handlers.hardware.degraded.rule import DegradedTarget, effective_tier
@@ -88,6 +90,9 @@ class LabTarget(BaseModel):
     missing: int = Field(description="Nightly commits without any result, 36 hours after they were committed.")
     expected: int = Field(description="Nightly commits since the target's first result.")
     missing_commits: list[MissingNightlyRun] = Field(description="The newest of them.")
+    promotion: Promotion | None = Field(
+        description="Whether it could test more; null at tier 1, while it is degraded, and without results."
+    )
 
 
 class LabQuota(BaseModel):
@@ -166,7 +171,16 @@ def read_lab(
     """Return what the page of a lab shows; `degraded` has targets as LAB/TARGET."""
     activity = store.labs.of(repository, name, now - DAYS * DAY)
     runs, size = store.usage(repository, name, now - now % DAY)
-    nightly = _nightly_commits(activity.tested, moves, now)
+    moved = _moved(moves, now)
+    # The commits of the nightly branch: those that any lab tested, and all others.
+    nightly, available = {**moved, **activity.tested}, {**activity.tested, **moved}
+
+    def promotion(target: str, tier: int, missing: tuple[int, int]) -> Promotion | None:
+        sent, about = activity.targets.get(target), TargetKey(repository, name, target)
+        if sent is None or tier == EVERY_PUSH or f"{name}/{target}" in degraded:
+            return None
+        return promotion_of(store, about, tier, sent, missing, available, now)
+
     return LabPage(
         lab=name,
         contacts=list(lab.contacts),
@@ -179,26 +193,21 @@ def read_lab(
             megabytes_per_day=lab.megabytes_per_day,
         ),
         targets=[
-            _target(target, of.tier, degraded.get(f"{name}/{target}"), activity, nightly, now)
+            _target(target, of.tier, degraded.get(f"{name}/{target}"), activity, nightly, now, promotion)
             for target, of in lab.targets.items()
         ],
         unusable=[_run(run) for run in activity.unusable],
     )
 
 
-def percentile(ordered: Sequence[float], share: float) -> float | None:
-    """Return the smallest value that at least a share of sorted values does not exceed, None where there are none."""
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
-
-
-def _nightly_commits(tested: Mapping[str, float], moves: Iterable[TrackingMove], now: float) -> dict[str, float]:
-    """Return the commits that the nightly branch was at, and since when: those that any lab tested, and all others."""
+def _moved(moves: Iterable[TrackingMove], now: float) -> dict[str, float]:
+    """Return the commits to which the nightly branch moved lately, and when."""
     found = {}
     for move in moves:
         at = datetime.fromisoformat(move["moved_at"] or move["found_at"]).timestamp()
         if move["sha"] and at >= now - DAYS * DAY:
             found[move["sha"]] = at
-    return {**found, **tested}
+    return found
 
 
 def _target(
@@ -208,6 +217,7 @@ def _target(
     activity: LabActivity,
     nightly: Mapping[str, float],
     now: float,
+    promotion: Callable[[str, int, tuple[int, int]], Promotion | None],
 ) -> LabTarget:
     sent = activity.targets.get(target)
     newest = sent.newest if sent else None
@@ -227,6 +237,7 @@ def _target(
         missing=len(missing),
         expected=expected,
         missing_commits=missing[:MOST_MISSING],
+        promotion=promotion(target, tier, (len(missing), expected)),
     )
 
 

@@ -28,6 +28,11 @@ _PASSED = _bits({byte for byte in range(STATUS_BYTES) if status_of(byte) in GOOD
 
 def of_target(connection: sa.Connection, about: TargetKey, sha: str = "") -> dict[str, SuiteHealth]:
     """Return the health of each suite of a target at a commit, by default at its newest run."""
+    return {suite: suite_health(runs) for suite, runs in flips_of_target(connection, about, sha).items()}
+
+
+def flips_of_target(connection: sa.Connection, about: TargetKey, sha: str = "") -> dict[str, list[RunFlips]]:
+    """Return what flipped back in the last runs of each suite up to a commit, by default its newest; oldest first."""
     points, target = schema.points, runs.target_id(connection, about)
     suites = sa.select(schema.series.c.id, schema.suites.c.suite).join(schema.suites)
     # By the repository too, or there is no index.
@@ -48,7 +53,7 @@ def of_target(connection: sa.Connection, about: TargetKey, sha: str = "") -> dic
         if shas and target is not None:
             reported = runs.reported_runs_at(connection, [(target, one) for one in shas], suite)
             columns = runs.statuses(connection, [runs.stored(reported[target, one]) for one in shas])
-            found[suite] = suite_health(list(flips(shas, columns)))
+            found[suite] = list(flips(shas, columns))
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
@@ -35,13 +36,14 @@ class TargetActivity:
     """What a target of a lab sent. `first` is when its first commit on the nightly branch was made, None for none.
 
     `latencies` are the seconds from each commit on the nightly branch to the first stored run of each suite, sorted.
-    `commits` are those of the window, by SHA.
+    `commits` are those of the window, and `arrived` is when all their suites had come, by SHA.
     """
 
     newest: Run | None
     first: float | None
     latencies: Sequence[float]
     commits: Mapping[str, CommitReport]
+    arrived: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +85,14 @@ class LabReports:
             numbers = _targets(connection, repository, lab)
             series = _series(connection, repository, numbers)
             tested, commits = _commits(connection, repository, since)
-            latencies = _latencies(connection, numbers, since)
+            firsts = _first_runs(connection, numbers, since)
             targets = {
                 name: TargetActivity(
                     newest=_newest(connection, number),
                     first=series.get(number),
-                    latencies=sorted(latencies.get(number, ())),
+                    latencies=sorted(first.latency for first in firsts.get(number, ())),
                     commits=commits.get(number, {}),
+                    arrived=_last_arrivals(firsts.get(number, ())),
                 )
                 for name, number in numbers.items()
             }
@@ -158,18 +161,35 @@ def _commits(
     return tested, found
 
 
-def _latencies(connection: sa.Connection, numbers: Mapping[str, int], since: float) -> dict[int, list[float]]:
+class _FirstRun(NamedTuple):
+    """The first stored run of a suite at a commit."""
+
+    sha: str
+    received_at: float
+    latency: float
+
+
+def _first_runs(connection: sa.Connection, numbers: Mapping[str, int], since: float) -> dict[int, list[_FirstRun]]:
+    """Return the first run of each suite at each commit on the nightly branch, by target."""
     table = schema.runs
-    seconds = sa.func.min(table.c.received_at) - table.c.committed_at
+    received = sa.func.min(table.c.received_at)
     statement = (
-        sa.select(table.c.target_id, seconds)
+        sa.select(table.c.target_id, table.c.sha, received, received - table.c.committed_at)
         .where(table.c.target_id.in_(numbers.values()), table.c.received_at >= since)
         .where(table.c.state == RunState.STORED.value, table.c.mainline, table.c.committed_at >= since)
         .group_by(table.c.target_id, table.c.sha, table.c.suite, table.c.committed_at)
     )
-    found: dict[int, list[float]] = {}
-    for target, latency in connection.execute(statement):
-        found.setdefault(target, []).append(latency)
+    found: dict[int, list[_FirstRun]] = {}
+    for target, *first in connection.execute(statement):
+        found.setdefault(target, []).append(_FirstRun(*first))
+    return found
+
+
+def _last_arrivals(firsts: Sequence[_FirstRun]) -> dict[str, float]:
+    """Return when the last suite of each commit came first."""
+    found: dict[str, float] = {}
+    for one in firsts:
+        found[one.sha] = max(one.received_at, found.get(one.sha, 0.0))
     return found
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from handlers.dashboard.lab import percentile
+from handlers.dashboard.percentiles import percentile
 from tests.handlers.dashboard.nightly_runs import sha
 from tests.handlers.dashboard.site import DashboardSite
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 API, PAGES = "/api/v1/repos/octocat/compiler/labs", "/r/octocat/compiler/labs"
-HOUR = 3600.0
+HOUR, DAY = 3600.0, 86400.0
 
 
 async def test_each_target_has_its_last_result_its_latency_and_what_it_missed(site: DashboardSite) -> None:
@@ -63,3 +63,10 @@ async def test_other_labs_and_private_ones_are_not_found(site: DashboardSite, pa
 )
 async def test_a_percentile_is_one_of_the_values(values: list[float], share: float, found: float | None) -> None:
     assert percentile(values, share) == found
+
+
+async def test_two_weeks_are_not_enough_to_test_more(site: DashboardSite) -> None:
+    adreno = (await site.json(f"{API}/example-lab"))[1]["targets"][1]["promotion"]
+    assert (adreno["tier"], "history" in adreno["lacking"], "runs" in adreno["lacking"]) == (2, True, True)
+    page = (await site.get(f"{PAGES}/example-lab"))[2]
+    assert "less than 30 days of nightly runs, fewer than 20 nightly runs" in page

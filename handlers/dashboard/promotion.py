@@ -1,0 +1,71 @@
+"""The evidence that a target could test more than it does, as the page of its lab shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from nightjar_formats.model import TargetKey
+from pydantic import BaseModel, ConfigDict, Field
+
+from handlers.dashboard.percentiles import percentile
+from handlers.hardware.degraded.promotion import Lacking, PromotionEvidence
+
+if TYPE_CHECKING:
+    from bot.results.store.lab_reports import TargetActivity
+    from bot.results.store.store import ResultsStore
+
+
+class Promotion(BaseModel):
+    """Whether a target could test more: the tier above its own, and what it lacks for that."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tier: int = Field(description="The tier that it could have.")
+    seconds_p90: float | None = Field(
+        description="From the moment when labs could test a commit to the last of its results: the 90th percentile."
+    )
+    unsteady: int = Field(
+        description="Results in which a test changed back within five runs: a false alarm, or repaired as soon."
+    )
+    unsteady_of: int = Field(description="Of how many; at most the newest 30 of each suite.")
+    lacking: list[Lacking] = Field(description="What it lacks; empty where it is ready.")
+
+
+def promotion_of(
+    store: ResultsStore,
+    about: TargetKey,
+    tier: int,
+    sent: TargetActivity,
+    missing: tuple[int, int],
+    available: Mapping[str, float],
+    now: float,
+) -> Promotion:
+    """Return what a target of a tier lacks for the one above; it blocks.
+
+    `missing` is how many nightly commits it missed, of how many, and `available` since when labs could test each.
+    """
+    commits = sent.commits.values()
+    waits = sorted(at - max(available[sha], commit) for sha, commit, at in _arrivals(sent) if sha in available)
+    runs = [run for suite in store.failures.flips(about).values() for run in suite]
+    evidence = PromotionEvidence(
+        age=now - sent.first if sent.first is not None else None,
+        seconds=percentile(waits, 0.9),
+        missing=missing[0],
+        expected=missing[1],
+        infra=sum(commit.infra for commit in commits),
+        infra_of=sum(commit.suites for commit in commits),
+        unsteady=sum(run.flipped_back > 0 for run in runs),
+        unsteady_of=len(runs),
+    )
+    return Promotion(
+        tier=tier - 1,
+        seconds_p90=evidence.seconds,
+        unsteady=evidence.unsteady,
+        unsteady_of=evidence.unsteady_of,
+        lacking=evidence.lacking(),
+    )
+
+
+def _arrivals(sent: TargetActivity) -> list[tuple[str, float, float]]:
+    return [(sha, sent.commits[sha].committed_at, at) for sha, at in sent.arrived.items() if sha in sent.commits]

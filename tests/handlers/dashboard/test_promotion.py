@@ -1,0 +1,45 @@
+"""Which targets of a lab are ready to test more, by what is stored of them."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bot.config.results import Lab
+from bot.results.store.store import ResultsStore
+from handlers.branches.record import TrackingMove
+from handlers.dashboard.lab import read_lab
+from handlers.hardware.degraded.rule import DegradedTarget
+from tests.results.uploads import LAB, REPOSITORY, Upload, sha
+from tests.tables import with_tables
+
+HOUR, DAY = 3600.0, 86400.0
+
+
+def test_after_a_month_of_good_nightly_runs_a_target_is_ready(tmp_path: Path) -> None:
+    with closing(ResultsStore(with_tables(f"sqlite:///{tmp_path}/nightjar.db"))) as store:
+        store.open()
+        now = 40 * DAY
+        lab = Lab.model_validate({"targets": {"adreno": {"tier": 2}, "hexagon": {"tier": 1}, "mali": "nightly"}})
+        for number in range(1, 40):
+            for target in ("adreno", "hexagon"):
+                upload = Upload(number, {f"test_{n}": "passed" for n in range(5)}, at=number * DAY, target=target)
+                run = replace(upload.run, received_at=number * DAY + HOUR)
+                store.put(run, upload.columns)
+        adreno, hexagon, mali = read_lab(store, REPOSITORY, LAB, lab, [], {}, now, "").targets
+        assert adreno.promotion is not None
+        assert (adreno.promotion.lacking, adreno.promotion.tier, adreno.promotion.seconds_p90) == ([], 1, HOUR)
+        assert (hexagon.promotion, mali.promotion) == (None, None)
+        degraded = {f"{LAB}/adreno": DegradedTarget("a" * 40, 0.0, 0.0, 1, 0)}
+        assert read_lab(store, REPOSITORY, LAB, lab, [], degraded, now, "").targets[0].promotion is None
+        # The branch moved half an hour after each commit: labs could test it only then.
+        moves: list[TrackingMove] = []
+        for number in range(1, 40):
+            at = datetime.fromtimestamp(number * DAY + HOUR / 2, UTC).isoformat()
+            move = TrackingMove(sha=sha(number), previous_sha=None, moved_at=at, found_at=at, commits=None, why="")
+            moves.append(move)
+        after = read_lab(store, REPOSITORY, LAB, lab, moves, {}, now, "").targets[0].promotion
+        assert after is not None
+        assert after.seconds_p90 == HOUR / 2
