@@ -9,26 +9,24 @@ import click
 from benchmarks import (
     backlog,
     first_write,
+    goals,
     memory,
     pull_request,
     requests,
-    results_corpus,
-    results_parse,
     results_run,
     results_store,
     webhooks,
 )
 
 ALL = (
+    goals.main,
     webhooks.main,
     first_write.main,
     backlog.main,
     pull_request.main,
     requests.main,
     memory.main,
-    results_parse.main,
     results_store.main,
-    results_corpus.main,
     results_run.main,
 )
 

@@ -7,10 +7,10 @@ import json
 import time
 from dataclasses import replace
 
-from benchmarks.first_write import BOT, COMMAND
+from benchmarks.first_write import BOT
 from benchmarks.report import Options, Row, command
 from benchmarks.stage import Stage, stage
-from benchmarks.traffic import templates
+from benchmarks.traffic import COMMAND, UNWANTED, templates
 from bot.core.events import lock_key
 from bot.engine.inbox import store_delivery
 from bot.engine.jobs import delivery_job
@@ -49,12 +49,12 @@ async def measure(options: Options) -> list[Row]:
 
 async def _fill(on: Stage, count: int) -> None:
     """Store deliveries as the webhook does, many in one transaction."""
-    bodies = [template.body for template in templates(on.github, on.repo, 200)["unwanted"]]
+    made = templates(on.github, on.repo, 200)[UNWANTED]
     async with Engine(on.url) as engine:
         for start in range(0, count, AT_ONCE):
             storing = []
             for number in range(start, min(start + AT_ONCE, count)):
-                body = bodies[number % len(bodies)]
+                body = made[number % len(made)].body(number).decode()
                 lock = lock_key("status", json.loads(body))
                 job = delivery_job(f"backlog-{number}", "status", time.time(), lock)
                 job = replace(job, lock=f"{job.lock}:{number % 200}")

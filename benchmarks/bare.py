@@ -8,26 +8,17 @@ from __future__ import annotations
 import asyncio
 import hmac
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 from aiohttp import web
 
+from benchmarks import processes
 from benchmarks.traffic import SECRET
 
 
-@asynccontextmanager
-async def serving() -> AsyncIterator[int]:
+def serving() -> AbstractAsyncContextManager[int]:
     """Run it as a process of its own; yields the port."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "benchmarks.bare", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-    )
-    try:
-        assert process.stdout is not None
-        yield int(await process.stdout.readline())
-    finally:
-        process.terminate()
-        await process.wait()
+    return processes.serving(sys.executable, "-m", "benchmarks.bare")
 
 
 async def _answer(request: web.Request) -> web.Response:

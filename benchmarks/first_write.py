@@ -10,11 +10,10 @@ from statistics import median
 from benchmarks.load import Load, Waits, generate
 from benchmarks.report import Options, Row, command
 from benchmarks.stage import Stage, stage
-from benchmarks.traffic import templates, write
+from benchmarks.traffic import COMMAND, COMMANDS, COMMENTS, mixed, templates, write
 from sandbox import PullRequest
 
 TITLE = "From a comment with a command to 👀 on GitHub"
-COMMAND = "@ci help"
 LONGER = "@ci run slow tests"
 """This one asks GitHub what has run already before anything is written."""
 HARD = COMMAND + "\n\n" + "![" * 32_000
@@ -25,6 +24,9 @@ INSTALLATIONS = 40
 PULLS = 200
 RATE = 100.0
 LOADED_SECONDS = 20.0
+GOAL_RATE = 500.0
+GOAL_SECONDS, GOAL_COMMANDS = 30.0, 3
+"""Commands on each pull request while that rate lasts, together enough of them for a 99th percentile."""
 IDLE_SECONDS = 10.0
 PATIENCE = 30.0
 BOT = "nightjar[bot]"
@@ -52,6 +54,19 @@ async def measure(options: Options) -> list[Row]:
                 )
         rows.append(await _idle(on, options.seconds(IDLE_SECONDS)))
     return rows
+
+
+async def at_goal_rate(options: Options) -> list[Row]:
+    """Measure commands alone while the deliveries of the mix without its commands come at the goal's rate."""
+    async with stage(options.database, options.count(INSTALLATIONS)) as on:
+        made = templates(on.github, on.repo, PULLS, long=True)
+        pulls = [repo.open_pull_request("hubot", "Make it faster", "It reads less.") for repo in on.repos]
+        await on.quiet()
+        path = on.folder / "mix"
+        write(path, mixed(made | {COMMANDS: made[COMMENTS]}))
+        seconds = options.seconds(GOAL_SECONDS)
+        load = Load(on.bot.port, str(path), connections=16, seconds=seconds, rate=GOAL_RATE)
+        return [await _loaded(on, pulls * GOAL_COMMANDS, load, f"`{COMMAND}`, {GOAL_RATE:.0f}/s of the mix")]
 
 
 async def _commands(on: Stage, pulls: list[PullRequest], what: str, text: str = COMMAND) -> Row:
@@ -119,6 +134,7 @@ def _row(
         "what": what,
         "p50 ms": round(1000 * median(ordered), 1),
         "p90 ms": round(1000 * ordered[int(0.9 * (len(ordered) - 1))], 1),
+        "p99 ms": round(1000 * ordered[int(0.99 * (len(ordered) - 1))], 1),
         "longest ms": round(1000 * ordered[-1], 1),
         "CPU ms each": round(1000 * cpu_each, 2),
         "202 p99 ms": generated.p99 if generated else 0.0,

@@ -40,9 +40,9 @@ def path_of(number: int) -> str:
     return f"tests/python/relax/test_{OPERATORS[number % len(OPERATORS)]}_{number}.py"
 
 
-def write(path: Path, cases: int) -> list[str]:
-    """Write a file of so many cases; return the repository's list of files."""
-    chance = random.Random(SEED)
+def write(path: Path, cases: int, run: int = 0) -> list[str]:
+    """Write a file of so many cases; return the repository's list of files. Each run has the same names."""
+    chance = random.Random(SEED + run)
     files = [path_of(number) for number in range(cases // PER_FILE + 1)]
     with path.open("w", encoding="utf-8") as file:
         file.write(HEAD)

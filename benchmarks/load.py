@@ -20,6 +20,7 @@ from pathlib import Path
 from benchmarks.traffic import SECRET, Template, read
 
 FIRST_NUMBER = 5_000_000_000
+KEY = SECRET.encode()
 ENOUGH = 20.0
 """Seconds to wait for an answer at most: longer than GitHub does."""
 
@@ -43,6 +44,8 @@ class Load:
     """Stop after so many, whatever the time."""
     pages: tuple[str, ...] = ()
     """Addresses of pages that are asked for in turn, in place of deliveries."""
+    first: int | None = None
+    """The number to count GUIDs from: two loads with the same one send the same deliveries."""
 
 
 @dataclass(slots=True)
@@ -56,6 +59,8 @@ class Waits:
     p99: float = 0.0
     longest: float = 0.0
     statuses: dict[str, int] = field(default_factory=dict)
+    busy: float = 0.0
+    """Processor time of the generator, of one core: near 1 it is what limits the load."""
 
 
 async def generate(load: Load) -> Waits:
@@ -115,25 +120,34 @@ class _Connection(asyncio.Protocol):
 class _Requests:
     """Endless requests, no two with one GUID or about one thing."""
 
-    def __init__(self, templates: list[Template]) -> None:
-        self._templates = itertools.cycle(templates)
-        # Two runs on one database must not repeat each other.
-        self._numbers = itertools.count(FIRST_NUMBER + time.time_ns() // 1000 % 10**12 * 1000)
+    def __init__(self, order: Sequence[Template], first: int) -> None:
+        self._order = itertools.cycle(order)
+        self._guids = itertools.count(first)
+        self._sent: Counter[int] = Counter()
 
     def __iter__(self) -> Iterator[bytes]:
         return self
 
     def __next__(self) -> bytes:
-        template, number = next(self._templates), next(self._numbers)
-        body = template.body.replace(template.number, f'"id":{number},').encode()
-        signature = hmac.digest(SECRET.encode(), body, "sha256").hex()
+        template, guid = next(self._order), next(self._guids)
+        number = guid
+        if template.numbers:
+            turn = self._sent[id(template)]
+            number, self._sent[id(template)] = template.numbers[turn % len(template.numbers)], turn + 1
+        body = template.body(number)
+        signature = hmac.digest(KEY, body, "sha256").hex()
         head = (
             "POST /webhook HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: */*\r\nUser-Agent: GitHub-Hookshot/5ad4b0x\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nX-GitHub-Event: {template.event}\r\n"
-            f"X-GitHub-Delivery: 00000000-0000-4000-8000-{number:016x}\r\n"
+            f"X-GitHub-Delivery: 00000000-0000-4000-8000-{guid:016d}\r\n"
             f"X-Hub-Signature-256: sha256={signature}\r\n\r\n"
         )
         return head.encode() + body
+
+
+def new_first() -> int:
+    """Return a number to count GUIDs from: two runs on one database must not repeat each other."""
+    return FIRST_NUMBER + time.time_ns() // 1000 % 10**12 * 1000
 
 
 def _page_requests(addresses: Sequence[str]) -> Iterator[bytes]:
@@ -151,6 +165,7 @@ class _Run:
         self._waits: list[float] = []
         self._statuses: Counter[str] = Counter()
         self._last = self._began
+        self._cpu = 0.0
 
     async def run(self) -> Waits:
         loop = asyncio.get_running_loop()
@@ -160,6 +175,7 @@ class _Run:
         ]
         work = self._as_fast_as_it_goes if self._load.rate is None else self._at_a_rate
         self._began = time.perf_counter() + 0.1
+        self._cpu = time.process_time()
         await asyncio.gather(*(work(connection) for _, connection in opened))
         for transport, _ in opened:
             transport.close()
@@ -205,13 +221,18 @@ class _Run:
             p99=at(0.99),
             longest=at(1.0),
             statuses=dict(self._statuses),
+            busy=round((time.process_time() - self._cpu) / (self._last - self._began), 2),
         )
 
 
 def main() -> None:
     """Run the load that standard input describes."""
     load = Load(**json.load(sys.stdin))
-    requests = _page_requests(load.pages) if load.pages else iter(_Requests(read(Path(load.templates))))
+    requests = (
+        _page_requests(load.pages)
+        if load.pages
+        else iter(_Requests(read(Path(load.templates)), load.first or new_first()))
+    )
     waits = asyncio.run(_Run(load, requests).run())
     json.dump(asdict(waits), sys.stdout)
 

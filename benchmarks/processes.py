@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -18,7 +21,34 @@ def cpu_seconds(pid: int) -> float:
 
 def resident_bytes(pid: int | str) -> int:
     """Return how much of a process (`"self"` for this one) is in memory."""
+    return _status(pid, "VmRSS")
+
+
+def peak_bytes(pid: int | str) -> int:
+    """Return how much of a process was in memory at most.
+
+    `ru_maxrss` would count the process that started it, too, until it ran a program of its own.
+    """
+    return _status(pid, "VmHWM")
+
+
+def _status(pid: int | str, field: str) -> int:
     for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * KIB
+        name, _, value = line.partition(":")
+        if name == field:
+            return int(value.split()[0]) * KIB
     raise LookupError(f"the kernel does not show the memory of process {pid}")
+
+
+@asynccontextmanager
+async def serving(*command: str | Path, env: Mapping[str, str] | None = None) -> AsyncIterator[int]:
+    """Run a server that prints its port and ends with its standard input; yields the port."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, env=env)
+    try:
+        assert process.stdout is not None
+        yield int(await process.stdout.readline())
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()

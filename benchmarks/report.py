@@ -70,7 +70,7 @@ async def _repeated(measure: Measurement, options: Options, rounds: int) -> list
 
 def _median(rows: Sequence[Row]) -> Row:
     return {
-        key: first if isinstance(first, str) else round(median(float(row[key]) for row in rows), 2)
+        key: first if isinstance(first, str) else round(median(float(row[key]) for row in rows), 3)
         for key, first in rows[0].items()
     }
 
@@ -86,4 +86,6 @@ def table(rows: Sequence[Row]) -> str:
 def _cell(value: str | float) -> str:
     if isinstance(value, str):
         return value
-    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.1f}"
+    if abs(value) >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}"

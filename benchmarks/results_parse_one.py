@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from nightjar_formats.columns.collect import Columns, collect
 from nightjar_formats.model import Claims, RunKey
 from nightjar_formats.runs.identity import Resolver
 
-from benchmarks.processes import KIB, resident_bytes
+from benchmarks.processes import KIB, peak_bytes, resident_bytes
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
 
@@ -31,8 +30,7 @@ def main() -> None:
     began, cpu = time.perf_counter(), time.process_time()
     work()
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
-    print(json.dumps({"seconds": seconds, "cpu": cpu, "growth": (peak - before) / MIB}))
+    print(json.dumps({"seconds": seconds, "cpu": cpu, "growth": (peak_bytes("self") - before) / MIB}))
 
 
 def _prepared(way: str, folder: Path, url: str) -> Callable[[], object]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 import aiohttp
 
 from benchmarks.processes import cpu_seconds, resident_bytes
-from benchmarks.traffic import REPOSITORY, SECRET
+from benchmarks.traffic import REPOSITORY, SECRET, mixed, templates, write
 from sandbox import App, GitHubSandbox, Repository
 from sandbox.bot_process import BotProcess
 from tests.postgres import running_server
@@ -33,10 +34,13 @@ NO_BUCKET = {
 }
 """Where labs would upload to; nothing listens there."""
 
+PULLS = 200
+"""Pull requests that the mix is about, each with commands of another person unless there are fewer people."""
 CHECK_EVERY = 0.2
 DRAINED_WITHIN = 600.0
 SETTLED_AFTER = 0.3
 """Seconds without a request or a delivery after which nothing more is expected."""
+UNLIMITED = "benchmarks.unlimited_bot"
 PLENTY = 10_000_000
 """Requests an hour: the limit of github.com is not what is measured."""
 
@@ -71,20 +75,25 @@ class Stage:
         """Return the size of the SQLite files."""
         return sum(path.stat().st_size for path in self.folder.glob("nightjar.db*"))
 
-    async def waiting(self) -> float:
-        """Return how many jobs wait, as the bot tells operators."""
+    async def waiting(self, *tasks: str) -> float:
+        """Return how many jobs wait, as the bot tells operators: those of some tasks, or all."""
         async with self.http.get(f"{self.bot.url}/metrics") as answer:
-            text = await answer.text()
-        lines = [line for line in text.splitlines() if line.startswith("nightjar_waiting_jobs{")]
-        return sum(float(line.rpartition(" ")[2]) for line in lines)
+            return waiting_in(await answer.text(), tasks)
 
-    async def drained(self) -> float:
-        """Wait until no job waits; returns the seconds that took."""
+    async def drained(self, *tasks: str, within: float = DRAINED_WITHIN) -> float:
+        """Wait until no job waits, of some tasks or at all; returns the seconds that took."""
         began = time.perf_counter()
-        async with asyncio.timeout(DRAINED_WITHIN):
-            while await self.waiting() > 0:  # noqa: ASYNC110  # it is another process that is looked at
+        async with asyncio.timeout(within):
+            while await self.waiting(*tasks) > 0:  # noqa: ASYNC110  # it is another process that is looked at
                 await asyncio.sleep(CHECK_EVERY)
         return time.perf_counter() - began
+
+    def mix(self, commands: int, people: int = PULLS) -> Path:
+        """Write deliveries of the mix for the load generator, with at least so many commands that differ."""
+        made = templates(self.github, self.repo, PULLS, long=True, commands=-(-commands // PULLS), people=people)
+        path = self.folder / f"mix-{len(list(self.folder.glob('mix-*')))}"
+        write(path, mixed(made))
+        return path
 
     async def quiet(self) -> None:
         """Wait until every webhook is answered and what came of it is done."""
@@ -99,11 +108,12 @@ class Stage:
 
 @asynccontextmanager
 async def stage(
-    database: str = SQLITE, installations: int = 1, *, config: str = "", database_url: str = ""
+    database: str = SQLITE, installations: int = 1, *, config: str = "", database_url: str = "", limits: bool = True
 ) -> AsyncIterator[Stage]:
     """Start everything on an empty database, and end it; each installation has one repository.
 
     `config` is app.yaml, by default one that lists the repositories; `database_url` names a database that is there.
+    Without `limits`, this GitHub does not limit writes, so that the bot need not either.
     """
     github = GitHubSandbox()
     github.rate_limits.limit = PLENTY
@@ -122,7 +132,7 @@ async def stage(
             repos = [github.create_repository(name, people={"hubot": "write"}) for name in names]
             for repo in repos:
                 app.install(repo)
-            bot = _bot(folder, config or _listing(names), app, api_url, url)
+            bot = _bot(folder, config or _listing(names), app, api_url, url, "bot" if limits else UNLIMITED)
             forgetting = asyncio.create_task(_forget_logs(bot))
             try:
                 await bot.start()
@@ -133,11 +143,17 @@ async def stage(
                 await bot.stop()
 
 
+def waiting_in(metrics: str, tasks: Sequence[str]) -> float:
+    """Return how many jobs of some tasks wait, or of all where none are named, from the text of /metrics."""
+    found = re.findall(r'^nightjar_waiting_jobs{task="([^"]*)"} (\S+)$', metrics, re.MULTILINE)
+    return sum(float(count) for task, count in found if not tasks or task in tasks)
+
+
 def _listing(repositories: list[str]) -> str:
     return "\n".join(["repositories:", *(f"  {name}:" for name in repositories)])
 
 
-def _bot(folder: Path, app_yaml: str, app: App, api_url: str, database_url: str) -> BotProcess:
+def _bot(folder: Path, app_yaml: str, app: App, api_url: str, database_url: str, module: str) -> BotProcess:
     config = folder / "app.yaml"
     config.write_text(app_yaml, encoding="utf-8")
     environment = {
@@ -148,7 +164,7 @@ def _bot(folder: Path, app_yaml: str, app: App, api_url: str, database_url: str)
         "DATABASE_URL": database_url,
         **NO_BUCKET,
     }
-    return BotProcess(environment, config=config)
+    return BotProcess(environment, config=config, module=module)
 
 
 async def _forget_logs(bot: BotProcess) -> None:

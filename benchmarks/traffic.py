@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+import random
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from sandbox import Delivery, GitHubSandbox, Repository
 
 REPOSITORY = "octocat/compiler"
 SECRET = "only-the-benchmarks-know-this-secret"
+COMMAND = "@ci help"
 COMMENT = """\
 Thanks, this looks good to me. Two things that I would change before it goes in:
 
@@ -22,52 +24,151 @@ for width in (1, 3, 4, 7, 8, 31, 32, 33):
     check(build(width, target="llvm"), reference(width))
 ```
 """
+DESCRIPTION = "It reads less."
+WORDS = (
+    "the",
+    "inner",
+    "loop",
+    "reads",
+    "stride",
+    "width",
+    "of",
+    "a",
+    "vector",
+    "lowering",
+    "operator",
+    "target",
+    "device",
+    "schedule",
+    "memory",
+    "is",
+    "now",
+    "known",
+    "before",
+    "tests",
+    "cover",
+    "float16",
+    "in",
+    "kernel",
+)
+LONG = 560
+"""Words of a description with which deliveries about pull requests are 13 kB long, as those of a real project are."""
+SEED = 20_261_124
+
+UNWANTED, COMMENTS, COMMANDS = "unwanted", "comments", "commands"
+CYCLE, COMMENTS_AT, COMMAND_AT = 20, (4, 10, 16), 19
+"""Of 20 deliveries of the mix, which are comments and which is a command; nobody wants the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A delivery whose subject's id is to be replaced, so that no two are about the same thing."""
+    """A delivery with another number in each copy, so that no two are about the same thing.
+
+    The number stands between the parts of the body. `numbers` are those it has, in turn; without, it is a new one.
+    """
 
     event: str
-    body: str
-    number: str
+    parts: tuple[bytes, ...]
+    numbers: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, delivery: Delivery) -> Template:
+    def of(cls, delivery: Delivery, numbers: Sequence[int] = ()) -> Template:
         """Make a template of a delivery about a comment or a commit status."""
         subject = delivery.body.get("comment", delivery.body)
-        return cls(delivery.event, delivery.payload.decode(), f'"id":{subject["id"]},')
+        before, after = delivery.payload.split(b'"id":%d,' % subject["id"], 1)
+        return cls(delivery.event, (before + b'"id":', b"," + after), tuple(numbers))
+
+    def body(self, number: int) -> bytes:
+        """Return the body of the copy with a number."""
+        return (b"%d" % number).join(self.parts)
 
 
-def templates(github: GitHubSandbox, repo: Repository, pulls: int) -> dict[str, list[Template]]:
+def templates(
+    github: GitHubSandbox, repo: Repository, pulls: int, *, long: bool = False, commands: int = 0, people: int = 1
+) -> dict[str, list[Template]]:
     """Make deliveries about so many pull requests, without sending them.
 
     `unwanted`: commit statuses and deleted comments, which no handler asks for; `comments`: new comments without a
-    command, which handlers look at in vain.
+    command, which handlers look at in vain; `commands`: those that the sandbox has, so many on each pull request,
+    written by so many `people`. `long` descriptions make bodies of 12 kB on the average, otherwise it is 10.
     """
-    made: dict[str, list[Template]] = {"unwanted": [], "comments": []}
+    made: dict[str, list[Template]] = {UNWANTED: [], COMMENTS: [], COMMANDS: []}
+    chance = random.Random(SEED)
+    logins = ["hubot", *(f"hubot-{number}" for number in range(1, people))]
+    for login in logins:
+        repo.set_role(login, "write")
     sent = github.webhooks.deliveries
     first = len(sent)
     github.webhooks.hold()
     for number in range(pulls):
-        pull = repo.open_pull_request("hubot", f"Make it faster ({number})", "It reads less.")
+        description = " ".join(chance.choices(WORDS, k=LONG)) if long else DESCRIPTION
+        pull = repo.open_pull_request("hubot", f"Make it faster ({number})", description)
         repo.set_status("hubot", pull.head_sha, "gpu/pr-head", "pending", "Queued")
         comment = pull.comment("hubot", COMMENT)
         pull.delete_comment(comment)
-    for delivery in sent[first:]:
-        if delivery.event in ("status", "issue_comment"):
-            kind = "comments" if delivery.action == "created" else "unwanted"
-            made[kind].append(Template.of(delivery))
+        for delivery in sent[first:]:
+            if delivery.event in ("status", "issue_comment"):
+                kind = COMMENTS if delivery.action == "created" else UNWANTED
+                made[kind].append(Template.of(delivery))
+        if commands:
+            ids = [pull.comment(logins[number % people], COMMAND).id for _ in range(commands)]
+            made[COMMANDS].append(Template.of(sent[-1], ids))
+        github.webhooks.release(lambda _: [])
+        github.webhooks.hold()
+        del sent[first:]  # GitHub offers again what it could not deliver, and these were never meant to be
     github.webhooks.release(lambda _: [])
-    del sent[first:]  # GitHub offers again what it could not deliver, and these were never meant to be
     return made
 
 
-def write(path: Path, made: Iterable[Template]) -> None:
-    """Store templates for the load generator."""
-    path.write_text(json.dumps([[one.event, one.body, one.number] for one in made]), encoding="utf-8")
+def mixed(made: dict[str, list[Template]]) -> list[Template]:
+    """Put deliveries in the order of the mix: of twenty, sixteen that nobody wants, three comments and a command."""
+    turns = dict.fromkeys(made, 0)
+    order = []
+    for place in range(CYCLE * max(len(made[COMMANDS]), 1)):
+        within = place % CYCLE
+        kind = COMMANDS if within == COMMAND_AT else COMMENTS if within in COMMENTS_AT else UNWANTED
+        order.append(made[kind][turns[kind] % len(made[kind])])
+        turns[kind] += 1
+    return order
+
+
+def write(path: Path, order: Sequence[Template]) -> None:
+    """Store templates in the order in which they are sent, again and again.
+
+    Lines: how many templates there are; of each the event, its numbers, and its parts with the length of each; then the
+    order, by places. What follows is as many lines as a count says.
+    """
+    places: dict[int, int] = {}
+    unique: list[Template] = []
+    for one in order:
+        if id(one) not in places:
+            places[id(one)] = len(unique)
+            unique.append(one)
+    with path.open("wb") as file:
+        _write_lines(file, [len(unique)])
+        for one in unique:
+            _write_lines(file, [one.event, len(one.numbers), *one.numbers, len(one.parts)])
+            for part in one.parts:
+                file.write(b"%d\n%b\n" % (len(part), part))
+        _write_lines(file, [len(order), *(places[id(one)] for one in order)])
+
+
+def _write_lines(file: BinaryIO, lines: Iterable[object]) -> None:
+    file.write("".join(f"{line}\n" for line in lines).encode())
 
 
 def read(path: Path) -> list[Template]:
     """Read what `write` has stored."""
-    return [Template(*fields) for fields in json.loads(path.read_text(encoding="utf-8"))]
+    with path.open("rb") as file:
+        unique = [_read_template(file) for _ in range(int(file.readline()))]
+        return [unique[int(file.readline())] for _ in range(int(file.readline()))]
+
+
+def _read_template(file: BinaryIO) -> Template:
+    event = file.readline().decode().rstrip("\n")
+    numbers = tuple(int(file.readline()) for _ in range(int(file.readline())))
+    parts = []
+    for _ in range(int(file.readline())):
+        parts.append(file.read(int(file.readline())))
+        file.readline()
+    return Template(event, tuple(parts), numbers)

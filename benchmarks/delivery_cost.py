@@ -1,0 +1,59 @@
+"""What a delivery costs the bot from its first byte until nothing of it is left to do: processor time, all in.
+
+A delivery that was seen before is sent again, with the same GUID, when the table holds all those before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.accepted import accepted
+from benchmarks.load import Load, generate, new_first
+from benchmarks.report import Options, Row, command
+from benchmarks.stage import PULLS, Stage, stage
+from benchmarks.traffic import COMMENTS, UNWANTED, Template, templates, write
+
+TITLE = "What a delivery costs, all in"
+RATE = 500.0
+COUNT = 6_000
+STORED = 12_000
+"""New deliveries before those that were seen."""
+
+
+async def measure(options: Options) -> list[Row]:
+    """Send deliveries at a rate that the bot keeps up with, then as fast as it goes: new ones, and the same again."""
+    async with stage(options.database) as on:
+        made = templates(on.github, on.repo, PULLS, long=True)
+        paced = Load(on.bot.port, "", connections=16, seconds=3600, rate=RATE, warm_up=0.0, count=options.count(COUNT))
+        rows = []
+        for what, kind in (("that nobody wants", UNWANTED), ("comments without a command", COMMENTS)):
+            rows.append(await _row(on, f"{what}, {RATE:.0f}/s", replace(paced, templates=_stored(on, made[kind]))))
+        load = replace(paced, rate=None, connections=8, count=options.count(STORED), first=new_first())
+        load = replace(load, templates=_stored(on, made[UNWANTED]))
+        rows.append(await _row(on, "that nobody wants, 8 connections: new", load))
+        return [*rows, await _row(on, "that nobody wants, 8 connections: seen before", load)]
+
+
+def _stored(on: Stage, order: list[Template]) -> str:
+    path: Path = on.folder / "templates"
+    write(path, order)
+    return str(path)
+
+
+async def _row(on: Stage, what: str, load: Load) -> Row:
+    cpu = on.cpu()
+    waits = accepted(await generate(load))
+    await on.drained()
+    return {
+        "what": what,
+        "per second": waits.per_second,
+        "p99 ms": waits.p99,
+        "CPU ms each": round(1000 * (on.cpu() - cpu) / waits.sent, 3),
+    }
+
+
+main = command(measure, TITLE)
+
+if __name__ == "__main__":
+    main()

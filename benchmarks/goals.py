@@ -1,0 +1,266 @@
+"""The goals in one table, each with what was measured: `python -m benchmarks.goals`.
+
+python -m benchmarks.goals --quick             every row in some minutes, from short runs
+python -m benchmarks.goals --only first-write  one part alone, with all its rows
+python -m benchmarks.goals --rounds 5 --json   medians of five rounds, a JSON object for each row
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import click
+
+from benchmarks import (
+    accepted,
+    delivery_cost,
+    first_write,
+    handled,
+    month,
+    nightly_results,
+    replicas,
+    results_corpus,
+    results_parse,
+)
+from benchmarks.machine import busy, described
+from benchmarks.report import Measurement, Options, Row, table
+from benchmarks.stage import DATABASES, SQLITE
+
+ROUNDS = 5
+COMMAND = "python -m benchmarks.goals --only {part}"
+NOTHING = "not measured"
+
+
+class Figure(NamedTuple):
+    """What a part has measured for a goal, and what of it is compared with the goal."""
+
+    measured: float
+    compared: float
+
+
+Read = Callable[[Sequence[Row]], Figure | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A measurement; a long one runs at most so many times."""
+
+    measure: Measurement
+    most_rounds: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is to be reached: at least `aim`, or at most that."""
+
+    what: str
+    part: str
+    aim: float
+    read: Read
+    unit: str
+    at_least: bool = False
+
+    def met(self, compared: float) -> bool:
+        """Tell whether a figure is as good as the goal."""
+        return compared >= self.aim if self.at_least else compared <= self.aim
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A goal with what was measured: the median of the rounds, and the lowest and highest of them."""
+
+    goal: str
+    aim: str
+    measured: str
+    ratio: float | None
+    lowest: float | None
+    highest: float | None
+    rounds: int
+    met: str
+    command: str
+
+
+PARTS = {
+    "accepted": Part(accepted.measure),
+    "delivery-cost": Part(delivery_cost.measure),
+    "first-write": Part(first_write.at_goal_rate),
+    "replicas": Part(replicas.measure),
+    "results-parse": Part(results_parse.measure),
+    "results-corpus": Part(results_corpus.measure, 3),
+    "nightly-results": Part(nightly_results.measure, 3),
+    "handled": Part(handled.measure, 3),
+    "month": Part(month.measure, 1),
+}
+
+
+def cell(place: int, head: str) -> Read:
+    """Read a cell of a row, which is measured and compared."""
+    return lambda rows: Figure(_number(rows[place], head), _number(rows[place], head))
+
+
+def _share(place: int, head: str, of: str) -> Read:
+    """Read how a server does, and its ratio, which is compared; nothing if there was nobody to compare it with."""
+
+    def read(rows: Sequence[Row]) -> Figure | None:
+        ratio = _number(rows[place], of)
+        return Figure(_number(rows[place], head), ratio) if ratio else None
+
+    return read
+
+
+def _named(what: str) -> Read:
+    """Read the row of a name, in a table of names and what was measured."""
+
+    def read(rows: Sequence[Row]) -> Figure:
+        value = next(_number(row, "measured") for row in rows if row["what"] == what)
+        return Figure(value, value)
+
+    return read
+
+
+def _worst(places: Sequence[int], head: str) -> Read:
+    """Read the highest of some rows."""
+
+    def read(rows: Sequence[Row]) -> Figure:
+        value = max(_number(rows[place], head) for place in places)
+        return Figure(value, value)
+
+    return read
+
+
+def _nightly(rows: Sequence[Row]) -> Figure:
+    """Read how long the slower nightly run takes, at its rate."""
+    seconds = nightly_results.TARGETS * nightly_results.CASES / min(_number(row, "results a second") for row in rows)
+    return Figure(seconds, seconds)
+
+
+def _seen_beside_new(rows: Sequence[Row]) -> Figure:
+    new, seen = (_number(rows[place], "CPU ms each") for place in (2, 3))
+    return Figure(seen, seen / new)
+
+
+def _number(row: Row, head: str) -> float:
+    return float(row[head])
+
+
+LEVELS = tuple(zip(range(4), accepted.CONNECTIONS, (0.10, 0.25, 0.30, 0.30), strict=True))
+STORED = (4, 5)
+"""The rows of results_parse whose result is in the store."""
+
+GOALS = (
+    *(
+        Goal(
+            f"accepted, {count} connections, of bare", "accepted", aim, _share(n, "nightjar /s", "of bare"), "/s", True
+        )
+        for n, count, aim in LEVELS
+    ),
+    *(
+        Goal(f"… of probot, {count} connections", "accepted", 0.5, _share(n, "nightjar /s", "of probot"), "/s", True)
+        for n, count, _ in LEVELS
+    ),
+    Goal("p99 of 202 at half of that load", "accepted", 20, cell(4, "nightjar p99 ms"), "ms"),
+    Goal("CPU of a delivery that nobody wants, all in", "delivery-cost", 0.4, cell(0, "CPU ms each"), "ms"),
+    Goal("CPU of one seen before, of a new one", "delivery-cost", 1, _seen_beside_new, "ms"),
+    Goal("PostgreSQL, one replica, of SQLite", "replicas", 0.5, _share(1, "per second", "of SQLite"), "/s", True),
+    Goal("… two replicas", "replicas", 0.9, _share(2, "per second", "of SQLite"), "/s", True),
+    Goal("command to first write under 500/s, median", "first-write", 100, cell(0, "p50 ms"), "ms"),
+    Goal("… p99", "first-write", 500, cell(0, "p99 ms"), "ms"),
+    Goal("handled a second, 100,000 at once", "handled", 2_000, cell(0, "handled /s"), "/s", True),
+    Goal("… one person over the limit writes all commands", "handled", 2_000, cell(1, "handled /s"), "/s", True),
+    Goal("a month, 1.2 million deliveries, a second", "month", 2_000, _named("a second"), "/s", True),
+    Goal("… the database, for each", "month", 2_000, _named("… of the month's, after retention"), "bytes"),
+    Goal("… memory, most growth in a twelfth", "month", 5, _named("memory, MiB, largest growth of a twelfth"), "MiB"),
+    Goal("300,000 JUnit cases stored, of expat's CPU", "results-parse", 1.8, _worst(STORED, "of expat's CPU"), "times"),
+    Goal("… growth", "results-parse", 64, _worst(STORED, "memory growth MiB"), "MiB"),
+    Goal("a nightly run of 3.6 million results", "nightly-results", 60, _nightly, "s"),
+    Goal("a corpus, of expat's CPU", "results-corpus", 3, _named("parsed and stored, of expat's CPU"), "times"),
+    Goal("… bytes for each result", "results-corpus", 9, _named("bytes for each result"), "bytes"),
+)
+
+
+def reached(goal: Goal, rounds: Sequence[Sequence[Row]]) -> Reached:
+    """Compare what the rounds of a goal's part have measured with the goal."""
+    figures = [figure for figure in map(goal.read, rounds) if figure is not None]
+    aim = f"{'≥' if goal.at_least else '≤'} {goal.aim:,g}"
+    how = COMMAND.format(part=goal.part)
+    if not figures:
+        return Reached(goal.what, aim, NOTHING, None, None, None, 0, NOTHING, how)
+    compared = [figure.compared for figure in figures]
+    middle = median(compared)
+    measured = f"{_shown(median(figure.measured for figure in figures))} {goal.unit}"
+    met = "met" if goal.met(middle) else "**missed**"
+    return Reached(goal.what, aim, measured, middle, min(compared), max(compared), len(figures), met, how)
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def in_words(row: Reached) -> Row:
+    """Write a row as the table for people has it."""
+    ratio, spread = "", ""
+    if row.ratio is not None and row.lowest is not None and row.highest is not None:
+        ratio = _shown(row.ratio)
+        spread = f"{_shown(row.lowest)} to {_shown(row.highest)} ({row.rounds})"
+    return {
+        "goal": row.goal,
+        "aim": row.aim,
+        "measured": row.measured,
+        "compared": ratio,
+        "spread (rounds)": spread,
+        "": row.met,
+        "command": f"`{row.command}`",
+    }
+
+
+async def _measured(parts: Sequence[str], options: Options, rounds: int) -> Mapping[str, list[list[Row]]]:
+    """Run all parts in turn, round by round; what one has measured is shown at once, so that nothing of it is lost."""
+    taken: dict[str, list[list[Row]]] = defaultdict(list)
+    for number in range(rounds):
+        for name in parts:
+            if number >= PARTS[name].most_rounds:
+                continue
+            before, began = busy(), datetime.now(UTC)
+            rows = await PARTS[name].measure(options)
+            taken[name].append(rows)
+            seconds = (datetime.now(UTC) - began).total_seconds()
+            click.echo(
+                f"round {number + 1}, {name}: {seconds:.0f} s, load average {before} to {busy()}\n{table(rows)}\n",
+                err=True,
+            )
+    return taken
+
+
+@click.command(help="The goals, each with what was measured.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per goal.")
+@click.option("--quick", is_flag=True, help="Once and briefly: bytes and rates only, no true figures of long runs.")
+@click.option("--database", type=click.Choice(DATABASES), default=SQLITE, show_default=True)
+@click.option("--rounds", default=ROUNDS, show_default=True, help="Rounds; long parts run once or three times at most.")
+@click.option("--only", type=click.Choice(list(PARTS)), multiple=True, help="Measure this part alone.")
+def main(as_json: bool, quick: bool, database: str, rounds: int, only: tuple[str, ...]) -> None:
+    """Measure, and print the table."""
+    parts = only or tuple(PARTS)
+    load, date = busy(), f"{datetime.now(UTC):%d %B %Y, %H:%M} UTC"
+    taken = asyncio.run(_measured(parts, Options(quick, database), 1 if quick else rounds))
+    rows = [reached(goal, taken[goal.part]) for goal in GOALS if goal.part in parts]
+    with tempfile.TemporaryDirectory() as folder:
+        machine = described(Path(folder))
+    if as_json:
+        about = {"machine": machine, "date": date, "load": load}
+        click.echo("\n".join(json.dumps(asdict(row) | about) for row in rows))
+        return
+    click.echo(f"{machine}; {date}; load average {load} when it began, {busy()} at the end.\n")
+    click.echo(table([in_words(row) for row in rows]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""How many deliveries of the mix are handled a second, when 100,000 come as fast as they are accepted.
+
+What is handled has no job left that waits, its commands answered on GitHub. A person may write 30 commands an hour, of
+which more are only noted: so once each pull request has a person of its own, and once one person writes all commands.
+"""
+
+from __future__ import annotations
+
+import time
+
+from benchmarks.accepted import accepted
+from benchmarks.load import Load, generate
+from benchmarks.report import Options, Row, command
+from benchmarks.stage import PULLS, stage
+from benchmarks.traffic import CYCLE
+
+TITLE = "100,000 deliveries of the mix, sent as fast as they are accepted, until all are handled"
+COUNT = 100_000
+WITHIN = 1_800.0
+
+
+async def measure(options: Options) -> list[Row]:
+    """Measure with many people, then with one."""
+    return [
+        await _handled(options, PULLS, "each command is carried out"),
+        await _handled(options, 1, "one person writes all commands, and is over the limit"),
+    ]
+
+
+async def _handled(options: Options, people: int, what: str) -> Row:
+    count = options.count(COUNT)
+    async with stage(options.database, limits=False) as on:
+        path = on.mix(count // CYCLE, people)
+        cpu, began = on.cpu(), time.perf_counter()
+        waits = accepted(
+            await generate(Load(on.bot.port, str(path), connections=64, seconds=3600, warm_up=0.0, count=count))
+        )
+        left = await on.waiting()
+        await on.drained(within=WITHIN)
+        seconds = time.perf_counter() - began
+        return {
+            "what": what,
+            "deliveries": count,
+            "handled /s": round(count / seconds, 1),
+            "accepted /s": waits.per_second,
+            "left waiting": left,
+            "all handled after s": round(seconds, 1),
+            "CPU ms each": round(1000 * (on.cpu() - cpu) / count, 3),
+            "requests to GitHub": len(on.github.requests.records),
+        }
+
+
+main = command(measure, TITLE, usual_rounds=1)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""A month of a large project in one go: 1.2 million deliveries of the mix, what they leave in the database, and memory.
+
+People are 200 here, and may write 30 commands an hour each, so 6,000 of the 60,000 commands are carried out in one go;
+the others are read, and noted. Retention then removes what ended before the last quarter of the deliveries came: it
+keeps a week of a month.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from itertools import pairwise
+
+from benchmarks.accepted import accepted
+from benchmarks.load import Load, generate
+from benchmarks.memory import MIB
+from benchmarks.report import Options, Row, command
+from benchmarks.stage import PULLS, SQLITE, Stage, stage
+from bot.engine.service import Engine
+from bot.engine.upkeep import DAY, remove_old
+
+TITLE = "A month of a large project in one go"
+COUNT, QUICK_COUNT = 1_200_000, 20_000
+PARTS = 12
+REMOVED = 9
+"""Parts whose jobs retention removes."""
+COMMANDS = 6_000
+WITHIN = 3_600.0
+
+
+async def measure(options: Options) -> list[Row]:
+    """Send all of them in parts as fast as they are accepted, and look at the bot after each."""
+    count = QUICK_COUNT if options.quick else COUNT
+    async with stage(options.database, limits=False) as on:
+        path = str(on.mix(COMMANDS if not options.quick else count // 20, PULLS))
+        load = Load(on.bot.port, path, connections=64, seconds=3600, warm_up=0.0, count=count // PARTS)
+        began, cpu = time.perf_counter(), on.cpu()
+        memory, moment = [], 0.0
+        for part in range(PARTS):
+            accepted(await generate(load))
+            on.github.requests.clear()
+            memory.append(on.memory() / MIB)
+            if part + 1 == REMOVED:
+                await on.drained(within=WITHIN)
+                moment = time.time()
+        await on.drained(within=WITHIN)
+        seconds, cpu = time.perf_counter() - began, on.cpu() - cpu
+        await on.bot.stop()
+        rows = [
+            _row("deliveries", count),
+            _row("replayed, s", seconds),
+            _row("a second", count / seconds),
+            _row("CPU ms each", 1000 * cpu / count),
+            *(_row(f"memory, MiB, {what}", value) for what, value in _samples(memory)),
+        ]
+        return rows if on.url.startswith("postgresql") else [*rows, *await _sizes(on, count, moment)]
+
+
+def _samples(memory: list[float]) -> list[tuple[str, float]]:
+    """Name the first and the last sample, and the largest growth from one to the next after the first quarter."""
+    growth = max(after - before for before, after in pairwise(memory[PARTS // 4 :]))
+    return [("after a twelfth", memory[0]), ("at the end", memory[-1]), ("largest growth of a twelfth", growth)]
+
+
+async def _sizes(on: Stage, count: int, moment: float) -> list[Row]:
+    """Measure the database, remove what ended before a moment, as retention does, and measure again."""
+    stored = _used_bytes(on)
+    began = time.perf_counter()
+    async with Engine(on.url) as engine:
+        removed = await remove_old(engine.database.connector, done_days=(time.time() - moment) / DAY)
+    seconds = time.perf_counter() - began
+    return [
+        _row("database, bytes for each delivery", stored / count),
+        _row("… of the month's, after retention", _used_bytes(on) / count),
+        _row("jobs that retention removed", removed),
+        _row("… in s", seconds),
+    ]
+
+
+def _used_bytes(on: Stage) -> int:
+    """Return the bytes of the pages in use: a file of SQLite does not shrink."""
+    connection = sqlite3.connect(on.url.removeprefix(f"{SQLITE}:///"))
+    try:
+        pages, free, size = (
+            connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+        )
+    finally:
+        connection.close()
+    return int((pages - free) * size)
+
+
+def _row(what: str, value: float) -> Row:
+    return {"what": what, "measured": round(value, 3)}
+
+
+main = command(measure, TITLE, usual_rounds=1)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""What there is to be compared with as well: probot with one handler that does nothing, which stores nothing.
+
+It runs on Node.js; npm installs it from the lock file when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from benchmarks import processes
+from benchmarks.traffic import SECRET
+
+FOLDER = Path(__file__).with_name("probot")
+MISSING = "probot: install Node.js 20 or newer, with npm (on Debian and Ubuntu: `apt-get install nodejs npm`)"
+NOT_INSTALLED = f"probot: `npm ci` in {FOLDER} failed; its error is above"
+
+
+async def missing() -> str:
+    """Install probot if it is not; return what there is to do where that is not possible, or nothing."""
+    if not (shutil.which("node") and shutil.which("npm")):
+        return MISSING
+    if (FOLDER / "node_modules" / ".package-lock.json").exists():
+        return ""
+    command = ("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
+    process = await asyncio.create_subprocess_exec(*command, cwd=FOLDER, stdout=asyncio.subprocess.DEVNULL)
+    return NOT_INSTALLED if await process.wait() else ""
+
+
+def serving() -> AbstractAsyncContextManager[int]:
+    """Run it as a process of its own, without a line of its log; yields the port."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
+    own = {"APP_ID": "1", "PRIVATE_KEY": pem, "WEBHOOK_SECRET": SECRET, "LOG_LEVEL": "fatal", "NODE_ENV": "production"}
+    return processes.serving("node", FOLDER / "server.js", env=os.environ | own)

@@ -1,0 +1,71 @@
+"""What the benchmarks count and compare with: a fault there would pass for a measurement."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from benchmarks.goals import NOTHING, Figure, Goal, Reached, reached
+from benchmarks.stage import waiting_in
+from benchmarks.traffic import COMMANDS, COMMENTS, UNWANTED, Template, mixed, read, write
+
+UNWANTED_ONES = [Template("status", (b'{"id":', b"}")), Template("issue_comment", (b'{"id":', b', "deleted": true}'))]
+COMMENT = Template("issue_comment", (b'{"id":', b', "body": "two\nlines"}'))
+ASKING = [Template("issue_comment", (b'{"id":', b', "body": "@ci help %d"}' % place), (7, 8)) for place in range(3)]
+MADE = {UNWANTED: UNWANTED_ONES, COMMENTS: [COMMENT], COMMANDS: ASKING}
+
+METRICS = """\
+# HELP nightjar_waiting_jobs Jobs that wait to be done.
+nightjar_waiting_jobs{task="deliver"} 40.0
+nightjar_waiting_jobs{task="effect"} 2.0
+nightjar_waiting_jobs_total 99.0
+"""
+
+
+def test_of_twenty_deliveries_sixteen_are_unwanted_three_comments_and_one_a_command() -> None:
+    order = mixed(MADE)
+    assert len(order) == 60
+    for start in (0, 20, 40):
+        kinds = Counter(
+            "command" if one in ASKING else "comment" if one is COMMENT else "unwanted"
+            for one in order[start : start + 20]
+        )
+        assert kinds == {"unwanted": 16, "comment": 3, "command": 1}
+    assert [one for one in order if one in ASKING] == ASKING
+
+
+def test_deliveries_are_read_as_they_were_written(tmp_path: Path) -> None:
+    order = mixed(MADE)
+    write(tmp_path / "mix", order)
+    assert read(tmp_path / "mix") == order
+
+
+def test_a_copy_has_its_own_number() -> None:
+    assert COMMENT.body(12) == b'{"id":12, "body": "two\nlines"}'
+
+
+def test_waiting_jobs_are_counted_by_task_or_all() -> None:
+    assert waiting_in(METRICS, ()) == 42
+    assert waiting_in(METRICS, ["deliver", "handle"]) == 40
+
+
+@pytest.mark.parametrize(
+    ("at_least", "ratios", "met"),
+    [
+        pytest.param(True, [0.2, 0.5, 0.3], "met", id="the median is exactly what is asked for"),
+        pytest.param(True, [0.2, 0.5, 0.29], "**missed**", id="too little"),
+        pytest.param(False, [0.2, 0.5, 0.31], "**missed**", id="too much"),
+    ],
+)
+def test_a_goal_is_compared_with_the_median_of_its_rounds(at_least: bool, ratios: list[float], met: str) -> None:
+    goal = Goal("accepted", "accepted", 0.3, lambda rows: Figure(100, float(rows[0]["ratio"])), "/s", at_least)
+    answer = reached(goal, [[{"ratio": ratio}] for ratio in ratios])
+    assert (answer.met, answer.ratio, answer.lowest, answer.highest) == (met, sorted(ratios)[1], 0.2, 0.5)
+
+
+def test_what_could_not_be_measured_is_not_missed() -> None:
+    goal = Goal("of probot", "accepted", 0.5, lambda _: None, "/s", at_least=True)
+    command = "python -m benchmarks.goals --only accepted"
+    assert reached(goal, [[]]) == Reached("of probot", "≥ 0.5", NOTHING, None, None, None, 0, NOTHING, command)
