@@ -8,9 +8,10 @@ import hashlib
 import json
 import logging
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from email.utils import format_datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from aiohttp import web
@@ -50,9 +51,9 @@ class Server:
     async def running(self, port: int) -> AsyncIterator[None]:
         """Serve while the block runs, on a free port if `port` is 0."""
         application = web.Application(client_max_size=BODY_LIMIT)
-        for route in sorted(all_routes(), key=lambda route: route.sort_key):
-            for prefix in ("", ENTERPRISE):
-                application.router.add_route(route.method, prefix + route.aiohttp_path, self._api(route))
+        application[_SERVER] = self
+        for resource in _api():
+            application.router.register_resource(resource)
         for prefix in ("", ENTERPRISE):
             application.router.add_post(prefix + CONVERSIONS, self._conversion)
         for path in ("/graphql", "/api/graphql"):
@@ -72,11 +73,9 @@ class Server:
             self._github.faults.clear()
             await runner.cleanup()
 
-    def _api(self, route: Route) -> Handler:
-        async def handle(request: web.Request) -> web.StreamResponse:
-            return await self._exchange(request, route.template, lambda raw: self._answer(request, route, raw))
-
-        return handle
+    async def answer(self, request: web.Request, route: Route) -> web.StreamResponse:
+        """Carry out one operation of the API."""
+        return await self._exchange(request, route.template, lambda raw: self._answer(request, route, raw))
 
     async def _graphql(self, request: web.Request) -> web.StreamResponse:
         def answer(raw: bytes) -> Answer:
@@ -247,6 +246,26 @@ class Server:
         kind = "application/json" if given.text is None else "application/vnd.github.raw+json"
         kind = headers.popone("Content-Type", kind)
         return web.Response(text=text, status=given.status, headers=headers, content_type=kind, charset="utf-8")
+
+
+_SERVER: web.AppKey[Server] = web.AppKey("server")
+
+
+@cache
+def _api() -> Sequence[web.AbstractResource]:
+    """Return the operations of the API, made once for all servers, for that takes longer than all else at a start."""
+    router = web.UrlDispatcher()
+    for route in sorted(all_routes(), key=lambda route: route.sort_key):
+        for prefix in ("", ENTERPRISE):
+            router.add_route(route.method, prefix + route.aiohttp_path, _answering(route))
+    return list(router.resources())
+
+
+def _answering(route: Route) -> Handler:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await request.app[_SERVER].answer(request, route)
+
+    return handle
 
 
 def _secret(request: web.Request) -> str:
