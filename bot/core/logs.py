@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterable
+from functools import lru_cache
 from types import TracebackType
 from typing import TextIO
 
@@ -23,6 +24,8 @@ from bot.core.redaction import Redactor
 
 LONGEST_TEXT = 2_000
 LONGEST_TRACEBACK = 20_000
+MOST_NAMES = 500
+"""Names of fields whose redaction is remembered."""
 
 _FIRST = ("time", "level", "event", "delivery")
 """Fields that are written first, for the eyes."""
@@ -74,9 +77,12 @@ def configure(secrets: Iterable[str] = (), *, stream: TextIO | None = None, pret
 
 
 def _last_steps(redactor: Redactor, for_people: bool) -> list[Processor]:
+    # Half of what a line is made of are the names of its fields, which are few.
+    redacted_name = lru_cache(maxsize=MOST_NAMES)(redactor.text)
+
     def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
         order = [key for key in _FIRST if key in event] + [key for key in event if key not in _FIRST]
-        redacted = {redactor.text(str(key)): _shortened(str(key), redactor.value(event[key])) for key in order}
+        redacted = {redacted_name(str(key)): _shortened(str(key), redactor.value(event[key])) for key in order}
         RECENT_LOG.add(redacted)
         return redacted
 

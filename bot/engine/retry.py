@@ -6,7 +6,7 @@ import asyncio
 import datetime
 import random
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import aiohttp
@@ -124,7 +124,8 @@ class Tries:
 
     def asdict(self) -> JSONDict:
         """Return the counts as JSON values."""
-        return asdict(self)
+        # `dataclasses.asdict` takes eleven times as long, and every note is written with it.
+        return {name: getattr(self, name) for name in self.__slots__}
 
     def lost(self, attempts: int) -> int:
         """Return how many of a job's tries ended with their worker and not with an error."""
