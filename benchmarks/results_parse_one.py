@@ -66,12 +66,12 @@ def _expat(path: Path) -> None:
 
 def _read(path: Path) -> int:
     with path.open("rb") as file:
-        return sum(1 for _ in readers.read(file, path.name, "junit"))
+        return sum(1 for _ in readers.read_runs(file, path.name, "junit"))
 
 
 def _collected(path: Path, resolver: Resolver) -> Columns:
     with path.open("rb") as file:
-        return collect(readers.read(file, path.name, "junit"), resolver.resolve)
+        return collect(readers.read_runs(file, path.name, "junit"), resolver.resolve, resolver.head_of)
 
 
 def _run(run_id: str) -> Run:

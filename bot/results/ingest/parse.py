@@ -34,10 +34,10 @@ def parse_run(files: Sequence[BinaryIO], names: Sequence[Named], listed: frozens
 def _each_parsed(
     files: Sequence[BinaryIO], names: Sequence[Named], repairs: Sequence[Repairs], listed: frozenset[str]
 ) -> Iterator[Columns]:
-    resolve = Resolver(listed).resolve
+    resolver = Resolver(listed)
     for file, (name, format_), repaired in zip(files, names, repairs, strict=True):
         try:
-            yield collect(readers.read(file, name, format_, repaired), resolve)
+            yield collect(readers.read_runs(file, name, format_, repaired), resolver.resolve, resolver.head_of)
         except Refused as error:
             said = str(error)
             raise Refused(said if name in said else texts.FILE_UNREADABLE.format(name=name, why=said)) from error

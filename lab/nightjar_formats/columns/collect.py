@@ -6,17 +6,18 @@ import hashlib
 import json
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain, compress, groupby, islice
 from typing import Any, NamedTuple
 
 import zstandard
 
-from nightjar_formats.columns import BOUNDS, CODES, FLAKY, STATUS_BITS, STATUS_BYTES, texts
+from nightjar_formats.columns import BOUNDS, CODES, FLAKY, STATUS_BITS, STATUS_BYTES, duration_code, texts
 from nightjar_formats.columns.text_packs import LEVEL, TextPack, TextPacker
-from nightjar_formats.limits import MAX_MESSAGE, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
+from nightjar_formats.limits import MAX_MESSAGE, MAX_NAME, MAX_TESTS, MAX_TEXT_HEAD, MAX_TEXT_TAIL
 from nightjar_formats.model import BAD, Case, Status, Trouble
+from nightjar_formats.readers.case_runs import MOST_TIMES, CaseOrRun, CaseRun, one_by_one, seconds_of
 from nightjar_formats.refused import Refused, TooMuch
 
 CUT_MESSAGE = "…"
@@ -36,6 +37,8 @@ _GOOD = frozenset(CODES[status] for status in (Status.PASSED, Status.XFAILED, St
 _PACKED = tuple(range(256 * STATUS_BYTES))
 
 Resolve = Callable[[Case], tuple[str, str]]
+HeadOf = Callable[[str], str]
+"""Returns what stands before a test's own name in its ID, by its class."""
 
 
 class Reason(NamedTuple):
@@ -99,25 +102,71 @@ def split(packed: int) -> tuple[int, int]:
     return packed % STATUS_BYTES, packed // STATUS_BYTES
 
 
-def collect(cases: Iterable[Case], resolve: Resolve) -> Columns:
+def collect(cases: Iterable[CaseOrRun], resolve: Resolve, head_of: HeadOf | None = None) -> Columns:
     """Fold the cases of one file.
 
-    `resolve` gives a case's test ID and its path in the repository, or "". Of several cases with one ID the worst
-    counts, as of several files. But where they are attempts at one test, the first bad one counts if any is bad, for
-    pytest writes an attempt that failed and was run again as if it had passed; if all are good, the test is flaky; if
-    some were skipped, the others count. What the reader of the cases raises, this raises.
+    `resolve` gives a case's test ID and its path in the repository, or ""; `head_of` makes runs of cases quicker. Of
+    several cases with one ID the worst counts, as of several files. But where they are attempts at one test, the first
+    bad one counts if any is bad, for pytest writes an attempt that failed and was run again as if it had passed; if all
+    are good, the test is flaky; if some were skipped, the others count. What the reader of the cases raises, this
+    raises.
     """
     columns = Columns()
     texts = TextPacker()
     names = NamesWriter()
-    every = iter(cases)
-    while True:
-        new, count = _fold(columns, texts, islice(every, PIECE), resolve)
-        names.write(new)
-        if count < PIECE:
-            columns.names.append(names.finish())
-            columns.packs = texts.finish()
-            return columns
+    for kind, some in groupby(cases if head_of else one_by_one(cases), type):
+        if kind is CaseRun and head_of:
+            for run in some:
+                new = _fold_run(columns, run, head_of)  # type: ignore[arg-type]  # of that type
+                names.write(_fold(columns, texts, run.cases(), resolve)[0] if new is None else new)  # type: ignore[union-attr]
+            continue
+        those, count = iter(some), PIECE
+        while count == PIECE:
+            folded, count = _fold(columns, texts, islice(those, PIECE), resolve)  # type: ignore[arg-type]
+            names.write(folded)
+    columns.names.append(names.finish())
+    columns.packs = texts.finish()
+    return columns
+
+
+def _fold_run(columns: Columns, run: CaseRun, head_of: HeadOf) -> list[str] | None:
+    """Fold a run of cases all at once, and return their names; None where it has to be done one by one."""
+    reason_of: dict[str, int] = {}
+    packed_of: dict[str, Mapping[str, int]] = {}
+    for kind in dict.fromkeys(run.kinds):
+        like = run.templates[kind]
+        if like.status in BAD or like.text or like.measures or like.flaky or bool(kind) is not bool(like.message):
+            return None
+        packed_of[kind] = _PACKED_OF_TIME[like.status]
+        if kind:
+            reason = Reason(like.trouble, _cut_message(like.message))
+            reason_of[kind] = columns.whys.setdefault(reason, len(columns.whys))
+    heads = {classname: head_of(classname) for classname in set(run.classnames)}
+    names = [heads[classname] + name for classname, name in zip(run.classnames, run.names)]
+    keys = list(map(hash, names))
+    if max(map(len, names)) > MAX_NAME or len({*keys}) < len(keys) or not columns.tests.keys().isdisjoint(keys):
+        return None
+    columns.tests.update(zip(keys, [packed_of[kind][time] for kind, time in zip(run.kinds, run.times)]))
+    if reason_of:
+        columns.reasons.update(zip(compress(keys, run.kinds), map(reason_of.__getitem__, filter(None, run.kinds))))
+    return names
+
+
+class _PackedOfTime(dict[str, int]):
+    """Packed numbers of tests that ended in one way, by the text that stands for their duration."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__()
+        self._code = code
+
+    def __missing__(self, time: str) -> int:
+        if len(self) >= MOST_TIMES:
+            self.clear()
+        found = self[time] = _PACKED[self._code + STATUS_BYTES * duration_code(seconds_of[time])]
+        return found
+
+
+_PACKED_OF_TIME = {status: _PackedOfTime(code) for status, code in CODES.items()}
 
 
 def _fold(columns: Columns, texts: TextPacker, cases: Iterable[Case], resolve: Resolve) -> tuple[list[str], int]:
@@ -160,9 +209,16 @@ class NamesWriter:
     def __init__(self) -> None:
         self._compressor = zstandard.ZstdCompressor(level=LEVEL).compressobj()
         self._parts: list[bytes] = []
+        self._waiting: list[str] = []
 
-    def write(self, names: Sequence[str]) -> None:
+    def write(self, names: Iterable[str]) -> None:
         """Add names."""
+        self._waiting += names
+        if len(self._waiting) >= PIECE:
+            self._flush()
+
+    def _flush(self) -> None:
+        names, self._waiting = self._waiting, []
         if names:
             text = "\n".join(names)
             if text.count("\n") >= len(names):
@@ -171,6 +227,7 @@ class NamesWriter:
 
     def finish(self) -> bytes:
         """Return them all."""
+        self._flush()
         return b"".join((*self._parts, self._compressor.flush()))
 
 
@@ -259,13 +316,16 @@ def _explain(columns: Columns, texts: TextPacker, key: int, test_id: str, path: 
         if not number:
             texts.add(cut)
             number = columns.texts[digest] = len(columns.texts) + 1
-    if len(message) > MAX_MESSAGE:
-        message = message[: MAX_MESSAGE - 1] + CUT_MESSAGE
+    message = _cut_message(message)
     if path and begins_with(test_id, path):
         path = IN_ID
     measures = json.dumps(case.measures, sort_keys=True, separators=(",", ":")) if case.measures else ""
     reason = Reason(case.trouble, message, number, path, line, measures)
     columns.reasons[key] = columns.whys.setdefault(reason, len(columns.whys))
+
+
+def _cut_message(message: str) -> str:
+    return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + CUT_MESSAGE
 
 
 def begins_with(test_id: str, path: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
 from typing import BinaryIO
 
 from nightjar_formats.limits import MAX_CASES
@@ -23,6 +22,7 @@ from nightjar_formats.readers import (
     trx,
     xunit_net,
 )
+from nightjar_formats.readers.case_runs import CaseOrRun, CaseRun, one_by_one
 from nightjar_formats.readers.json_stream import UTF8_BOM, first_keys
 from nightjar_formats.readers.opening import inflated
 from nightjar_formats.readers.repairs import Repairs
@@ -31,7 +31,7 @@ from nightjar_formats.readers.xml_text import begins_xml
 from nightjar_formats.readers.xml_walk import root_of
 from nightjar_formats.refused import Refused, TooMuch
 
-Reader = Callable[[BinaryIO, Repairs], Iterator[Case]]
+Reader = Callable[[BinaryIO, Repairs], Iterator[CaseOrRun]]
 """Gives the cases of a file, and adds what it had to repair in it to the repairs."""
 
 
@@ -41,7 +41,7 @@ def _of_bytes(reader: Callable[[BinaryIO], Iterator[Case]]) -> Reader:
 
 
 FORMATS: Mapping[str, Reader] = {
-    "junit": junit.read,
+    "junit": junit.read_runs,
     "pytest-reportlog": reportlog.read,
     "pytest-json-report": json_report.read,
     "executorch-csv": executorch.read,
@@ -74,25 +74,39 @@ _JSON_REPORT_KEYS = frozenset({"created", "exitcode", "root", "collectors", "tes
 
 
 def read(stream: BinaryIO, name: str, format: str | None = None, repairs: Repairs | None = None) -> Iterator[Case]:
+    """Read the cases of a file, one by one, as `read_runs` does."""
+    return one_by_one(read_runs(stream, name, format, repairs))
+
+
+def read_runs(
+    stream: BinaryIO, name: str, format: str | None = None, repairs: Repairs | None = None
+) -> Iterator[CaseOrRun]:
     """Read the cases of a file, inflated if it is gzip or zstd; `format` None: guess it by the content.
 
-    What had to be repaired is added to `repairs`. Raises Refused, with `name` in the text, for what cannot be
-    understood; TooMuch beyond a limit; nothing else that comes of the content.
+    Simple cases that follow each other come together, where the reader finds such. What had to be repaired is added to
+    `repairs`. Raises Refused, with `name` in the text, for what cannot be understood; TooMuch beyond a limit; nothing
+    else that comes of the content.
     """
     if format is not None and format not in FORMATS:
         raise Refused(texts.UNKNOWN_FORMAT.format(name=name, format=format, known=KNOWN))
     opened = inflated(stream, name)
     try:
         reader = FORMATS[format or guess(opened.peek(HEAD_BYTES)[:HEAD_BYTES])]
-        cases = reader(opened, repairs or Repairs())
-        yield from islice(cases, MAX_CASES)
-        if next(cases, None) is not None:
-            raise TooMuch(texts.TOO_MANY_CASES.format(name=name))
+        yield from _at_most(MAX_CASES, reader(opened, repairs or Repairs()), name)
     except Refused as refused:
         # What `inflated` refuses has the name already.
         if str(refused).startswith(name):
             raise
         raise type(refused)(f"{name}: {refused}") from refused
+
+
+def _at_most(most: int, cases: Iterator[CaseOrRun], name: str) -> Iterator[CaseOrRun]:
+    left = most
+    for one in cases:
+        left -= len(one.names) if type(one) is CaseRun else 1
+        if left < 0:
+            raise TooMuch(texts.TOO_MANY_CASES.format(name=name))
+        yield one
 
 
 def guess(head: bytes) -> str:

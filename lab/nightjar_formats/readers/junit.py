@@ -7,12 +7,18 @@ from typing import BinaryIO
 
 from nightjar_formats.model import Case
 from nightjar_formats.readers import ctest, googletest, plain, pytest, surefire
+from nightjar_formats.readers.case_runs import CaseOrRun, one_by_one
 from nightjar_formats.readers.repairs import Repairs
 from nightjar_formats.readers.xml import Make, Part, SuiteElement, cases
 
 
 def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
-    """Read a report case by case, in constant memory. Counts that it gives of itself are not looked at.
+    """Read a report case by case, as `read_runs` does."""
+    return one_by_one(read_runs(stream, repairs))
+
+
+def read_runs(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[CaseOrRun]:
+    """Read a report in constant memory, simple cases together. Counts that it gives of itself are not looked at.
 
     Raises `NotXml`, also where the report ends too early and cases were given already; `TooMuch`; `Refused`.
     """

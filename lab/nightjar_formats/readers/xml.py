@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re  # noqa: TID251  # bytes
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import BinaryIO, NamedTuple, NoReturn, Optional
 from xml.parsers import expat
 
@@ -30,6 +31,16 @@ from nightjar_formats.limits import (
 )
 from nightjar_formats.model import Case
 from nightjar_formats.readers import texts
+from nightjar_formats.readers.case_runs import (
+    LONGEST_VALUE,
+    MARK,
+    CaseOrRun,
+    CaseRun,
+    Row,
+    is_plain,
+    rows_at,
+    skip_of,
+)
 from nightjar_formats.readers.fields import Clip
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
 from nightjar_formats.readers.xml_parser import CHUNK_BYTES, xml_parser
@@ -77,8 +88,8 @@ LONGEST_TAG = 16
 """Bytes of such a beginning, which may be cut in two between chunks."""
 
 
-def cases(stream: BinaryIO, choose: Choose, repairs: Repairs | None = None) -> Iterator[Case]:
-    """Read a JUnit report piece by piece, case by case; what had to be repaired is added to `repairs`.
+def cases(stream: BinaryIO, choose: Choose, repairs: Repairs | None = None) -> Iterator[CaseOrRun]:
+    """Read a JUnit report piece by piece; what had to be repaired is added to `repairs`.
 
     Raises `NotXml` for what is no XML, or ends too early, also after cases were given; `TooMuch` beyond a limit;
     `Refused` for other XML, and what `choose` and the makers raise.
@@ -92,6 +103,11 @@ def cases(stream: BinaryIO, choose: Choose, repairs: Repairs | None = None) -> I
     reader.close()
 
 
+def _is_plain_row(row: Row) -> bool:
+    _, classname, name, _, kind = row
+    return is_plain((classname, name, kind)) and max(map(len, (classname, name, kind))) <= LONGEST_VALUE
+
+
 # Not `Part(...)`: the constructor of a NamedTuple is one call more for each of 300,000 parts.
 _new = tuple.__new__
 
@@ -103,7 +119,8 @@ class _Reader:
 
     __slots__ = (
         "_after", "_case", "_case_depth", "_choose", "_clip", "_depth", "_done", "_elements", "_end_of_chunk", "_fed",
-        "_make", "_parser", "_part", "_parts", "_repairs", "_root", "_suite", "_suites",
+        "_in_cdata", "_make", "_parser", "_part", "_parts", "_passed_over", "_repairs", "_root", "_suite", "_suites",
+        "_templates",
     )  # fmt: skip
 
     def __init__(self, choose: Choose, repairs: Repairs) -> None:
@@ -118,28 +135,31 @@ class _Reader:
         self._parts: Sequence[Part] = NO_PARTS
         self._part: tuple[str, dict[str, str]] | None = None
         self._clip: Clip | None = None
-        self._done: list[Case] = []
+        self._done: list[CaseOrRun] = []
         self._choose = choose
         self._make: Make | None = None
+        self._templates: dict[str, Case] = {}  # of runs, made by `_make`
+        self._passed_over = (0, 0)  # so many columns of a line were not given to expat
+        self._in_cdata = False
         self._parser = xml_parser(self._start, self._end, self._doctype)
+        self._parser.StartCdataSectionHandler = partial(self._cdata, True)
+        self._parser.EndCdataSectionHandler = partial(self._cdata, False)
 
     @property
     def unfinished(self) -> int:
         """Bytes of the token that has begun and not ended."""
         return self._fed - self._parser.CurrentByteIndex if self._fed and not self._after else 0
 
-    def feed(self, chunk: bytes) -> list[Case]:
+    def feed(self, chunk: bytes) -> list[CaseOrRun]:
         """Parse a chunk, and give the cases that ended in it."""
         if not self._fed and chunk.lstrip()[:1] in (b"{", b"["):
             raise NotXml(texts.XML_IS_JSON)
         parser = self._parser
         self._done.clear()
-        if self._after:
-            self._ignore(self._end_of_chunk + chunk, len(self._end_of_chunk))
+        if MARK.encode() in chunk:
+            self._read_with_runs(chunk.decode())
         else:
-            self._parse(chunk)
-        self._fed += len(chunk)
-        self._end_of_chunk = chunk[-LONGEST_TAG:]
+            self._give(chunk)
         if self.unfinished > MAX_TOKEN_BYTES:
             self._too_much(texts.XML_LONG_MARKUP, MAX_TOKEN_BYTES)
         # pyexpat keeps every name that it meets in `intern` for as long as the parser lives.
@@ -152,6 +172,83 @@ class _Reader:
         if not self._fed:
             raise NotXml(texts.XML_EMPTY)
         self._parse(b"", final=True)
+
+    def _read_with_runs(self, text: str) -> None:
+        """Give expat what of a chunk is no run of plain cases.
+
+        Where runs are rare, fewer and fewer places are tried: so all of that takes time linear in the text.
+        """
+        at = step = 0
+        while (found := text.find(MARK, at + step)) >= 0:
+            self._give(text[at:found].encode())
+            at = found
+            if not self._is_between_cases():
+                break
+            rows = rows_at(text, at)
+            self._take(rows)
+            at += sum(len(row[0]) for row in rows)
+            # What comes next is no plain case, whether or not there is white space before it.
+            step = len(MARK) if rows else 2 * step + len(MARK)
+        self._give(text[at:].encode())
+
+    def _is_between_cases(self) -> bool:
+        """Tell whether a `<` that comes next begins an element beside cases, with room for a case and its skip."""
+        is_outside = self._case is None and not self._in_cdata and 0 < self._depth <= MAX_DEPTH - 2
+        return is_outside and not self._after and self._parser.CurrentByteIndex == self._fed
+
+    def _take(self, rows: Sequence[Row]) -> None:
+        """Take cases that follow each other; expat reads those whose values are not plain."""
+        if rows and not self._add_run(rows):
+            plain: list[Row] = []
+            for row in rows:
+                if _is_plain_row(row):
+                    plain.append(row)
+                else:
+                    self._add_run(plain)
+                    plain = []
+                    self._give(row[0].encode())
+            self._add_run(plain)
+
+    def _add_run(self, rows: Sequence[Row]) -> bool:
+        """Add a run of cases; return whether all of their values are plain."""
+        if not rows:
+            return True
+        wholes, classnames, names, times, kinds = zip(*rows)
+        values = {*classnames, *kinds}
+        if not (is_plain(names) and is_plain(values)) or max(map(len, (*values, *names))) > LONGEST_VALUE:
+            return False
+        for kind in dict.fromkeys(kinds):
+            if kind not in self._templates:
+                attributes = {"classname": classnames[0], "name": names[0]}
+                parts = [Part("skipped", skip_of(kind), "")] if kind else NO_PARTS
+                if (made := self._maker(attributes, parts)(attributes, parts, self._suite)) is None:
+                    return False
+                self._templates[kind] = made
+        self._elements += len(kinds) - kinds.count("")
+        if self._elements > MAX_ELEMENTS:
+            self._too_much(texts.XML_ELEMENTS, MAX_ELEMENTS)
+        self._pass_over("".join(wholes))
+        self._done.append(CaseRun(classnames, names, times, kinds, {kind: self._templates[kind] for kind in {*kinds}}))
+        return True
+
+    def _pass_over(self, text: str) -> None:
+        """Have expat count the lines of a text that it does not read, and remember the columns."""
+        lines, columns = text.count("\n"), len(text)
+        if lines:
+            self._give(b"\n" * lines)
+            columns -= text.rfind("\n") + 1
+        line, before = self._parser.CurrentLineNumber, 0
+        if not lines and line == self._passed_over[0]:
+            before = self._passed_over[1]
+        self._passed_over = line, before + columns
+
+    def _give(self, piece: bytes) -> None:
+        if self._after:
+            self._ignore(self._end_of_chunk + piece, len(self._end_of_chunk))
+        else:
+            self._parse(piece)
+        self._fed += len(piece)
+        self._end_of_chunk = (self._end_of_chunk + piece[-LONGEST_TAG:])[-LONGEST_TAG:]
 
     def _parse(self, chunk: bytes, *, final: bool = False) -> None:
         try:
@@ -168,7 +265,8 @@ class _Reader:
             if not final and b"<!doctype" in begins:
                 self._refuse(texts.XML_HTML if b"html" in begins else texts.XML_DOCTYPE)
             text = texts.XML_CUT_OFF if final else texts.XML_BROKEN
-            raise NotXml(text.format(line=error.lineno, column=error.offset + 1, reason=reason)) from None
+            column = error.offset + 1 + (self._passed_over[1] if error.lineno == self._passed_over[0] else 0)
+            raise NotXml(text.format(line=error.lineno, column=column, reason=reason)) from None
 
     def _ignore(self, text: bytes, known: int = 0) -> None:
         """Pass over text after the document, of which so many bytes are counted; but it may not be another document."""
@@ -199,9 +297,7 @@ class _Reader:
             if tag == "testcase":
                 self._case = None
                 parts, self._parts = self._parts, NO_PARTS
-                make = self._make
-                if make is None:
-                    make = self._make = self._choose(case, parts, self._suite)
+                make = self._make or self._maker(case, parts)
                 try:
                     made = make(case, parts, self._suite)
                 except Refused as refused:
@@ -215,7 +311,16 @@ class _Reader:
                 self._end_part()
         elif tag == "testsuite":
             self._suite = self._suites.pop()
-            self._make = None
+            self._make, self._templates = None, {}
+
+    def _maker(self, case: dict[str, str], parts: Sequence[Part]) -> Make:
+        """Return what makes the cases of this suite; where nothing does yet, this is its first one."""
+        if self._make is None:
+            self._make = self._choose(case, parts, self._suite)
+        return self._make
+
+    def _cdata(self, begins: bool) -> None:
+        self._in_cdata = begins
 
     def _outside(self, tag: str, attributes: dict[str, str]) -> None:
         """Take the start of an element outside of cases: the root, a suite, or nothing that we look at."""
@@ -233,7 +338,7 @@ class _Reader:
                 self._too_much(texts.XML_LONG_SUITES, MAX_RAW_NAME)
             self._suites.append(self._suite)
             self._suite = SuiteElement(attributes, self._root, path)
-            self._make = None
+            self._make, self._templates = None, {}
 
     def _inside(self, tag: str, attributes: dict[str, str]) -> None:
         """Take the start of an element inside of a case, and listen to its text if it tells how the case ended."""

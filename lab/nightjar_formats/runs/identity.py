@@ -64,14 +64,21 @@ class Resolver:
             head, path = self._placed.get(key) or _remembered(self._placed, key, self._place(*key))
             test = head + (name if name.isprintable() else _visible(name))
         else:
-            known = self._classes.get(classname)
-            head, path = known or _remembered(self._classes, classname, self._class(classname))
+            head, path = self._of_class(classname)
             test = head + (name if name.isprintable() else _visible(name))
         if failure_path:
             path = self._files.get(self._file(failure_path), "")
         if len(test) > MAX_NAME:
             test = _shortened(test)
         return test, path
+
+    def head_of(self, classname: str) -> str:
+        """Return what stands before the name of a test that has a class and nothing else that tells its place."""
+        return self._of_class(classname)[0]
+
+    def _of_class(self, classname: str) -> Place:
+        known = self._classes.get(classname)
+        return known or _remembered(self._classes, classname, self._class(classname))
 
     def _class(self, classname: str) -> Place:
         file, classes = self._module(classname)
