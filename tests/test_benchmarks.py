@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.before_after import side_by_side
 from benchmarks.goals import NOTHING, Figure, Goal, Reached, reached
+from benchmarks.report import Row
 from benchmarks.stage import waiting_in
 from benchmarks.traffic import COMMANDS, COMMENTS, UNWANTED, Template, mixed, read, write
 
@@ -69,3 +71,15 @@ def test_what_could_not_be_measured_is_not_missed() -> None:
     goal = Goal("of probot", "accepted", 0.5, lambda _: None, "/s", at_least=True)
     command = "python -m benchmarks.goals --only accepted"
     assert reached(goal, [[]]) == Reached("of probot", "≥ 0.5", NOTHING, None, None, None, 0, NOTHING, command)
+
+
+def test_before_and_after_are_compared_by_place_or_by_name() -> None:
+    ours: Row = {"load": "1", "server": "ours", "p50": 4.0, "busy": 9.0}
+    before: list[list[Row]] = [[{"load": "1", "server": "bare", "p50": ms}, ours] for ms in (1, 2, 9)]
+    renamed: Row = {"load": "one", "server": "ours", "p50": 2.0, "p99": 1, "busy": 9.0}
+    after: list[list[Row]] = [[{"load": "1", "server": "bare", "p50": 3}, renamed]]
+    compared = [
+        tuple(row[head] for head in ("what", "before", "after", "ratio")) for row in side_by_side(before, after)
+    ]
+    assert compared == [("1, bare", 2, 3, "1.50"), ("one, ours", 4, 2, "0.50")]
+    assert [row["what"] for row in side_by_side(before, [after[0][:1]])] == ["1, bare"]

@@ -1,0 +1,94 @@
+"""Measure the code of an earlier commit and this code in one run, in turn, and show the medians side by side.
+
+    git worktree add /tmp/before COMMIT && make -C /tmp/before .venv/.ready
+    python -m benchmarks.before_after /tmp/before webhooks first_write --rounds 5
+
+Each code is measured by its own benchmark of that name, in processes of its own. Only what both tables have is shown:
+rows by their place where there are as many of them, otherwise by their first cell.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+import click
+
+from benchmarks.machine import busy
+from benchmarks.report import Row, table
+
+ROUNDS = 5
+LOAD = "busy"
+"""A column that says what else the machine did."""
+Rounds = Sequence[Sequence[Row]]
+
+
+@click.command(help="Measure BEFORE, a folder with other code and its .venv, and this code in turn.")
+@click.argument("before", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("names", nargs=-1, required=True)
+@click.option("--rounds", default=ROUNDS, show_default=True, help="Rounds; the medians are reported.")
+@click.option("--quick", is_flag=True, help="Briefly, to see that it runs.")
+def main(before: Path, names: tuple[str, ...], rounds: int, quick: bool) -> None:
+    """Run each benchmark so many times in both, whoever was last in a round being first in the next."""
+    pythons = {before.absolute(): before.absolute() / ".venv/bin/python", Path.cwd(): Path(sys.executable)}
+    for name in names:
+        taken: dict[Path, list[list[Row]]] = {folder: [] for folder in pythons}
+        load = busy()
+        for number in range(rounds):
+            for folder in list(pythons)[:: 1 if number % 2 == 0 else -1]:
+                taken[folder].append(_measured(pythons[folder], folder, name, quick=quick))
+        click.echo(f"{name}: {rounds} rounds, load average {load} when it began, {busy()} at the end\n")
+        click.echo(table(side_by_side(*taken.values())) + "\n")
+
+
+def _measured(python: Path, folder: Path, name: str, *, quick: bool) -> list[Row]:
+    command: list[str | Path] = [
+        python,
+        "-m",
+        f"benchmarks.{name}",
+        "--json",
+        "--rounds",
+        "1",
+        *(["--quick"] if quick else []),
+    ]
+    # Its log of rounds goes to standard error, as ours does.
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, check=True, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def side_by_side(before: Rounds, after: Rounds) -> list[Row]:
+    """Return the medians of each number that both have, and what part the later is of the earlier."""
+    rows: list[Row] = []
+    for row, earlier in _pairs(before[0], after[0]):
+        for head in (head for head in row if head in earlier and head != LOAD and not isinstance(row[head], str)):
+            was = median(float(taken[before[0].index(earlier)][head]) for taken in before)
+            now = median(float(taken[after[0].index(row)][head]) for taken in after)
+            if not was and not now:
+                continue
+            ratio = f"{now / was:.2f}" if was else ""
+            rows.append({"what": _name(row), "": head, "before": was, "after": now, "ratio": ratio})
+    return rows
+
+
+def _pairs(before: Sequence[Row], after: Sequence[Row]) -> list[tuple[Row, Row]]:
+    if len(before) == len(after):
+        return list(zip(after, before, strict=True))
+    named = {_first(row): row for row in before}
+    return [(row, named[_first(row)]) for row in after if _first(row) in named]
+
+
+def _first(row: Row) -> str:
+    return next((value for value in row.values() if isinstance(value, str)), "")
+
+
+def _name(row: Row) -> str:
+    """Return what the first two cells say, as `webhooks` has a server in the second one."""
+    return ", ".join(value for value in list(row.values())[:2] if isinstance(value, str))
+
+
+if __name__ == "__main__":
+    main()
