@@ -173,6 +173,11 @@ def _reworded(removed: Ended, new: Ended, _explained: int, steps: StepBudget) ->
     old, fresh = _located(removed), _located(new)
     if not RENAMED_TOGETHER <= min(len(old), len(fresh)) <= max(len(old), len(fresh)) <= MAX_REWORDED:
         return {}
+    # Where a rewording is looked for, the location stays: elsewhere there is nothing to be compared.
+    places = {location for location, _ in old.values()} & {location for location, _ in fresh.values()}
+    old, fresh = ({test: split for test, split in side.items() if split[0] in places} for side in (old, fresh))
+    if not places:
+        return {}
     paired: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
     sums = (_sums_without_a_word(side, steps) for side in (old, fresh))
     shared = set[int].intersection(*sums)

@@ -254,6 +254,9 @@ def _change(old: _Name, new: _Name, steps: StepBudget) -> _Change:
 
 def common_end(left: Parts, right: Parts) -> int:
     """Return how many parts at the end of two names are the same."""
+    shorter = min(len(left), len(right))
+    if left[len(left) - shorter :] == right[len(right) - shorter :]:  # as nearly always, and a loop costs more
+        return shorter
     count = 0
     for one, other in zip(reversed(left), reversed(right), strict=False):
         if one != other:

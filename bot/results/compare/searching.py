@@ -6,7 +6,8 @@ What labs upload is searched in a process of its own (`bot.core.untrusted`), for
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 import structlog
@@ -34,8 +35,7 @@ MOST_SEARCHES = 20
 """Searches for one run; it has at most three for each of the suites that it had before and has now."""
 
 Written = TypeVar("Written")
-_List = tuple[tuple[str, Status | None], ...]
-_Lists = tuple[_List, _List]
+_Lists = tuple[Mapping[str, Status | None], Mapping[str, Status | None]]
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -74,10 +74,9 @@ class Answers:
 
     def __call__(self, removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
         """Return what is known. Raises `SearchNeeded` where that is nothing."""
-        ended = ended_of(removed), ended_of(new)
-        if all(ended) and _are_few([*ended[0], *ended[1]]):
-            return self._few(*ended)
-        lists = tuple(ended[0].items()), tuple(ended[1].items())
+        lists = ended_of(removed), ended_of(new)
+        if all(lists) and _are_few(*lists):
+            return self._few(*lists)
         for known, found in self._known:  # a few, which are compared in less time than it takes to hash one
             if known == lists:
                 return found
@@ -88,8 +87,8 @@ class Answers:
         self._known.append((lists, found))
 
 
-def _are_few(names: Sequence[str]) -> bool:
-    return len(names) <= FEW and sum(map(len, names)) <= FEW_CHARACTERS
+def _are_few(*lists: Collection[str]) -> bool:
+    return sum(map(len, lists)) <= FEW and sum(map(len, chain(*lists))) <= FEW_CHARACTERS
 
 
 def written(write: Callable[[Renames], Written], search: Renames) -> Written:
@@ -103,7 +102,7 @@ def written(write: Callable[[Renames], Written], search: Renames) -> Written:
         try:
             return write(answers)
         except SearchNeeded as needed:
-            answers.add(needed.lists, search(*map(dict, needed.lists)))
+            answers.add(needed.lists, search(*needed.lists))
     raise TryAgain(texts.STILL_CHANGING)
 
 
@@ -124,7 +123,7 @@ async def written_apart(write: Callable[[Renames], Written], pool: Pool, owner: 
 async def _searched(pool: Pool, owner: Owner, lists: _Lists) -> Mapping[str, str]:
     why = SEARCH_TOO_LONG.format(most=MAX_STEPS)
     try:
-        found = await pool.run(owner, pool.limits.renames, search_renames, *map(dict, lists))
+        found = await pool.run(owner, pool.limits.renames, search_renames, *lists)
     except OverLimit as error:
         found, why = None, str(error)
     if found is None:

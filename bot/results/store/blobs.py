@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import accumulate, chain, islice, pairwise
 from operator import sub
+from typing import cast
 
 import zstandard
 from nightjar_formats.columns import status_and_duration
@@ -69,11 +70,6 @@ The place is None for a name that the suite does not have; and a hash may be non
 """
 
 
-def placed_by_index(columns: Columns, places: Mapping[str, int]) -> Placed:
-    """Look up where the tests of a run stand among the names of their suite."""
-    return zip(map(places.get, read_names(columns.names)), columns.tests, strict=True)
-
-
 def placed_by_walk(known: Sequence[bytes]) -> Placed:
     """Give the places of all names of a suite, which are too many to be held."""
     return enumerate(map(hash, read_names(known)))
@@ -98,6 +94,35 @@ def lay_out(columns: Columns, placed: Callable[[], Placed], count: int) -> LaidO
     column.extend(left.values())
     explained.sort()
     explained += ((ordinal, reasons[key]) for ordinal, key in enumerate(left, count) if key in reasons)
+    return _laid_out(columns, column, explained, left)
+
+
+def lay_out_alike(columns: Columns) -> LaidOut:
+    """Lay out a run whose names are those of its suite, in their order."""
+    reasons = columns.reasons
+    explained = [(ordinal, reasons[key]) for ordinal, key in enumerate(columns.tests) if key in reasons]
+    return _laid_out(columns, array("H", columns.tests.values()), explained, {})
+
+
+def lay_out_by_index(columns: Columns, places: Mapping[str, int], count: int) -> LaidOut:
+    """Lay out a run by the places of all names of its suite."""
+    ordinals = list(map(places.get, read_names(columns.names)))
+    if None in ordinals:
+        return lay_out(columns, lambda: zip(ordinals, columns.tests, strict=True), count)
+    column = array("H", bytes(2 * count))
+    for ordinal, packed in zip(cast("list[int]", ordinals), columns.tests.values(), strict=True):
+        column[ordinal] = packed
+    reasons = columns.reasons
+    explained = [
+        (ordinal, reasons[key])
+        for ordinal, key in zip(cast("list[int]", ordinals), columns.tests, strict=True)
+        if key in reasons
+    ]
+    explained.sort()
+    return _laid_out(columns, column, explained, {})
+
+
+def _laid_out(columns: Columns, column: array[int], explained: list[tuple[int, int]], left: dict[int, int]) -> LaidOut:
     ordinals, numbers = (array("I", side) for side in zip(*explained, strict=True)) if explained else ((), ())
     statuses, durations = status_and_duration(column)
     return LaidOut(

@@ -70,7 +70,8 @@ _FORGET = (
         schema.renames.c.series_id == sa.bindparam("of_series"), schema.renames.c.point_id == sa.bindparam("id")
     ),
 )
-_NEW_CHANGES, _NEW_RENAMES = schema.changes.insert(), schema.renames.insert()
+_NEW_RENAMES = schema.renames.insert()
+_NEW_CHANGES = "INSERT INTO nightjar_changes (series_id, ordinal, point_id, before, after) VALUES (?, ?, ?, ?, ?)"
 
 
 def find(connection: sa.Connection, known: SuiteNames, suite: SuiteRow, suite_name: str, target: int) -> Series:
@@ -163,9 +164,11 @@ def _compare(
     for ordinal in changed:
         was, ended = then[renamed.get(ordinal, ordinal)], now[ordinal]
         if was != ended and ordinal not in removed:
-            rows.append(key | {"ordinal": ordinal, "before": was, "after": ended})
+            rows.append((series.id, ordinal, after["id"], was, ended))
     if rows:
-        connection.execute(_NEW_CHANGES, rows)
+        # By the driver: to bind the values of thousands of rows costs more than to write the rows.
+        is_postgresql = connection.dialect.name == "postgresql"
+        connection.exec_driver_sql(_NEW_CHANGES.replace("?", "%s") if is_postgresql else _NEW_CHANGES, rows)
     if renamed:
         connection.execute(_NEW_RENAMES, key | {"pairs": pairs_blob(renamed)})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -10,18 +10,18 @@ import sqlalchemy as sa
 from nightjar_formats.columns.collect import Columns
 
 from bot.results.store import blobs, names, schema
-from bot.results.store.blobs import LaidOut, Placed
+from bot.results.store.blobs import LaidOut
 from bot.results.store.names import MAX_KNOWN, SuiteNames, SuiteRow
 
 
 def lay_out(connection: sa.Connection, known: SuiteNames, suite: SuiteRow, columns: Columns) -> LaidOut:
     """Bring a run into the order of the names that its suite has at that moment."""
-    placed: Callable[[], Placed]
+    if suite.names == len(columns) and list(names.blocks(connection, suite).values()) == columns.names:
+        return blobs.lay_out_alike(columns)
     if suite.names <= MAX_KNOWN:
         places = known.places(connection, suite) if suite.names else {}
-        placed = partial(blobs.placed_by_index, columns, places)
-    else:
-        placed = partial(blobs.placed_by_walk, list(names.blocks(connection, suite).values()))
+        return blobs.lay_out_by_index(columns, places, suite.names)
+    placed = partial(blobs.placed_by_walk, list(names.blocks(connection, suite).values()))
     return blobs.lay_out(columns, placed, suite.names)
 
 
