@@ -28,6 +28,7 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.manager import JobManager
 
 from bot.engine.guard import Guard
+from bot.engine.intake import Intake
 from bot.engine.notes import Note
 from bot.engine.outage import is_outage
 from bot.engine.retry import unnoted_wait
@@ -95,7 +96,7 @@ class EngineJobManager(JobManager):
     """The job manager of one worker; `give_up` is called when the outcome of a job could not be written at all.
 
     The manager tries for `patience` seconds to write it, and tells the `guard` whether the note of a try was stored.
-    The worker runs at most `concurrency` jobs at once.
+    The worker runs at most `concurrency` jobs at once, and begins none while the `intake` stores deliveries.
     """
 
     connector: BaseAsyncConnector
@@ -106,10 +107,12 @@ class EngineJobManager(JobManager):
         guard: Guard,
         give_up: Callable[[], None],
         *,
+        intake: Intake | None = None,
         concurrency: int = 1,
         patience: float = WRITE_PATIENCE,
     ) -> None:
         super().__init__(connector)
+        self._intake = intake or Intake()
         self._concurrency = concurrency
         self._fetched: deque[QuietJob] = deque()
         self._begun: set[int] = set()
@@ -120,6 +123,7 @@ class EngineJobManager(JobManager):
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> procrastinate_jobs.Job | None:
         """Take the next job that may run, of whatever queue: a worker of the engine serves all of them."""
         if not self._fetched:
+            await self._intake.give_way()
             most = max(1, self._concurrency - len(self._begun))
             rows = await self.connector.execute_query_all_async(
                 FETCH, worker_id=worker_id, most=most, window=WINDOW * most

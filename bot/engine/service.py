@@ -24,6 +24,7 @@ from bot.engine.bulk import BulkProgress, replay_all
 from bot.engine.database import Database
 from bot.engine.guard import Guard
 from bot.engine.inbox import store_delivery
+from bot.engine.intake import Intake
 from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, delivery_job
 from bot.engine.journal import DeliveryRecord, Journal
 from bot.engine.once import NewJob
@@ -132,6 +133,7 @@ class Engine:
         self._recovered = False
         self._app = App(connector=self.database.connector, periodic_defaults={"max_delay": LONGEST_OUTAGE})
         self._guard = Guard(self._pace.job)
+        self._intake = Intake()
         self._timers = EngineTimers(self._app, self.database.connector, self._guard, self._kind_of)
         self.every(RETENTION, RETENTION_CRON, self._forget_old)
 
@@ -217,10 +219,11 @@ class Engine:
 
     async def _store_delivery(self, job: NewJob, body: bytes | bytearray, first: str | None) -> bool:
         """Store a delivery's job; `first` is a lock of which all that waits is to go first."""
-        # First what waits: the new job is urgent from its first moment, and would go before what came earlier.
-        if first is not None:
-            await go_first(self.database.connector, first)
-        return await store_delivery(self.database.connector, job, body)
+        with self._intake.accepting():
+            # First what waits: the new job is urgent from its first moment, and would go before what came earlier.
+            if first is not None:
+                await go_first(self.database.connector, first)
+            return await store_delivery(self.database.connector, job, body)
 
     def _forget(self, storing: asyncio.Task[bool]) -> None:
         self._abandoned.discard(storing)
@@ -247,7 +250,7 @@ class Engine:
             (CONCLUDE, tasks.conclude),
         ):
             self._app.task(name=name, retry=EngineRetry(), pass_context=True)(task)
-        self._supervisor = Supervisor(self._app, self.database.connector, self._pace, self._guard)
+        self._supervisor = Supervisor(self._app, self.database.connector, self._pace, self._guard, self._intake)
         await self._timers.start()
         await self._supervisor.run()
 

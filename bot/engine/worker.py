@@ -15,6 +15,7 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.worker import Worker
 
 from bot.engine.guard import JOB_SECONDS, Guard
+from bot.engine.intake import Intake
 from bot.engine.manager import EngineJobManager
 from bot.engine.retry import FIRST_WAIT, Failed
 from bot.engine.upkeep import TOLERATED, clock, count_anew, let_old_go_first, requeue_stalled
@@ -56,10 +57,10 @@ class WorkerPace:
 class Supervisor:
     """Run workers one after the other until `stop`, and requeue the jobs that dead workers left."""
 
-    def __init__(self, app: App, connector: BaseAsyncConnector, pace: WorkerPace, guard: Guard) -> None:
+    def __init__(self, app: App, connector: BaseAsyncConnector, pace: WorkerPace, guard: Guard, intake: Intake) -> None:
         self._app = app
         self._connector = connector
-        self._manager = EngineJobManager(connector, guard, self._restart, concurrency=pace.concurrency)
+        self._manager = EngineJobManager(connector, guard, self._restart, intake=intake, concurrency=pace.concurrency)
         self._pace = pace
         self._worker: Worker | None = None
         self._stopping = asyncio.Event()
