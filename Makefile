@@ -34,7 +34,7 @@ UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_redelivery.py app/
 ALONE     = $(shell grep -rl --include="*.py" "mark.alone" tests)
 PYTEST   := scripts/in-memory $(BIN)/pytest --dist loadgroup -m "not alone"
 
-.PHONY: demo suite-demo suite-test test check types tests untraced traced alone mutants bench lock docs images fixtures clean
+.PHONY: demo suite-demo suite-test test tools compiled check types tests untraced traced alone mutants bench lock docs images fixtures clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/python -m sandbox.demo $(ARGS)
@@ -48,13 +48,16 @@ suite-test: $(VENV)/.ready $(SUITE_VENV)/.ready
 	NIGHTJAR_SUITE_PYTHON=$(abspath $(SUITE_VENV))/bin/python $(BIN)/pytest -n 0 $(ARGS) tests/lab/suite/flows
 
 test: $(VENV)/.ready
+	$(MAKE) --no-print-directory -j4 tools compiled check types
+	$(MAKE) --no-print-directory -j2 untraced traced
+	$(MAKE) --no-print-directory alone
+
+# Most of this waits for the network, so it is done beside what needs none of them.
+tools: $(VENV)/.ready
 	@scripts/postgres-for-tests
 	@scripts/chromium-for-tests
 	@scripts/deploy-tools-for-tests
 	@scripts/gtest-for-tests
-	$(MAKE) --no-print-directory -j2 check compiled
-	$(MAKE) --no-print-directory -j3 untraced traced types
-	$(MAKE) --no-print-directory alone
 
 check: $(VENV)/.ready
 	$(BIN)/ruff format --no-cache --check .

@@ -63,7 +63,8 @@ class BucketServer:
         """Start it and wait until it listens. Raises AssertionError with what it printed when it does not."""
         root = str(Path(__file__).parent.parent)
         process = subprocess.Popen(  # noqa: S603  # nothing of it comes from outside
-            [sys.executable, "-m", "sandbox.bucket", str(self.port)],
+            # By its path, for the package around it would be imported too; without the folder of that path (`-P`).
+            [sys.executable, "-P", __file__, str(self.port)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
