@@ -94,14 +94,15 @@ def lay_out(columns: Columns, placed: Callable[[], Placed], count: int) -> LaidO
     column.extend(left.values())
     explained.sort()
     explained += ((ordinal, reasons[key]) for ordinal, key in enumerate(left, count) if key in reasons)
-    return _laid_out(columns, column, explained, left)
+    return _laid_out(columns, column, [one for one, _ in explained], [number for _, number in explained], left)
 
 
-def lay_out_alike(columns: Columns) -> LaidOut:
-    """Lay out a run whose names are those of its suite, in their order."""
-    reasons = columns.reasons
-    explained = [(ordinal, reasons[key]) for ordinal, key in enumerate(columns.tests) if key in reasons]
-    return _laid_out(columns, array("H", columns.tests.values()), explained, {})
+def lay_out_in_order(columns: Columns, *, is_new: bool) -> LaidOut:
+    """Lay out a run whose names are those of its suite, in their order; or all of them are new."""
+    every = list(map(columns.reasons.get, columns.tests))
+    ordinals = [ordinal for ordinal, number in enumerate(every) if number is not None]
+    numbers = [number for number in every if number is not None]
+    return _laid_out(columns, array("H", columns.tests.values()), ordinals, numbers, columns.tests if is_new else {})
 
 
 def lay_out_by_index(columns: Columns, places: Mapping[str, int], count: int) -> LaidOut:
@@ -112,23 +113,19 @@ def lay_out_by_index(columns: Columns, places: Mapping[str, int], count: int) ->
     column = array("H", bytes(2 * count))
     for ordinal, packed in zip(cast("list[int]", ordinals), columns.tests.values(), strict=True):
         column[ordinal] = packed
-    reasons = columns.reasons
-    explained = [
-        (ordinal, reasons[key])
-        for ordinal, key in zip(cast("list[int]", ordinals), columns.tests, strict=True)
-        if key in reasons
-    ]
-    explained.sort()
-    return _laid_out(columns, column, explained, {})
+    every = zip(cast("list[int]", ordinals), map(columns.reasons.get, columns.tests), strict=True)
+    explained = sorted((ordinal, number) for ordinal, number in every if number is not None)
+    return _laid_out(columns, column, [one for one, _ in explained], [number for _, number in explained], {})
 
 
-def _laid_out(columns: Columns, column: array[int], explained: list[tuple[int, int]], left: dict[int, int]) -> LaidOut:
-    ordinals, numbers = (array("I", side) for side in zip(*explained, strict=True)) if explained else ((), ())
+def _laid_out(
+    columns: Columns, column: array[int], ordinals: Sequence[int], numbers: Sequence[int], left: dict[int, int]
+) -> LaidOut:
     statuses, durations = status_and_duration(column)
     return LaidOut(
         compressed(statuses.rstrip(b"\0")),
         compressed(durations.rstrip(b"\0")),
-        Reasons(ordinals, numbers, list(columns.whys)),
+        Reasons(array("I", ordinals), array("I", numbers), list(columns.whys)),
         len(left),
         _names_of(columns, left) if left else b"",
     )

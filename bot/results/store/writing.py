@@ -16,11 +16,12 @@ from bot.results.store.names import MAX_KNOWN, SuiteNames, SuiteRow
 
 def lay_out(connection: sa.Connection, known: SuiteNames, suite: SuiteRow, columns: Columns) -> LaidOut:
     """Bring a run into the order of the names that its suite has at that moment."""
+    if not suite.names:
+        return blobs.lay_out_in_order(columns, is_new=True)
     if suite.names == len(columns) and list(names.blocks(connection, suite).values()) == columns.names:
-        return blobs.lay_out_alike(columns)
+        return blobs.lay_out_in_order(columns, is_new=False)
     if suite.names <= MAX_KNOWN:
-        places = known.places(connection, suite) if suite.names else {}
-        return blobs.lay_out_by_index(columns, places, suite.names)
+        return blobs.lay_out_by_index(columns, known.places(connection, suite), suite.names)
     placed = partial(blobs.placed_by_walk, list(names.blocks(connection, suite).values()))
     return blobs.lay_out(columns, placed, suite.names)
 

@@ -144,9 +144,10 @@ def _fold_run(columns: Columns, run: CaseRun, head_of: HeadOf) -> list[str] | No
     heads = {classname: head_of(classname) for classname in set(run.classnames)}
     names = [heads[classname] + name for classname, name in zip(run.classnames, run.names)]
     keys = list(map(hash, names))
-    if max(map(len, names)) > MAX_NAME or len({*keys}) < len(keys) or not columns.tests.keys().isdisjoint(keys):
+    tests = dict(zip(keys, [packed_of[kind][time] for kind, time in zip(run.kinds, run.times)]))
+    if max(map(len, names)) > MAX_NAME or len(tests) < len(keys) or not columns.tests.keys().isdisjoint(keys):
         return None
-    columns.tests.update(zip(keys, [packed_of[kind][time] for kind, time in zip(run.kinds, run.times)]))
+    columns.tests.update(tests)
     if reason_of:
         columns.reasons.update(zip(compress(keys, run.kinds), map(reason_of.__getitem__, filter(None, run.kinds))))
     return names

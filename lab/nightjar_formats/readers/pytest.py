@@ -22,6 +22,7 @@ INTERNAL = ("pytest", "internal")
 
 _CRASH = Pattern(r"worker '[^']*' crashed while running ")
 _TIMEOUT = Pattern(r"(?:Failed: )?Timeout \(?>\s*[\d.]+ *s")
+_TIMEOUTS = ("Timeout ", "Failed: Timeout ")
 _COLOUR = Pattern(r"#x1B\[[0-9;?]*[ -/]*[@-~]")
 _PHASES = {
     'failed on setup with "': Trouble.SETUP,
@@ -71,7 +72,7 @@ def _ended(attributes: dict[str, str], classname: str, parts: Sequence[Part]) ->
     if ESCAPE in found.text or ESCAPE in found.message:
         found = found._replace(message=_COLOUR.sub("", found.message), text=_COLOUR.sub("", found.text))
     if found.status is Status.FAILED:
-        return found._replace(trouble=Trouble.TIMEOUT) if _TIMEOUT.match(found.message) else found
+        return found._replace(trouble=Trouble.TIMEOUT) if _is_timeout(found.message) else found
     if found.status is not Status.ERRORED:
         return found
     error = of(parts, "error")[0]
@@ -95,7 +96,11 @@ def _last_line(error: Part) -> str:
 def _trouble(reason: str, phase: Trouble) -> Trouble:
     if _CRASH.match(reason):
         return Trouble.CRASH
-    return Trouble.TIMEOUT if _TIMEOUT.match(reason) else phase
+    return Trouble.TIMEOUT if _is_timeout(reason) else phase
+
+
+def _is_timeout(message: str) -> bool:
+    return message.startswith(_TIMEOUTS) and _TIMEOUT.match(message) is not None
 
 
 def _skipped(found: CaseOutcome, part: Part, classname: str) -> CaseOutcome:

@@ -185,8 +185,7 @@ class _Reader:
             if not self._is_between_cases():
                 break
             rows = rows_at(text, at)
-            self._take(rows)
-            at += sum(len(row[0]) for row in rows)
+            at += self._take(rows)
             # What comes next is no plain case, whether or not there is white space before it.
             step = len(MARK) if rows else 2 * step + len(MARK)
         self._give(text[at:].encode())
@@ -196,40 +195,43 @@ class _Reader:
         is_outside = self._case is None and not self._in_cdata and 0 < self._depth <= MAX_DEPTH - 2
         return is_outside and not self._after and self._parser.CurrentByteIndex == self._fed
 
-    def _take(self, rows: Sequence[Row]) -> None:
-        """Take cases that follow each other; expat reads those whose values are not plain."""
-        if rows and not self._add_run(rows):
-            plain: list[Row] = []
-            for row in rows:
-                if _is_plain_row(row):
-                    plain.append(row)
-                else:
-                    self._add_run(plain)
-                    plain = []
-                    self._give(row[0].encode())
-            self._add_run(plain)
+    def _take(self, rows: Sequence[Row]) -> int:
+        """Take cases that follow each other, and return their length; expat reads those whose values are not plain."""
+        if not rows or (length := self._add_run(rows)):
+            return length if rows else 0
+        plain: list[Row] = []
+        for row in rows:
+            if _is_plain_row(row):
+                plain.append(row)
+            else:
+                self._add_run(plain)
+                plain = []
+                self._give(row[0].encode())
+        self._add_run(plain)
+        return sum(len(row[0]) for row in rows)
 
-    def _add_run(self, rows: Sequence[Row]) -> bool:
-        """Add a run of cases; return whether all of their values are plain."""
+    def _add_run(self, rows: Sequence[Row]) -> int:
+        """Add a run of cases, and return their length; do nothing, and return 0, where a value is not plain."""
         if not rows:
-            return True
+            return 0
         wholes, classnames, names, times, kinds = zip(*rows)
         values = {*classnames, *kinds}
         if not (is_plain(names) and is_plain(values)) or max(map(len, (*values, *names))) > LONGEST_VALUE:
-            return False
+            return 0
         for kind in dict.fromkeys(kinds):
             if kind not in self._templates:
                 attributes = {"classname": classnames[0], "name": names[0]}
                 parts = [Part("skipped", skip_of(kind), "")] if kind else NO_PARTS
                 if (made := self._maker(attributes, parts)(attributes, parts, self._suite)) is None:
-                    return False
+                    return 0
                 self._templates[kind] = made
         self._elements += len(kinds) - kinds.count("")
         if self._elements > MAX_ELEMENTS:
             self._too_much(texts.XML_ELEMENTS, MAX_ELEMENTS)
-        self._pass_over("".join(wholes))
+        text = "".join(wholes)
+        self._pass_over(text)
         self._done.append(CaseRun(classnames, names, times, kinds, {kind: self._templates[kind] for kind in {*kinds}}))
-        return True
+        return len(text)
 
     def _pass_over(self, text: str) -> None:
         """Have expat count the lines of a text that it does not read, and remember the columns."""
