@@ -47,9 +47,9 @@ async def _work(url: str, place: Path, *, pulls: int, each: int) -> Row:
             for guid in guids:
                 await outside.accept(guid, "issue_comment", body({"a": writes("x")}), f"pr:1#{guid.partition('-')[2]}")
         async with running(url, world, pace=WorkerPace()) as engine:
-            began = time.perf_counter()
+            began, cpu = time.perf_counter(), time.process_time()
             await until(partial(_drained, engine), deadline=DRAINED_WITHIN)
-            took = time.perf_counter() - began
+            took, used = time.perf_counter() - began, time.process_time() - cpu
             await settled(engine, guids[-1])
         starts: dict[str, list[float]] = {}
         for what, at, _ in world.moments(""):
@@ -58,6 +58,7 @@ async def _work(url: str, place: Path, *, pulls: int, each: int) -> Row:
     return {
         "jobs": len(guids) * 3,
         "jobs/s": round(len(guids) * 3 / took, 1),
+        "CPU ms each": round(1000 * used / (len(guids) * 3), 2),
         "gap p50 ms": round(1000 * median(gaps), 1),
         "longest gap ms": round(1000 * max(gaps), 1),
     }
