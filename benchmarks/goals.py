@@ -265,7 +265,8 @@ def main(as_json: bool, quick: bool, database: str, rounds: int, only: tuple[str
         about = {"machine": machine, "date": date, "load": load}
         click.echo("\n".join(json.dumps(asdict(row) | about) for row in rows))
         return
-    click.echo(f"{machine}; {date}; load average {load} when it began, {busy()} at the end.\n")
+    short = "; short runs (--quick)" if quick else ""
+    click.echo(f"{machine}; {date}; load average {load} when it began, {busy()} at the end{short}.\n")
     click.echo(table([in_words(row) for row in rows]))
 
 
