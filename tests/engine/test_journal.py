@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from bot.engine.journal import Journal
+from bot.engine.journal import NO_LIMIT, RECENT_FAILED, Journal
 from tests.engine.running import LOCK, opened, running, settled
 from tests.engine.toy import World, body, writes
 from tests.waiting import until
@@ -64,6 +64,15 @@ async def test_pages_go_from_the_newest_to_the_oldest(url_with_tables: str) -> N
             pages.append([record.guid for record in page])
             before = page[-1].job.job_id
     assert pages == [["g6", "g5", "g4"], ["g3", "g2", "g1"], ["g0"]]
+
+
+async def test_what_failed_is_found_without_all_that_did_not(sqlite_url: str) -> None:
+    async with opened(sqlite_url) as engine:
+        rows = await engine.database.connector.execute_query_all_async(
+            f"EXPLAIN QUERY PLAN {RECENT_FAILED}", before=NO_LIMIT, limit=50
+        )
+    steps = [str(row["detail"]) for row in rows]
+    assert [step for step in steps if step.startswith("SCAN") or "(rowid<?)" in step] == []
 
 
 async def test_only_what_failed_can_be_asked_for(url_with_tables: str, world: World) -> None:

@@ -20,24 +20,37 @@ def page(
     limit: int,
 ) -> list[Run]:
     """Return runs as `ResultsStore.runs` does. Raises LookupError for the key `before`."""
-    targets, table = schema.targets, schema.runs
-    name = repository.lower() if repository else None
-    wanted = {
-        sa.func.lower(targets.c.repository): name,
-        targets.c.lab: lab,
-        targets.c.target: target,
-        table.c.sha: sha,
-    }
-    wanted |= {table.c.state: state.value if state else None}
-    statement = runs.select().where(*(column == value for column, value in wanted.items() if value is not None))
+    table = schema.runs
     place = (table.c.received_at, table.c.id)
+    statement = runs.select().order_by(*(column.desc() for column in place)).limit(limit)
+    if state is not None:
+        statement = statement.where(table.c.state == state.value)
     if before is not None:
         last = runs.find(connection, before, any_case=True)
         if last is None:
             raise LookupError(before.folder)
         statement = statement.where(sa.tuple_(*place) < sa.tuple_(last[1].received_at, last[0]))
-    newest_first = statement.order_by(*(column.desc() for column in place)).limit(limit)
-    return [runs.read(row) for row in connection.execute(newest_first).mappings()]
+    if state is not None and not (repository or lab or target or sha):
+        return [runs.read(row) for row in connection.execute(statement).mappings()]
+    # An index has the runs of a target in their order, and those of a commit.
+    if sha is not None:
+        statement = statement.where(table.c.sha == sha)
+    found = [
+        row
+        for number in _targets(connection, repository, lab, target)
+        for row in connection.execute(statement.where(table.c.target_id == number)).mappings()
+    ]
+    found.sort(key=lambda row: (row["received_at"], row["id"]), reverse=True)
+    return [runs.read(row) for row in found[:limit]]
+
+
+def _targets(connection: sa.Connection, repository: str | None, lab: str | None, target: str | None) -> list[int]:
+    """Return the numbers of targets, where needed of a repository in any letter case."""
+    table = schema.targets
+    name = repository.lower() if repository else None
+    wanted = {sa.func.lower(table.c.repository): name, table.c.lab: lab, table.c.target: target}
+    statement = sa.select(table.c.id).where(*(column == value for column, value in wanted.items() if value is not None))
+    return list(connection.execute(statement).scalars())
 
 
 def waiting(connection: sa.Connection, repository: str) -> list[Run]:

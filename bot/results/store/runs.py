@@ -161,7 +161,11 @@ _OF_KEY = select().where(
     schema.runs.c.run_id == sa.bindparam("run_id"),
 )
 _FIND = _OF_KEY.where(schema.targets.c.repository == sa.bindparam("repository"))
-_FIND_IN_ANY_CASE = _OF_KEY.where(sa.func.lower(schema.targets.c.repository) == sa.bindparam("repository"))
+_NAMES_IN_ANY_CASE = sa.select(schema.targets.c.repository).where(
+    sa.func.lower(schema.targets.c.repository) == sa.bindparam("repository"),
+    schema.targets.c.lab == sa.bindparam("lab"),
+    schema.targets.c.target == sa.bindparam("target"),
+)
 _REPORTED = select().where(
     sa.tuple_(schema.runs.c.target_id, schema.runs.c.sha).in_(sa.bindparam("places", expanding=True)),
     schema.runs.c.state.in_([state.value for state in REPORTED]),
@@ -177,8 +181,12 @@ _STATUSES = sa.select(schema.columns.c.run_id, schema.columns.c.statuses).where(
 def find(connection: sa.Connection, key: RunKey, *, any_case: bool = False) -> tuple[int, Run] | None:
     """Return a run and its number, if it is stored; where needed, in any letter case of the repository."""
     values = {"lab": key.lab, "target": key.target, "sha": key.sha, "run_id": key.run_id}
-    values["repository"] = key.repository.lower() if any_case else key.repository
-    row = connection.execute(_FIND_IN_ANY_CASE if any_case else _FIND, values).mappings().first()
+    values["repository"] = key.repository
+    row = connection.execute(_FIND, values).mappings().first()
+    if row is None and any_case:
+        # No index has the names so: the few targets are read, or the database would read all runs.
+        for name in connection.execute(_NAMES_IN_ANY_CASE, values | {"repository": key.repository.lower()}).scalars():
+            row = row or connection.execute(_FIND, values | {"repository": name}).mappings().first()
     return None if row is None else (row["id"], read(row))
 
 
