@@ -125,6 +125,11 @@ REGISTRY = CommandRegistry(spec for spec, _ in COMMANDS)
 CODEC = Codec(kind for feature in ALL_FEATURES for kind in feature.effects)
 EVENTS = events_by_name(event for feature in ALL_FEATURES for event in feature.events)
 RECORDS = RecordRegistry((feature.name, record) for feature in ALL_FEATURES for record in feature.records)
+NOTES = {
+    event: [feature.note for feature in ALL_FEATURES if event in feature.notes_of]
+    for event in {event for feature in ALL_FEATURES for event in feature.notes_of}
+}
+"""What features note of the deliveries of an event."""
 
 
 def full_router() -> Router:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from pydantic import TypeAdapter
 
+from bot.app.door import INSTALLATION_EVENTS, RepositoryView, WebhookDoor, no_handler, routed
 from bot.app.texts import (
     CONCLUDES_NOTHING,
     FEATURE_OFF,
     NO_CONCLUDE_STAGE,
-    NO_HANDLER,
     NO_REPOSITORY,
-    NOT_ACCEPTED,
     NOT_CONFIGURED,
     RATE_LIMITED,
 )
@@ -57,9 +56,6 @@ RANK = "rank"
 BASIS = "basis"
 """Where a conclude job has the plan's `conclusion_basis`."""
 
-INSTALLATION_EVENTS = frozenset({"installation", "installation_repositories", "repository"})
-"""After these, tokens may have other permissions or repositories. GitHub sends the first two to every App."""
-
 log = structlog.get_logger(__name__)
 
 
@@ -75,15 +71,15 @@ class Pipeline:
     codec: Codec
     announce: Announce
     repositories: Repositories
-    notes: Sequence[Callable[[Records, Delivery], Awaitable[None]]] = ()
-    """What features keep of a delivery's payload before anything is planned."""
+    door: WebhookDoor
+    notes: Mapping[str, Sequence[Callable[[Records, Delivery], Awaitable[None]]]] = field(default_factory=dict)
+    """What features keep of the payload of an event's deliveries before anything is planned."""
 
     async def handlers_for(self, delivery: Delivery) -> Routing:
         """Name the handlers that want a delivery, or say why nobody does."""
         wanting = self.router.wanting(delivery.event, delivery.action)
         if not wanting:
-            event = f"{delivery.event}.{delivery.action}" if delivery.action else delivery.event
-            return Routing(reason=NO_HANDLER.format(event=event))
+            return Routing(reason=no_handler(delivery))
         if not delivery.repository:
             return Routing(reason=NO_REPOSITORY)
         name = await self._name_of(delivery)
@@ -94,9 +90,7 @@ class Pipeline:
         # The repository's own file is a record to be read; most deliveries are decided by app.yaml alone.
         if asking & config.features or any(handler.feature in SWITCHES for handler in wanting):
             config = await config_in_force(self.config, self.records, name) or config
-        on = [handler for handler in wanting if not handler.feature or handler.feature in config.features]
-        names = tuple(handler.name for handler in on if _accepts(handler, delivery, config))
-        return Routing(handlers=names, reason="" if names else NOT_ACCEPTED if on else FEATURE_OFF)
+        return routed(delivery, wanting, config, self.config.mentions)
 
     async def _name_of(self, delivery: Delivery) -> str | None:
         try:
@@ -112,10 +106,22 @@ class Pipeline:
             await self.repositories.note(delivery)
             if await self._is_ours(delivery):
                 await note_head(self.records, delivery)
-            for note in self.notes:
+            for note in self.notes.get(delivery.event, ()):
                 await note(self.records, delivery)
+            await self._note_at_the_door(delivery)
         except PayloadError as error:
             log.warning("the payload does not tell what is to be remembered", path=error.path, problem=str(error))
+
+    async def _note_at_the_door(self, delivery: Delivery) -> None:
+        """Let the next deliveries of a repository be decided without what is read here, for a moment."""
+        if "." in delivery.event or not delivery.payload.has("repository", "id"):
+            return
+        repository, at = Repository.of(delivery.payload), self.door.clock()
+        if self.door.view_of(repository) is None:
+            name = await self.repositories.name_of(repository)
+            config = await config_in_force(self.config, self.records, name) if name is not None else None
+            private = name is not None and await self.repositories.is_called_private(name)
+            self.door.remember(repository, RepositoryView(repository.full_name, config, private, at))
 
     async def _is_ours(self, delivery: Delivery) -> bool:
         """Say whether app.yaml names the repository: another one may have got its name on GitHub."""
@@ -186,6 +192,8 @@ class Pipeline:
                 raise
             # To wait would hold up everybody's commands on this pull request.
             return AppliedEffect(RATE_LIMITED, changed=False)
+        finally:
+            self.door.forget(repository)
         return AppliedEffect(applied.text, applied.changed, _as_json(applied.value))
 
     def kind_of(self, error: BaseException) -> ErrorKind:
@@ -245,13 +253,6 @@ class Pipeline:
     def _effect_as_data(self, effect: Effect, rank: Rank) -> PlannedEffect:
         data = self.codec.encode(effect)
         return PlannedEffect(target=effect.target, effect=data if rank is Rank.EVENT else {**data, RANK: int(rank)})
-
-
-def _accepts(handler: Handler, delivery: Delivery, config: RepositoryConfig) -> bool:
-    try:
-        return handler.accepts is None or handler.accepts(delivery, config)
-    except PayloadError:
-        return True  # its plan fails at the same field, and its own job reports that
 
 
 def _conclude_stage(handler: Handler) -> ConcludeStage[Any]:

@@ -22,7 +22,8 @@ from procrastinate.exceptions import ConnectorException
 from sqlalchemy.exc import OperationalError
 
 from bot.app.doctor.doctor import Doctor, HealthWatch
-from bot.app.features import ALL_FEATURES, CODEC, full_router
+from bot.app.door import WebhookDoor
+from bot.app.features import ALL_FEATURES, CODEC, NOTES, full_router
 from bot.app.help_commands import list_commands_of
 from bot.app.processor import Pipeline
 from bot.app.redelivery import CRON, Redelivery
@@ -59,7 +60,6 @@ from bot.web.webhook import MAX_BODY
 VERSION = version("nightjar-ci")
 MEGABYTE = 1024 * 1024
 STOPPING = (signal.SIGTERM, signal.SIGINT)
-
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -100,6 +100,7 @@ class Bot:
     watch: HealthWatch
     threads: ThreadProbe
     now: Callable[[], float]
+    door: WebhookDoor
 
 
 @asynccontextmanager
@@ -147,6 +148,7 @@ async def open_bot(
         async with open_services(config, settings, engine, session, reading, now, pool) as services:
             services.parts[METRICS] = metrics
             repositories = Repositories(config, engine.records)
+            door = WebhookDoor(router, config.mentions, NOTES)
             engine.use(
                 Pipeline(
                     config=config,
@@ -157,7 +159,8 @@ async def open_bot(
                     codec=CODEC,
                     announce=engine.accept,
                     repositories=repositories,
-                    notes=[feature.note for feature in ALL_FEATURES],
+                    door=door,
+                    notes=NOTES,
                 )
             )
             timers = RepositoryTimers(
@@ -169,7 +172,7 @@ async def open_bot(
                 engine.every(every.name, every.cron, every.work, at_start=True)
             watch = HealthWatch(Doctor(config, settings, github, session, services.part(AWS), repositories))
             yield Bot(
-                config, settings, metrics, engine, github, redelivery, services, timers, watch, ThreadProbe(), now
+                config, settings, metrics, engine, github, redelivery, services, timers, watch, ThreadProbe(), now, door
             )
 
 
@@ -367,6 +370,8 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
         metrics=bot.metrics,
         version=VERSION,
         mentions=bot.config.mentions,
+        leads_to_nothing=bot.door.leads_to_nothing,
+        log_ignored=bot.config.log.deliveries == "all",
         list_commands=list_commands_of(bot.config, bot.engine.records),
     )
 

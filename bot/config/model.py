@@ -20,6 +20,7 @@ from bot.config.http import Http
 from bot.config.keys import ConfigKey, K, Keys, key_types
 from bot.config.last_good import LastGood
 from bot.config.lint import Lint
+from bot.config.log import LOG, Log
 from bot.config.merge import Merge
 from bot.config.nightly import Nightly
 from bot.config.quarantine import QuarantinedTests, check_targets
@@ -374,10 +375,9 @@ class Config(Keys):
         examples=[{"per_person": 30, "per_pull_request": 60}],
     )
     http: Annotated[Http, Section(switch=False)] = Field(
-        default=Http(),
-        description="Limits for anonymous HTTP clients.",
-        examples=[{"megabytes_in_flight": 64}],
+        default=Http(), description="Limits for anonymous HTTP clients.", examples=[{"megabytes_in_flight": 64}]
     )
+    log: Annotated[Log, Section(switch=False)] = LOG
     defaults: Annotated[RepositoryConfig, Section(switch=False)] = Field(
         default=RepositoryConfig(),
         description="Keys for all repositories. A repository's own keys override them one by one.",

@@ -27,6 +27,7 @@ from bot.engine.inbox import store_delivery
 from bot.engine.intake import Intake
 from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY, delivery_job
 from bot.engine.journal import DeliveryRecord, Journal
+from bot.engine.notes import IGNORED
 from bot.engine.once import NewJob
 from bot.engine.processor import (
     AppliedEffect,
@@ -188,18 +189,20 @@ class Engine:
         *,
         not_before: float | None = None,
         urgent: bool = False,
+        ignored: Mapping[str, Any] | None = None,
     ) -> bool:
         """Store a delivery: durable when this returns True; False if its GUID was stored before.
 
         `body` is the raw text of a JSON object, `lock` the key of what it is handled in order with
         (`bot.core.events.lock_key`). One of our own may have to wait: `not_before`, in seconds since 1970. An `urgent`
         one, as each of our own is, goes before those that are not, with what waits under its lock. Raises
-        `StorageError` if it could not be stored in time.
+        `StorageError` if it could not be stored in time. One that nobody wants is `ignored`: it gets this note
+        (`bot.engine.store.note_of_ignored`) and no job.
         """
         urgent = urgent or OWN_EVENT in event
         job = delivery_job(guid, event, self._now(), lock, not_before, urgent=urgent)
         raw = body.encode(errors="surrogatepass") if isinstance(body, str) else body
-        storing = asyncio.create_task(self._store_delivery(job, raw, lock if urgent else None))
+        storing = asyncio.create_task(self._store_delivery(job, raw, lock if urgent else None, ignored))
         try:
             done, _ = await asyncio.wait({storing}, timeout=self._accept_timeout)
         except asyncio.CancelledError:
@@ -212,18 +215,23 @@ class Engine:
             storing.add_done_callback(self._forget)
             raise StorageError("TimeoutError")
         try:
-            return storing.result()
+            new = storing.result()
         except (ConnectorException, TimeoutError) as error:
             # Not chained: a database may quote what was to be stored.
             raise StorageError(type(error.__cause__ or error).__name__) from None
+        if new and ignored is not None:
+            self._observer.delivery(event, IGNORED, 0.0)
+        return new
 
-    async def _store_delivery(self, job: NewJob, body: bytes | bytearray, first: str | None) -> bool:
+    async def _store_delivery(
+        self, job: NewJob, body: bytes | bytearray, first: str | None, ignored: Mapping[str, Any] | None
+    ) -> bool:
         """Store a delivery's job; `first` is a lock of which all that waits is to go first."""
         with self._intake.accepting():
             # First what waits: the new job is urgent from its first moment, and would go before what came earlier.
-            if first is not None:
+            if first is not None and ignored is None:
                 await go_first(self.database.connector, first)
-            return await store_delivery(self.database.connector, job, body)
+            return await store_delivery(self.database.connector, job, body, ignored)
 
     def _forget(self, storing: asyncio.Task[bool]) -> None:
         self._abandoned.discard(storing)

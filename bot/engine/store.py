@@ -157,6 +157,11 @@ def subject_of(delivery: Delivery) -> dict[str, Any]:
     return about
 
 
+def note_of_ignored(delivery: Delivery, reason: str) -> dict[str, Any]:
+    """Return the note of a delivery that gets no job, for nobody wants it."""
+    return {"text": reason, "about": subject_of(delivery)}
+
+
 def _is_of_plan(args: dict[str, Any]) -> bool:
     return args["message"] is None and not args["conclusion"]
 

@@ -85,5 +85,7 @@ class Feature:
     metrics: Callable[[Services, CollectorRegistry], Gauges] | None = None
     note: Callable[[Records, Delivery], Awaitable[None]] = _note_nothing
     """Keeps in a record what a delivery's payload says, before anything is planned."""
+    notes_of: tuple[str, ...] = ()
+    """The events for whose deliveries `note` is called."""
     preload: tuple[str, ...] = ()
     """Modules whose functions run in processes of their own (`bot.core.untrusted`)."""

@@ -106,6 +106,8 @@ class Handler:
     """Tells from the payload alone whether a delivery is worth a plan: of some events GitHub sends hundreds an hour."""
     conclude: ConcludeStage[Any] | None = field(default=None)
     """What follows from how the effects ended, for plans that say so."""
+    needs_mention: bool = False
+    """Whether it does nothing about a text that does not mention the bot."""
 
 
 class Router:

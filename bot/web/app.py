@@ -27,7 +27,15 @@ from bot.web.pages import IsPublic, Pages, show_problems_as_pages
 from bot.web.problems import answer_problems
 from bot.web.rate_limit import RateLimit
 from bot.web.sign_in.viewers import Viewers, private_for_viewers
-from bot.web.webhook import EVENT_HEADER, GUID_HEADER, SIGNATURE_HEADER, Inbox, Webhook
+from bot.web.webhook import (
+    EVENT_HEADER,
+    GUID_HEADER,
+    SIGNATURE_HEADER,
+    Inbox,
+    LeadsToNothing,
+    Webhook,
+    always_in_doubt,
+)
 
 OPENAPI_PATH = "/api/v1/openapi.json"
 GRACE_SECONDS = 20.0
@@ -80,6 +88,10 @@ class Parts:
     """The names that address the bot in a text."""
     list_commands: ListCommands
     """What `GET /help` shows."""
+    leads_to_nothing: LeadsToNothing = always_in_doubt
+    """Says which deliveries get no job."""
+    log_ignored: bool = False
+    """Whether each of them gets a line in the log."""
     viewers: Viewers = field(default_factory=Viewers)
     """Who is signed in; by default nobody can."""
     begun: BegunSignIns | None = None
@@ -113,7 +125,7 @@ def create_app(parts: Parts) -> web.Application:
         return web.Response(body=described(), content_type="application/json")
 
     operations = [
-        _webhook(Webhook(parts.inbox, parts.bodies, parts.secrets, parts.metrics, parts.mentions)),
+        _webhook(_webhook_of(parts)),
         *health.operations(parts.checks),
         *([_metrics(parts, health.PublicPart(parts.repositories, parts.is_public))] if parts.metrics_here else []),
         *parts.routes,
@@ -182,6 +194,18 @@ def _http_log() -> logging.Logger:
 
 def _metrics(parts: Parts, part: health.PublicPart | None = None) -> Operation:
     return health.metrics_operation(parts.checks, parts.refresh, parts.metrics, part)
+
+
+def _webhook_of(parts: Parts) -> Webhook:
+    return Webhook(
+        parts.inbox,
+        parts.bodies,
+        parts.secrets,
+        parts.metrics,
+        parts.mentions,
+        parts.leads_to_nothing,
+        log_ignored=parts.log_ignored,
+    )
 
 
 def _webhook(webhook: Webhook) -> Operation:

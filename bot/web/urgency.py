@@ -1,4 +1,7 @@
-"""Whether somebody waits for what comes of a delivery: such a one goes before those that are only noted. No I/O."""
+"""Whether somebody waits for what comes of a delivery: such a one goes before those that are only noted. No I/O.
+
+What mentions nobody holds no command, as the grammar of commands has it (`bot.commands.grammar`).
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,25 @@ def is_urgent(event: str, payload: Mapping[str, Any], mentions: Sequence[str]) -
     """
     if event in ("check_run", "check_suite"):
         return payload.get("action") in ASKED_OF_A_CHECK
+    text = _text_of(event, payload)
+    return text is not None and _is_mentioned(text, mentions)
+
+
+def may_mention(event: str, payload: Mapping[str, Any], mentions: Sequence[str]) -> bool:
+    """Say whether a delivery's text mentions us, or cannot be found where it should be."""
+    text = _text_of(event, payload)
+    return text is None or _is_mentioned(text, mentions)
+
+
+def _text_of(event: str, payload: Mapping[str, Any]) -> str | None:
     where = payload.get(TEXTS[event]) if event in TEXTS else None
-    text = where.get("body") if isinstance(where, Mapping) else None
-    if not isinstance(text, str):
-        return False
+    if not isinstance(where, Mapping) or "body" not in where:
+        return None
+    # A review without words has null.
+    text = where["body"] or ""
+    return text if isinstance(text, str) else None
+
+
+def _is_mentioned(text: str, mentions: Sequence[str]) -> bool:
     lowered = text.lower()
     return any(mention.lower() in lowered for mention in mentions)

@@ -11,17 +11,20 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import structlog
 from aiohttp import web
 from pydantic_core import from_json
 
-from bot.core.events import lock_key
+from bot.core.events import Delivery, lock_key
 from bot.core.patterns import Pattern
+from bot.core.payload import Payload
 from bot.core.rarely import Rarely
 from bot.engine.service import StorageError
+from bot.engine.store import note_of_ignored
 from bot.web.bodies import Bodies
 from bot.web.problems import Problem
 from bot.web.texts import (
@@ -62,20 +65,30 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class OpenedDelivery(NamedTuple):
-    """The stored parts of a body: its text, the lock of its job, and whether a person waits for the result."""
+    """What is found out about a body: its lock, whether a person waits for it, and its note if nobody wants it."""
 
-    text: str
     lock: str
     urgent: bool
+    ignored: Mapping[str, Any] | None
 
 
 class Inbox(Protocol):
     """Stores deliveries; the engine implements it."""
 
-    async def accept(self, guid: str, event: str, body: str, lock: str, *, urgent: bool) -> bool:
+    async def accept(
+        self,
+        guid: str,
+        event: str,
+        body: bytearray,
+        lock: str,
+        *,
+        urgent: bool,
+        ignored: Mapping[str, Any] | None,
+    ) -> bool:
         """Store a delivery durably and return True; return False if its GUID is already known.
 
-        `urgent` deliveries are processed before others. Raises `StorageError` before GitHub's time limit.
+        `urgent` deliveries are processed before others; those that are `ignored`, with a note that says why, are not
+        processed. Raises `StorageError` before GitHub's time limit.
         """
         ...
 
@@ -98,20 +111,28 @@ def verify(body: bytes | bytearray, header: str | None, secrets: Sequence[bytes]
     return fits
 
 
-def parse(body: bytes | bytearray) -> tuple[str, dict[str, object]]:
-    """Return a body as text and as a JSON object. Raises `ValueError` if it is not a JSON object."""
-    text = body.decode()
+LeadsToNothing = Callable[[Delivery], str]
+"""Says why a delivery is certain to lead to nothing, empty where that is not certain. Called from any thread."""
+
+
+def always_in_doubt(_: Delivery) -> str:
+    """Let every delivery get a job."""
+    return ""
+
+
+def parse(body: bytes | bytearray) -> dict[str, object]:
+    """Return a body as a JSON object. Raises `ValueError` if it is not a JSON object in UTF-8."""
     try:
         value = from_json(body, allow_inf_nan=False)
     except ValueError:
         # pydantic_core is stricter than GitHub's encoder: it rejects, for example, a lone surrogate, which JSON allows.
         try:
-            value = json.loads(text, parse_constant=_refuse_constant)
+            value = json.loads(body.decode(), parse_constant=_refuse_constant)
         except RecursionError as error:
             raise ValueError("nested too deeply") from error
     if not isinstance(value, dict):
         raise ValueError("not an object")  # noqa: TRY004 (one error class for every malformed body)
-    return text, value
+    return value
 
 
 def _refuse_constant(name: str) -> None:
@@ -123,7 +144,15 @@ class Webhook:
     """The route for GitHub's webhooks. Raises `ValueError` if there is no secret."""
 
     def __init__(
-        self, inbox: Inbox, bodies: Bodies, secrets: Sequence[bytes], metrics: Metrics, mentions: Sequence[str]
+        self,
+        inbox: Inbox,
+        bodies: Bodies,
+        secrets: Sequence[bytes],
+        metrics: Metrics,
+        mentions: Sequence[str],
+        leads_to_nothing: LeadsToNothing = always_in_doubt,
+        *,
+        log_ignored: bool = False,
     ) -> None:
         if not any(secrets):
             raise ValueError("a webhook secret is required")
@@ -132,6 +161,8 @@ class Webhook:
         self._secrets = tuple(secrets)
         self._metrics = metrics
         self._mentions = mentions
+        self._leads_to_nothing = leads_to_nothing
+        self._log_ignored = log_ignored
         self._rarely = Rarely()
 
     async def answer(self, request: web.Request) -> web.Response:
@@ -158,24 +189,31 @@ class Webhook:
         guid, event, signature = _headers(request)
         # The body counts against the memory limit until it is stored, also while a database hangs.
         async with self._bodies.read(request) as body:
-            opened = await _in_a_thread_if_large(body, lambda: self._open(event, body, signature))
-            new = await self._store(guid, event, opened)
+            opened = await _in_a_thread_if_large(body, lambda: self._open(guid, event, body, signature))
+            new = await self._store(guid, event, body, opened)
         self._metrics.accepted(event, new)
+        if new and opened.ignored is not None and self._log_ignored:
+            log.info("delivery ignored", delivery=guid, event_name=event, text=opened.ignored["text"])
         return _ACCEPTED if new else _SEEN
 
-    def _open(self, event: str, body: bytearray, signature: str) -> OpenedDelivery:
+    def _open(self, guid: str, event: str, body: bytearray, signature: str) -> OpenedDelivery:
         """Verify the signature of a body, then parse it. Raises `Problem`."""
         if not verify(body, signature, self._secrets):
             raise Problem(401, WRONG_SIGNATURE.format(header=SIGNATURE_HEADER))
         try:
-            text, value = parse(body)
+            value = parse(body)
         except ValueError:
             raise Problem(400, NOT_JSON) from None
-        return OpenedDelivery(text, lock_key(event, value), is_urgent(event, value, self._mentions))
+        delivery = Delivery(guid, event, Payload(value), time.time())
+        reason = self._leads_to_nothing(delivery)
+        ignored = note_of_ignored(delivery, reason) if reason else None
+        return OpenedDelivery(lock_key(event, value), is_urgent(event, value, self._mentions), ignored)
 
-    async def _store(self, guid: str, event: str, opened: OpenedDelivery) -> bool:
+    async def _store(self, guid: str, event: str, body: bytearray, opened: OpenedDelivery) -> bool:
         try:
-            return await self._inbox.accept(guid, event, opened.text, opened.lock, urgent=opened.urgent)
+            return await self._inbox.accept(
+                guid, event, body, opened.lock, urgent=opened.urgent, ignored=opened.ignored
+            )
         except StorageError as error:
             # Without the traceback, which could show what was to be stored.
             log.error("delivery not stored", delivery=guid, reason=str(error))  # noqa: TRY400

@@ -18,5 +18,6 @@ FEATURE = Feature(
     router=joined([commands.router, waiting.router]),
     commands=commands.COMMANDS,
     note=note_refresh,
+    notes_of=(pending.REFRESH_EVENT.name,),
     effects=(EndPendingMerge, LeaveQueue, MergePull, RequestRefresh, StorePendingMerge, UpdateBranch),
 )

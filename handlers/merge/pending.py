@@ -143,10 +143,8 @@ async def next_refresh(records: Records, repository: Repository, number: int) ->
 async def note_refresh(records: Records, delivery: Delivery) -> None:
     """Note that a refresh begins: requests from now on are for the one after it.
 
-    Called once for each delivery, before anything is planned. A replayed refresh changes nothing.
+    Called once for each such delivery, before anything is planned. A replayed refresh changes nothing.
     """
-    if delivery.event != REFRESH_EVENT.name:
-        return
     refresh, repository_id = REFRESH_EVENT.read(delivery.payload), delivery.payload.integer("repository", "id")
     if refresh.turn >= await _begun(records, repository_id, refresh.number):
         await records.put(REFRESH_COUNT.of(repository_id, refresh.number), RefreshCount(refresh.turn + 1))

@@ -170,7 +170,7 @@ def test_a_fault_in_a_repository_is_named_with_its_place_and_what_is_allowed(lin
         (
             "repositories: {octocat/a: }\nmention: ['@x']",
             "2:1: mention: unknown key (did you mean mentions?); allowed: mentions, public_url, operators, commands, "
-            "http, defaults, repositories",
+            "http, log, defaults, repositories",
         ),
     ],
 )

@@ -296,3 +296,22 @@ async def _age(engine: Engine, *, days: int) -> None:
     await engine.database.connector.execute_query_async(
         "UPDATE procrastinate_events SET at = to_timestamp(%(at)s)", at=time.time() - days * 86400
     )
+
+
+IGNORED = {"text": "nobody wants it", "about": {"action": "created"}}
+
+
+async def test_a_delivery_that_nobody_wants_is_no_job_until_it_is_replayed(url_with_tables: str, world: World) -> None:
+    heard = Heard()
+    async with running(url_with_tables, world, observer=heard) as engine:
+        assert await engine.accept("g", EVENT, body({"a": writes("x")}), LOCK, ignored=IGNORED)
+        assert not await engine.accept("g", EVENT, body({"a": writes("x")}), LOCK)
+        (record,) = await settled(engine, "g")
+        assert (record.state, record.action, record.reason) == ("ignored", "created", "nobody wants it")
+        assert (await engine.backlog()).waiting.get("deliver", 0) == 0
+        assert world.written == []
+        await engine.replay("g")
+        (record,) = await settled(engine, "g")
+    assert [plan.handler for plan in record.plans] == ["a"]
+    assert world.written == ["g a x"]
+    assert heard.all[0] == ("delivery", EVENT, "ignored")

@@ -9,21 +9,31 @@ import json
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import aiohttp
+from procrastinate.connector import BaseAsyncConnector
 
-from bot.app.features import ALL_FEATURES, CODEC, full_router
+from bot.app.door import WebhookDoor
+from bot.app.features import CODEC, NOTES, full_router
 from bot.app.processor import Pipeline
 from bot.app.services import open_services
-from bot.config import parse_config
+from bot.config import Config, parse_config
 from bot.config.environment import Settings
 from bot.core.errors import Refusal, TryAgain, UserError
 from bot.core.events import Delivery, Repository, intent_key
 from bot.core.payload import Payload
-from bot.engine.processor import AppliedEffect, ConclusionJob, EffectJob, EffectState, EndedEffect, PlannedEffect
+from bot.engine.processor import (
+    AppliedEffect,
+    ConclusionJob,
+    EffectJob,
+    EffectState,
+    EndedEffect,
+    PlannedEffect,
+    Routing,
+)
 from bot.engine.records import Records
 from bot.engine.replay import planned_by
 from bot.engine.service import Engine
@@ -32,6 +42,7 @@ from bot.github.client import GitHub
 from bot.github.limits import Allowance
 from bot.github.repositories import Repositories
 from bot.plan.effect import Effect
+from bot.plan.handler import Router
 from sandbox.github import GitHubSandbox
 from sandbox.jenkins import JenkinsSandbox
 from sandbox.model.apps import DEFAULT_PERMISSIONS
@@ -43,6 +54,7 @@ from tests.processes import lent_pool
 from tests.tables import with_tables
 
 FULL_NAME = "octocat/compiler"
+STORED: LiteralString = "SELECT key, value, version FROM nightjar_records ORDER BY key"
 
 
 @dataclass
@@ -54,6 +66,7 @@ class World:
     repository: SandboxRepository
     pipeline: Pipeline
     records: Records
+    connector: BaseAsyncConnector
     applied: list[str] = field(default_factory=list)
     """What the audit record says of each effect."""
     planned_to_write: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
@@ -69,6 +82,12 @@ class World:
         if not known:
             self.announced.append(Delivery(guid, event, Payload(json.loads(body)), time.time()))
         return not known
+
+    def configure(self, config: Config, router: Router | None = None) -> None:
+        """Go on with another app.yaml, as after a restart, and with the handlers of one router if it is given."""
+        router = router or self.pipeline.router
+        door = WebhookDoor(router, config.mentions, NOTES)
+        self.pipeline = replace(self.pipeline, config=config, router=router, door=door)
 
     async def work_off_announced(self) -> None:
         """Work off the bot's own deliveries, and those that they lead to."""
@@ -121,6 +140,8 @@ class World:
         return f"{status.state}: {status.description}" if status else ""
 
     async def _deliver(self, delivery: Delivery) -> None:
+        if self.pipeline.door.leads_to_nothing(delivery):
+            await self._leads_to_nothing(delivery)
         await self.pipeline.note(delivery)
         for handler in (await self.pipeline.handlers_for(delivery)).handlers:
             # Anew for each handler: what those before it wrote may change what it decides.
@@ -140,6 +161,18 @@ class World:
             self.planned_to_write.append((handler, written))
             if shown is not None:
                 assert _effects_shown(shown) == _without_moment(written), f"{handler} differs from its dry run"
+
+    async def _leads_to_nothing(self, delivery: Delivery) -> None:
+        """Check that a delivery which would get no job changes no record, and is wanted by no handler."""
+        reason, stored = self.pipeline.door.leads_to_nothing(delivery), await self.stored()
+        await self.pipeline.note(delivery)
+        assert await self.pipeline.handlers_for(delivery) == Routing(reason=reason)
+        assert await self.stored() == stored
+
+    async def stored(self) -> list[dict[str, Any]]:
+        """Return every record."""
+        found: list[dict[str, Any]] = await self.connector.execute_query_all_async(STORED)
+        return found
 
     async def _apply(self, delivery: Delivery, handler: str, effect: PlannedEffect) -> EndedEffect:
         repository = Repository.of(delivery.payload)
@@ -229,18 +262,19 @@ async def a_world(
             Engine(database) as engine,
             open_services(config, settings, engine, session, reading, pool=pool) as services,
         ):
-            known = Repositories(config, engine.records)
+            known, router = Repositories(config, engine.records), full_router()
             pipeline = Pipeline(
                 config=config,
                 app=bot,
                 records=engine.records,
                 parts=services.parts,
-                router=full_router(),
+                router=router,
                 codec=CODEC,
                 announce=engine.accept,
                 repositories=known,
-                notes=[feature.note for feature in ALL_FEATURES],
+                door=WebhookDoor(router, config.mentions, NOTES),
+                notes=NOTES,
             )
-            world = World(github, jenkins, repository, pipeline, engine.records)
+            world = World(github, jenkins, repository, pipeline, engine.records, engine.database.connector)
             await world.happen()
             yield world

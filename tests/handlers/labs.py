@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -118,7 +118,7 @@ async def a_lab(tmp_path: Path) -> AsyncIterator[Labs]:
     lab = {"targets": [ABOUT.target], "contacts": ["@example-lab-ci"], "reproduce": "pytest {test}"}
     config = configured({ABOUT.lab: lab})
     async with a_world(tmp_path) as world:
-        world.pipeline = replace(world.pipeline, config=config, router=hardware_results.router)
+        world.configure(config, hardware_results.router)
         with closing(ResultsStore(with_tables(f"sqlite:///{tmp_path / 'nightjar.db'}"))) as store:
             store.open()
             yield Labs(world, store)

@@ -113,7 +113,7 @@ async def test_all_are_accepted_and_what_they_ask_for_is_done(tmp_path: Path, sq
         scans = [one for one in deliveries if one["event"] == SCAN_EVENT.name]
         assert len(deliveries) == 329 + len(here.github.webhooks.deliveries) + len(scans)
         assert failures(deliveries) == []
-        expected = {"commands", "slow-tests", "slow-tests-branches", "cc-reviewers", "main-failures-scan"}
+        expected = {"slow-tests", "slow-tests-branches", "cc-reviewers", "main-failures-scan"}
         assert expected <= handlers(deliveries)
         assert known["Codertocat/Hello-World"].status(OPENED_HEAD, "ci/slow-tests") is not None
         assert tracebacks(here.bot) == []

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import json
 
 import pytest
 
@@ -74,9 +75,7 @@ def test_everything_else_is_refused(header: str | None, secrets: list[bytes]) ->
     [b'{"a":"\\ud800"}', b'{"a":"\\u0000"}', b'{"a":12345678901234567890123}', b"{}", '{"é":"日本"}'.encode()],
 )
 def test_legal_json_of_any_kind_is_read(body: bytes) -> None:
-    text, value = parse(body)
-    assert text.encode() == body
-    assert isinstance(value, dict)
+    assert parse(body) == json.loads(body)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -179,7 +178,7 @@ async def test_the_check_of_a_target_that_app_yaml_has_no_more_is_left_as_it_is(
 ) -> None:
     sha = labs.commit()
     labs.upload(sha, TILE)
-    labs.world.pipeline = replace(labs.world.pipeline, config=configured(labs_keys))
+    labs.world.configure(configured(labs_keys))
     await labs.pending(sha)
     assert labs.world.repository.check_runs(sha, CHECK) == []
     assert labs.why == ("app.yaml no longer has target hexagon-v73 of lab example-lab; its check run stays as it is")

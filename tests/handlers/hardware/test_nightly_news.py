@@ -41,7 +41,7 @@ async def labs(tmp_path: Path) -> AsyncIterator[Labs]:
     config = parse_config(json.dumps({"repositories": {FULL_NAME: keys}}).encode(), "app.yaml")
     router = joined([regressions.router, nightly_news.router])
     async with a_lab(tmp_path) as labs:
-        labs.world.pipeline = replace(labs.world.pipeline, config=config, router=router)
+        labs.world.configure(config, router)
         yield labs
 
 

@@ -56,7 +56,7 @@ async def labs(tmp_path: Path) -> AsyncIterator[Labs]:
     }
     config = parse_config(json.dumps({"repositories": {FULL_NAME: keys}}).encode(), "app.yaml")
     async with a_lab(tmp_path) as labs:
-        labs.world.pipeline = replace(labs.world.pipeline, config=config, router=regressions.router)
+        labs.world.configure(config, regressions.router)
         yield labs
 
 
@@ -226,7 +226,7 @@ async def test_a_quarantined_test_is_reported_when_its_quarantine_has_ended_and_
         "quarantine": [{**EXAMPLE, "test": TILE, "until": "2026-11-20"}],
     }
     config = parse_config(json.dumps({"repositories": {FULL_NAME: keys}}).encode(), "app.yaml")
-    labs.world.pipeline = replace(labs.world.pipeline, config=config)
+    labs.world.configure(config)
     plan = await planned(labs, sha)
     assert plan.why == "1 quarantined test fails for two runs in a row; nothing else is new"
     assert [effect.effect["kind"] for effect in plan.effects] == ["StoreRecord"]

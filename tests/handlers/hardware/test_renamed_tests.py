@@ -36,7 +36,7 @@ def configure(lab: Labs, *renames: dict[str, str]) -> None:
     results = {"bucket": "device-results", "labs": {ABOUT.lab: {"targets": [ABOUT.target]}}}
     repository = {"results": results, "renames": renames, "regressions": {"to": ["issue"]}}
     config = parse_config(json.dumps({"repositories": {FULL_NAME: repository}}).encode(), "app.yaml")
-    lab.world.pipeline = replace(lab.world.pipeline, config=config)
+    lab.world.configure(config)
 
 
 def upload(lab: Labs, sha: str, test: str, status: Status = Status.FAILED) -> None:

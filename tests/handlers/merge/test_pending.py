@@ -68,8 +68,3 @@ async def test_a_replayed_refresh_does_not_reset_the_number(records: Records) ->
         await begin(records)
     await note(records, pending)
     assert await next_refresh_of(records) == "merge:7#1:3"
-
-
-async def test_other_deliveries_are_passed_over(records: Records) -> None:
-    await note_refresh(records, Delivery("guid", "status", Payload({}), 0.0))
-    assert await next_refresh_of(records) == "merge:7#1:0"

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from bot.app.door import WebhookDoor
+from bot.app.features import full_router
 from bot.config import RepositoryConfig
 from bot.config.repository_file import MOST_BYTES
 from bot.core.errors import TryAgain
@@ -248,11 +250,12 @@ async def test_a_delivery_reads_the_record_once_and_each_plan_and_effect_of_it_o
     push(world, "slow_tests: true\n")
     await world.happen()
     counting = Counting(world.records)
-    world.pipeline = replace(world.pipeline, records=counting)
+    world.pipeline = replace(world.pipeline, records=counting, door=WebhookDoor(full_router(), ()))
     world.open()
     await world.happen(event="pull_request")
-    # Routing; plans of commands, slow-tests, repository-file-check (which compares with it as well); one status.
-    assert counting.read[REPOSITORY_FILE.of(FULL_NAME.lower()).name] == 1 + 3 + 1 + 1
+    # Routing, and what the door remembers; plans of slow-tests, repository-file-check (which compares with it as well);
+    # one status.
+    assert counting.read[REPOSITORY_FILE.of(FULL_NAME.lower()).name] == 2 + 2 + 1 + 1
     counting.read.clear()
     payload = Payload({"repository": {"id": 1, "full_name": FULL_NAME}})
     assert not (await world.pipeline.handlers_for(Delivery("guid", "ping", payload, 0.0))).handlers

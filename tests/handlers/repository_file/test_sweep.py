@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -40,7 +40,7 @@ class Desk:
             config, self.world.records, accept=self.accept, github_for=self.github, now=lambda: self.now
         )
         self.world.github.requests.clear()
-        self.world.pipeline = replace(self.world.pipeline, config=config)
+        self.world.configure(config)
         await sweep.sweep()
 
     async def accept(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:

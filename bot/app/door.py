@@ -1,0 +1,138 @@
+"""What is decided about a delivery before it is stored: whether it is certain that it leads to nothing. No I/O.
+
+Most of that is in the payload and in app.yaml. What records say of a repository is remembered for moments, whenever a
+delivery of it is routed. In doubt a delivery gets a job, which routes it and knows.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.app.texts import FEATURE_OFF, NO_HANDLER, NO_REPOSITORY, NOT_ACCEPTED, NOT_CONFIGURED
+from bot.core.errors import PayloadError
+from bot.core.events import Delivery, Repository
+from bot.engine.processor import Routing
+from bot.github.privacy import is_called_public
+from bot.web.urgency import may_mention
+
+if TYPE_CHECKING:
+    from bot.config import RepositoryConfig
+    from bot.plan.handler import Handler, Router
+
+INSTALLATION_EVENTS = frozenset({"installation", "installation_repositories", "repository"})
+"""After these, tokens may have other permissions or repositories. GitHub sends the first two to every App."""
+
+CERTAIN_SECONDS = 2.0
+"""For which it is certain what records said: deliveries of one moment are routed in any order."""
+
+PULL_REQUEST = "pull_request"
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryView:
+    """What records said of a repository: the settings in force, None where app.yaml does not name it."""
+
+    full_name: str
+    config: RepositoryConfig | None
+    called_private: bool
+    at: float
+    """When they were read, by the clock of the door."""
+
+
+class WebhookDoor:
+    """The decisions of one process. `noted` are the events of which features note something."""
+
+    def __init__(
+        self,
+        router: Router,
+        mentions: Sequence[str],
+        noted: Collection[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.clock = clock
+        self._router = router
+        self._mentions = mentions
+        self._noted = INSTALLATION_EVENTS.union(noted)
+        self._views: dict[int, RepositoryView] = {}
+        self._changed: dict[int, float] = {}
+
+    def remember(self, repository: Repository, view: RepositoryView) -> None:
+        """Remember what records said, after what the delivery says of the repository was noted."""
+        self._views[repository.id] = view
+
+    def forget(self, repository: Repository) -> None:
+        """Forget what records said of a repository, also what is being read just now: an effect may have changed it."""
+        self._changed[repository.id] = self.clock()
+
+    def view_of(self, repository: Repository) -> RepositoryView | None:
+        """Return what records said a moment ago of a repository of this name, None where that is not certain."""
+        view = self._views.get(repository.id)
+        if view is None or view.full_name != repository.full_name:
+            return None
+        since = max(self.clock() - CERTAIN_SECONDS, self._changed.get(repository.id, -math.inf))
+        return view if view.at > since else None
+
+    def leads_to_nothing(self, delivery: Delivery) -> str:
+        """Say why no handler wants a delivery and nothing is to be noted; empty where that is not certain."""
+        try:
+            return self._reason(delivery)
+        except PayloadError:
+            return ""
+
+    def _reason(self, delivery: Delivery) -> str:
+        payload = delivery.payload
+        if "." in delivery.event or delivery.event in self._noted:
+            return ""
+        wanting = self._router.wanting(delivery.event, delivery.action)
+        if not payload.has("repository"):
+            # The head of a pull request is noted, and its repository is missed there.
+            return "" if delivery.event == PULL_REQUEST else no_handler(delivery) if not wanting else NO_REPOSITORY
+        view = self.view_of(Repository.of(payload))
+        if view is None or _is_to_be_noted(delivery, view):
+            return ""
+        return routed(delivery, wanting, view.config, self._mentions).reason
+
+
+def _is_to_be_noted(delivery: Delivery, view: RepositoryView) -> bool:
+    """Say whether something of a delivery may be noted: a pull request's head, or that a repository is private."""
+    if view.config is None:
+        return False
+    described = delivery.payload.at("repository")
+    public = not described.has("private") or is_called_public(described)
+    return delivery.event == PULL_REQUEST or not (public or view.called_private)
+
+
+def no_handler(delivery: Delivery) -> str:
+    """Say that no handler asks for such an event."""
+    return NO_HANDLER.format(event=f"{delivery.event}.{delivery.action}" if delivery.action else delivery.event)
+
+
+def routed(
+    delivery: Delivery, wanting: Sequence[Handler], config: RepositoryConfig | None, mentions: Sequence[str]
+) -> Routing:
+    """Name those of the handlers that want a delivery of a repository with these settings, or say why none does."""
+    if not wanting:
+        return Routing(reason=no_handler(delivery))
+    if config is None:
+        return Routing(reason=NOT_CONFIGURED.format(repository=delivery.repository))
+    on = [handler for handler in wanting if not handler.feature or handler.feature in config.features]
+    names = tuple(handler.name for handler in on if _accepts(handler, delivery, config, mentions))
+    return Routing(handlers=names, reason="" if names else NOT_ACCEPTED if on else FEATURE_OFF)
+
+
+def _accepts(handler: Handler, delivery: Delivery, config: RepositoryConfig, mentions: Sequence[str]) -> bool:
+    if handler.needs_mention and not may_mention(delivery.event, _body(delivery), mentions):
+        return False
+    try:
+        return handler.accepts is None or handler.accepts(delivery, config)
+    except PayloadError:
+        return True  # its plan fails at the same field, and its own job reports that
+
+
+def _body(delivery: Delivery) -> Mapping[str, object]:
+    raw: Mapping[str, object] = delivery.payload.raw
+    return raw

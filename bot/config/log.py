@@ -1,0 +1,26 @@
+"""The keys below `log`: what the log says of what nobody has to do anything about."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from bot.config.keys import Keys
+
+
+class Log(Keys):
+    """What the log says."""
+
+    deliveries: Literal["wanted", "all"] = Field(
+        default="wanted",
+        description=(
+            "Which deliveries get a line in the log: those that lead to work, or `all`. The others are counted in "
+            "`nightjar_deliveries_total` either way, and `nightjar deliveries --all` lists them."
+        ),
+        examples=["all"],
+    )
+
+
+LOG: Any = Field(default=Log(), description="What the log says.", examples=[{"deliveries": "all"}])
+"""The field of app.yaml."""

@@ -1,0 +1,147 @@
+"""What the door says leads to nothing is what the job would have come to; in doubt it says nothing."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.app.door import CERTAIN_SECONDS, RepositoryView, WebhookDoor
+from bot.app.features import NOTES, full_router
+from bot.app.processor import Pipeline
+from bot.config import parse_config
+from bot.core.events import Delivery, Repository
+from bot.core.payload import Payload
+from bot.engine.processor import Routing
+from bot.github.repositories import Repositories
+from tests.handlers.driver import FULL_NAME, World, a_world
+from tests.robustness.test_webhook_examples import examples, repositories
+
+ALL_ON: Mapping[str, Any] = {
+    "slow_tests": True,
+    "cc_reviewers": True,
+    "merge": {"label": "merge"},
+    "main_failures": {"branches": ["changes"]},
+    "welcome": {},
+    "lint": {},
+}
+ID = 7
+
+
+def delivery(event: str = "status", *, guid: str = "g", **body: Any) -> Delivery:
+    described = {"id": ID, "full_name": FULL_NAME, "private": False}
+    return Delivery(guid, event, Payload({"repository": described, **body}), 0.0)
+
+
+def pipeline_of(world: World, keys: Mapping[str, Any], names: list[str]) -> Pipeline:
+    config = parse_config(json.dumps({"repositories": dict.fromkeys(names, keys)}).encode(), "app.yaml")
+    door = WebhookDoor(full_router(), config.mentions, NOTES, clock=lambda: 0.0)
+    known = Repositories(config, world.records)
+    return replace(world.pipeline, config=config, repositories=known, door=door)
+
+
+@pytest.mark.parametrize("keys", [{}, ALL_ON, {**ALL_ON, "repository_file": False}], ids=["plain", "all", "no file"])
+async def test_what_leads_to_nothing_changes_no_record_and_is_wanted_by_no_handler(
+    tmp_path: Path, keys: Mapping[str, Any]
+) -> None:
+    decided: Counter[bool] = Counter()
+    async with a_world(tmp_path) as world:
+        # Half of them, so that some are of repositories that app.yaml does not name.
+        pipeline = world.pipeline = pipeline_of(world, keys, repositories()[::2])
+        for number, (event, body) in enumerate(examples()):
+            one = Delivery(str(number), event, Payload(body), 0.0)
+            await pipeline.note(one)
+            reason = pipeline.door.leads_to_nothing(one)
+            decided[bool(reason)] += 1
+            if reason:
+                before = await world.stored()
+                await pipeline.note(one)
+                assert await pipeline.handlers_for(one) == Routing(reason=reason), event
+                assert await world.stored() == before, event
+    assert decided[True] > 2 * decided[False]
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def door(clock: Clock) -> WebhookDoor:
+    """Return the door of a bot that knows one public repository."""
+    config = parse_config(json.dumps({"repositories": {FULL_NAME: {}}}).encode(), "app.yaml")
+    made = WebhookDoor(full_router(), config.mentions, NOTES, clock)
+    view = RepositoryView(FULL_NAME, config.repository(FULL_NAME), called_private=False, at=clock())
+    made.remember(Repository(ID, FULL_NAME, None), view)
+    return made
+
+
+def comment(text: str | None, **more: Any) -> Delivery:
+    return delivery("issue_comment", action="created", comment={"body": text}, issue={"number": 1}, **more)
+
+
+def test_a_comment_that_mentions_nobody_leads_to_nothing(door: WebhookDoor) -> None:
+    assert door.leads_to_nothing(comment("looks good")) == "no handler accepts it"
+    assert door.leads_to_nothing(comment(None)) == "no handler accepts it"
+    assert door.leads_to_nothing(comment("`@CI help`")) == ""
+    assert door.leads_to_nothing(delivery("issue_comment", action="created")) == "", "its job says what is missing"
+
+
+def test_an_event_that_nobody_wants_leads_to_nothing(door: WebhookDoor) -> None:
+    assert door.leads_to_nothing(delivery("star", action="created")) == "no handler wants star.created"
+    assert door.leads_to_nothing(delivery("status")) == "the features that want it are off for this repository"
+    assert door.leads_to_nothing(Delivery("g", "ping", Payload({}), 0.0)) == "no handler wants ping"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        delivery("installation", action="created"),
+        delivery("repository", action="edited"),
+        delivery("pull_request", action="assigned"),
+        delivery("star", action=1),
+        delivery("star", repository={"id": ID, "full_name": "octocat/other"}),
+        delivery("star", repository={"id": ID + 1, "full_name": FULL_NAME}),
+        delivery("star", repository={"full_name": FULL_NAME}),
+        delivery("star", repository={"id": ID, "full_name": FULL_NAME, "private": True}),
+        delivery("nightjar.timer"),
+    ],
+    ids=lambda one: one.event,
+)
+def test_in_doubt_there_is_a_job(door: WebhookDoor, one: Delivery) -> None:
+    assert door.leads_to_nothing(one) == ""
+
+
+def test_what_records_said_is_certain_for_a_moment(door: WebhookDoor, clock: Clock) -> None:
+    clock.now += CERTAIN_SECONDS - 0.1
+    assert door.leads_to_nothing(delivery())
+    clock.now += 0.2
+    assert not door.leads_to_nothing(delivery())
+
+
+def test_what_an_effect_may_have_changed_is_not_certain(door: WebhookDoor, clock: Clock) -> None:
+    repository = Repository(ID, FULL_NAME, None)
+    view = door.view_of(repository)
+    assert view is not None
+    door.forget(repository)
+    assert not door.leads_to_nothing(delivery())
+    # It was read before, and is remembered after.
+    door.remember(repository, view)
+    assert not door.leads_to_nothing(delivery())
+    clock.now += 0.1
+    door.remember(repository, replace(view, at=clock.now))
+    assert door.leads_to_nothing(delivery())
