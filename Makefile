@@ -34,7 +34,7 @@ UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_redelivery.py app/
 ALONE     = $(shell grep -rl --include="*.py" "mark.alone" tests)
 PYTEST   := scripts/in-memory $(BIN)/pytest --dist loadgroup -m "not alone"
 
-.PHONY: demo suite-demo suite-test test tools compiled check types tests untraced traced alone mutants bench lock docs images fixtures clean
+.PHONY: demo suite-demo suite-test test tools compiled check types tests untraced traced alone mutants plans bench lock docs images fixtures clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/python -m sandbox.demo $(ARGS)
@@ -98,6 +98,13 @@ alone: $(VENV)/.ready
 mutants: $(VENV)/.ready
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-mutants.txt
 	$(BIN)/python scripts/mutants.py
+
+# Not in CI: has both databases, filled, explain each statement that these tests run.
+plans: export NIGHTJAR_STATEMENTS := $(CURDIR)/$(VENV)/statements
+plans: $(VENV)/.ready
+	@rm -rf $(NIGHTJAR_STATEMENTS)
+	$(PYTEST) -n 4 $(ARGS) tests/engine tests/results tests/handlers/dashboard tests/handlers/operate tests/handlers/hardware
+	$(BIN)/pytest -n 0 tests/test_plans.py
 
 bench: $(VENV)/.ready
 	$(BIN)/python -m benchmarks $(ARGS)

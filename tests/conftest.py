@@ -1,6 +1,7 @@
 """Fixtures of the whole suite."""
 
 import gc
+import os
 from collections.abc import Generator
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import settings
 from tests.unclosed import all_closed, watch
 
 pytest_plugins = ["pytester", "tests.postgres", "tests.bucket", "tests.tables"]
+if "NIGHTJAR_STATEMENTS" in os.environ:
+    pytest_plugins.append("tests.statements")
 
 # How long one example takes says nothing about it on a machine that does other things too.
 settings.register_profile("any-machine", deadline=None)

@@ -47,7 +47,7 @@ def postgres_with_tables(postgres_server: PostgresServer, idle_databases: list[s
         url = idle_databases.pop()
     else:
         url = postgres_server.create_database()
-        _make_tables(url)
+        make_tables(url)
     yield url
     _empty(url)
     idle_databases.append(url)
@@ -80,11 +80,12 @@ def _empty(url: str) -> None:
 def _with_tables() -> bytes:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "nightjar.db"
-        _make_tables(f"{SQLITE}{path}")
+        make_tables(f"{SQLITE}{path}")
         return path.read_bytes()
 
 
-def _make_tables(url: str) -> None:
+def make_tables(url: str) -> None:
+    """Make all tables in an empty database."""
     from bot.results.store.store import ResultsStore
 
     # In a thread, for the event loop of a test may run in this one.

@@ -27,12 +27,20 @@ class Watched(sqlite3.Connection):
     """A connection that is known, with the line and the test that opened it, until it is closed."""
 
     opened = ""
+    cursor_class: type[sqlite3.Cursor] = sqlite3.Cursor
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         test = os.environ.get("PYTEST_CURRENT_TEST", "no test").rpartition(" (")[0] or "no test"
         self.opened = OPENED.format(place=_place(), test=test)
         _open.add(self)
+
+    def cursor(self, factory: Any = None) -> Any:
+        return super().cursor(factory or self.cursor_class)
+
+    def execute(self, *arguments: Any) -> sqlite3.Cursor:
+        cursor: sqlite3.Cursor = self.cursor()
+        return cursor.execute(*arguments)
 
     def close(self) -> None:
         super().close()

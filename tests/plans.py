@@ -1,0 +1,147 @@
+"""What a database would do to run a statement, as far as it is more than finding a few rows by an index.
+
+SQLite says it of tables of any size (https://sqlite.org/eqp.html); PostgreSQL of those whose statistics it
+knows, so both are asked on filled databases (`tests/filled.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.types.json import Jsonb
+
+from bot.engine.portable import add_functions
+from tests.statements import Statement
+
+MANY = 1_000
+"""Rows from which on a table or an index is large, and a sort is one that an index should have saved."""
+_ALIAS = re.compile(
+    r"\b((?:nightjar|procrastinate)_\w+)(?:\s+AS)?\s+(?!WHERE|ON|JOIN|SET|LEFT|ORDER|INDEXED|GROUP)(\w+)", re.I
+)
+_MADE_IN_BETWEEN = re.compile(r"^(?:MATERIALIZE|CO-ROUTINE|RECURSIVE STEP|SETUP) (\S+)")
+_SQLITE_SCAN = re.compile(r"^SCAN (\S+)(?: USING (?:COVERING )?INDEX (\S+))?$")
+_SQLITE_RANGE = re.compile(
+    r"^SEARCH (\S+) USING (?:INTEGER PRIMARY KEY|(?:COVERING )?INDEX (\S+)) \(([^=)]*[<>][^=)]*)\)"
+)
+NESTED = re.compile(r"\bprocrastinate_\w+\(")
+"""A function whose statements are explained as they run."""
+EXPLAIN_NESTED = """
+LOAD 'auto_explain';
+SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on; SET auto_explain.log_format = json;
+SET auto_explain.log_level = notice;
+"""
+
+
+class SqlitePlans:
+    """Explains statements on a filled SQLite file."""
+
+    def __init__(self, path: Path) -> None:
+        with closing(sqlite3.connect(path, isolation_level=None)) as counting:
+            # Of each table and index; the planner must not know it, as it does not in production.
+            counting.execute("ANALYZE")
+            self.rows = dict[str, int]()
+            for table, index, stat in counting.execute("SELECT tbl, idx, stat FROM sqlite_stat1"):
+                count = int(stat.split()[0])
+                self.rows[index or table] = count
+                self.rows[table] = max(count, self.rows.get(table, 0))
+            counting.execute("DROP TABLE sqlite_stat1")
+            named = counting.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+            self.tables = {name for (name,) in named}
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        add_functions(self._connection)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def steps(self, statement: Statement) -> Iterator[str]:
+        """Yield each step that reads a whole large table or index, or sorts."""
+        given = _Any(statement.values) if isinstance(statement.values, Mapping) else statement.values
+        details = [row[3] for row in self._connection.execute(f"EXPLAIN QUERY PLAN {statement.text}", given)]
+        made = {found[1] for detail in details if (found := _MADE_IN_BETWEEN.match(detail))}
+        tables = {alias: table for table, alias in _ALIAS.findall(statement.text)}
+        for detail in details:
+            if found := _SQLITE_SCAN.match(detail):
+                table = tables.get(found[1], found[1])
+                if table not in made and self.rows.get(str(found[2] or table), 0) > MANY:
+                    yield f"reads all of {table}" + (f" by {found[2]}" if found[2] else "")
+            elif found := _SQLITE_RANGE.match(detail):
+                table = tables.get(found[1], found[1])
+                if self.rows.get(str(found[2] or table), 0) > MANY:
+                    yield f"reads a range of {table}" + (f" by {found[2]}" if found[2] else "")
+            elif detail.startswith("USE TEMP B-TREE"):
+                yield f"sorts{detail.removeprefix('USE TEMP B-TREE')}"
+
+
+class _Any(dict[str, Any]):
+    """Values by name; what was not given is null."""
+
+    def __missing__(self, name: str) -> None:
+        return None
+
+
+class PostgresPlans:
+    """Explains statements on a filled PostgreSQL database."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = psycopg.connect(url)
+        found = self._connection.execute(
+            "SELECT relname, reltuples FROM pg_class WHERE relkind IN ('r', 'i')"
+        ).fetchall()
+        self.rows = {name: int(rows) for name, rows in found}
+        named = self._connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        self.tables = {name for (name,) in named}
+        self._said = list[str]()
+        self.most = 0
+        """Rows of the largest step of the last statement that was explained."""
+        self._connection.add_notice_handler(lambda said: self._said.append(str(said.message_primary)))
+        self._connection.execute(EXPLAIN_NESTED.encode())
+        self._connection.commit()
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._connection.close()
+
+    def steps(self, statement: Statement) -> Iterator[str]:
+        """Yield each step that reads a whole large table or index, or sorts many rows."""
+        with self._connection.transaction(force_rollback=True):
+            values, plans = _with_json(statement.values), list[dict[str, Any]]()
+            if NESTED.search(statement.text):
+                self._said.clear()
+                self._connection.execute(statement.text.encode(), values)
+                plans = [json.loads(said.partition("plan:\n")[2])["Plan"] for said in self._said if "plan:\n" in said]
+            else:
+                (row,) = self._connection.execute(f"EXPLAIN (FORMAT JSON) {statement.text}".encode(), values)
+                plans = [row[0][0]["Plan"]]
+        nodes = [node for plan in plans for node in _nodes(plan)]
+        self.most = max(node["Plan Rows"] for node in nodes)
+        for node in nodes:
+            yield from self._reads_or_sorts(node)
+
+    def _reads_or_sorts(self, node: dict[str, Any]) -> Iterator[str]:
+        kind, index = node["Node Type"], node.get("Index Name", "")
+        if kind == "Seq Scan" and self.rows.get(node["Relation Name"], 0) > MANY:
+            yield f"reads all of {node['Relation Name']}"
+        elif index and "Index Cond" not in node and self.rows.get(index, 0) > MANY:
+            yield f"reads all of {node.get('Relation Name', 'a table')} by {index}"
+        elif kind == "Sort" and node["Plan Rows"] > MANY:
+            yield f"sorts for {', '.join(node['Sort Key'])}"
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for inner in plan.get("Plans", ()):
+        yield from _nodes(inner)
+
+
+def _with_json(values: Any) -> Any:
+    if isinstance(values, Mapping):
+        return {name: Jsonb(value) if isinstance(value, dict) else value for name, value in values.items()}
+    return values

@@ -1,0 +1,186 @@
+"""Each statement that the bot runs in the tests, collected where a driver is given it, so that none is left out.
+
+`tests/test_plans.py` has both databases explain them. Those of the tests themselves are left out: who asks is found on
+the stack, once for each text.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pickle
+import re
+import sqlite3
+import sys
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import psycopg
+from procrastinate import sql
+
+from bot.engine import portable, sqlite
+from tests import unclosed
+
+FOLDER = "NIGHTJAR_STATEMENTS"
+"""The variable that names the folder in which each process of the tests leaves what it has run."""
+
+SQLITE, POSTGRES = "sqlite", "postgresql"
+_ROOT = f"{Path(__file__).parents[1]}/"
+# What hands statements on, for others.
+CARRIERS = {"bot/engine/postgres.py", "bot/engine/sqlite.py", "bot/engine/sqlite_writer.py", "bot/engine/portable.py"}
+CARRIERS |= {"bot/results/store/database.py", "tests/statements.py", "tests/unclosed.py", "bot/engine/database.py"}
+NOT_THE_BOT = ("tests/", "benchmarks/", "sandbox/", "scripts/", "bot/results/migrations/", "bot/engine/backup.py")
+"""Whose statements are not collected: they run once, or in no server."""
+NAMED = frozenset(sql.queries.values())
+"""Procrastinate's own queries."""
+_READS_OR_WRITES = re.compile(r"\s*(?:--[^\n]*\s+)*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b", re.IGNORECASE)
+_PARAMETER = re.compile(r"%\(\w+\)[sbt](?:::[\w ]+)?|%[sbt]|\?|:[a-z_]\w*")
+_MANY = re.compile(r"(\(\?(?:, \?)*\)|\?)(?:, \1)+")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement in a database's own words, with the first values that it was given, and who asked for it."""
+
+    database: str
+    text: str
+    values: Any
+    asker: str
+
+    @property
+    def kind(self) -> str:
+        """The text without how many values each list has."""
+        return _MANY.sub(r"\1, ...", _PARAMETER.sub("?", self.text))
+
+
+class CollectedStatements:
+    """All statements that this process has run, each kind once."""
+
+    def __init__(self) -> None:
+        self._texts, self._of_tests = set[tuple[str, str]](), set[tuple[str, str]]()
+        self._kinds = dict[tuple[str, str], Statement]()
+
+    def note(self, database: str, text: object, values: object) -> None:
+        """Note what a driver is about to run, if the bot asks for it and it is new."""
+        text = text.decode() if isinstance(text, bytes) else text
+        if not isinstance(text, str) or (database, text) in self._texts:
+            return
+        asker, carrier = _asker()
+        if asker is None and (text in NAMED or (carrier and (database, text) not in self._of_tests)):
+            asker = carrier or "procrastinate"  # in the writer's thread, or in a worker's
+        if asker is not None and not asker.startswith(NOT_THE_BOT):
+            self._add(database, text, values, asker)
+
+    def note_portable(self, text: str, values: Mapping[str, object]) -> None:
+        """Note what the engine's connector to SQLite was asked for, which runs on PostgreSQL as well."""
+        if (POSTGRES, text) in self._texts or text in sqlite._NAMED:
+            return
+        translated, (asker, _) = portable.translate(text), _asker()
+        if asker is None or asker.startswith(NOT_THE_BOT):
+            self._of_tests.add((SQLITE, translated))
+        else:
+            stored = {name: portable.stored(value) for name, value in values.items()}
+            self._add(SQLITE, translated, stored, asker)
+            strings = {
+                name: portable.stored(value) if isinstance(value, str) else value for name, value in values.items()
+            }
+            self._add(POSTGRES, text, strings, asker)
+
+    def _add(self, database: str, text: str, values: Any, asker: str) -> None:
+        self._texts.add((database, text))
+        if _READS_OR_WRITES.match(text):
+            statement = Statement(database, text, _as_stored(values), asker)
+            self._kinds.setdefault((database, statement.kind), statement)
+
+    def statements(self) -> list[Statement]:
+        """Return those of this process, and of all that have left theirs."""
+        kinds = dict(self._kinds)
+        if folder := os.environ.get(FOLDER):
+            for path in sorted(Path(folder).glob("*.pickle")):
+                for one in pickle.loads(path.read_bytes()):
+                    kinds.setdefault((one.database, one.kind), one)
+        return list(kinds.values())
+
+    def leave(self) -> None:
+        """Leave those of this process for the one that explains them."""
+        if (folder := os.environ.get(FOLDER)) and self._kinds:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            path = Path(folder) / f"{uuid.uuid4().hex}.pickle"
+            path.write_bytes(pickle.dumps(list(self._kinds.values())))
+
+
+def _as_stored(values: Any) -> Any:
+    """Return values without views of memory, which nobody can leave for another process."""
+    if isinstance(values, Mapping):
+        return {name: _as_stored(value) for name, value in values.items()}
+    if isinstance(values, list | tuple):
+        return [_as_stored(value) for value in values]
+    return bytes(values) if isinstance(values, memoryview | bytearray) else values
+
+
+def _asker() -> tuple[str | None, str]:
+    """Return the innermost function of the project that hands on nothing for others, and the innermost that does."""
+    frame: FrameType | None = sys._getframe(2)
+    carrier = ""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith(_ROOT) and "/.venv/" not in name:
+            relative = name.removeprefix(_ROOT)
+            if relative not in CARRIERS:
+                return f"{relative}:{frame.f_code.co_qualname}", carrier
+            carrier = carrier or (relative if relative.startswith("bot/") else "")
+        frame = frame.f_back
+    return None, carrier
+
+
+class NotedCursor(sqlite3.Cursor):
+    """A cursor of SQLite that notes what it runs."""
+
+    def execute(self, text: str, values: Any = (), /) -> NotedCursor:
+        collected.note(SQLITE, text, values)
+        super().execute(text, values)
+        return self
+
+    def executemany(self, text: str, rows: Any, /) -> NotedCursor:
+        rows = list(rows)
+        collected.note(SQLITE, text, rows[0] if rows else ())
+        super().executemany(text, rows)
+        return self
+
+
+def pytest_configure() -> None:
+    """Have all drivers' cursors, and the engine's connector to SQLite, give what they run to `collected`."""
+    unclosed.Watched.cursor_class = NotedCursor
+    for cursor in (psycopg.Cursor, psycopg.AsyncCursor):
+        for name in ("execute", "executemany"):
+            setattr(cursor, name, _noting(getattr(cursor, name), many=name == "executemany"))
+    prepared = sqlite._operation
+
+    def noted(query: str, arguments: dict[str, object], *, has_rows: bool) -> Any:
+        collected.note_portable(query, arguments)
+        return prepared(query, arguments, has_rows=has_rows)
+
+    sqlite._operation = noted
+
+
+def _noting(run: Any, *, many: bool) -> Any:
+    @functools.wraps(run)
+    def noted(cursor: Any, query: Any, values: Any = None, **options: Any) -> Any:
+        if many:
+            values = list(values)
+        collected.note(POSTGRES, query, values[0] if many and values else values)
+        return run(cursor, query, values, **options)
+
+    return noted
+
+
+def pytest_sessionfinish() -> None:
+    """Leave what this process has run."""
+    collected.leave()
+
+
+collected = CollectedStatements()
