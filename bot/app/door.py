@@ -118,7 +118,8 @@ def routed(
     if not wanting:
         return Routing(reason=no_handler(delivery))
     if config is None:
-        return Routing(reason=NOT_CONFIGURED.format(repository=delivery.repository))
+        ending = tuple(handler.name for handler in wanting if handler.after_removal)
+        return Routing(ending, "" if ending else NOT_CONFIGURED.format(repository=delivery.repository))
     on = [handler for handler in wanting if not handler.feature or handler.feature in config.features]
     names = tuple(handler.name for handler in on if _accepts(handler, delivery, config, mentions))
     return Routing(handlers=names, reason="" if names else NOT_ACCEPTED if on else FEATURE_OFF)

@@ -17,6 +17,7 @@ from bot.app.texts import (
     NOT_CONFIGURED,
     RATE_LIMITED,
 )
+from bot.config import RepositoryConfig
 from bot.config.shared import SWITCHES
 from bot.core.errors import PayloadError, UnknownHandler, UserError
 from bot.core.events import Delivery, Repository
@@ -45,7 +46,7 @@ from bot.plan.outcome import EffectOutcome, EffectOutcomes
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from bot.config import Config, RepositoryConfig
+    from bot.config import Config
     from bot.core.parts import PartMap
     from bot.engine.records import Records
     from bot.github.app import GitHubApp
@@ -85,7 +86,7 @@ class Pipeline:
         name = await self._name_of(delivery)
         config = self.config.repository(name) if name is not None else None
         if name is None or config is None:
-            return Routing(reason=NOT_CONFIGURED.format(repository=delivery.repository))
+            return routed(delivery, wanting, None, self.config.mentions)
         asking = {handler.feature for handler in wanting if handler.accepts is not None}
         # The repository's own file is a record to be read; most deliveries are decided by app.yaml alone.
         if asking & config.features or any(handler.feature in SWITCHES for handler in wanting):
@@ -131,7 +132,7 @@ class Pipeline:
 
     async def plan(self, delivery: Delivery, handler: str, intent: str) -> PlannedEffects:
         """Let one handler decide."""
-        context, found = await self._context(delivery, intent), self._handler(handler)
+        context, found = await self._context(delivery, intent, handler), self._handler(handler)
         if found.feature and found.feature not in context.config.features:
             # Since the delivery was routed.
             return PlannedEffects(why=FEATURE_OFF)
@@ -142,7 +143,7 @@ class Pipeline:
         found = next((one for one in self.router.handlers if one.name == handler), None)
         if found is None or found.on_failure is None:
             return PlannedEffects()
-        plan = await found.on_failure(await self._context(delivery, intent), failure_text)
+        plan = await found.on_failure(await self._context(delivery, intent, handler), failure_text)
         if plan.conclusion_basis is not None:
             raise ValueError(CONCLUDES_NOTHING.format(handler=handler))
         return self._as_data(plan, found)
@@ -155,7 +156,7 @@ class Pipeline:
         ended = tuple(
             EffectOutcome(self._decoded(one.effect), one.state, one.text, one.value, one.simulated) for one in job.ended
         )
-        context = await self._context(delivery, job.intent)
+        context = await self._context(delivery, job.intent, job.handler)
         with ranked(rank):
             plan = await stage.decide(context, basis, EffectOutcomes(ended, job.again))
         return self._as_data(replace(plan, rank=rank), found)
@@ -174,7 +175,7 @@ class Pipeline:
         context = EffectContext(
             intent=job.intent,
             repository=repository,
-            config=await self._config_of(repository),
+            config=await self._config_of(repository, job.handler),
             # Writes go out with a token that has this effect's permissions and no others.
             github=self.app.client(place, effect.permissions, writes=job.writes),
             me=await self.app.identity(place.installation),
@@ -210,21 +211,23 @@ class Pipeline:
                 return handler
         raise UnknownHandler(name)
 
-    async def _config_of(self, repository: Repository) -> RepositoryConfig:
+    async def _config_of(self, repository: Repository, handler: str) -> RepositoryConfig:
         name = await self.repositories.name_of(repository)
         config = await config_in_force(self.config, self.records, name) if name is not None else None
         if config is None:
+            if any(one.after_removal for one in self.router.handlers if one.name == handler):
+                return RepositoryConfig()
             raise UserError(NOT_CONFIGURED.format(repository=repository.full_name))
         return config
 
-    async def _context(self, delivery: Delivery, intent: str) -> Context:
+    async def _context(self, delivery: Delivery, intent: str, handler: str) -> Context:
         repository = await self.repositories.current(Repository.of(delivery.payload))
         place = await self._place_of(repository)
         return Context(
             delivery=delivery,
             intent=intent,
             repository=repository,
-            config=await self._config_of(repository),
+            config=await self._config_of(repository, handler),
             app_config=self.config,
             # Handlers decide and effects write: a handler that tried to write would be refused here.
             github=self.app.client(place),

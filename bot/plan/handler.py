@@ -108,6 +108,8 @@ class Handler:
     """What follows from how the effects ended, for plans that say so."""
     needs_mention: bool = False
     """Whether it does nothing about a text that does not mention the bot."""
+    after_removal: bool = False
+    """Whether it also runs, with no key set, for a repository that app.yaml no longer names: to end what it shows."""
 
 
 class Router:
@@ -125,12 +127,15 @@ class Router:
         on_failure: FailurePlan | None = None,
         accepts: Accepts | None = None,
         conclude: ConcludeStage[Any] | None = None,
+        after_removal: bool = False,
     ) -> Callable[[PlanFunction], PlanFunction]:
         """Register a plan function for an event; without actions, for every delivery of it."""
         wants = frozenset((event, action) for action in actions or ("*",))
 
         def register(function: PlanFunction) -> PlanFunction:
-            self.add(Handler(name, wants, function, feature, on_failure, accepts, conclude))
+            self.add(
+                Handler(name, wants, function, feature, on_failure, accepts, conclude, after_removal=after_removal)
+            )
             return function
 
         return register

@@ -45,8 +45,8 @@ async def note_step(context: Context, written: WrittenStep, outcomes: EffectOutc
     return Plan((NoteShownStep(written.lab, written.job, written.step),))
 
 
-# Without a key of app.yaml: what was shown is brought to an end also after `results` was removed.
-@router.on(DEVICE_CHECK.name, name=NAME, conclude=ConcludeStage(WrittenStep, note_step))
+# Without a key of app.yaml: what was shown is brought to an end also after `results`, or the repository, was removed.
+@router.on(DEVICE_CHECK.name, name=NAME, conclude=ConcludeStage(WrittenStep, note_step), after_removal=True)
 async def show_step(context: Context) -> Plan:
     """Say on the commit where the job is now."""
     # A dry run shows the same moment, and what was announced later is newer.

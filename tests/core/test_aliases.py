@@ -4,7 +4,7 @@ import pickle
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bot.core.aliases import MAX_NAMES, Aliases
@@ -84,6 +84,7 @@ prefixes = names.map(lambda name: name + ".*")
 @given(st.lists(st.tuples(names, names) | st.tuples(prefixes, prefixes), max_size=6), names)
 def test_all_others_of_a_test_stand_for_it(pairs: list[tuple[str, str]], name: str) -> None:
     aliases = Aliases(pairs)
+    assume(not aliases.loops())  # app.yaml refuses them
     assert name not in aliases.others(name)
     assert {aliases.canonical(other) for other in aliases.others(name)} <= {aliases.canonical(name)}
 

@@ -66,13 +66,14 @@ class JobSweep:
 
     async def _announce(self, job: DeviceJob) -> bool:
         """Announce the step that a check run should show, and once an hour again if that has failed."""
-        if self._config.repository(job.repository) is None:
-            # Nobody may write there any more. GitHub marks the check run as stale after two weeks.
-            await self._store.show(job.lab, job.id, job.to_show)
-            return False
         if await announce_step(self._accept, job):
             return True
         if await last_run(self._journal, step_guid(job)) not in (LastRun.FAILED, LastRun.DONE):
+            return False
+        if self._config.repository(job.repository) is None:
+            # app.yaml no longer names it, and the App can most likely not write there any more. One try is enough:
+            # GitHub marks the check run as stale after two weeks.
+            await self._store.show(job.lab, job.id, job.to_show)
             return False
         return await announce_step(self._accept, job, str(hours_between(0.0, self._now())))
 
