@@ -1,16 +1,19 @@
 """What is decided about a delivery before it is stored: whether it is certain that it leads to nothing. No I/O.
 
-Most of that is in the payload and in app.yaml. What records say of a repository is remembered for moments, whenever a
-delivery of it is routed. In doubt a delivery gets a job, which routes it and knows.
+Most of that is in the payload and in app.yaml. What records say of a repository is remembered for moments, and read
+anew while deliveries of it come. In doubt a delivery gets a job, which routes it and knows.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from procrastinate.exceptions import ConnectorException
 
 from bot.app.texts import FEATURE_OFF, NO_HANDLER, NO_REPOSITORY, NOT_ACCEPTED, NOT_CONFIGURED
 from bot.core.errors import PayloadError
@@ -28,6 +31,10 @@ INSTALLATION_EVENTS = frozenset({"installation", "installation_repositories", "r
 
 CERTAIN_SECONDS = 2.0
 """For which it is certain what records said: deliveries of one moment are routed in any order."""
+REFRESH_SECONDS = 0.5
+"""After which a repository of which deliveries came is looked at again."""
+MOST_REFRESHED = 100
+"""Repositories that are read anew at a time; of others a delivery gets a job now and then."""
 
 PULL_REQUEST = "pull_request"
 
@@ -59,13 +66,28 @@ class WebhookDoor:
         self._noted = INSTALLATION_EVENTS.union(noted)
         self._views: dict[int, RepositoryView] = {}
         self._changed: dict[int, float] = {}
+        self._asked: dict[int, Repository] = {}
+
+    async def keep_fresh(self, read: Callable[[Repository], Awaitable[RepositoryView]]) -> None:
+        """Read what records say of the repositories of which deliveries come, until cancelled.
+
+        Jobs do that too. But where jobs wait, the deliveries that need none would get one, and wait behind them.
+        """
+        while True:
+            await asyncio.sleep(REFRESH_SECONDS)
+            asked, self._asked = self._asked, {}
+            for repository in list(asked.values())[-MOST_REFRESHED:]:
+                try:
+                    self.remember(repository, await read(repository))
+                except ConnectorException:
+                    break  # without the database nothing is certain
 
     def remember(self, repository: Repository, view: RepositoryView) -> None:
         """Remember what records said, after what the delivery says of the repository was noted."""
         self._views[repository.id] = view
 
     def forget(self, repository: Repository) -> None:
-        """Forget what records said of a repository, also what is being read just now: an effect may have changed it."""
+        """Forget what records said of a repository, also what is being read just now: an effect has changed it."""
         self._changed[repository.id] = self.clock()
 
     def view_of(self, repository: Repository) -> RepositoryView | None:
@@ -91,7 +113,9 @@ class WebhookDoor:
         if not payload.has("repository"):
             # The head of a pull request is noted, and its repository is missed there.
             return "" if delivery.event == PULL_REQUEST else no_handler(delivery) if not wanting else NO_REPOSITORY
-        view = self.view_of(Repository.of(payload))
+        repository = Repository.of(payload)
+        self._asked[repository.id] = repository
+        view = self.view_of(repository)
         if view is None or _is_to_be_noted(delivery, view):
             return ""
         return routed(delivery, wanting, view.config, self._mentions).reason

@@ -42,6 +42,7 @@ from bot.plan.effect import Effect, EffectContext
 from bot.plan.failure_text import failure_text
 from bot.plan.handler import ConcludeStage, Context, Handler, Plan, Router
 from bot.plan.outcome import EffectOutcome, EffectOutcomes
+from handlers.repository_file.effects import StoreRepositoryFile
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -117,12 +118,17 @@ class Pipeline:
         """Let the next deliveries of a repository be decided without what is read here, for a moment."""
         if "." in delivery.event or not delivery.payload.has("repository", "id"):
             return
-        repository, at = Repository.of(delivery.payload), self.door.clock()
+        repository = Repository.of(delivery.payload)
         if self.door.view_of(repository) is None:
-            name = await self.repositories.name_of(repository)
-            config = await config_in_force(self.config, self.records, name) if name is not None else None
-            private = name is not None and await self.repositories.is_called_private(name)
-            self.door.remember(repository, RepositoryView(repository.full_name, config, private, at))
+            self.door.remember(repository, await self.view_of(repository))
+
+    async def view_of(self, repository: Repository) -> RepositoryView:
+        """Return what records say of a repository, for the door."""
+        at = self.door.clock()
+        name = await self.repositories.name_of(repository)
+        config = await config_in_force(self.config, self.records, name) if name is not None else None
+        private = name is not None and await self.repositories.is_called_private(name)
+        return RepositoryView(repository.full_name, config, private, at)
 
     async def _is_ours(self, delivery: Delivery) -> bool:
         """Say whether app.yaml names the repository: another one may have got its name on GitHub."""
@@ -194,7 +200,8 @@ class Pipeline:
             # To wait would hold up everybody's commands on this pull request.
             return AppliedEffect(RATE_LIMITED, changed=False)
         finally:
-            self.door.forget(repository)
+            if isinstance(effect, StoreRepositoryFile):
+                self.door.forget(repository)
         return AppliedEffect(applied.text, applied.changed, _as_json(applied.value))
 
     def kind_of(self, error: BaseException) -> ErrorKind:

@@ -100,7 +100,7 @@ class Bot:
     watch: HealthWatch
     threads: ThreadProbe
     now: Callable[[], float]
-    door: WebhookDoor
+    pipeline: Pipeline
 
 
 @asynccontextmanager
@@ -149,20 +149,9 @@ async def open_bot(
             services.parts[METRICS] = metrics
             repositories = Repositories(config, engine.records)
             door = WebhookDoor(router, config.mentions, NOTES)
-            engine.use(
-                Pipeline(
-                    config=config,
-                    app=github,
-                    records=engine.records,
-                    parts=services.parts,
-                    router=router,
-                    codec=CODEC,
-                    announce=engine.accept,
-                    repositories=repositories,
-                    door=door,
-                    notes=NOTES,
-                )
-            )
+            parts, records = services.parts, engine.records
+            pipeline = Pipeline(config, github, records, parts, router, CODEC, engine.accept, repositories, door, NOTES)
+            engine.use(pipeline)
             timers = RepositoryTimers(
                 config, engine.records, engine.journal, accept=engine.accept, github_for=reading, now=now
             )
@@ -171,8 +160,9 @@ async def open_bot(
             for every in (every for feature in ALL_FEATURES for every in feature.timers(services)):
                 engine.every(every.name, every.cron, every.work, at_start=True)
             watch = HealthWatch(Doctor(config, settings, github, session, services.part(AWS), repositories))
+            probe = ThreadProbe()
             yield Bot(
-                config, settings, metrics, engine, github, redelivery, services, timers, watch, ThreadProbe(), now, door
+                config, settings, metrics, engine, github, redelivery, services, timers, watch, probe, now, pipeline
             )
 
 
@@ -212,6 +202,7 @@ async def running(
         listening = [asyncio.create_task(one) for feature in ALL_FEATURES for one in feature.listeners(bot.services)]
         listening.append(asyncio.create_task(bot.watch.run(), name="doctor"))
         listening.append(asyncio.create_task(bot.threads.run(), name="threads"))
+        listening.append(asyncio.create_task(bot.pipeline.door.keep_fresh(bot.pipeline.view_of), name="door"))
         if address is None:
             log.info("working", version=VERSION, database=bot.engine.database.name)
         try:
@@ -370,7 +361,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
         metrics=bot.metrics,
         version=VERSION,
         mentions=bot.config.mentions,
-        leads_to_nothing=bot.door.leads_to_nothing,
+        leads_to_nothing=bot.pipeline.door.leads_to_nothing,
         log_ignored=bot.config.log.deliveries == "all",
         list_commands=list_commands_of(bot.config, bot.engine.records),
     )

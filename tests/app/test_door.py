@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from procrastinate.exceptions import ConnectorException
 
 from bot.app.door import CERTAIN_SECONDS, RepositoryView, WebhookDoor
 from bot.app.features import NOTES, full_router
@@ -21,6 +23,7 @@ from bot.engine.processor import Routing
 from bot.github.repositories import Repositories
 from tests.handlers.driver import FULL_NAME, World, a_world
 from tests.robustness.test_webhook_examples import examples, repositories
+from tests.waiting import until
 
 ALL_ON: Mapping[str, Any] = {
     "slow_tests": True,
@@ -145,3 +148,28 @@ def test_what_an_effect_may_have_changed_is_not_certain(door: WebhookDoor, clock
     clock.now += 0.1
     door.remember(repository, replace(view, at=clock.now))
     assert door.leads_to_nothing(delivery())
+
+
+async def test_while_deliveries_come_what_records_say_is_read_anew_also_without_jobs(
+    door: WebhookDoor, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.app.door.REFRESH_SECONDS", 0)
+    view, asked, away = door.view_of(Repository(ID, FULL_NAME, None)), list[int](), [True]
+    assert view is not None
+
+    async def read(repository: Repository) -> RepositoryView:
+        asked.append(repository.id)
+        if away[0]:
+            raise ConnectorException
+        return replace(view, at=clock())
+
+    clock.now += CERTAIN_SECONDS + 1
+    refreshing = asyncio.create_task(door.keep_fresh(read))
+    assert not door.leads_to_nothing(delivery())
+    await until(lambda: asked == [ID])
+    assert not door.leads_to_nothing(delivery()), "without the database nothing is certain"
+    away[0] = False
+    await until(lambda: bool(door.leads_to_nothing(delivery())))
+    refreshing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await refreshing
