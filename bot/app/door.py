@@ -68,7 +68,7 @@ class WebhookDoor:
         self._changed: dict[int, float] = {}
         self._asked: dict[int, Repository] = {}
 
-    async def keep_fresh(self, read: Callable[[Repository], Awaitable[RepositoryView]]) -> None:
+    async def refresh_views(self, read: Callable[[Repository], Awaitable[RepositoryView]]) -> None:
         """Read what records say of the repositories of which deliveries come, until cancelled.
 
         Jobs do that too. But where jobs wait, the deliveries that need none would get one, and wait behind them.

@@ -202,7 +202,7 @@ async def running(
         listening = [asyncio.create_task(one) for feature in ALL_FEATURES for one in feature.listeners(bot.services)]
         listening.append(asyncio.create_task(bot.watch.run(), name="doctor"))
         listening.append(asyncio.create_task(bot.threads.run(), name="threads"))
-        listening.append(asyncio.create_task(bot.pipeline.door.keep_fresh(bot.pipeline.view_of), name="door"))
+        listening.append(asyncio.create_task(bot.pipeline.door.refresh_views(bot.pipeline.view_of), name="door"))
         if address is None:
             log.info("working", version=VERSION, database=bot.engine.database.name)
         try:

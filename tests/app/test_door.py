@@ -164,7 +164,7 @@ async def test_while_deliveries_come_what_records_say_is_read_anew_also_without_
         return replace(view, at=clock())
 
     clock.now += CERTAIN_SECONDS + 1
-    refreshing = asyncio.create_task(door.keep_fresh(read))
+    refreshing = asyncio.create_task(door.refresh_views(read))
     assert not door.leads_to_nothing(delivery())
     await until(lambda: asked == [ID])
     assert not door.leads_to_nothing(delivery()), "without the database nothing is certain"
