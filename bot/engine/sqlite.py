@@ -32,6 +32,7 @@ from bot.engine.sqlite_queries import CHANGES
 from bot.engine.sqlite_schema import BEFORE_MOVE, VERSIONS, WAKE_TRIGGERS
 from bot.engine.sqlite_steps import STEPS
 from bot.engine.sqlite_writer import Notices, Writer
+from bot.engine.steps import FETCH
 
 BUSY_TIMEOUT = 10.0
 """Seconds to wait for another process that writes; GitHub itself waits ten for our answer."""
@@ -46,6 +47,8 @@ OLD_BODIES = "SELECT id FROM procrastinate_jobs WHERE task_name = 'deliver' AND 
 
 ANY_QUEUE = "procrastinate_any_queue_v1"
 QUEUE = "procrastinate_queue_v1#"
+# Procrastinate's worker looks for any job when it is woken; the id only has to be there.
+WAKE = json.dumps({"type": "job_inserted", "job_id": 0})
 
 _NAMED = {sql.queries[name]: answer for name, answer in (CHANGES | LISTS).items() if name in sql.queries}
 _NAMED |= {**STEPS, STORE: store_on_sqlite}
@@ -80,6 +83,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
         self._file = OpenFile(path)
         self._writer: Writer | None = None
         self._listeners: list[_Listener] = []
+        self._published = 0
 
     def get_sync_connector(self) -> connector.BaseConnector:
         """Return itself: synchronous calls are asynchronous ones that are waited for."""
@@ -124,7 +128,21 @@ class SqliteConnector(connector.BaseAsyncConnector):
 
     async def execute_query_all_async(self, query: str, **arguments: object) -> list[Row]:
         """Run a query and return its rows."""
+        if query == FETCH:
+            return await self._fetch(arguments)
         return await self._run(query, arguments, has_rows=True)
+
+    async def _fetch(self, arguments: dict[str, object]) -> list[Row]:
+        """Fetch jobs; wake the worker for another fetch if something was published while this one found nothing.
+
+        The worker drops what it hears before the answer to a fetch, also of what was stored after it. A busy event loop
+        gets both at once, and then a listener that was awake already is faster than whoever waits for the answer.
+        """
+        published = self._published
+        rows = await self._run(FETCH, arguments, has_rows=True)
+        if published != self._published and all(row["id"] is None for row in rows):
+            self._publish([("", WAKE)])
+        return rows
 
     async def _run(self, query: str, arguments: dict[str, object], *, has_rows: bool) -> list[Row]:
         if self._writer is None:
@@ -153,6 +171,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
             self._listeners.remove(listener)
 
     def _publish(self, notices: Notices) -> None:
+        self._published += 1
         for listener in tuple(self._listeners):
             heard = [
                 (channel, payload)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
+from typing import LiteralString
 
 from bot.engine.journal import DeliveryRecord
 from bot.engine.service import Engine, JobObserver, WorkerPace
@@ -47,14 +48,28 @@ async def running(
             await work
 
 
+JOBS: LiteralString = """
+SELECT job.id, job.task_name, job.status, job.lock, job.attempts, job.worker_id, job.scheduled_at, note.outcome
+  FROM procrastinate_jobs AS job LEFT JOIN nightjar_notes AS note ON note.job_id = job.id
+ WHERE job.status NOT IN ('succeeded') ORDER BY job.id
+"""
+
+
 async def settled(engine: Engine, *guids: str, deadline: float = 20.0) -> list[DeliveryRecord]:
-    """Wait until nothing is left to do of these deliveries; return what became of them."""
+    """Wait until nothing is left to do of these deliveries; return what became of them.
+
+    If that takes too long, the error shows the jobs that are left.
+    """
 
     async def all_settled() -> list[DeliveryRecord] | None:
         records = [await engine.journal.delivery(guid) for guid in guids]
         return [r for r in records if r] if all(r is not None and r.settled for r in records) else None
 
-    records = await until(all_settled, deadline=deadline)
+    try:
+        records = await until(all_settled, deadline=deadline)
+    except AssertionError as error:
+        left = await engine.database.connector.execute_query_all_async(JOBS)
+        raise AssertionError("\n".join([f"{error}; of its jobs are left:", *map(str, left)])) from None
     assert isinstance(records, list)
     return records
 

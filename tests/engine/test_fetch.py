@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
@@ -13,7 +15,9 @@ from bot.engine.database import Database
 from bot.engine.guard import Guard
 from bot.engine.manager import EngineJobManager
 from bot.engine.once import NewJob, defer_once
+from bot.engine.sqlite import ANY_QUEUE
 from bot.engine.steps import WINDOW
+from tests.waiting import until
 
 STATES = "SELECT queueing_lock, status, attempts, worker_id FROM procrastinate_jobs ORDER BY id"
 TRIED = "UPDATE procrastinate_jobs SET attempts = 1 WHERE queueing_lock = ANY(%(keys)s)"
@@ -128,3 +132,40 @@ async def _work(database: Database) -> list[str]:
         for job in jobs:
             await manager.finish_job(job, Status.SUCCEEDED, delete_job=False)
     return mine
+
+
+async def test_what_is_stored_after_a_fetch_wakes_the_worker_also_on_a_busy_event_loop(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop gets the answer of a fetch together with notices of what came before it and after it."""
+    monkeypatch.setattr("bot.engine.sqlite_writer.MAX_BATCH", 1)
+    database = Database(sqlite_url)
+    await database.open()
+    connector, manager, woken = database.connector, manager_of(database, 2), asyncio.Event()
+
+    async def hear(*, channel: str, payload: str) -> None:
+        woken.set()
+
+    async def fetch() -> None:
+        assert await manager.fetch_job(None, worker) is None
+        woken.clear()  # as the worker does
+
+    listening = asyncio.create_task(connector.listen_notify(hear, [ANY_QUEUE]))
+    worker = await manager.register_worker()
+    other = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)
+    try:
+        other.execute("BEGIN IMMEDIATE")
+        later = [NewJob("before", "t", {}, scheduled_at=datetime.now(UTC) + timedelta(days=1))]
+        tasks = [asyncio.create_task(defer_once(connector, later)), asyncio.create_task(fetch())]
+        tasks += [asyncio.create_task(stored(connector, key)) for key in ("after", "last")]
+        await asyncio.sleep(0)  # all of them are asked for
+        other.execute("ROLLBACK")
+        while not other.execute("SELECT 1 FROM procrastinate_jobs WHERE queueing_lock = 'once:last'").fetchone():
+            """The event loop is busy until all of it is stored."""
+        await asyncio.gather(*tasks)
+        await until(woken.is_set)
+    finally:
+        other.close()
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+        await database.close()
