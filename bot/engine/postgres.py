@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import select
 from collections.abc import Iterable
 from typing import Any, LiteralString
 
@@ -61,18 +60,6 @@ async def _configure(connection: psycopg.AsyncConnection) -> None:
     await connection.set_autocommit(True)
 
 
-async def _check(connection: psycopg.AsyncConnection) -> None:
-    """Raise psycopg.OperationalError if the server has closed a connection that nobody used.
-
-    Procrastinate's check asks the server before each statement, which is one more round trip. A server says nothing on
-    a connection that nobody uses, except that it closes it. So one that has nothing to read is open.
-    """
-    waiting = select.poll()
-    waiting.register(connection.fileno(), select.POLLIN)
-    if waiting.poll(0):
-        await AsyncConnectionPool.check_connection(connection)
-
-
 class _Pool(AsyncConnectionPool[psycopg.AsyncConnection]):
     """A pool that never loses a cancellation.
 
@@ -80,10 +67,6 @@ class _Pool(AsyncConnectionPool[psycopg.AsyncConnection]):
     together with its result (https://github.com/python/cpython/issues/86296). A cancelled loop would then run for ever,
     and its caller would hang.
     """
-
-    def __init__(self, **options: Any) -> None:
-        """Take what Procrastinate gives a pool, but with our check for connections that the server has closed."""
-        super().__init__(**{**options, "check": _check})
 
     async def getconn(self, timeout: float | None = None) -> psycopg.AsyncConnection:  # noqa: ASYNC109  # as the pool has it
         """Return a connection, unless this task was cancelled meanwhile."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -15,7 +14,6 @@ from procrastinate.manager import JobManager
 from bot.engine.database import Database
 from bot.engine.guard import Guard
 from bot.engine.manager import EngineJobManager
-from bot.engine.notes import READ
 from bot.engine.postgres import CONNECTIONS, PostgresConnector
 from tests.postgres import PostgresServer
 from tests.waiting import until
@@ -23,11 +21,6 @@ from tests.waiting import until
 STEPS = 20
 """More than the event loop takes from a connection that is free to the query that it is wanted for."""
 PATIENCE = 10.0
-PREPARED_AFTER = 6
-"""Executions: https://www.psycopg.org/psycopg3/docs/advanced/prepare.html."""
-_OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-OTHERS = f"SELECT count(*) {_OTHERS}"
-TERMINATE = f"SELECT pg_terminate_backend(pid) {_OTHERS}"
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
 
@@ -109,37 +102,6 @@ async def test_two_replicas_that_reach_for_one_lock_at_once(opened: Database, po
         await replica.commit()
         assert await fetching is None
     await listener.stop()
-
-
-async def test_a_statement_is_one_round_trip_and_is_prepared_when_it_is_repeated(
-    opened: Database, tmp_path: Path
-) -> None:
-    assert isinstance(opened.connector, PostgresConnector)
-    path = tmp_path / "protocol"
-    for _ in range(PREPARED_AFTER):
-        await opened.connector.execute_query_all_async(READ, job_id=1)
-    with path.open("wb") as file:
-        async with opened.connector.pool.connection() as connection:
-            connection.pgconn.trace(file.fileno())
-        for _ in range(3):
-            await opened.connector.execute_query_all_async(READ, job_id=1)
-        connection.pgconn.untrace()
-    sent = [line.split("\t")[3] for line in path.read_text().splitlines() if line.split("\t")[1] == "F"]
-    assert sent == ["Bind", "Describe", "Execute", "Sync"] * 3
-
-
-async def test_connections_that_the_server_closed_are_replaced_unnoticed(opened: Database, postgres_url: str) -> None:
-    asks = [opened.connector.execute_query_all_async(READ, job_id=1) for _ in range(CONNECTIONS)]
-    await asyncio.gather(*asks)
-    async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as other:
-        await other.execute(TERMINATE)
-
-        async def all_ended() -> bool:
-            row = await (await other.execute(OTHERS)).fetchone()
-            return row is not None and not row[0]
-
-        await until(all_ended)
-    assert await opened.connector.execute_query_all_async(READ, job_id=1) == []
 
 
 async def test_the_same_connector_works_after_the_server_crashed(
