@@ -142,6 +142,7 @@ async def test_a_pull_request_that_edits_it_gets_each_fault_at_its_line_and_then
 
 async def test_a_pull_request_that_removes_it_shows_what_that_changes(here: Town) -> None:
     push(here, "help: false\n")
+    await here.quiet()  # the two deliveries are handled in any order
     pull = here.repo.open_pull_request("hubot", "Tidy up", files={FILE: None})
     await here.quiet()
     (run,) = checks(here, pull.head_sha)
