@@ -3,7 +3,7 @@
 It is PostgreSQL's dialect in psycopg's form, restricted to what SQLite understands after this translation:
 
 - parameters are `%(name)s`; a percent sign is `%%`;
-- `column = ANY(%(names)s)` takes a list;
+- `column = ANY(%(names)s)` takes a list, and `column = ANY(ARRAY(SELECT ...))` what a statement finds, once;
 - casts are `value::type` (dropped for SQLite) or `CAST(value AS type)`;
 - moments are compared with `to_timestamp(seconds)` and read with `date_part('epoch', moment)`; there is `now()`;
 - `RETURNING`, `ON CONFLICT`, `->>`, `FILTER` and `NULLS LAST` are the same on both;
@@ -36,6 +36,7 @@ _TOKEN = re.compile(  # noqa: TID251  # SQL of our own
       (?P<literal> '(?:[^']|'')*' | "(?:[^"]|"")*" )
     | (?P<comment> --[^\n]* )
     | = \s* ANY \s* \( \s* %\((?P<list>\w+)\)s (?: ::\w+ \[\] )? \s* \)
+    | (?P<found> = \s* ANY \s* \( \s* ARRAY \s* \( )
     | %\( (?P<name>\w+) \)s
     | (?P<percent> %. )
     | (?P<cast> :: \s* (?: double\ precision | \w+ ) (?: \[\] )? )
@@ -61,6 +62,8 @@ def _translated(found: re.Match[str]) -> str:
             return found[0].replace("%%", "%")
         case "list":
             return f"IN (SELECT value FROM json_each(:{found['list']}))"  # noqa: S608  # a parameter's name
+        case "found":
+            return "IN (SELECT * FROM ("
         case "name":
             return f":{found['name']}"
         case "percent":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterable
 from typing import Any, LiteralString
 
@@ -20,7 +19,7 @@ from bot.engine import text
 from bot.engine.inbox import BODIES_AT_ONCE, FORGET_BODY, MOVE_BODY, moved_values
 from bot.engine.portable import Row, check_version
 from bot.engine.postgres_schema import BEFORE_MOVE, LOCK_ID, VERSIONS
-from bot.engine.steps import FETCH
+from bot.engine.steps import ANY_QUEUE, FETCH, WAKE
 
 CONNECTIONS = 10
 """Of one process, at most; one more listens."""
@@ -31,6 +30,10 @@ PATIENCE = 5.0
 RECONNECT_FOR = 2.0
 """Seconds for which the pool tries to replace a connection by itself. Its pauses double, up to minutes; once it has
 given up, whoever wants a connection next has it try at once, so a server that is back is used within seconds."""
+
+LONGEST_STATEMENT = "1min"
+"""A statement of ours takes milliseconds; one for which the server chose a way that takes hours ends with an error, and
+its job runs again, by statistics that are up to date then. A URL may set it otherwise (`options`)."""
 
 CONNECTION_DEFAULTS = {
     "application_name": "nightjar",
@@ -44,13 +47,14 @@ CONNECTION_DEFAULTS = {
 
 ONCE_INDEX = "nightjar_once"
 LOCK_INDEX = "procrastinate_jobs_lock_idx_v1"
-# Procrastinate's worker looks for any job when it is woken; the id only has to be there.
-WAKE = json.dumps({"type": "job_inserted", "job_id": 0})
 OLD_BODIES: LiteralString = (
     "SELECT id FROM procrastinate_jobs WHERE task_name = 'deliver' AND id > %s ORDER BY id LIMIT %s"
 )
 OLD_BODY: LiteralString = "SELECT lock, args FROM procrastinate_jobs WHERE id = %s FOR UPDATE"
 _FETCH = sql.queries["fetch_job"]
+_LIMIT_STATEMENTS: LiteralString = (
+    "SELECT set_config('statement_timeout', %s, false) WHERE current_setting('statement_timeout') = '0'"
+)
 
 
 async def _configure(connection: psycopg.AsyncConnection) -> None:
@@ -58,6 +62,8 @@ async def _configure(connection: psycopg.AsyncConnection) -> None:
     set_json_loads(text.loads, connection)
     # Every query is one statement: BEGIN and COMMIT around it would be two more journeys to the server.
     await connection.set_autocommit(True)
+    # Not among the options of the URL: PgBouncer refuses a connection that comes with any.
+    await connection.execute(_LIMIT_STATEMENTS, [LONGEST_STATEMENT])
 
 
 class _Pool(AsyncConnectionPool[psycopg.AsyncConnection]):
@@ -152,7 +158,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
 
     async def _wake(self) -> None:
         for listener in tuple(self._listeners):
-            await listener(channel="procrastinate_any_queue_v1", payload=WAKE)
+            await listener(channel=ANY_QUEUE, payload=WAKE)
 
     async def listen_notify(self, on_notification: connector.Notify, channels: Iterable[str]) -> None:
         """Call back for every notification on these channels, until cancelled."""
@@ -181,6 +187,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
 async def _bring_to(connection: psycopg.AsyncConnection, wanted: int) -> int:
     """Bring the schema to a version, unless it has a newer one; return which it has then."""
     async with connection.transaction():
+        await connection.execute("SET LOCAL statement_timeout = 0")  # a large table may take long
         # It ends with the transaction, also when this process is killed:
         # https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_ID,))

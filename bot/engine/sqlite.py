@@ -32,7 +32,7 @@ from bot.engine.sqlite_queries import CHANGES
 from bot.engine.sqlite_schema import BEFORE_MOVE, VERSIONS, WAKE_TRIGGERS
 from bot.engine.sqlite_steps import STEPS
 from bot.engine.sqlite_writer import Notices, Writer
-from bot.engine.steps import FETCH
+from bot.engine.steps import ANY_QUEUE, FETCH, WAKE
 
 BUSY_TIMEOUT = 10.0
 """Seconds to wait for another process that writes; GitHub itself waits ten for our answer."""
@@ -45,10 +45,7 @@ NO_WAL = "{path} is on a file system where SQLite cannot keep a write-ahead log;
 
 OLD_BODIES = "SELECT id FROM procrastinate_jobs WHERE task_name = 'deliver' AND id > ? ORDER BY id LIMIT ?"
 
-ANY_QUEUE = "procrastinate_any_queue_v1"
 QUEUE = "procrastinate_queue_v1#"
-# Procrastinate's worker looks for any job when it is woken; the id only has to be there.
-WAKE = json.dumps({"type": "job_inserted", "job_id": 0})
 
 _NAMED = {sql.queries[name]: answer for name, answer in (CHANGES | LISTS).items() if name in sql.queries}
 _NAMED |= {**STEPS, STORE: store_on_sqlite}

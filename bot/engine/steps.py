@@ -7,9 +7,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import LiteralString
 
 from bot.engine.notes import REPLACE
+
+ANY_QUEUE = "procrastinate_any_queue_v1"
+"""The channel on which every worker listens."""
+
+# Procrastinate's worker looks for any job when it is woken; the id only has to be there.
+WAKE = json.dumps({"type": "job_inserted", "job_id": 0})
 
 WINDOW = 4
 """A fetch of n jobs reads the first 4n that wait, so that its cost does not grow with a backlog."""

@@ -90,45 +90,49 @@ CLOCK: LiteralString = "SELECT date_part('epoch', now()) AS seconds"
 # Start from the events that are old enough: the index `nightjar_ended` finds them without reading the others. A job
 # that ended, was tried again and ended again has an old event and a newer one.
 # An event `scheduled` has the moment for which the job was scheduled, which may be later than its end.
+# PostgreSQL runs a list in ARRAY() once, and what has an OFFSET for each row, by its index. As joins it would choose
+# how to run them by statistics; those of a moment when the table was empty have it run the list for every job.
 _REMOVE_OLD: LiteralString = """
-DELETE FROM procrastinate_jobs WHERE id IN (
-    SELECT ended.job_id FROM procrastinate_events AS ended JOIN procrastinate_jobs AS job ON job.id = ended.job_id
+DELETE FROM procrastinate_jobs WHERE id = ANY(ARRAY(
+    SELECT ended.job_id FROM procrastinate_events AS ended
      WHERE ended.at < to_timestamp(%(before)s)
        AND NOT EXISTS (SELECT 1 FROM procrastinate_events AS later
                         WHERE later.job_id = ended.job_id AND later.type <> 'scheduled'
-                          AND later.at >= to_timestamp(%(before)s))
+                          AND later.at >= to_timestamp(%(before)s) LIMIT 1 OFFSET 0)
 """
 # A delivery goes as a whole: what failed of it is only to be understood, and replayed, with the rest. The condition of
 # the index `nightjar_guid` is `task_name <> 'deliver'`; a delivery that failed itself has nothing else.
-_WHOLE: LiteralString = """
-       AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs AS other
-                        WHERE other.task_name <> 'deliver' AND (other.args ->> 'guid') = (job.args ->> 'guid')
-                          AND other.status NOT IN ('succeeded', 'cancelled'))
+_DONE: LiteralString = """
+       AND ended.type IN ('succeeded', 'cancelled')
+       AND EXISTS (SELECT 1 FROM procrastinate_jobs AS job
+                    WHERE job.id = ended.job_id AND job.status IN ('succeeded', 'cancelled')
+                      AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs AS other
+                                       WHERE other.task_name <> 'deliver'
+                                         AND (other.args ->> 'guid') = (job.args ->> 'guid')
+                                         AND other.status NOT IN ('succeeded', 'cancelled') LIMIT 1 OFFSET 0)
+                    LIMIT 1 OFFSET 0)
+     LIMIT %(batch)s)) RETURNING id
 """
-_LIMIT: LiteralString = " LIMIT %(batch)s) RETURNING id"
-REMOVE_DONE: LiteralString = (
-    _REMOVE_OLD
-    + " AND ended.type IN ('succeeded', 'cancelled') AND job.status IN ('succeeded', 'cancelled')"
-    + _WHOLE
-    + _LIMIT
-)
-REMOVE_FAILED: LiteralString = (
-    _REMOVE_OLD
-    + " AND ended.type IN ('failed', 'aborted', 'cancelled') AND job.status IN ('failed', 'aborted')"
-    + _LIMIT
-)
+_FAILED: LiteralString = """
+       AND ended.type IN ('failed', 'aborted', 'cancelled')
+       AND EXISTS (SELECT 1 FROM procrastinate_jobs AS job
+                    WHERE job.id = ended.job_id AND job.status IN ('failed', 'aborted') LIMIT 1 OFFSET 0)
+     LIMIT %(batch)s)) RETURNING id
+"""
+REMOVE_DONE: LiteralString = _REMOVE_OLD + _DONE
+REMOVE_FAILED: LiteralString = _REMOVE_OLD + _FAILED
 # A replay keeps what it replays: the condition of the index `nightjar_guid`.
 REMOVE_IGNORED: LiteralString = """
-DELETE FROM nightjar_inbox WHERE id IN (
+DELETE FROM nightjar_inbox WHERE id = ANY(ARRAY(
     SELECT delivery.id FROM nightjar_inbox AS delivery
      WHERE delivery.note IS NOT NULL AND delivery.received_at < %(before)s
        AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs AS job
-                        WHERE job.task_name <> 'deliver' AND (job.args ->> 'guid') = delivery.guid)
-     ORDER BY delivery.received_at LIMIT %(batch)s) RETURNING id
+                        WHERE job.task_name <> 'deliver' AND (job.args ->> 'guid') = delivery.guid LIMIT 1 OFFSET 0)
+     ORDER BY delivery.received_at LIMIT %(batch)s)) RETURNING id
 """
 REMOVE_RECORDS: LiteralString = """
-DELETE FROM nightjar_records WHERE key IN (
-    SELECT key FROM nightjar_records WHERE expires_at < %(now)s ORDER BY expires_at LIMIT %(batch)s) RETURNING key
+DELETE FROM nightjar_records WHERE key = ANY(ARRAY(
+    SELECT key FROM nightjar_records WHERE expires_at < %(now)s ORDER BY expires_at LIMIT %(batch)s)) RETURNING key
 """
 
 

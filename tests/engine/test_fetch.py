@@ -15,8 +15,7 @@ from bot.engine.database import Database
 from bot.engine.guard import Guard
 from bot.engine.manager import EngineJobManager
 from bot.engine.once import NewJob, defer_once
-from bot.engine.sqlite import ANY_QUEUE
-from bot.engine.steps import WINDOW
+from bot.engine.steps import ANY_QUEUE, WINDOW
 from tests.waiting import until
 
 STATES = "SELECT queueing_lock, status, attempts, worker_id FROM procrastinate_jobs ORDER BY id"

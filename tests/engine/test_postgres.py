@@ -14,7 +14,7 @@ from procrastinate.manager import JobManager
 from bot.engine.database import Database
 from bot.engine.guard import Guard
 from bot.engine.manager import EngineJobManager
-from bot.engine.postgres import CONNECTIONS, PostgresConnector
+from bot.engine.postgres import CONNECTIONS, LONGEST_STATEMENT, PostgresConnector
 from tests.postgres import PostgresServer
 from tests.waiting import until
 
@@ -141,3 +141,14 @@ async def test_what_is_cancelled_as_it_gets_a_connection_ends(opened: Database) 
         assert working.cancelled(), steps
         for connection in held:
             await connector.pool.putconn(connection)
+
+
+@pytest.mark.parametrize(("options", "limit"), [("", LONGEST_STATEMENT), ("?options=-cstatement_timeout%3D7s", "7s")])
+async def test_the_server_ends_a_statement_that_takes_too_long(postgres_url: str, options: str, limit: str) -> None:
+    database = Database(postgres_url + options)
+    await database.open()
+    try:
+        (row,) = await database.connector.execute_query_all_async("SHOW statement_timeout")
+        assert row == {"statement_timeout": limit}
+    finally:
+        await database.close()

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
+import psycopg
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
 from bot.engine.database import Database
 from bot.engine.once import NewJob, defer_once
-from bot.engine.upkeep import BATCH, remove_old, requeue_all, requeue_stalled
+from bot.engine.upkeep import (
+    BATCH,
+    REMOVE_DONE,
+    REMOVE_FAILED,
+    REMOVE_IGNORED,
+    REMOVE_RECORDS,
+    remove_old,
+    requeue_all,
+    requeue_stalled,
+)
 
 
 async def started(connector: BaseAsyncConnector, *keys: str, **columns: object) -> int:
@@ -133,10 +145,48 @@ async def test_a_job_that_failed_again_lately_is_not_removed(database: Database)
     assert await statuses(connector) == {"a": "failed"}
 
 
-async def test_more_than_one_batch_is_removed(database: Database) -> None:
-    connector = database.connector
+async def cancelled_long_ago(connector: BaseAsyncConnector) -> None:
     await defer_once(connector, [NewJob(str(n), "t", {}) for n in range(BATCH + 1)])
     await connector.execute_query_async("UPDATE procrastinate_jobs SET status = 'cancelled'")
     await age(connector, 8)
+
+
+async def test_more_than_one_batch_is_removed(database: Database) -> None:
+    connector = database.connector
+    await cancelled_long_ago(connector)
     assert await remove_old(connector) == BATCH + 1
     assert await statuses(connector) == {}
+
+
+def reads(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield each step that reads a table."""
+    if "Relation Name" in plan and plan["Node Type"] != "ModifyTable":
+        yield plan
+    for inner in plan.get("Plans", ()):
+        yield from reads(inner)
+
+
+async def test_statistics_of_an_empty_table_do_not_have_a_removal_read_it_once_for_each_row(
+    postgres_with_tables: str,
+) -> None:
+    database = Database(postgres_with_tables)
+    await database.open()
+    try:
+        await cancelled_long_ago(database.connector)
+        with psycopg.connect(postgres_with_tables, autocommit=True) as connection:
+            for table in ("procrastinate_jobs", "procrastinate_events"):
+                # By hand what happens by itself when all was removed, before the space is free for other tables.
+                connection.execute(f"DELETE FROM {table}".encode())
+                connection.execute(f"ANALYZE {table}".encode())
+            await cancelled_long_ago(database.connector)
+            for statement in (REMOVE_DONE, REMOVE_FAILED, REMOVE_IGNORED, REMOVE_RECORDS):
+                values = dict.fromkeys(("before", "now", "batch"), 1)
+                row = connection.execute(f"EXPLAIN (FORMAT JSON) {statement}".encode(), values).fetchone()
+                assert row is not None
+                steps = list(reads(row[0][0]["Plan"]))
+                assert steps
+                # A bitmap of an index's rows has the condition below it, and again for what it could not hold exactly.
+                assert [step for step in steps if not step.keys() & {"Index Cond", "Recheck Cond"}] == []
+        assert await remove_old(database.connector) == BATCH + 1
+    finally:
+        await database.close()
