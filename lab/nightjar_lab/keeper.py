@@ -18,23 +18,36 @@ NOT_STARTED = 127
 
 def main(command: list[str]) -> int:
     """Run the command and return its exit status, 128 and more for a signal."""
+    asked = threading.Event()
+    group = 0
+
+    def interrupt(*_: object) -> None:
+        if group:
+            interrupt_group(group)
+        else:
+            asked.set()
+
+    # Who asks us to end asks the command, as Ctrl-C does: a test runner writes its report then. Before it starts, for
+    # our end alone would leave it behind; while it starts, it is asked afterwards.
+    signal.signal(signal.SIGTERM, interrupt)
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603
     except OSError as error:
         sys.stderr.write(f"{command[0]}: {error.strerror}\n")
         return NOT_STARTED
+    group = process.pid
+    if asked.is_set():
+        interrupt_group(group)
 
     def watch() -> None:
         while os.read(0, 1024):
             pass
-        kill_group(process.pid)
+        kill_group(group)
 
-    # Who asks us to end asks the command, as Ctrl-C does: a test runner writes its report then.
-    signal.signal(signal.SIGTERM, lambda *_: interrupt_group(process.pid))
     threading.Thread(target=watch, daemon=True).start()
     status = process.wait()
     # What the command has left behind in the background.
-    kill_group(process.pid)
+    kill_group(group)
     return 128 - status if status < 0 else status
 
 

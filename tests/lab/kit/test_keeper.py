@@ -1,0 +1,41 @@
+"""The process above a lab's command: however it is asked to end, the command hears of it, and never outlives it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+from tests.running import finished
+
+ROOT = Path(__file__).parents[3]
+ASKED_WHILE_IT_STARTS = """
+import os, signal, subprocess, sys
+from pathlib import Path
+from nightjar_lab import keeper
+
+class AskedWhileItStarts(subprocess.Popen):
+    def __init__(self, *words, **options):
+        super().__init__(*words, **options)
+        while not Path("started").exists():
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+subprocess.Popen = AskedWhileItStarts
+sys.exit(keeper.main(sys.argv[1:]))
+"""
+
+
+async def test_a_signal_while_the_command_starts_reaches_the_command(tmp_path: Path) -> None:
+    script = "trap 'exit 2' INT; touch started; while :; do sleep 0.1; done"
+    running = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", ASKED_WHILE_IT_STARTS, "bash", "-c", script),
+        env={"PYTHONPATH": str(ROOT / "lab"), "PATH": "/usr/bin:/bin"},
+        cwd=tmp_path,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+    )
+    done = await finished(running)
+    assert done.status == 2, done
