@@ -68,13 +68,15 @@ class WebhookDoor:
         self._changed: dict[int, float] = {}
         self._asked: dict[int, Repository] = {}
 
-    async def refresh_views(self, read: Callable[[Repository], Awaitable[RepositoryView]]) -> None:
+    async def refresh_views(
+        self, read: Callable[[Repository], Awaitable[RepositoryView]], *, pause: float = REFRESH_SECONDS
+    ) -> None:
         """Read what records say of the repositories of which deliveries come, until cancelled.
 
         Jobs do that too. But where jobs wait, the deliveries that need none would get one, and wait behind them.
         """
         while True:
-            await asyncio.sleep(REFRESH_SECONDS)
+            await asyncio.sleep(pause)
             asked, self._asked = self._asked, {}
             for repository in list(asked.values())[-MOST_REFRESHED:]:
                 try:

@@ -125,8 +125,16 @@ class Dialogue:
         """The dialogue as one more module with a handler."""
         router = Router()
         conclude = ConcludeStage(CommandResults, self.conclude)
-        handler = Handler(NAME, COMMAND_EVENTS, self.plan, on_failure=self.plan_failure, conclude=conclude)
-        router.add(replace(handler, needs_mention=True))
+        router.add(
+            Handler(
+                NAME,
+                COMMAND_EVENTS,
+                self.plan,
+                on_failure=self.plan_failure,
+                conclude=conclude,
+                needs_mention=True,
+            )
+        )
         return router
 
     async def plan(self, context: Context) -> Plan:

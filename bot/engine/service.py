@@ -229,7 +229,7 @@ class Engine:
         """Store a delivery's job; `first` is a lock of which all that waits is to go first."""
         with self._intake.accepting():
             # First what waits: the new job is urgent from its first moment, and would go before what came earlier.
-            if first is not None and ignored is None:
+            if first is not None:
                 await go_first(self.database.connector, first)
             return await store_delivery(self.database.connector, job, body, ignored)
 

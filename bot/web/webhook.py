@@ -206,8 +206,9 @@ class Webhook:
             raise Problem(400, NOT_JSON) from None
         delivery = Delivery(guid, event, Payload(value), time.time())
         reason = self._leads_to_nothing(delivery)
-        ignored = note_of_ignored(delivery, reason) if reason else None
-        return OpenedDelivery(lock_key(event, value), is_urgent(event, value, self._mentions), ignored)
+        if reason:
+            return OpenedDelivery(lock_key(event, value), urgent=False, ignored=note_of_ignored(delivery, reason))
+        return OpenedDelivery(lock_key(event, value), is_urgent(event, value, self._mentions), ignored=None)
 
     async def _store(self, guid: str, event: str, body: bytearray, opened: OpenedDelivery) -> bool:
         try:

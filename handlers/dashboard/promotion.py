@@ -46,7 +46,11 @@ def promotion_of(
     `missing` is how many nightly commits it missed, of how many, and `available` since when labs could test each.
     """
     commits = sent.commits.values()
-    waits = sorted(at - max(available[sha], commit) for sha, commit, at in _arrivals(sent) if sha in available)
+    waits = sorted(
+        at - max(available[sha], sent.commits[sha].committed_at)
+        for sha, at in sent.arrived.items()
+        if sha in sent.commits
+    )
     runs = [run for suite in store.failures.flips(about).values() for run in suite]
     evidence = PromotionEvidence(
         age=now - sent.first if sent.first is not None else None,
@@ -65,7 +69,3 @@ def promotion_of(
         unsteady_of=evidence.unsteady_of,
         lacking=evidence.lacking(),
     )
-
-
-def _arrivals(sent: TargetActivity) -> list[tuple[str, float, float]]:
-    return [(sha, sent.commits[sha].committed_at, at) for sha, at in sent.arrived.items() if sha in sent.commits]

@@ -151,9 +151,8 @@ def test_what_an_effect_may_have_changed_is_not_certain(door: WebhookDoor, clock
 
 
 async def test_while_deliveries_come_what_records_say_is_read_anew_also_without_jobs(
-    door: WebhookDoor, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    door: WebhookDoor, clock: Clock
 ) -> None:
-    monkeypatch.setattr("bot.app.door.REFRESH_SECONDS", 0)
     view, asked, away = door.view_of(Repository(ID, FULL_NAME, None)), list[int](), [True]
     assert view is not None
 
@@ -164,7 +163,7 @@ async def test_while_deliveries_come_what_records_say_is_read_anew_also_without_
         return replace(view, at=clock())
 
     clock.now += CERTAIN_SECONDS + 1
-    refreshing = asyncio.create_task(door.refresh_views(read))
+    refreshing = asyncio.create_task(door.refresh_views(read, pause=0))
     assert not door.leads_to_nothing(delivery())
     await until(lambda: asked == [ID])
     assert not door.leads_to_nothing(delivery()), "without the database nothing is certain"

@@ -21,7 +21,7 @@ from handlers.hardware.degraded.targets import degraded_targets
 from handlers.hardware.jobs import texts
 from handlers.hardware.jobs.effects import CancelDeviceJobs
 from handlers.hardware.jobs.model import DeviceJob, DeviceJobState, JobEnd, JobOrigin, Someone
-from handlers.hardware.jobs.requesting import JobRequest, answer_request, refused_job
+from handlers.hardware.jobs.requesting import JobRequest, answer_request, requested_job
 from handlers.hardware.jobs.store import JOBS
 from handlers.hardware.jobs.targets import (
     RequestTarget,
@@ -56,7 +56,6 @@ async def follow_pull_request(context: Context) -> Plan:
     """Cancel what nobody wants any more, and request what is wanted now."""
     event, known = PullRequestEvent.of(context.delivery.payload), request_targets(context.config.results)
     able = without_degraded(known, await degraded_targets(context.records, context.repository.id))
-    names = {one.full_name for one in able}
     pull, label = event.pull, context.delivery.payload.text("label", "name")
     match event.action:
         case "closed":
@@ -72,7 +71,7 @@ async def follow_pull_request(context: Context) -> Plan:
             if not pull.is_open:
                 return NOTHING
             meant = labelled_targets(known, label)
-            refused = [one for one in meant if one.full_name not in names]
+            refused = [one for one in meant if one not in able]
             return await _request(context, event, labelled_targets(able, label), JobOrigin.LABEL, refused)
         case _:
             wanted = await _wanted_by_push(context, pull, able)
@@ -130,7 +129,7 @@ async def _request(
     store, repository = context.part(JOBS), context.repository.id
     answers = [await answer_request(store, repository, request, target) for target in targets]
     effects: list[Effect] = [answer.effect for answer in answers if answer.effect]
-    effects += [refused_job(request, target, JobEnd.DEGRADED) for target in degraded]
+    effects += [requested_job(request, target, refused=JobEnd.DEGRADED) for target in degraded]
     return Plan(tuple(effects), why=texts.WHY_PUSHED.format(count=len(effects), sha=pull.head_sha[:7]))
 
 

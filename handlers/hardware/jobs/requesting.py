@@ -52,18 +52,13 @@ async def answer_request(
     used = await store.requests(repository_id, target.lab, target.name, request.by.id, since)
     if budget := over_budget(target.settings, used):
         by_label = request.origin is JobOrigin.LABEL
-        return TargetAnswer(
-            target, refused_job(request, target, JobEnd.OVER_BUDGET) if by_label else None, budget=budget
-        )
-    return TargetAnswer(target, _job(request, target))
+        effect = requested_job(request, target, refused=JobEnd.OVER_BUDGET) if by_label else None
+        return TargetAnswer(target, effect, budget=budget)
+    return TargetAnswer(target, requested_job(request, target))
 
 
-def refused_job(request: JobRequest, target: RequestTarget, end: JobEnd) -> SubmitDeviceJob:
-    """Return the job of a request that is refused: it ends at once, and its check run says why."""
-    return _job(request, target, end)
-
-
-def _job(request: JobRequest, target: RequestTarget, refused: JobEnd = JobEnd.NONE) -> SubmitDeviceJob:
+def requested_job(request: JobRequest, target: RequestTarget, *, refused: JobEnd = JobEnd.NONE) -> SubmitDeviceJob:
+    """Return the job of a request; one that is refused ends at once, and its check run says why."""
     return SubmitDeviceJob(
         number=request.number,
         sha=request.sha,

@@ -91,8 +91,9 @@ class JobStore:
         The same id is stored once. If the head has an open job for the target already, that one is returned: two people
         who ask for one thing get one test.
         """
-        new = transitions.submitted(job, approval_needed=approval_needed)
-        if refused is not JobEnd.NONE:
+        if refused is JobEnd.NONE:
+            new = transitions.submitted(job, approval_needed=approval_needed)
+        else:
             new = transitions.refused(job, refused)
         for _ in range(TRIES):
             if await self._connector.execute_query_all_async(INSERT, **row_of_job(new)):
