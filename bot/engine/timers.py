@@ -6,7 +6,7 @@ replica that lags behind may tick twice for one moment, and the key makes it one
 
 from __future__ import annotations
 
-import time
+import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any, LiteralString, cast
 
@@ -61,8 +61,8 @@ class EngineTimers:
 
     async def start(self) -> None:
         """Defer what runs when a worker starts."""
-        # Whole seconds: replicas that start together run it once.
-        moment = f"start:{time.time():.0f}"
+        # Of every start, however soon after another. Where several wait, the earlier ones give way to the last.
+        moment = f"start:{uuid.uuid4()}"
         await defer_once(self._connector, [timer_job(name, moment) for name in self._at_start])
 
     async def _on_tick(self, *, name: str, timestamp: int) -> None:

@@ -21,7 +21,7 @@ from bot.engine.upkeep import remove_old
 from tests.engine.running import LOCK, QUICK, opened, running, settled
 from tests.engine.toy import Toy, World, body, writes
 from tests.postgres import running_server
-from tests.waiting import until
+from tests.waiting import DEADLINE, until
 
 EVENT = "issue_comment"
 
@@ -273,6 +273,22 @@ async def test_a_timer_can_run_at_start_and_is_tried_again(url_with_tables: str,
         await until(lambda: world.happenings == ["swept"])
         await engine.stop()
         await work
+
+
+async def test_a_timer_runs_at_every_start_however_soon_after_the_last(url_with_tables: str, world: World) -> None:
+    for _ in range(2):
+        swept = asyncio.Event()
+
+        async def sweep(swept: asyncio.Event = swept) -> None:
+            swept.set()
+
+        engine = Engine(url_with_tables, Toy(world), pace=QUICK)
+        engine.every("sweep", "0 0 1 1 *", sweep, at_start=True)
+        async with engine:
+            work = asyncio.create_task(engine.run())
+            await asyncio.wait_for(swept.wait(), DEADLINE)
+            await engine.stop()
+            await work
 
 
 async def test_a_failed_job_is_stored_with_its_explanation_and_the_rest_is_removed(
