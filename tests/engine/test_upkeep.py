@@ -19,7 +19,6 @@ from bot.engine.upkeep import (
     REMOVE_DONE,
     REMOVE_FAILED,
     REMOVE_IGNORED,
-    REMOVE_RECORDS,
     remove_old,
     requeue_all,
     requeue_stalled,
@@ -174,16 +173,17 @@ async def test_statistics_of_an_empty_table_do_not_have_a_removal_read_it_once_f
     try:
         await cancelled_long_ago(database.connector)
         with psycopg.connect(postgres_with_tables, autocommit=True) as connection:
-            for table in ("procrastinate_jobs", "procrastinate_events"):
+            tables = ("procrastinate_jobs", "procrastinate_events")
+            for table in tables:
                 # By hand what happens by itself when all was removed, before the space is free for other tables.
                 connection.execute(f"DELETE FROM {table}".encode())
                 connection.execute(f"ANALYZE {table}".encode())
             await cancelled_long_ago(database.connector)
-            for statement in (REMOVE_DONE, REMOVE_FAILED, REMOVE_IGNORED, REMOVE_RECORDS):
-                values = dict.fromkeys(("before", "now", "batch"), 1)
+            for statement in (REMOVE_DONE, REMOVE_FAILED, REMOVE_IGNORED):
+                values = {"before": 1, "batch": 1}
                 row = connection.execute(f"EXPLAIN (FORMAT JSON) {statement}".encode(), values).fetchone()
                 assert row is not None
-                steps = list(reads(row[0][0]["Plan"]))
+                steps = [step for step in reads(row[0][0]["Plan"]) if step["Relation Name"] in tables]
                 assert steps
                 # A bitmap of an index's rows has the condition below it, and again for what it could not hold exactly.
                 assert [step for step in steps if not step.keys() & {"Index Cond", "Recheck Cond"}] == []
