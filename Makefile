@@ -79,7 +79,10 @@ compiled: $(VENV)/.ready
 types: $(VENV)/.ready
 	$(BIN)/mypy
 
+# Each process of the tests leaves what it has run in this folder, and the last explain it: `tests/test_plans.py`.
+tests plans: export NIGHTJAR_STATEMENTS := $(CURDIR)/$(VENV)/statements
 tests: $(VENV)/.ready
+	@rm -rf $(NIGHTJAR_STATEMENTS)
 	$(MAKE) --no-print-directory -j2 untraced traced
 	$(MAKE) --no-print-directory alone
 
@@ -99,8 +102,7 @@ mutants: $(VENV)/.ready
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-mutants.txt
 	$(BIN)/python scripts/mutants.py
 
-# Not in CI: has both databases, filled, explain each statement that these tests run.
-plans: export NIGHTJAR_STATEMENTS := $(CURDIR)/$(VENV)/statements
+# Not in CI, which does it with all tests: explains the statements of those that run most of them.
 plans: $(VENV)/.ready
 	@rm -rf $(NIGHTJAR_STATEMENTS)
 	$(PYTEST) -n 4 $(ARGS) tests/engine tests/results tests/handlers/dashboard tests/handlers/operate tests/handlers/hardware

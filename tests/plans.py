@@ -32,7 +32,8 @@ _SQLITE_RANGE = re.compile(
 )
 NESTED = re.compile(r"\bprocrastinate_\w+\(")
 """A function whose statements are explained as they run."""
-EXPLAIN_NESTED = """
+PREPARE = """
+SET enable_seqscan = off;
 LOAD 'auto_explain';
 SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on; SET auto_explain.log_format = json;
 SET auto_explain.log_level = notice;
@@ -102,7 +103,7 @@ class PostgresPlans:
         self.most = 0
         """Rows of the largest step of the last statement that was explained."""
         self._connection.add_notice_handler(lambda said: self._said.append(str(said.message_primary)))
-        self._connection.execute(EXPLAIN_NESTED.encode())
+        self._connection.execute(PREPARE.encode())
         self._connection.commit()
 
     def close(self) -> None:

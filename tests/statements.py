@@ -77,9 +77,9 @@ class CollectedStatements:
 
     def note_portable(self, text: str, values: Mapping[str, object]) -> None:
         """Note what the engine's connector to SQLite was asked for, which runs on PostgreSQL as well."""
-        if (POSTGRES, text) in self._texts or text in sqlite._NAMED:
+        if text in sqlite._NAMED or (SQLITE, translated := portable.translate(text)) in self._texts:
             return
-        translated, (asker, _) = portable.translate(text), _asker()
+        asker, _ = _asker()
         if asker is None or asker.startswith(NOT_THE_BOT):
             self._of_tests.add((SQLITE, translated))
         else:

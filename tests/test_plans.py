@@ -1,6 +1,6 @@
 """No statement of the bot reads a whole large table, or sorts many rows, on either database.
 
-`make plans` runs other tests first, which leave what they ran in the folder that NIGHTJAR_STATEMENTS names: a statement
+`make tests` runs all others first, which leave what they ran in the folder that NIGHTJAR_STATEMENTS names: a statement
 that is added is covered by whatever test runs it.
 """
 
@@ -19,7 +19,7 @@ from tests.postgres import PostgresServer
 from tests.statements import FOLDER, POSTGRES, SQLITE, Statement, collected
 from tests.tables import make_tables, with_tables
 
-pytestmark = pytest.mark.skipif(FOLDER not in os.environ, reason="make plans")
+pytestmark = [pytest.mark.alone, pytest.mark.skipif(FOLDER not in os.environ, reason="make plans")]
 
 ENDS_EARLY = "it reads in the order of an index, and ends at its LIMIT"
 RETENTION = "it removes what is old, once an hour, and begins with the oldest"

@@ -87,15 +87,15 @@ RETURNING id
 NOTE_ANEW: LiteralString = "UPDATE nightjar_notes SET at = date_part('epoch', now()) WHERE job_id = ANY(%(ids)s)"
 CLOCK: LiteralString = "SELECT date_part('epoch', now()) AS seconds"
 
-# Start from the events that are old enough: the index `nightjar_ended` finds them without reading the others. A job
-# that ended, was tried again and ended again has an old event and a newer one.
-# An event `scheduled` has the moment for which the job was scheduled, which may be later than its end.
+# Start from the events that are old enough: the index `nightjar_ended` finds them without reading the others, where its
+# condition is repeated, for SQLite to the letter. A job that ended, was tried again and ended again has an old event and
+# a newer one. An event `scheduled` has the moment for which the job was scheduled, which may be later than its end.
 # PostgreSQL runs a list in ARRAY() once, and what has an OFFSET for each row, by its index. As joins it would choose
 # how to run them by statistics; those of a moment when the table was empty have it run the list for every job.
 _REMOVE_OLD: LiteralString = """
 DELETE FROM procrastinate_jobs WHERE id = ANY(ARRAY(
     SELECT ended.job_id FROM procrastinate_events AS ended
-     WHERE ended.at < to_timestamp(%(before)s)
+     WHERE ended.at < to_timestamp(%(before)s) AND ended.type IN ('succeeded', 'failed', 'cancelled', 'aborted')
        AND NOT EXISTS (SELECT 1 FROM procrastinate_events AS later
                         WHERE later.job_id = ended.job_id AND later.type <> 'scheduled'
                           AND later.at >= to_timestamp(%(before)s) LIMIT 1 OFFSET 0)
@@ -121,13 +121,14 @@ _FAILED: LiteralString = """
 """
 REMOVE_DONE: LiteralString = _REMOVE_OLD + _DONE
 REMOVE_FAILED: LiteralString = _REMOVE_OLD + _FAILED
-# A replay keeps what it replays: the condition of the index `nightjar_guid`.
+# A replay keeps what it replays: the condition of the index `nightjar_guid`. SQLite would convert what an index holds
+# to compare it with a column, and read all of it; with an expression it does not (https://sqlite.org/datatype3.html).
 REMOVE_IGNORED: LiteralString = """
 DELETE FROM nightjar_inbox WHERE id = ANY(ARRAY(
     SELECT delivery.id FROM nightjar_inbox AS delivery
      WHERE delivery.note IS NOT NULL AND delivery.received_at < %(before)s
        AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs AS job
-                        WHERE job.task_name <> 'deliver' AND (job.args ->> 'guid') = delivery.guid LIMIT 1 OFFSET 0)
+                        WHERE job.task_name <> 'deliver' AND (job.args ->> 'guid') = (delivery.guid || '') LIMIT 1 OFFSET 0)
      ORDER BY delivery.received_at LIMIT %(batch)s)) RETURNING id
 """
 REMOVE_RECORDS: LiteralString = """
