@@ -32,6 +32,7 @@ _SQLITE_RANGE = re.compile(
 )
 NESTED = re.compile(r"\bprocrastinate_\w+\(")
 """A function whose statements are explained as they run."""
+# Where a table is small or a list long, PostgreSQL rightly reads all of it: what is asked is whether there is an index.
 PREPARE = """
 SET enable_seqscan = off;
 LOAD 'auto_explain';
@@ -99,6 +100,8 @@ class PostgresPlans:
         self.rows = {name: int(rows) for name, rows in found}
         named = self._connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
         self.tables = {name for (name,) in named}
+        of_indexes = self._connection.execute("SELECT indexname, tablename FROM pg_indexes").fetchall()
+        self._table_of: dict[str, str] = dict(of_indexes)
         self._said = list[str]()
         self.most = 0
         """Rows of the largest step of the last statement that was explained."""
@@ -131,7 +134,9 @@ class PostgresPlans:
         if kind == "Seq Scan" and self.rows.get(node["Relation Name"], 0) > MANY:
             yield f"reads all of {node['Relation Name']}"
         elif index and "Index Cond" not in node and self.rows.get(index, 0) > MANY:
-            yield f"reads all of {node.get('Relation Name', 'a table')} by {index}"
+            yield f"reads all of {self._table_of[index]} by {index}"
+        elif index and node["Plan Rows"] > MANY:
+            yield f"reads a range of {self._table_of[index]} by {index}"
         elif kind == "Sort" and node["Plan Rows"] > MANY:
             yield f"sorts for {', '.join(node['Sort Key'])}"
 

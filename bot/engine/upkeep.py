@@ -88,8 +88,8 @@ NOTE_ANEW: LiteralString = "UPDATE nightjar_notes SET at = date_part('epoch', no
 CLOCK: LiteralString = "SELECT date_part('epoch', now()) AS seconds"
 
 # Start from the events that are old enough: the index `nightjar_ended` finds them without reading the others, where its
-# condition is repeated, for SQLite to the letter. A job that ended, was tried again and ended again has an old event and
-# a newer one. An event `scheduled` has the moment for which the job was scheduled, which may be later than its end.
+# condition is repeated, for SQLite to the letter. A job that ended, was tried again and ended again has an old event
+# and a newer one. An event `scheduled` has the moment for which the job was scheduled, which may be later than its end.
 # PostgreSQL runs a list in ARRAY() once, and what has an OFFSET for each row, by its index. As joins it would choose
 # how to run them by statistics; those of a moment when the table was empty have it run the list for every job.
 _REMOVE_OLD: LiteralString = """
@@ -128,7 +128,8 @@ DELETE FROM nightjar_inbox WHERE id = ANY(ARRAY(
     SELECT delivery.id FROM nightjar_inbox AS delivery
      WHERE delivery.note IS NOT NULL AND delivery.received_at < %(before)s
        AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs AS job
-                        WHERE job.task_name <> 'deliver' AND (job.args ->> 'guid') = (delivery.guid || '') LIMIT 1 OFFSET 0)
+                        WHERE job.task_name <> 'deliver'
+                          AND (job.args ->> 'guid') = (delivery.guid || '') LIMIT 1 OFFSET 0)
      ORDER BY delivery.received_at LIMIT %(batch)s)) RETURNING id
 """
 REMOVE_RECORDS: LiteralString = """

@@ -198,7 +198,8 @@ def known(connection: sa.Connection, versions: Mapping[RunKey, str]) -> set[RunK
     found = set()
     table = schema.runs
     for about, wanted in by_target.items():
-        target = target_id(connection, about)
+        if (target := target_id(connection, about)) is None:
+            continue
         shas = sorted({sha for sha, _ in wanted})
         for start in range(0, len(shas), schema.AT_ONCE):
             of = table.c.sha.in_(shas[start : start + schema.AT_ONCE])
