@@ -48,6 +48,14 @@ RULES: dict[str, tuple[Callable[[Parts], str], Callable[[Parts], str]]] = {
     "reordered": (lambda p: f"{p[0]}.{p[1]}.{p[2]}.{p[3]}", lambda p: f"{p[2]}.{p[3]}.{p[0]}.{p[1]}"),
     "prefix dropped": (lambda p: f"{p[0]}.{p[1]}.{p[2]}.{p[3]}", lambda p: f"{p[2]}.{p[3]}"),
     "prefix restored": (lambda p: f"{p[2]}.{p[3]}", lambda p: f"{p[0]}.{p[1]}.{p[2]}.{p[3]}"),
+    "prefix restored, words added": (
+        lambda p: f"{p[2]}.{p[3]}",
+        lambda p: f"{p[0]}.{p[1]}.{p[2]}.test_{p[3]}_case",
+    ),
+    "prefix dropped, words left out": (
+        lambda p: f"{p[0]}.{p[1]}.{p[2]}.test_{p[3]}_case",
+        lambda p: f"{p[2]}.{p[3]}",
+    ),
     "a word left out": (lambda p: f"{p[0]}.{p[1]}.{p[2]}.test_{p[3]}", lambda p: f"{p[0]}.{p[1]}.{p[2]}.{p[3]}"),
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from nightjar_formats.model import Status
 
+from benchmarks import device_corpus
 from bot.results.compare import restructured
 from bot.results.compare.renames import search_renames
 from bot.results.compare.restructured import SMALL_CLASS
@@ -34,7 +35,15 @@ def test_a_new_rule_for_all_names_keeps_their_history(rule: str) -> None:
     assert right >= 0.95 * len(tests.truth)
 
 
-@pytest.mark.parametrize("rule", sorted(RULES.keys() - {"a word left out"}))
+@pytest.mark.parametrize("number", range(len(device_corpus.RULES) - 1))
+def test_a_boundary_of_a_device_labs_corpus_keeps_the_history_of_every_test(number: int) -> None:
+    old, new = device_corpus.RULES[number : number + 2]
+    pairs = {old(parts): new(parts) for parts in device_corpus.every_test()[:4_890]}
+    assert renames(pairs.keys(), pairs.values()) == pairs
+
+
+# A word does not count as left out of all names while others that appeared in the same run still have it.
+@pytest.mark.parametrize("rule", sorted(RULES.keys() - {"a word left out", "prefix dropped, words left out"}))
 def test_so_does_a_new_rule_for_the_names_of_a_few_areas(rule: str) -> None:
     tests = boundary(2, rule, share=0.2)
     found = searched(tests)

@@ -105,6 +105,12 @@ def prefix_of_names_dropped(rng: Random, count: int) -> list[tuple[str, str]]:
     return _each(names, lambda name: name.replace("::kernel.pidfd.", "::"))
 
 
+def prefix_restored_and_word_added(rng: Random, count: int) -> list[tuple[str, str]]:
+    """Write the beginning of the dotted class again, which has a word of the rest, and one more word in each name."""
+    names = [name.removeprefix("kselftest.fanotify.") for name in kernel_names(rng, count, "fanotify")]
+    return _each(names, lambda name: "kselftest.fanotify." + name.replace("::", "::case_"))
+
+
 def word_left_out_of_four(rng: Random, count: int) -> list[tuple[str, str]]:
     """Leave out the word that the class has already, in a class of four tests."""
     del count
@@ -145,6 +151,7 @@ RENAMINGS: dict[str, Renaming] = {
     "a dotted prefix dropped": prefix_dropped,
     "a dotted prefix restored": prefix_restored,
     "a dotted prefix of names dropped": prefix_of_names_dropped,
+    "a dotted prefix restored, and a word added": prefix_restored_and_word_added,
     "a word left out of the four tests of a class": word_left_out_of_four,
     "a class of four tests with another name": small_class,
 }

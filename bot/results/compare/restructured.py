@@ -3,7 +3,7 @@
 A runner that changes its rule for names renames all tests at once, in hundreds of small classes. So a rule need not
 pair many tests of one class. Candidates are names that are alike, and alone on both sides in that: first those of the
 same words, then those of the same beginning and end, from long to short, then those that are the same without words
-that vanished or appeared everywhere. A candidate counts if
+that vanished or appeared everywhere, as a whole or in their beginning and end. A candidate counts if
 
 - it is one of SMALL_CLASS at least with the same change, if these are most of what the change could concern, and if
   the tests ended alike before and after;
@@ -158,7 +158,24 @@ def _words(part: str) -> Parts:
 def _alike(removed: Mapping[str, _Name], added: Mapping[str, _Name], steps: StepBudget) -> Iterator[tuple[str, str]]:
     """Yield names that are alike and alone in that on both sides, the likest first, and each once."""
     left, right = dict(removed), dict(added)
-    for keys in _all_keys(removed, added, steps):
+    yield from _paired(left, right, [_by_words, *_by_ends(left, right)], steps)
+    if not (left and right):
+        return
+    rare = [words for words in _rare(removed, added, steps) if words]
+    yield from _paired(left, right, map(_without, rare), steps)
+    if rare and left and right:
+        left, right = (_bare(side, set[str]().union(*rare), steps) for side in (left, right))
+        for before, after in _paired(left, right, _by_ends(left, right), steps):
+            words, others = set(removed[before].words), set(added[after].words)
+            if words <= others or others <= words:  # words for others would be no more than a beginning for another
+                yield before, after
+
+
+def _paired(
+    left: dict[str, _Name], right: dict[str, _Name], ways: Iterable[_Keys], steps: StepBudget
+) -> Iterator[tuple[str, str]]:
+    """Yield names that alone share something in one of some ways, and take them away; each way costs once asked for."""
+    for keys in ways:
         if not (left and right):
             return
         known, others = (_alone(side, keys, steps) for side in (left, right))
@@ -166,13 +183,6 @@ def _alike(removed: Mapping[str, _Name], added: Mapping[str, _Name], steps: Step
             before, after = known[shared], others[shared]
             del left[before], right[after]
             yield before, after
-
-
-def _all_keys(removed: Mapping[str, _Name], added: Mapping[str, _Name], steps: StepBudget) -> Iterator[_Keys]:
-    """Yield what names may share, the likest first; what is not asked for costs nothing."""
-    yield _by_words
-    yield from _by_ends(removed.values(), added.values())
-    yield from _without_rare(removed, added, steps)
 
 
 def _alone(names: Mapping[str, _Name], keys: _Keys, steps: StepBudget) -> dict[int, str]:
@@ -190,10 +200,10 @@ def _by_words(names: Iterable[_Name]) -> list[int | None]:
     return [hash((frozenset(words), brackets)) for _, words, brackets in names]
 
 
-def _by_ends(removed: Collection[_Name], added: Collection[_Name]) -> Iterator[_Keys]:
+def _by_ends(removed: Mapping[str, _Name], added: Mapping[str, _Name]) -> Iterator[_Keys]:
     """Yield how to share a beginning and an end: those of many parts first, and no beginning last."""
-    shared = {name.parts[-1] for name in removed} & {name.parts[-1] for name in added}
-    sides = ([len(name.parts) for name in side if name.parts[-1] in shared] for side in (removed, added))
+    shared = {name.parts[-1] for name in removed.values()} & {name.parts[-1] for name in added.values()}
+    sides = ([len(name.parts) for name in side.values() if name.parts[-1] in shared] for side in (removed, added))
     longest = min(max(lengths, default=0) for lengths in sides)
     sizes = [(first, last) for first in range(LONGEST_BEGINNING + 1) for last in range(1, LONGEST_END + 1)]
     possible = [size for size in sizes if sum(size) <= longest]
@@ -209,21 +219,40 @@ def _by_ends(removed: Collection[_Name], added: Collection[_Name]) -> Iterator[_
         yield keys
 
 
-def _without_rare(removed: Mapping[str, _Name], added: Mapping[str, _Name], steps: StepBudget) -> Iterator[_Keys]:
-    """Yield how to share all words but for those that vanished everywhere, and those that appeared everywhere."""
+def _rare(removed: Mapping[str, _Name], added: Mapping[str, _Name], steps: StepBudget) -> list[set[str]]:
+    """Return the words that vanished everywhere, and those that appeared everywhere."""
     olds, news = (_counted([name.words for name in side.values()], steps) for side in (removed, added))
-    for many, few in ((olds, news), (news, olds)):
-        rare = {
-            word for word, count in many.items() if count >= MANY and few[word] <= RARE * count and not word.isdecimal()
-        }
+    return [
+        {word for word, count in many.items() if count >= MANY and few[word] <= RARE * count and not word.isdecimal()}
+        for many, few in ((olds, news), (news, olds))
+    ]
 
-        def keys(names: Iterable[_Name], rare: Collection[str] = rare) -> list[int | None]:
-            return [
-                hash((tuple([word for word in words if word not in rare]), brackets)) for _, words, brackets in names
-            ]
 
-        if rare:
-            yield keys
+def _without(rare: Collection[str]) -> _Keys:
+    """Return how to share all words but for the rare ones."""
+
+    def keys(names: Iterable[_Name]) -> list[int | None]:
+        return [hash((tuple([word for word in words if word not in rare]), brackets)) for _, words, brackets in names]
+
+    return keys
+
+
+def _bare(names: Mapping[str, _Name], rare: Collection[str], steps: StepBudget) -> dict[str, _Name]:
+    """Return names whose parts have no rare words; what has no others is left out."""
+    steps.take(sum(len(name.words) for name in names.values()))
+    bare_of = dict[str, str]()
+    bare = {}
+    for test, name in names.items():
+        *beginning, last = name.parts
+        parts = []
+        for part in (*beginning, last[: len(last) - len(name.brackets)]):
+            if part not in bare_of:
+                bare_of[part] = " ".join(word for word in _words(part) if word not in rare)
+            if bare_of[part]:
+                parts.append(bare_of[part])
+        if parts:
+            bare[test] = _new(_Name, ((*parts[:-1], parts[-1] + name.brackets), name.words, name.brackets))
+    return bare
 
 
 def _counted(names: Collection[Parts], steps: StepBudget) -> Counter[str]:
