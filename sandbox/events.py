@@ -11,10 +11,13 @@ from typing import Any
 from sandbox.git import NO_COMMIT, Commit, changes
 from sandbox.journal import Violation
 from sandbox.model.apps import App, Installation
-from sandbox.model.checks import CheckRun, CheckSuite, Status
-from sandbox.model.issues import Comment, Issue, Label
+from sandbox.model.checks import CheckRun, CheckSuite
+from sandbox.model.home import Home
+from sandbox.model.issues import Comment, Issue
+from sandbox.model.labels import Label
 from sandbox.model.pulls import PullRequest, Review, ReviewComment
-from sandbox.model.repository import Host, Repository
+from sandbox.model.repository import Host
+from sandbox.model.statuses import Status
 from sandbox.model.workflows import Job, WorkflowRun
 from sandbox.openapi import webhook_problem
 from sandbox.users import By, Team, User
@@ -69,7 +72,7 @@ class Events:
         }
         self.send(comment.pull.repository, "pull_request_review_comment", action, by, body)
 
-    def status(self, by: User, repository: Repository, status: Status) -> None:
+    def status(self, by: User, repository: Home, status: Status) -> None:
         """Tell about a commit status; of the branches that have its commit, ten at most are named, with their heads."""
         commits = f"{repositories.url(repository)}/commits"
         branches = [
@@ -110,7 +113,7 @@ class Events:
         """Tell about a job of an Actions run."""
         self.send(job.run.repository, "workflow_job", action, by, {"workflow_job": checks.job(job)})
 
-    def push(self, by: By, repository: Repository, ref: str, before: str, after: str) -> None:
+    def push(self, by: By, repository: Home, ref: str, before: str, after: str) -> None:
         """Tell about a moved ref."""
         who, git = self._github.user(by), repository.git
         start = before if before != NO_COMMIT else repository.refs.get(f"refs/heads/{repository.default_branch}", after)
@@ -135,9 +138,7 @@ class Events:
         }
         self.send(repository, "push", None, who, body)
 
-    def merge_group(
-        self, by: User, repository: Repository, ref: str, head: Commit, base_ref: str, base_sha: str
-    ) -> None:
+    def merge_group(self, by: User, repository: Home, ref: str, head: Commit, base_ref: str, base_sha: str) -> None:
         """Tell that a group of the merge queue is to be tested."""
         who = repositories.person(head.author, head)
         short = {"name": who["name"], "email": who["email"]}
@@ -157,7 +158,7 @@ class Events:
         }
         self.send(repository, "merge_group", "checks_requested", by, {"merge_group": group})
 
-    def ref(self, event: str, by: By, repository: Repository, ref: str) -> None:
+    def ref(self, event: str, by: By, repository: Home, ref: str) -> None:
         """Tell about a created or deleted branch or tag."""
         kind, name = ("tag" if "/tags/" in ref else "branch"), ref.split("/", 2)[2]
         body: Json = {"ref": name, "ref_type": kind, "pusher_type": "user"}
@@ -165,7 +166,7 @@ class Events:
             body |= {"master_branch": repository.default_branch, "description": None}
         self.send(repository, event, None, self._github.user(by), body)
 
-    def installation(self, installation: Installation, action: str, added: Sequence[Repository]) -> None:
+    def installation(self, installation: Installation, action: str, added: Sequence[Home]) -> None:
         """Tell an App where it was installed; it needs no subscription for that."""
         names = ("id", "node_id", "name", "full_name", "private")
         short = [{name: repositories.repository(repo)[name] for name in names} for repo in added]
@@ -186,14 +187,14 @@ class Events:
             self._check(event, action, body)
             self._webhooks.queue_app(installation.app, event, action, body, installation, None)
 
-    def transferred(self, by: User, repository: Repository, old: User) -> None:
+    def transferred(self, by: User, repository: Home, old: User) -> None:
         """Announce a repository that another account owned."""
         changes = {"changes": {"owner": {"from": {"user": users.user(old)}}}}
         self.send(repository, "repository", "transferred", by, changes)
 
     def send(
         self,
-        repository: Repository,
+        repository: Home,
         event: str,
         action: str | None,
         by: User,
@@ -224,7 +225,7 @@ class Events:
             self._violations.append(Violation("webhook", f"{event}.{action}", problem))
 
 
-def _object(repository: Repository, value: Any) -> Any:
+def _object(repository: Home, value: Any) -> Any:
     if isinstance(value, User):
         return users.user(value)
     if isinstance(value, Team):
@@ -232,7 +233,7 @@ def _object(repository: Repository, value: Any) -> Any:
     return repositories.label(repository, value) if isinstance(value, Label) else value
 
 
-def _pushed(repository: Repository, sha: str) -> Json:
+def _pushed(repository: Home, sha: str) -> Json:
     """Return a commit of a push with the names of the files it touched."""
     git = repository.git
     commit = git.commits[sha]

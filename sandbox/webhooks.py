@@ -21,8 +21,8 @@ from urllib.parse import urlencode
 import aiohttp
 
 from sandbox.model.apps import App, Installation
+from sandbox.model.home import Home
 from sandbox.model.hooks import Hook
-from sandbox.model.repository import Repository
 from sandbox.world import World
 
 Json = dict[str, Any]
@@ -95,12 +95,12 @@ class Courier:
         action: str | None,
         body: Json,
         installation: Installation,
-        repository: Repository | None,
+        repository: Home | None,
     ) -> None:
         """Queue an event for an App."""
         self._queue(app, event, action, body, installation.id, repository)
 
-    def queue_hook(self, hook: Hook, event: str, action: str | None, body: Json, repository: Repository) -> None:
+    def queue_hook(self, hook: Hook, event: str, action: str | None, body: Json, repository: Home) -> None:
         """Queue an event for a repository's own hook."""
         self._queue(hook, event, action, body, None, repository)
 
@@ -111,7 +111,7 @@ class Courier:
         action: str | None,
         body: Json,
         installation_id: int | None,
-        repository: Repository | None,
+        repository: Home | None,
     ) -> None:
         payload = json.dumps(body, separators=(",", ":")).encode()
         if content_type_of(target) == FORM:

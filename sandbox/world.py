@@ -34,6 +34,10 @@ class World(Protocol):
     def events(self) -> Announcer:
         """Return what sends webhooks."""
 
+    @property
+    def actions_app(self) -> Any:
+        """Return the App of GitHub Actions."""
+
     def new_id(self) -> int:
         """Return a number that nothing else has."""
 

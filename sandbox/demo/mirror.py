@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from sandbox.model.repository import HEADS, Repository
+from sandbox.model.home import HEADS
+from sandbox.model.repository import Repository
 from sandbox.processes import inherited
 
 AUTHOR = "octo-friend"

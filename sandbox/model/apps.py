@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -18,11 +17,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from sandbox.clock import Clock
 from sandbox.errors import ApiError
+from sandbox.model.home import Home
 from sandbox.users import User, node_id
 from sandbox.world import World
-
-if TYPE_CHECKING:
-    from sandbox.model.repository import Repository
 
 TOKEN_LIFETIME = timedelta(hours=1)
 JWT_LIFETIME = timedelta(minutes=10)
@@ -110,7 +107,7 @@ class App:
         needed = EVENT_PERMISSIONS.get(event)
         return event in self.events and (needed is None or needed in self.permissions)
 
-    def install(self, *repositories: Repository) -> Installation:
+    def install(self, *repositories: Home) -> Installation:
         """Install the App on repositories of one owner, and return the installation of that owner."""
         installation = self.installation_of(repositories[0].owner)
         created = installation is None
@@ -126,7 +123,7 @@ class App:
         """Return the App's installation on an account, or None."""
         return next((i for i in self.installations.values() if i.account is owner), None)
 
-    def covers(self, repository: Repository) -> Installation | None:
+    def covers(self, repository: Home) -> Installation | None:
         """Return the installation through which the App sees a repository, or None."""
         found = self.installation_of(repository.owner)
         return found if found and repository in found.repositories and not found.suspended_at else None
@@ -140,7 +137,7 @@ class Installation:
     app: App
     account: User
     created_at: datetime
-    repositories: list[Repository] = field(default_factory=list)
+    repositories: list[Home] = field(default_factory=list)
     suspended_at: datetime | None = None
     accepted: dict[str, str] | None = None
     """The permissions that the account has accepted, None for those that the App has now."""
@@ -165,7 +162,7 @@ class Installation:
         self.app.permissions, self.accepted = dict(permissions), None
         self.app.github.events.installation(self, "new_permissions_accepted", self.repositories)
 
-    def remove(self, repository: Repository) -> None:
+    def remove(self, repository: Home) -> None:
         """Take a repository away from the App."""
         self.repositories.remove(repository)
         self.app.github.events.installation(self, "removed", [repository])
@@ -184,7 +181,7 @@ class Token:
     installation: Installation
     expires_at: datetime
     permissions: Mapping[str, str]
-    repositories: list[Repository]
+    repositories: list[Home]
     asked: frozenset[str] | None = None
     """What narrows it of a request (`repositories`, `repository_ids`, `permissions`); None: it was not requested."""
 
@@ -222,7 +219,7 @@ class Tokens:
     def issue(
         self,
         installation: Installation,
-        repositories: Iterable[Repository] | None = None,
+        repositories: Iterable[Home] | None = None,
         permissions: Mapping[str, str] | None = None,
         asked: Iterable[str] | None = None,
     ) -> Token:

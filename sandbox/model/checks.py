@@ -1,4 +1,4 @@
-"""Commit statuses, check suites and check runs."""
+"""Check suites and check runs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from sandbox.model.home import Home
 from sandbox.users import User, node_id
 
 if TYPE_CHECKING:
     from sandbox.model.apps import App
-    from sandbox.model.repository import Repository
 
 # A suite's conclusion is the worst of its runs'. https://docs.github.com/rest/checks/suites
 WORST_FIRST = (
@@ -27,30 +27,11 @@ WORST_FIRST = (
 
 
 @dataclass(eq=False)
-class Status:
-    """A commit status."""
-
-    id: int
-    sha: str
-    context: str
-    state: str
-    description: str | None
-    target_url: str | None
-    creator: User
-    created_at: datetime
-
-    @property
-    def node_id(self) -> str:
-        """Return the GraphQL id."""
-        return node_id("SC", self.id)
-
-
-@dataclass(eq=False)
 class CheckSuite:
     """The check runs of one App on one commit."""
 
     id: int
-    repository: Repository
+    repository: Home
     app: App
     head_sha: str
     head_branch: str | None

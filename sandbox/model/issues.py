@@ -6,26 +6,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from sandbox.model.home import Home
+from sandbox.model.labels import Label
 from sandbox.model.reactions import REACTIONS, Reactable, Reaction
 from sandbox.users import By, User, node_id
 
 if TYPE_CHECKING:
     from sandbox.model.apps import App
-    from sandbox.model.repository import Repository
-
-
-class Label:
-    """A label of a repository."""
-
-    def __init__(self, number: int, name: str) -> None:
-        self.id = number
-        self.name = name
-        self.color = "ededed"
-
-    @property
-    def node_id(self) -> str:
-        """Return the GraphQL id."""
-        return node_id("LA", self.id)
 
 
 @dataclass(eq=False)
@@ -55,7 +42,7 @@ class Issue:
 
     event = "issues"
 
-    def __init__(self, repository: Repository, number: int, user: User, title: str, body: str | None) -> None:
+    def __init__(self, repository: Home, number: int, user: User, title: str, body: str | None) -> None:
         self.repository = repository
         self.github = repository.github
         self.id = self.github.new_id()

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from sandbox.git import Change, Commit, changes
+from sandbox.model.home import Home
 from sandbox.model.issues import Issue
 from sandbox.model.reactions import Reaction
 from sandbox.users import By, Team, User, node_id
-
-if TYPE_CHECKING:
-    from sandbox.model.repository import Repository
 
 ReviewState = Literal["APPROVED", "CHANGES_REQUESTED", "COMMENTED", "DISMISSED", "PENDING"]
 
@@ -87,13 +85,13 @@ class PullRequest(Issue):
 
     def __init__(
         self,
-        repository: Repository,
+        repository: Home,
         number: int,
         user: User,
         title: str,
         body: str | None,
         *,
-        head: tuple[Repository, str],
+        head: tuple[Home, str],
         base_ref: str,
         draft: bool,
     ) -> None:

@@ -8,16 +8,15 @@ from typing import Any, Protocol
 from sandbox.git import NO_COMMIT, Commit, GitStore
 from sandbox.model.activities import Activity, kind_of_move
 from sandbox.model.apps import App
-from sandbox.model.checks import CheckRun, CheckSuite, Status
+from sandbox.model.checks import CheckRun, CheckSuite
+from sandbox.model.home import HEADS, Home
 from sandbox.model.hooks import Hook
-from sandbox.model.issues import Issue, Label
+from sandbox.model.issues import Issue
 from sandbox.model.pulls import PullRequest, QueueEntry
-from sandbox.model.rules import METHODS, Rules
+from sandbox.model.rules import Rules
 from sandbox.model.workflows import Artifact, WorkflowRun, begin_run
-from sandbox.users import By, Role, Team, User, node_id
+from sandbox.users import By, Role, Team, User
 from sandbox.world import World
-
-HEADS = "refs/heads/"
 
 
 class Host(World, Protocol):
@@ -40,48 +39,18 @@ class Host(World, Protocol):
         """Return renamed repositories by their old names in lower case."""
 
 
-class Repository:
+class Repository(Home):
     """A repository; forks share its commits."""
 
+    github: Host
+    parent: Repository | None
+    issues: dict[int, Issue]
+    suites: list[CheckSuite]
+    workflow_runs: list[WorkflowRun]
+
     def __init__(self, github: Host, owner: User, name: str, git: GitStore | None = None) -> None:
-        self.github = github
-        self.id = github.new_id()
-        self.owner = owner
-        self.name = name
-        self.git = git or GitStore()
-        self.parent: Repository | None = None
-        self.private = False
-        self.archived = False
-        self.default_branch = "main"
-        self.created_at = self.pushed_at = github.clock.now()
-        self.refs: dict[str, str] = {}
-        self.protected: dict[str, tuple[str, ...]] = {}
-        self.approvals: dict[str, int] = {}
-        self.rules: dict[str, Rules] = {}
-        self.classic_queues: set[str] = set()
-        self.merge_methods: tuple[str, ...] = METHODS
-        self.roles: dict[User, Role] = {}
-        self.private_members: set[str] = set()
-        """Who has a role as a member of the organization and does not show the membership."""
-        self.teams: dict[str, Team] = {}
-        self.labels: dict[str, Label] = {}
-        self.issues: dict[int, Issue] = {}
-        self.suites: list[CheckSuite] = []
-        self.workflow_runs: list[WorkflowRun] = []
-        self.hooks: list[Hook] = []
-        self._statuses: list[Status] = []
+        super().__init__(github, owner, name, git)
         self._queues: dict[str, list[QueueEntry]] = {}
-        self.activities: list[Activity] = []
-
-    @property
-    def full_name(self) -> str:
-        """Return `owner/name`."""
-        return f"{self.owner.login}/{self.name}"
-
-    @property
-    def node_id(self) -> str:
-        """Return the GraphQL id."""
-        return node_id("R", self.id)
 
     @property
     def pulls(self) -> list[PullRequest]:
@@ -144,12 +113,6 @@ class Repository:
 
     # People
 
-    def role(self, user: User) -> Role:
-        """Return a person's role; in a public repository everybody may read."""
-        if user is self.owner:
-            return "admin"
-        return self.roles.get(user, "none" if self.private else "read")
-
     def set_role(self, login: str, role: Role) -> None:
         """Make somebody a collaborator, or none any more."""
         if role == "none":
@@ -157,10 +120,6 @@ class Repository:
         else:
             self.roles[self.github.user(login)] = role
         self.github.changed()
-
-    def is_collaborator(self, user: User) -> bool:
-        """Tell whether somebody was given access."""
-        return user is self.owner or user in self.roles
 
     def add_team(self, slug: str, *members: str) -> Team:
         """Give a team of the owning organization access."""
@@ -174,17 +133,6 @@ class Repository:
         return self.hooks[-1]
 
     # Commits and refs
-
-    def branch(self, name: str) -> str:
-        """Return the SHA at a branch's tip; raises KeyError for an unknown branch."""
-        return self.refs[HEADS + name]
-
-    def resolve(self, ref: str) -> Commit | None:
-        """Return the commit that a SHA, branch, tag or full ref names, or None."""
-        for name in (ref, "refs/" + ref, HEADS + ref, "refs/tags/" + ref):
-            if name in self.refs:
-                return self.git.commits[self.refs[name]]
-        return self.git.find(ref)
 
     def push(
         self,
@@ -296,51 +244,10 @@ class Repository:
         made.announce("opened", user)
         return made
 
-    def label(self, name: str) -> Label:
-        """Return a label of this repository, made if need be."""
-        return self.labels.setdefault(name.lower(), Label(self.github.new_id(), name))
-
     def _next_number(self) -> int:
         return max(self.issues, default=0) + 1
 
     # What hangs on commits
-
-    def set_status(
-        self,
-        by: By,
-        sha: str,
-        context: str,
-        state: str,
-        description: str | None = None,
-        target_url: str | None = None,
-    ) -> Status:
-        """Set a commit status."""
-        now = self.github.clock.now()
-        made = Status(self.github.new_id(), sha, context, state, description, target_url, self.github.user(by), now)
-        self._statuses.append(made)
-        self.github.events.status(made.creator, self, made)
-        return made
-
-    def all_statuses(self, sha: str) -> list[Status]:
-        """Return every status that a commit was ever given, newest first."""
-        return [status for status in reversed(self._statuses) if status.sha == sha]
-
-    def statuses(self, sha: str) -> list[Status]:
-        """Return the present status of each context of a commit, newest first."""
-        found: dict[str, Status] = {}
-        for status in self.all_statuses(sha):
-            found.setdefault(status.context.lower(), status)
-        return list(found.values())
-
-    def status(self, sha: str, context: str) -> Status | None:
-        """Return the present status of one context, or None."""
-        return next((s for s in self.statuses(sha) if s.context.lower() == context.lower()), None)
-
-    def branches_with(self, sha: str) -> list[tuple[str, str]]:
-        """Return the branches that have a commit, with their heads: first those of which it is the head."""
-        heads = [(ref.removeprefix(HEADS), head) for ref, head in self.refs.items() if ref.startswith(HEADS)]
-        found = [(name, head) for name, head in heads if head == sha or self.git.contains(head, sha)]
-        return sorted(found, key=lambda branch: branch[1] != sha)
 
     def check_suite(self, app: App, sha: str, branch: str | None = None) -> CheckSuite:
         """Return an App's suite on a commit, made if need be."""

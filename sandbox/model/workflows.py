@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from sandbox.errors import ApiError
 from sandbox.model.checks import CheckRun
+from sandbox.model.home import Home
 from sandbox.users import User, node_id
 
 if TYPE_CHECKING:
-    from sandbox.model.repository import Repository
     from sandbox.users import By
 
 ALREADY_RUNNING = "This workflow is already running"
@@ -99,7 +99,7 @@ class WorkflowRun:
     """A run of a workflow; `attempts` counts from 1 and each rerun adds one."""
 
     id: int
-    repository: Repository
+    repository: Home
     name: str
     path: str
     workflow_id: int
@@ -115,7 +115,7 @@ class WorkflowRun:
     conclusion: str | None = None
     attempt: int = 1
     triggering_actor: User | None = None
-    head_repository: Repository | None = None
+    head_repository: Home | None = None
     """A fork, where the commit comes from one."""
     jobs: list[Job] = field(default_factory=list)
     artifacts: list[Artifact] = field(default_factory=list)
@@ -213,7 +213,7 @@ def zipped(files: Mapping[str, bytes | str]) -> bytes:
 
 
 def begin_run(
-    repo: Repository,
+    repo: Home,
     head_sha: str,
     name: str,
     conclusion: str | None,

@@ -11,7 +11,7 @@ from .layout import frame, icon, moment
 from .markdown import rendered
 
 if TYPE_CHECKING:
-    from sandbox.model.repository import Repository
+    from sandbox.model.home import Home
     from sandbox.users import User
 
 ANNOTATIONS_SHOWN = 10
@@ -30,7 +30,7 @@ def newest(run: CheckRun) -> CheckRun:
     return next(other for other in run.suite.latest if other.name == run.name)
 
 
-def marks(repository: Repository, sha: str) -> str:
+def marks(repository: Home, sha: str) -> str:
     """Return the marks of a commit's statuses and check runs, each a link to where it says more."""
     commit = f"/{repository.full_name}/commit/{sha}"
     found = [
@@ -108,7 +108,7 @@ def _buttons(run: CheckRun) -> str:
     return f'<form class="buttons" method="post">{buttons}<label>as <select name="by">{people}</select></label></form>'
 
 
-def _option(repository: Repository, user: User) -> str:
+def _option(repository: Home, user: User) -> str:
     login = escape(user.login)
     return f'<option value="{login}">{login} ({repository.role(user)})</option>'
 

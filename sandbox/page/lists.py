@@ -6,8 +6,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from sandbox.git import Commit, changes
+from sandbox.model.home import HEADS
 from sandbox.model.issues import Issue
-from sandbox.model.repository import HEADS, Repository
+from sandbox.model.repository import Repository
 
 from .check import check_run, marks
 from .layout import frame, icon, moment, person, state_badge

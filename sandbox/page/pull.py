@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from html import escape
 
-from sandbox.model.checks import Status
 from sandbox.model.issues import Issue
 from sandbox.model.pulls import PullRequest, Push, Review, ReviewComment
 from sandbox.model.reactions import Reaction
+from sandbox.model.statuses import Status
 from sandbox.users import User
 
 from .check import check_run

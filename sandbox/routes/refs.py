@@ -9,7 +9,8 @@ from typing import Any
 
 from sandbox.errors import ApiError, invalid, not_found, refused
 from sandbox.model import rules
-from sandbox.model.repository import HEADS, Repository
+from sandbox.model.home import HEADS
+from sandbox.model.repository import Repository
 from sandbox.routing import Answer, Call, route
 from sandbox.views import repositories
 from sandbox.workflow_files import check_workflows

@@ -6,7 +6,7 @@ https://docs.github.com/rest/repos and https://docs.github.com/rest/collaborator
 from __future__ import annotations
 
 from sandbox.errors import not_found
-from sandbox.model.repository import HEADS
+from sandbox.model.home import HEADS
 from sandbox.routing import Answer, Call, route
 from sandbox.users import LEGACY_PERMISSION, User
 from sandbox.views import repositories, users

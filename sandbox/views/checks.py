@@ -6,8 +6,9 @@ from typing import Any
 from urllib.parse import quote
 
 from sandbox.clock import iso, iso_or_none
-from sandbox.model.checks import CheckRun, CheckSuite, Status
-from sandbox.model.repository import Repository
+from sandbox.model.checks import CheckRun, CheckSuite
+from sandbox.model.home import Home
+from sandbox.model.statuses import Status
 from sandbox.model.workflows import Artifact, Job, WorkflowRun
 
 from . import issues, repositories, users
@@ -15,7 +16,7 @@ from . import issues, repositories, users
 Json = dict[str, Any]
 
 
-def status(repository: Repository, found: Status) -> Json:
+def status(repository: Home, found: Status) -> Json:
     """Return a `status`."""
     return {
         **simple_status(repository, found),
@@ -23,7 +24,7 @@ def status(repository: Repository, found: Status) -> Json:
     }
 
 
-def simple_status(repository: Repository, found: Status) -> Json:
+def simple_status(repository: Home, found: Status) -> Json:
     """Return a `simple-commit-status`, as the combined status holds it."""
     return {
         "id": found.id,
@@ -39,7 +40,7 @@ def simple_status(repository: Repository, found: Status) -> Json:
     }
 
 
-def combined_status(repository: Repository, sha: str, statuses: list[Status]) -> Json:
+def combined_status(repository: Home, sha: str, statuses: list[Status]) -> Json:
     """Return a `combined-commit-status` with one page of its statuses."""
     present = repository.statuses(sha)
     states = {found.state for found in present}
@@ -132,7 +133,7 @@ def check_suite(found: CheckSuite) -> Json:
     }
 
 
-def _pulls(repository: Repository, sha: str) -> list[Json]:
+def _pulls(repository: Home, sha: str) -> list[Json]:
     """Return the open pull requests of a commit; those from forks are not shown here, as on GitHub.
 
     https://docs.github.com/webhooks/webhook-events-and-payloads#check_run

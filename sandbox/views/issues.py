@@ -7,11 +7,11 @@ from typing import Any
 
 from sandbox.clock import iso, iso_or_none
 from sandbox.git import with_renames
+from sandbox.model.home import Home
 from sandbox.model.issues import Comment, Issue
 from sandbox.model.merge_checks import is_behind, is_blocked
 from sandbox.model.pulls import PullRequest, Review, ReviewComment
 from sandbox.model.reactions import REACTIONS, Reaction
-from sandbox.model.repository import Repository
 from sandbox.users import User
 
 from . import repositories, users
@@ -19,7 +19,7 @@ from . import repositories, users
 Json = dict[str, Any]
 
 
-def association(repository: Repository, who: User) -> str:
+def association(repository: Home, who: User) -> str:
     """Return how somebody is related to the repository, in GitHub's words."""
     if who is repository.owner:
         return "OWNER"
@@ -182,7 +182,7 @@ def pull_minimal(found: PullRequest) -> Json:
     }
 
 
-def _end(repository: Repository, ref: str, sha: str) -> Json:
+def _end(repository: Home, ref: str, sha: str) -> Json:
     return {
         "label": f"{repository.owner.login}:{ref}",
         "ref": ref,
@@ -192,7 +192,7 @@ def _end(repository: Repository, ref: str, sha: str) -> Json:
     }
 
 
-def _short_end(repository: Repository, ref: str, sha: str) -> Json:
+def _short_end(repository: Home, ref: str, sha: str) -> Json:
     repo = {"id": repository.id, "url": repositories.url(repository), "name": repository.name}
     return {"ref": ref, "sha": sha, "repo": repo}
 

@@ -10,8 +10,8 @@ from urllib.parse import quote
 from sandbox.clock import iso
 from sandbox.git import Change, Commit, blob_sha
 from sandbox.model.activities import Activity
-from sandbox.model.issues import Label
-from sandbox.model.repository import Repository
+from sandbox.model.home import Home
+from sandbox.model.labels import Label
 from sandbox.users import User
 
 from . import users
@@ -60,17 +60,17 @@ _COUNTS = ("forks", "forks_count", "stargazers_count", "watchers", "watchers_cou
 _FEATURES = ("has_issues", "has_projects", "has_wiki", "has_downloads")
 
 
-def url(repository: Repository) -> str:
+def url(repository: Home) -> str:
     """Return the API address of a repository."""
     return f"{repository.github.url}/repos/{repository.full_name}"
 
 
-def page(repository: Repository) -> str:
+def page(repository: Home) -> str:
     """Return the address of a repository's page."""
     return f"{repository.github.url}/{repository.full_name}"
 
 
-def repository(found: Repository) -> Json:
+def repository(found: Home) -> Json:
     """Return a body that is a `repository`, `minimal-repository` and `repository-webhooks` at once."""
     api, html = url(found), page(found)
     opened = sum(issue.state == "open" for issue in found.issues.values())
@@ -114,7 +114,7 @@ def repository(found: Repository) -> Json:
     }
 
 
-def full_repository(found: Repository) -> Json:
+def full_repository(found: Home) -> Json:
     """Return a `full-repository`."""
     return repository(found) | {"subscribers_count": 0, "network_count": 0}
 
@@ -133,7 +133,7 @@ def person(who: User, commit: Commit) -> Json:
     }
 
 
-def commit(repo: Repository, found: Commit) -> Json:
+def commit(repo: Home, found: Commit) -> Json:
     """Return a `commit` without its files."""
     api, html = url(repo), page(repo)
     who = person(found.author, found)
@@ -159,7 +159,7 @@ def commit(repo: Repository, found: Commit) -> Json:
     }
 
 
-def git_commit(repo: Repository, found: Commit) -> Json:
+def git_commit(repo: Home, found: Commit) -> Json:
     """Return a `git-commit`, which `GET git/commits/{sha}` answers."""
     whole = commit(repo, found)
     inner = {name: whole["commit"][name] for name in ("author", "committer", "message", "tree", "verification")}
@@ -167,7 +167,7 @@ def git_commit(repo: Repository, found: Commit) -> Json:
     return {**inner, **outer, "url": whole["commit"]["url"]}
 
 
-def activity(repo: Repository, one: Activity) -> Json:
+def activity(repo: Home, one: Activity) -> Json:
     """Return an `activity`."""
     return {
         "id": one.id,
@@ -181,7 +181,7 @@ def activity(repo: Repository, one: Activity) -> Json:
     }
 
 
-def simple_commit(repo: Repository, found: Commit) -> Json:
+def simple_commit(repo: Home, found: Commit) -> Json:
     """Return a `simple-commit` in the fuller form that push webhooks use."""
     who = person(found.author, found)
     author = {"name": who["name"], "email": who["email"], "username": who["name"]}
@@ -200,16 +200,16 @@ def simple_commit(repo: Repository, found: Commit) -> Json:
     }
 
 
-def _parents(repo: Repository, found: Commit) -> list[Json]:
+def _parents(repo: Home, found: Commit) -> list[Json]:
     api, html = url(repo), page(repo)
     return [{"sha": sha, "url": f"{api}/commits/{sha}", "html_url": f"{html}/commit/{sha}"} for sha in found.parents]
 
 
-def _commit_node_id(repo: Repository, found: Commit) -> str:
+def _commit_node_id(repo: Home, found: Commit) -> str:
     return "C_" + base64.urlsafe_b64encode(f"{repo.id}:{found.sha}".encode()).decode().rstrip("=")
 
 
-def change(repo: Repository, sha: str, found: Change) -> Json:
+def change(repo: Home, sha: str, found: Change) -> Json:
     """Return a `diff-entry`."""
     path = quote(found.path)
     return {
@@ -227,7 +227,7 @@ def change(repo: Repository, sha: str, found: Change) -> Json:
     }
 
 
-def ref(repo: Repository, name: str) -> Json:
+def ref(repo: Home, name: str) -> Json:
     """Return a `git-ref`; `name` begins with `refs/`."""
     sha = repo.refs[name]
     return {
@@ -238,7 +238,7 @@ def ref(repo: Repository, name: str) -> Json:
     }
 
 
-def label(repo: Repository, found: Label) -> Json:
+def label(repo: Home, found: Label) -> Json:
     """Return a `label`."""
     return {
         "id": found.id,
@@ -251,7 +251,7 @@ def label(repo: Repository, found: Label) -> Json:
     }
 
 
-def file(repo: Repository, at: str, path: str, text: str | None, tree: str = "") -> Json:
+def file(repo: Home, at: str, path: str, text: str | None, tree: str = "") -> Json:
     """Return a file, or without text a folder with its tree, as `GET contents` lists it: everything but the content."""
     kind = "dir" if text is None else "file"
     api = f"{url(repo)}/contents/{path}?ref={at}"
