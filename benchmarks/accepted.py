@@ -13,7 +13,7 @@ import click
 from benchmarks import bare, probot_server
 from benchmarks.load import Load, Waits, generate
 from benchmarks.report import Options, Row, command
-from benchmarks.stage import Stage, stage
+from benchmarks.stage import BenchmarkStage, stage
 
 TITLE = "The mix, signed, to 202, the worker running"
 CONNECTIONS = (1, 8, 32, 64)
@@ -46,7 +46,7 @@ async def measure(options: Options) -> list[Row]:
     return [*rows, await _at_half(options, own / 2)]
 
 
-def load_of(on: Stage, connections: int, seconds: float) -> Load:
+def load_of(on: BenchmarkStage, connections: int, seconds: float) -> Load:
     """Describe the load of the mix on a stage."""
     return Load(on.bot.port, str(on.mix(COMMANDS)), connections, seconds)
 

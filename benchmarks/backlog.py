@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from benchmarks.first_write import BOT
 from benchmarks.report import Options, Row, command
-from benchmarks.stage import Stage, stage
+from benchmarks.stage import BenchmarkStage, stage
 from benchmarks.traffic import COMMAND, UNWANTED, templates
 from bot.core.events import lock_key
 from bot.engine.inbox import store_delivery
@@ -47,7 +47,7 @@ async def measure(options: Options) -> list[Row]:
     ]
 
 
-async def _fill(on: Stage, count: int) -> None:
+async def _fill(on: BenchmarkStage, count: int) -> None:
     """Store deliveries as the webhook does, many in one transaction."""
     made = templates(on.github, on.repo, 200)[UNWANTED]
     async with Engine(on.url) as engine:
@@ -62,7 +62,7 @@ async def _fill(on: Stage, count: int) -> None:
             await asyncio.gather(*storing)
 
 
-async def _answered(on: Stage, pull: PullRequest) -> float:
+async def _answered(on: BenchmarkStage, pull: PullRequest) -> float:
     comment = pull.comment("hubot", COMMAND)
     began = time.perf_counter()
     await on.github.until(lambda: "eyes" in pull.reactions(comment, by=BOT), timeout=PATIENCE, what="the first write")

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.accepted import accepted
 from benchmarks.load import Load, generate, new_first
 from benchmarks.report import Options, Row, command
-from benchmarks.stage import PULLS, Stage, stage
+from benchmarks.stage import PULLS, BenchmarkStage, stage
 from benchmarks.traffic import COMMENTS, UNWANTED, Template, templates, write
 
 TITLE = "What a delivery costs, all in"
@@ -35,13 +35,13 @@ async def measure(options: Options) -> list[Row]:
         return [*rows, await _row(on, "that nobody wants, 8 connections: seen before", load)]
 
 
-def _stored(on: Stage, order: list[Template]) -> str:
+def _stored(on: BenchmarkStage, order: list[Template]) -> str:
     path: Path = on.folder / "templates"
     write(path, order)
     return str(path)
 
 
-async def _row(on: Stage, what: str, load: Load) -> Row:
+async def _row(on: BenchmarkStage, what: str, load: Load) -> Row:
     cpu = on.cpu()
     waits = accepted(await generate(load))
     await on.drained()

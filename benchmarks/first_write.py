@@ -9,7 +9,7 @@ from statistics import median
 
 from benchmarks.load import Load, Waits, generate
 from benchmarks.report import Options, Row, command
-from benchmarks.stage import Stage, stage
+from benchmarks.stage import BenchmarkStage, stage
 from benchmarks.traffic import COMMAND, COMMANDS, COMMENTS, mixed, templates, write
 from sandbox import PullRequest
 
@@ -69,7 +69,7 @@ async def at_goal_rate(options: Options) -> list[Row]:
         return [await _loaded(on, pulls * GOAL_COMMANDS, load, f"`{COMMAND}`, {GOAL_RATE:.0f}/s of the mix")]
 
 
-async def _commands(on: Stage, pulls: list[PullRequest], what: str, text: str = COMMAND) -> Row:
+async def _commands(on: BenchmarkStage, pulls: list[PullRequest], what: str, text: str = COMMAND) -> Row:
     cpu = on.cpu()
     waits = []
     for pull in pulls:
@@ -79,7 +79,7 @@ async def _commands(on: Stage, pulls: list[PullRequest], what: str, text: str = 
     return _row(what, waits, cpu_each=(on.cpu() - cpu) / len(pulls))
 
 
-async def _loaded(on: Stage, pulls: list[PullRequest], load: Load, what: str, text: str = COMMAND) -> Row:
+async def _loaded(on: BenchmarkStage, pulls: list[PullRequest], load: Load, what: str, text: str = COMMAND) -> Row:
     loading = asyncio.create_task(generate(load))
     await asyncio.sleep(load.warm_up)
     waits: list[float] = []
@@ -93,7 +93,7 @@ async def _loaded(on: Stage, pulls: list[PullRequest], load: Load, what: str, te
     return _row(what, waits, generated, left=left)
 
 
-async def _load_alone(on: Stage, load: Load, what: str) -> Row:
+async def _load_alone(on: BenchmarkStage, load: Load, what: str) -> Row:
     cpu = on.cpu()
     generated = await generate(replace(load, seconds=load.seconds / 2))
     left = await on.waiting()
@@ -101,13 +101,13 @@ async def _load_alone(on: Stage, load: Load, what: str) -> Row:
     return _row(what, [], generated, left=left, cpu_each=(on.cpu() - cpu) / generated.sent)
 
 
-async def _idle(on: Stage, seconds: float) -> Row:
+async def _idle(on: BenchmarkStage, seconds: float) -> Row:
     cpu = on.cpu()
     await asyncio.sleep(seconds)
     return _row(f"nothing at all, per second of {seconds:.0f}", [], cpu_each=(on.cpu() - cpu) / seconds)
 
 
-async def _answered(on: Stage, pull: PullRequest, text: str) -> float:
+async def _answered(on: BenchmarkStage, pull: PullRequest, text: str) -> float:
     """Write a comment; return the seconds from its webhook's sending to the arrival of the first write."""
     comment = pull.comment("hubot", text)
     began = time.perf_counter()
@@ -121,7 +121,7 @@ async def _answered(on: Stage, pull: PullRequest, text: str) -> float:
     return time.perf_counter() - began
 
 
-async def _concluded(on: Stage, pull: PullRequest) -> None:
+async def _concluded(on: BenchmarkStage, pull: PullRequest) -> None:
     comment = next(c for c in reversed(pull.comments) if c.user.login != BOT)
     await on.github.until(lambda: "+1" in pull.reactions(comment, by=BOT), timeout=PATIENCE, what="the answer")
 

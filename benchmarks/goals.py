@@ -54,7 +54,7 @@ Read = Callable[[Sequence[Row]], Figure | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class GoalPart:
     """A measurement; a long one runs at most so many times."""
 
     measure: Measurement
@@ -93,15 +93,15 @@ class Reached:
 
 
 PARTS = {
-    "accepted": Part(accepted.measure),
-    "delivery-cost": Part(delivery_cost.measure),
-    "first-write": Part(first_write.at_goal_rate),
-    "replicas": Part(replicas.measure),
-    "results-parse": Part(results_parse.measure),
-    "results-corpus": Part(results_corpus.measure, 2),
-    "nightly-results": Part(nightly_results.measure, 2),
-    "handled": Part(handled.measure, 1),
-    "month": Part(month.measure, 1),
+    "accepted": GoalPart(accepted.measure),
+    "delivery-cost": GoalPart(delivery_cost.measure),
+    "first-write": GoalPart(first_write.at_goal_rate),
+    "replicas": GoalPart(replicas.measure),
+    "results-parse": GoalPart(results_parse.measure),
+    "results-corpus": GoalPart(results_corpus.measure, 2),
+    "nightly-results": GoalPart(nightly_results.measure, 2),
+    "handled": GoalPart(handled.measure, 1),
+    "month": GoalPart(month.measure, 1),
 }
 
 

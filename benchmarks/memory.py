@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from benchmarks.load import Load, generate
 from benchmarks.report import Options, Row, command
-from benchmarks.stage import Stage, stage
+from benchmarks.stage import BenchmarkStage, stage
 from benchmarks.traffic import templates, write
 
 TITLE = "Memory and disk, with 10 kB bodies"
@@ -34,7 +34,7 @@ async def measure(options: Options) -> list[Row]:
     return rows
 
 
-def _row(on: Stage, sent: int) -> Row:
+def _row(on: BenchmarkStage, sent: int) -> Row:
     return {
         "deliveries": float(sent),
         "memory MiB": round(on.memory() / MIB, 1),

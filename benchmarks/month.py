@@ -15,7 +15,7 @@ from benchmarks.accepted import accepted
 from benchmarks.load import Load, generate
 from benchmarks.memory import MIB
 from benchmarks.report import Options, Row, command
-from benchmarks.stage import PULLS, SQLITE, Stage, stage
+from benchmarks.stage import PULLS, SQLITE, BenchmarkStage, stage
 from bot.engine.service import Engine
 from bot.engine.upkeep import DAY, remove_old
 
@@ -62,7 +62,7 @@ def _samples(memory: list[float]) -> list[tuple[str, float]]:
     return [("after a twelfth", memory[0]), ("at the end", memory[-1]), ("largest growth of a twelfth", growth)]
 
 
-async def _sizes(on: Stage, count: int, moment: float) -> list[Row]:
+async def _sizes(on: BenchmarkStage, count: int, moment: float) -> list[Row]:
     """Measure the database, remove what ended before a moment, as retention does, and measure again."""
     stored = _used_bytes(on)
     began = time.perf_counter()
@@ -77,7 +77,7 @@ async def _sizes(on: Stage, count: int, moment: float) -> list[Row]:
     ]
 
 
-def _used_bytes(on: Stage) -> int:
+def _used_bytes(on: BenchmarkStage) -> int:
     """Return the bytes of the pages in use: a file of SQLite does not shrink."""
     connection = sqlite3.connect(on.url.removeprefix(f"{SQLITE}:///"))
     try:

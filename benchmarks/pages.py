@@ -27,7 +27,7 @@ from benchmarks.load import Load, generate
 from benchmarks.pages_store import LABS, REPOSITORY, SUITE, StoreSize, fill_store, sha_of_run, targets_of
 from benchmarks.report import Options, Row, command
 from benchmarks.results_store import name_of
-from benchmarks.stage import SQLITE, Stage, stage
+from benchmarks.stage import SQLITE, BenchmarkStage, stage
 from benchmarks.traffic import templates, write
 from bot.results.store.store import ResultsStore
 from tests.handlers.dashboard.site import dashboard_site
@@ -164,7 +164,7 @@ async def _sql_of(path: Path, pages: list[MeasuredPage]) -> dict[str, tuple[floa
     return found
 
 
-async def _deliveries(on: Stage) -> None:
+async def _deliveries(on: BenchmarkStage) -> None:
     """Have the bot handle comments on some pull requests, for their pages."""
     path = on.folder / "comments.json"
     write(path, templates(on.github, on.repo, PULLS)["comments"])
@@ -172,14 +172,14 @@ async def _deliveries(on: Stage) -> None:
     await _rested(on)
 
 
-async def _rested(on: Stage) -> None:
+async def _rested(on: BenchmarkStage) -> None:
     """Wait for what came in; not for what waits for a bucket that is not there."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(RESTED_WITHIN):
             await on.drained()
 
 
-async def _page_row(on: Stage, page: MeasuredPage, sql: tuple[float, int], options: Options) -> Row:
+async def _page_row(on: BenchmarkStage, page: MeasuredPage, sql: tuple[float, int], options: Options) -> Row:
     await _ask(on, page, COOKIE)
     cpu = on.cpu()
     anew = [await _ask(on, page, COOKIE) for _ in range(options.count(ANEW))]
@@ -201,7 +201,7 @@ async def _page_row(on: Stage, page: MeasuredPage, sql: tuple[float, int], optio
     }
 
 
-async def _ask(on: Stage, page: MeasuredPage, headers: dict[str, str]) -> float:
+async def _ask(on: BenchmarkStage, page: MeasuredPage, headers: dict[str, str]) -> float:
     began = time.perf_counter()
     async with on.http.get(on.bot.url + page.address, headers={"Accept": "text/html", **headers}) as answer:
         body = await answer.read()
@@ -214,7 +214,7 @@ def _at(waits: list[float], share: float) -> float:
     return round(1000 * sorted(waits)[min(len(waits) - 1, int(share * len(waits)))], 1)
 
 
-async def _memory(on: Stage, pages: list[MeasuredPage], options: Options) -> list[Row]:
+async def _memory(on: BenchmarkStage, pages: list[MeasuredPage], options: Options) -> list[Row]:
     grown = [on.memory()]
     for _ in range(2):
         for number in range(options.count(REQUESTS)):
@@ -224,7 +224,7 @@ async def _memory(on: Stage, pages: list[MeasuredPage], options: Options) -> lis
     return [_other("MiB in memory, before, and after 1,000 and 2,000 requests, a tenth of them made anew", said)]
 
 
-async def _throughput(on: Stage, pages: list[MeasuredPage], options: Options) -> list[Row]:
+async def _throughput(on: BenchmarkStage, pages: list[MeasuredPage], options: Options) -> list[Row]:
     """Ask for hot pages with eight connections; the bot has one core of the machine, the load another one."""
     rows = []
     for page in pages:
@@ -250,12 +250,12 @@ def _pin(pid: int, cores: set[int]) -> None:
             os.sched_setaffinity(int(thread.name), cores)
 
 
-def _load_of(on: Stage, pages: list[MeasuredPage], some: tuple[str, ...], seconds: float) -> Load:
+def _load_of(on: BenchmarkStage, pages: list[MeasuredPage], some: tuple[str, ...], seconds: float) -> Load:
     addresses = tuple(page.address for page in pages if page.name in some)
     return Load(on.bot.port, "", 16, seconds, RATE, pages=addresses)
 
 
-async def _webhooks(on: Stage, pages: list[MeasuredPage], options: Options) -> list[Row]:
+async def _webhooks(on: BenchmarkStage, pages: list[MeasuredPage], options: Options) -> list[Row]:
     """Send webhooks at 50/s, alone and beside 50 pages a second, in turn."""
     path = on.folder / "templates.json"
     write(path, templates(on.github, on.repo, PULLS)["unwanted"])

@@ -8,7 +8,7 @@ from dataclasses import replace
 from benchmarks.accepted import accepted, load_of
 from benchmarks.load import generate
 from benchmarks.report import Options, Row, command
-from benchmarks.stage import POSTGRESQL, SQLITE, Stage, stage
+from benchmarks.stage import POSTGRESQL, SQLITE, BenchmarkStage, stage
 from sandbox.bot_process import BotProcess
 
 TITLE = "The mix to 202: PostgreSQL with one and two replicas, beside SQLite"
@@ -36,7 +36,7 @@ async def measure(options: Options) -> list[Row]:
     return rows
 
 
-async def _accepted(on: Stage, replicas: int, seconds: float) -> float:
+async def _accepted(on: BenchmarkStage, replicas: int, seconds: float) -> float:
     """Load all replicas, each with deliveries of its own; return what they accept together."""
     more = [BotProcess(on.bot.environment, config=on.bot.config, module=on.bot.module) for _ in range(replicas - 1)]
     try:

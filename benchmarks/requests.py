@@ -7,66 +7,66 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.report import Options, Row, command
-from benchmarks.stage import Stage, stage
+from benchmarks.stage import BenchmarkStage, stage
 from sandbox import PullRequest, Request
 
 TITLE = "Requests to GitHub by what happens on a pull request"
 TITLE_OF_PULL, BODY = "Make it faster", "It reads less."
-Happening = Callable[[Stage, PullRequest | None], None]
+Happening = Callable[[BenchmarkStage, PullRequest | None], None]
 
 
 def _opened(text: str) -> Happening:
-    def happen(on: Stage, _: PullRequest | None) -> None:
+    def happen(on: BenchmarkStage, _: PullRequest | None) -> None:
         on.repo.open_pull_request("hubot", TITLE_OF_PULL, text)
 
     return happen
 
 
 def _commented(text: str) -> Happening:
-    def happen(_: Stage, pull: PullRequest | None) -> None:
+    def happen(_: BenchmarkStage, pull: PullRequest | None) -> None:
         assert pull is not None
         pull.comment("hubot", text)
 
     return happen
 
 
-def _pushed(_: Stage, pull: PullRequest | None) -> None:
+def _pushed(_: BenchmarkStage, pull: PullRequest | None) -> None:
     assert pull is not None
     pull.push({"README.md": "# better\n"})
 
 
-def _reported(on: Stage, pull: PullRequest | None) -> None:
+def _reported(on: BenchmarkStage, pull: PullRequest | None) -> None:
     assert pull is not None
     on.repo.set_status("hubot", pull.head_sha, "gpu/pr-head", "success")
 
 
-def _failing(on: Stage, pull: PullRequest) -> None:
+def _failing(on: BenchmarkStage, pull: PullRequest) -> None:
     run = on.repo.add_workflow_run(pull.head_sha, "CI", jobs={"lint": None, "unit tests": None})
     run.finish("failure", {"lint": "success", "unit tests": "failure"})
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class CountedCase:
     """Something that happens, on a pull request that is there already unless `opens` one; `before` is not counted."""
 
     what: str
     happen: Happening
     opens: bool = False
-    before: Callable[[Stage, PullRequest], None] | None = None
+    before: Callable[[BenchmarkStage, PullRequest], None] | None = None
 
 
 CASES = (
-    Case("a pull request is opened", _opened(BODY), opens=True),
-    Case("… with `cc @octocat`", _opened("cc @octocat"), opens=True),
-    Case("… with `cc @octocat` and a stranger", _opened("cc @octocat and @octo-friend"), opens=True),
-    Case("a push", _pushed),
-    Case("a comment without a command", _commented("Thanks!")),
-    Case("a commit status", _reported),
-    Case("`@ci help`", _commented("@ci help")),
-    Case("a typo: `@ci rerunn`", _commented("@ci rerunn")),
-    Case("`@ci run slow tests`", _commented("@ci run slow tests")),
-    Case("`@ci rerun`, one Actions run failed", _commented("@ci rerun"), before=_failing),
-    Case("`@ci rerun`, nothing failed", _commented("@ci rerun")),
+    CountedCase("a pull request is opened", _opened(BODY), opens=True),
+    CountedCase("… with `cc @octocat`", _opened("cc @octocat"), opens=True),
+    CountedCase("… with `cc @octocat` and a stranger", _opened("cc @octocat and @octo-friend"), opens=True),
+    CountedCase("a push", _pushed),
+    CountedCase("a comment without a command", _commented("Thanks!")),
+    CountedCase("a commit status", _reported),
+    CountedCase("`@ci help`", _commented("@ci help")),
+    CountedCase("a typo: `@ci rerunn`", _commented("@ci rerunn")),
+    CountedCase("`@ci run slow tests`", _commented("@ci run slow tests")),
+    CountedCase("`@ci rerun`, one Actions run failed", _commented("@ci rerun"), before=_failing),
+    CountedCase("`@ci rerun`, nothing failed", _commented("@ci rerun")),
 )
 
 
@@ -82,20 +82,20 @@ async def measure(options: Options) -> list[Row]:
     return rows
 
 
-async def _start(on: Stage) -> Row:
+async def _start(on: BenchmarkStage) -> Row:
     await on.quiet()
     cold = list(on.github.requests.records)
     return _row("a start: own identity, missing deliveries", cold, cold)
 
 
-async def _restarted(on: Stage) -> None:
+async def _restarted(on: BenchmarkStage) -> None:
     await on.quiet()
     await on.bot.stop()
     await on.bot.start()
     await on.quiet()
 
 
-async def _counted(on: Stage, case: Case) -> Sequence[Request]:
+async def _counted(on: BenchmarkStage, case: CountedCase) -> Sequence[Request]:
     pull = None
     if not case.opens:
         # It opens while the bot hears nothing of it, or what a start forgets would be known again.

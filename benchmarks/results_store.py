@@ -44,7 +44,7 @@ async def measure(options: Options) -> list[Row]:
         store = ResultsStore(url)
         store.open()
         empty = size()
-        began = Clock()
+        began = Stopwatch()
         slowest = max(_store_runs(store, tests), key=lambda took: took.seconds)
         loaded = began.took()
         store.close()
@@ -71,7 +71,7 @@ class Took(NamedTuple):
     cpu: float
 
 
-class Clock:
+class Stopwatch:
     """Measures from now on."""
 
     def __init__(self) -> None:
@@ -153,7 +153,7 @@ def _store_runs(store: ResultsStore, tests: int) -> Iterator[Took]:
             key = RunKey(REPOSITORY, LAB, board.about.target, sha(number), "1")
             moment = DAY * number
             run = Run(key, "etag", RunState.STORED, "", moment, 0, Claims(SUITE), Admission(moment, mainline=True))
-            began = Clock()
+            began = Stopwatch()
             store.put(run, columns)
             yield began.took()
 
@@ -189,7 +189,7 @@ def _cold(url: str, ask: Ask) -> Took:
     """Ask a store that was just opened, and has never been asked anything."""
     store = ResultsStore(url)
     store.open()
-    began = Clock()
+    began = Stopwatch()
     ask(store)
     took = began.took()
     store.close()
@@ -201,7 +201,7 @@ def _warm(url: str, ask: Ask) -> Took:
     store.open()
     taken = []
     for _ in range(WARM + 1):
-        began = Clock()
+        began = Stopwatch()
         ask(store)
         taken.append(began.took())
     store.close()

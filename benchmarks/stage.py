@@ -46,7 +46,7 @@ PLENTY = 10_000_000
 
 
 @dataclass(frozen=True)
-class Stage:
+class BenchmarkStage:
     """Everything that runs during a measurement."""
 
     github: GitHubSandbox
@@ -109,7 +109,7 @@ class Stage:
 @asynccontextmanager
 async def stage(
     database: str = SQLITE, installations: int = 1, *, config: str = "", database_url: str = "", limits: bool = True
-) -> AsyncIterator[Stage]:
+) -> AsyncIterator[BenchmarkStage]:
     """Start everything on an empty database, and end it; each installation has one repository.
 
     `config` is app.yaml, by default one that lists the repositories; `database_url` names a database that is there.
@@ -137,7 +137,7 @@ async def stage(
             try:
                 await bot.start()
                 app.webhook_url = f"{bot.url}/webhook"
-                yield Stage(github, app, repos, bot, http, folder, url)
+                yield BenchmarkStage(github, app, repos, bot, http, folder, url)
             finally:
                 forgetting.cancel()
                 await bot.stop()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from sandbox import Delivery, GitHubSandbox, Repository
+from sandbox import GitHubSandbox, Repository, SentDelivery
 
 REPOSITORY = "octocat/compiler"
 SECRET = "only-the-benchmarks-know-this-secret"
@@ -72,7 +72,7 @@ class Template:
     numbers: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, delivery: Delivery, numbers: Sequence[int] = ()) -> Template:
+    def of(cls, delivery: SentDelivery, numbers: Sequence[int] = ()) -> Template:
         """Make a template of a delivery about a comment or a commit status."""
         subject = delivery.body.get("comment", delivery.body)
         before, after = delivery.payload.split(b'"id":%d,' % subject["id"], 1)

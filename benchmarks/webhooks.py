@@ -7,7 +7,7 @@ from dataclasses import replace
 from benchmarks import bare
 from benchmarks.load import Load, Waits, generate
 from benchmarks.report import Options, Row, command
-from benchmarks.stage import Stage, stage
+from benchmarks.stage import BenchmarkStage, stage
 from benchmarks.traffic import templates, write
 
 TITLE = "Signed webhooks to 202, with 10 kB bodies that no handler wants, the worker running"
@@ -46,7 +46,7 @@ async def _bare(load: Load) -> Waits:
         return await generate(replace(load, port=port))
 
 
-async def _bot(on: Stage, load: Load) -> tuple[Waits, Row]:
+async def _bot(on: BenchmarkStage, load: Load) -> tuple[Waits, Row]:
     """Load the bot and let it end its work; returns what that cost it as well."""
     cpu = on.cpu()
     waits = await generate(replace(load, port=on.bot.port))

@@ -15,7 +15,7 @@ People act through Python, Apps over HTTP with tokens; both send the webhooks th
 
 `github.until` wakes on every change, and shows the whole conversation when it fails. `github.delivered()` waits until
 every webhook was answered. See `Faults` for errors and lost connections, `Courier` (`github.webhooks`) for webhooks
-that are lost, late, doubled or out of order, `Journal` (`github.requests`) for counts, and `Clock` for time.
+that are lost, late, doubled or out of order, `RequestJournal` (`github.requests`) for counts, and `Clock` for time.
 """
 
 from sandbox.faults import Fault
@@ -24,16 +24,16 @@ from sandbox.journal import Request, Violation
 from sandbox.model.apps import App, Installation
 from sandbox.model.pulls import PullRequest
 from sandbox.model.repository import Repository
-from sandbox.webhooks import Delivery
+from sandbox.webhooks import SentDelivery
 
 __all__ = [
     "App",
-    "Delivery",
     "Fault",
     "GitHubSandbox",
     "Installation",
     "PullRequest",
     "Repository",
     "Request",
+    "SentDelivery",
     "Violation",
 ]

@@ -17,7 +17,7 @@ from sandbox.model.issues import Comment, Issue
 from sandbox.model.labels import Label
 from sandbox.model.pulls import PullRequest, Review, ReviewComment
 from sandbox.model.repository import Host
-from sandbox.model.statuses import Status
+from sandbox.model.statuses import CommitStatus
 from sandbox.model.workflows import Job, WorkflowRun
 from sandbox.openapi import webhook_problem
 from sandbox.users import By, Team, User
@@ -72,7 +72,7 @@ class Events:
         }
         self.send(comment.pull.repository, "pull_request_review_comment", action, by, body)
 
-    def status(self, by: User, repository: Home, status: Status) -> None:
+    def status(self, by: User, repository: Home, status: CommitStatus) -> None:
         """Tell about a commit status; of the branches that have its commit, ten at most are named, with their heads."""
         commits = f"{repositories.url(repository)}/commits"
         branches = [

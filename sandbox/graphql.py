@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox.errors import LOCKED, NOT_ACCESSIBLE, ApiError
 from sandbox.graphql_pulls import page_of_pulls
-from sandbox.model.apps import Token
+from sandbox.model.apps import InstallationToken
 from sandbox.model.issues import Comment, Issue, add_reaction, reactions_of
 from sandbox.model.merge_checks import ALREADY_QUEUED, NOT_QUEUEABLE, check_head
 from sandbox.model.pulls import PullRequest, Review, ReviewComment
-from sandbox.routing import Answer
+from sandbox.routing import ApiResponse
 from sandbox.views.issues import association_of_author
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _TEMPLATE = re.compile(r"(?:(?:\.github|docs)/)?pull_request_template(?:\.(?:md|
 Subject = Issue | Comment | Review | ReviewComment
 
 
-def answer(github: GitHubState, token: Token, request: Json) -> Answer:
+def answer(github: GitHubState, token: InstallationToken, request: Json) -> ApiResponse:
     """Carry out a GraphQL request."""
     query, variables = str(request.get("query", "")), request.get("variables") or {}
     found = _CALL.search(query)
@@ -57,7 +57,7 @@ def answer(github: GitHubState, token: Token, request: Json) -> Answer:
     return _react(github, token, found[1], values)
 
 
-def _react(github: GitHubState, token: Token, mutation: str, values: Json) -> Answer:
+def _react(github: GitHubState, token: InstallationToken, mutation: str, values: Json) -> ApiResponse:
     subject = next(_subjects(github, token, str(values.get("subjectId"))), None)
     if subject is None:
         return _no_node(values.get("subjectId"))
@@ -77,10 +77,10 @@ def _react(github: GitHubState, token: Token, mutation: str, values: Json) -> An
         reactions_of(on)[:] = others
         github.changed()
     body = {"reaction": {"content": content, "user": {"login": user.login}}, "subject": {"id": on.node_id}}
-    return Answer({"data": {mutation: body}})
+    return ApiResponse({"data": {mutation: body}})
 
 
-def _queue(github: GitHubState, token: Token, mutation: str, values: Json) -> Answer:
+def _queue(github: GitHubState, token: InstallationToken, mutation: str, values: Json) -> ApiResponse:
     """Put a pull request into the merge queue, or take it out.
 
     https://docs.github.com/graphql/reference/mutations#enqueuepullrequest
@@ -109,10 +109,10 @@ def _queue(github: GitHubState, token: Token, mutation: str, values: Json) -> An
             return _error(error.message, "UNPROCESSABLE")
         entry = pull.enqueue(actor)
     position = (pull.queue or []).index(entry) + 1 if pull.queued else 0
-    return Answer({"data": {mutation: {"mergeQueueEntry": {"position": position}}}})
+    return ApiResponse({"data": {mutation: {"mergeQueueEntry": {"position": position}}}})
 
 
-def _read(github: GitHubState, token: Token, query: str, variables: Json, named: Json) -> Answer:
+def _read(github: GitHubState, token: InstallationToken, query: str, variables: Json, named: Json) -> ApiResponse:
     """Answer a query about a repository, its open pull requests, or one of them."""
     full_name = f"{named['repository'].get('owner')}/{named['repository'].get('name')}"
     repository = github.repositories.get(full_name.lower())
@@ -144,7 +144,7 @@ def _read(github: GitHubState, token: Token, query: str, variables: Json, named:
         }
         asked = set(re.findall(r"\w+", query))
         body["pullRequest"] = {name: value for name, value in known.items() if name in asked}
-    return Answer({"data": {"repository": body}})
+    return ApiResponse({"data": {"repository": body}})
 
 
 def _input(text: str, variables: Json) -> Json:
@@ -154,7 +154,7 @@ def _input(text: str, variables: Json) -> Json:
     return {n: variables.get(v[1:]) if v.startswith("$") else v.strip('"') for n, v in fields.items()}
 
 
-def _subjects(github: GitHubState, token: Token, wanted: str) -> Iterator[tuple[Issue, Subject]]:
+def _subjects(github: GitHubState, token: InstallationToken, wanted: str) -> Iterator[tuple[Issue, Subject]]:
     """Yield the object with a node id, with the issue or pull request that it belongs to."""
     for repository in token.repositories:
         for issue in repository.issues.values():
@@ -164,7 +164,7 @@ def _subjects(github: GitHubState, token: Token, wanted: str) -> Iterator[tuple[
             yield from ((issue, subject) for subject in subjects if subject.node_id == wanted)
 
 
-def _unknown_fields(kind: str, names: list[str]) -> Answer:
+def _unknown_fields(kind: str, names: list[str]) -> ApiResponse:
     """Answer a query that names fields which this server does not know, as in https://github.com/cli/cli/issues/5778."""
     errors = [
         {
@@ -175,12 +175,12 @@ def _unknown_fields(kind: str, names: list[str]) -> Answer:
         }
         for name in names
     ]
-    return Answer({"errors": errors})
+    return ApiResponse({"errors": errors})
 
 
-def _no_node(wanted: object) -> Answer:
+def _no_node(wanted: object) -> ApiResponse:
     return _error(f"Could not resolve to a node with the global id of '{wanted}'", "NOT_FOUND")
 
 
-def _error(message: str, kind: str) -> Answer:
-    return Answer({"data": None, "errors": [{"type": kind, "message": message, "path": []}]})
+def _error(message: str, kind: str) -> ApiResponse:
+    return ApiResponse({"data": None, "errors": [{"type": kind, "message": message, "path": []}]})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from sandbox.model.sign_in import PersonToken
-from sandbox.routing import Answer
+from sandbox.model.sign_in import UserToken
+from sandbox.routing import ApiResponse
 
 if TYPE_CHECKING:
     from sandbox.state import GitHubState
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 _REPOSITORY = re.compile(r"(\w+)\s*:\s*repository\(\s*owner\s*:\s*\$(\w+)\s*,\s*name\s*:\s*\$(\w+)\s*\)")
 
 
-def answer_person(github: GitHubState, token: PersonToken, request: Json) -> Answer:
+def answer_person(github: GitHubState, token: UserToken, request: Json) -> ApiResponse:
     """Answer a query; what the person may not see is null, with an error beside it."""
     variables = request.get("variables") or {}
     data: Json = {}
@@ -30,4 +30,4 @@ def answer_person(github: GitHubState, token: PersonToken, request: Json) -> Ans
             continue
         role = found.role(token.user)
         data[alias] = {"databaseId": found.id, "isPrivate": found.private, "viewerPermission": role.upper()}
-    return Answer({"data": data, **({"errors": errors} if errors else {})})
+    return ApiResponse({"data": data, **({"errors": errors} if errors else {})})

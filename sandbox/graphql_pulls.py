@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sandbox.clock import iso
-from sandbox.routing import Answer
+from sandbox.routing import ApiResponse
 from sandbox.selection import UnknownField, read
 from sandbox.views import repositories
 
 if TYPE_CHECKING:
-    from sandbox.model.apps import Token
+    from sandbox.model.apps import InstallationToken
     from sandbox.model.pulls import PullRequest
     from sandbox.model.repository import Repository
     from sandbox.users import Team, User
@@ -32,7 +32,7 @@ EVENTS = {
 NOT_ACCESSIBLE = "Resource not accessible by integration"
 
 
-def page_of_pulls(repository: Repository, token: Token, query: str, variables: Json) -> Answer:
+def page_of_pulls(repository: Repository, token: InstallationToken, query: str, variables: Json) -> ApiResponse:
     """Answer one page of the open pull requests, the one first that was updated longest ago.
 
     A requested team is shown to those who may see teams; others get null.
@@ -51,7 +51,7 @@ def page_of_pulls(repository: Repository, token: Token, query: str, variables: J
     try:
         data = document.of(whole, document.query)
     except UnknownField as error:
-        return Answer({"errors": [{"type": "undefinedField", "message": str(error)}]})
+        return ApiResponse({"errors": [{"type": "undefinedField", "message": str(error)}]})
     hidden = [
         ["repository", "pullRequests", "nodes", index, "reviewRequests", "nodes", place, "requestedReviewer"]
         for index, (_, pull) in enumerate(shown)
@@ -59,7 +59,7 @@ def page_of_pulls(repository: Repository, token: Token, query: str, variables: J
         if not teams
     ]
     errors = [{"type": "FORBIDDEN", "path": path, "message": NOT_ACCESSIBLE} for path in hidden]
-    return Answer({"data": data, **({"errors": errors} if errors else {})})
+    return ApiResponse({"data": data, **({"errors": errors} if errors else {})})
 
 
 def _cursor(pull: PullRequest) -> str:

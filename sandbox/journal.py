@@ -47,7 +47,7 @@ class Request:
         return f"{self.method} {self.path} → {self.status} ({self.token})"
 
 
-class Journal:
+class RequestJournal:
     """Every API request in the order of arrival; `route` is the template, as in GitHub's documentation.
 
     `most_in_flight` is the greatest number of requests that ever ran at the same time.

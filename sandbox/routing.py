@@ -12,10 +12,10 @@ from yarl import URL
 
 from sandbox.errors import ARCHIVED, ApiError, invalid, not_accessible, not_found, refused
 from sandbox.git import Commit
-from sandbox.model.apps import App, Token
+from sandbox.model.apps import App, InstallationToken
 from sandbox.model.issues import Issue
 from sandbox.model.pulls import PullRequest
-from sandbox.model.sign_in import PersonToken
+from sandbox.model.sign_in import UserToken
 from sandbox.openapi import document
 from sandbox.users import User
 
@@ -32,7 +32,7 @@ FULL_SHA = re.compile(r"[0-9a-f]{40}\Z")
 
 
 @dataclass(frozen=True)
-class Answer:
+class ApiResponse:
     """What a route answers: JSON, or text as it is."""
 
     body: object = None
@@ -50,7 +50,7 @@ class Route:
 
     method: str
     template: str
-    handle: Callable[[Call], Answer]
+    handle: Callable[[Call], ApiResponse]
     needs: tuple[str, ...]
     auth: Auth
 
@@ -80,10 +80,10 @@ def route(
     template: str,
     *needs: str,
     auth: Auth = "installation",
-) -> Callable[[Callable[[Call], Answer]], Callable[[Call], Answer]]:
+) -> Callable[[Callable[[Call], ApiResponse]], Callable[[Call], ApiResponse]]:
     """Register a function for an operation of GitHub's description."""
 
-    def register(handle: Callable[[Call], Answer]) -> Callable[[Call], Answer]:
+    def register(handle: Callable[[Call], ApiResponse]) -> Callable[[Call], ApiResponse]:
         ROUTES.append(Route(method, template, handle, needs, auth))
         return handle
 
@@ -111,8 +111,8 @@ class Call:
     body: Json
     accept: str
     app: App
-    token: Token | None
-    person: PersonToken | None = None
+    token: InstallationToken | None
+    person: UserToken | None = None
 
     @property
     def actor(self) -> User:
@@ -189,7 +189,7 @@ class Call:
             raise refused(f"No commit found for SHA: {value}")
         return value
 
-    def page(self, items: Sequence[T], view: Callable[[T], Json], wrap: str | None = None) -> Answer:
+    def page(self, items: Sequence[T], view: Callable[[T], Json], wrap: str | None = None) -> ApiResponse:
         """Answer one page of a list, with the addresses of the others in the Link header.
 
         `wrap` names the key under which GitHub puts the list beside `total_count`.
@@ -201,7 +201,7 @@ class Call:
         items = self.github.listed(items)
         shown = [view(item) for item in items[(number - 1) * size : number * size]]
         body: object = shown if wrap is None else {"total_count": len(items), wrap: shown}
-        return Answer(body, headers=self._links(number, -(-len(items) // size)))
+        return ApiResponse(body, headers=self._links(number, -(-len(items) // size)))
 
     def _links(self, number: int, last: int) -> dict[str, str]:
         targets: dict[str, int] = {}

@@ -28,7 +28,7 @@ class Selection:
 
 
 @dataclass
-class Document:
+class GraphqlDocument:
     """A query: what it selects, and its named fragments as (type, selection)."""
 
     query: Selection
@@ -52,7 +52,7 @@ class Document:
         return answered
 
 
-def read(text: str) -> Document:
+def read(text: str) -> GraphqlDocument:
     """Read a document of one query and its fragments; arguments are passed over."""
     tokens = _TOKEN.findall(re.sub(r"#[^\n]*", "", text))
     query, named = Selection(), {}
@@ -66,7 +66,7 @@ def read(text: str) -> Document:
             query = _selection(tokens)
         elif word == "(":
             _arguments(tokens)
-    return Document(query, named)
+    return GraphqlDocument(query, named)
 
 
 def _selection(tokens: list[str]) -> Selection:

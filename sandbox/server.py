@@ -22,10 +22,10 @@ from sandbox.errors import BAD_CREDENTIALS, REQUIRES_AUTHENTICATION, ApiError, n
 from sandbox.faults import Fault, When
 from sandbox.graphql_people import answer_person
 from sandbox.journal import Request, TokenKind, Violation
-from sandbox.model.apps import App, Token
+from sandbox.model.apps import App, InstallationToken
 from sandbox.rate import Window
 from sandbox.routes import all_routes
-from sandbox.routing import Answer, Call, Route
+from sandbox.routing import ApiResponse, Call, Route
 
 if TYPE_CHECKING:
     from sandbox.state import GitHubState
@@ -78,7 +78,7 @@ class Server:
         return await self._exchange(request, route.template, lambda raw: self._answer(request, route, raw))
 
     async def _graphql(self, request: web.Request) -> web.StreamResponse:
-        def answer(raw: bytes) -> Answer:
+        def answer(raw: bytes) -> ApiResponse:
             if (secret := _secret(request)).startswith(PERSON):
                 return answer_person(self._github, self._github.sign_ins.find(secret), _json(raw) or {})
             _, token = self._caller(request)
@@ -91,8 +91,8 @@ class Server:
     async def _conversion(self, request: web.Request) -> web.StreamResponse:
         """Answer without credentials: the code is one."""
 
-        def answer(_: bytes) -> Answer:
-            return Answer(self._github.manifests.convert(request.match_info["code"]), 201)
+        def answer(_: bytes) -> ApiResponse:
+            return ApiResponse(self._github.manifests.convert(request.match_info["code"]), 201)
 
         return await self._exchange(request, CONVERSIONS, answer)
 
@@ -100,14 +100,14 @@ class Server:
         if "text/html" in request.headers.get("Accept", ""):
             return web.Response(status=404, text="There is no such page here.")
 
-        def answer(raw: bytes) -> Answer:
+        def answer(raw: bytes) -> ApiResponse:
             known = any(_fits(template, request.path) for template in openapi.document()["paths"])
             raise ApiError(501 if known else 404, NOT_BUILT if known else "Not Found", mistake=True)
 
         return await self._exchange(request, request.path, answer)
 
     async def _exchange(
-        self, request: web.Request, template: str, answer: Callable[[bytes], Answer]
+        self, request: web.Request, template: str, answer: Callable[[bytes], ApiResponse]
     ) -> web.StreamResponse:
         """Carry out one request, with the fault that applies, and note it in the journal."""
         github = self._github
@@ -127,16 +127,16 @@ class Server:
             return web.Response(status=500)
         return self._respond(request, record, given)
 
-    async def _meet(self, fault: Fault | None, request: web.Request, when: When) -> Answer | None:
+    async def _meet(self, fault: Fault | None, request: web.Request, when: When) -> ApiResponse | None:
         """Let a fault happen if this is its moment; returns the answer that it gives instead of the real one."""
         if fault is None or not await fault.strike(when, request.transport):
             return None
         if fault.status is None or fault.abandoned:
-            return Answer(status=0)
+            return ApiResponse(status=0)
         kind = {"Content-Type": "application/json"} if fault.text is not None else {}
-        return Answer({"message": fault.message}, fault.status, {**kind, **fault.headers}, fault.text)
+        return ApiResponse({"message": fault.message}, fault.status, {**kind, **fault.headers}, fault.text)
 
-    def _carry_out(self, request: web.Request, template: str, answer: Callable[[], Answer]) -> Answer:
+    def _carry_out(self, request: web.Request, template: str, answer: Callable[[], ApiResponse]) -> ApiResponse:
         """Return the route's answer or GitHub's error, keeping what broke the rules."""
         try:
             given = answer()
@@ -144,11 +144,11 @@ class Server:
             if error.mistake:
                 text = f"{error.status} {error.message} {error.errors or ''}"
                 self._violation("request", f"{request.method} {request.path}", text)
-            return Answer(error.body(), error.status, error.headers)
+            return ApiResponse(error.body(), error.status, error.headers)
         except Exception as error:
             logger.exception("the sandbox failed at %s %s", request.method, request.path)
             self._violation("response", f"{request.method} {request.path}", f"the sandbox failed: {error!r}")
-            return Answer({"message": "Server Error"}, 500)
+            return ApiResponse({"message": "Server Error"}, 500)
         if given.text is None and template != "/graphql":
             problem = openapi.response_problem(request.method, template, given.status, given.body)
             if problem is not None:
@@ -159,7 +159,7 @@ class Server:
         self._github.violations.append(Violation(kind, where, problem))
         self._github.changed()
 
-    def _answer(self, request: web.Request, route: Route, raw: bytes) -> Answer:
+    def _answer(self, request: web.Request, route: Route, raw: bytes) -> ApiResponse:
         """Check a request against GitHub's description and its caller's rights, then carry it out."""
         person = None
         if route.auth == "person":
@@ -200,7 +200,7 @@ class Server:
             raise ApiError(401, BAD_CREDENTIALS)
         return app
 
-    def _caller(self, request: web.Request) -> tuple[App, Token | None]:
+    def _caller(self, request: web.Request) -> tuple[App, InstallationToken | None]:
         """Return the App that calls and, unless it calls with its JWT, the installation token."""
         if not request.headers.get("User-Agent"):
             raise ApiError(403, "Request forbidden by administrative rules: no User-Agent", mistake=True)
@@ -220,7 +220,7 @@ class Server:
             return "person"
         return "none" if not secret else "installation" if secret.startswith("ghs_") else "app"
 
-    def _respond(self, request: web.Request, record: Request, given: Answer) -> web.Response:
+    def _respond(self, request: web.Request, record: Request, given: ApiResponse) -> web.Response:
         """Return the HTTP response with GitHub's usual headers."""
         headers = CIMultiDict({"X-GitHub-Request-Id": record.id, "X-GitHub-Media-Type": "github.v3; format=json"})
         headers["Date"] = format_datetime(self._github.clock.now(), usegmt=True)
@@ -272,11 +272,11 @@ def _secret(request: web.Request) -> str:
     return request.headers.get("Authorization", "").partition(" ")[2]
 
 
-def _caller_name(app: App, token: Token | None) -> str:
+def _caller_name(app: App, token: InstallationToken | None) -> str:
     return f"installation ID {token.installation.id}" if token else f"app ID {app.id}"
 
 
-def _granted(token: Token, route: Route) -> bool:
+def _granted(token: InstallationToken, route: Route) -> bool:
     return not route.needs or any(token.may(permission, route.level) for permission in route.needs)
 
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 from sandbox.clock import Clock
 from sandbox.events import Events
 from sandbox.faults import Faults
-from sandbox.journal import Journal, Violation
+from sandbox.journal import RequestJournal, Violation
 from sandbox.manifests import Manifests
 from sandbox.model.apps import DEFAULT_EVENTS, DEFAULT_PERMISSIONS, App, Tokens, new_private_key
 from sandbox.model.repository import Repository
@@ -41,7 +41,7 @@ class GitHubState:
         """Renamed repositories by their old names, in lower case."""
         self.apps: dict[int, App] = {}
         self.violations: list[Violation] = []
-        self.requests = Journal(self)
+        self.requests = RequestJournal(self)
         self.rate_limits = RateLimits(self)
         self.faults = Faults()
         self.knows_merge_queues = True

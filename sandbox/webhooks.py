@@ -35,7 +35,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 @dataclass(eq=False)
-class Delivery:
+class SentDelivery:
     """One attempt to deliver one event to one receiver. A redelivery is a new one with the same GUID."""
 
     id: int
@@ -74,13 +74,13 @@ class Courier:
 
     def __init__(self, github: World) -> None:
         self._github = github
-        self.deliveries: list[Delivery] = []
-        self.held: list[Delivery] = []
+        self.deliveries: list[SentDelivery] = []
+        self.held: list[SentDelivery] = []
         self.timeout = ANSWER_WITHIN
-        self._waiting: asyncio.Queue[Delivery] = asyncio.Queue()
+        self._waiting: asyncio.Queue[SentDelivery] = asyncio.Queue()
         self._open = 0
         self._holding = False
-        self._lose: list[Callable[[Delivery], bool]] = []
+        self._lose: list[Callable[[SentDelivery], bool]] = []
         self._copies = 1
 
     @property
@@ -118,7 +118,9 @@ class Courier:
             payload = urlencode({"payload": payload}).encode()
         repository_id = repository.id if repository else None
         number, now = self._github.new_id(), self._github.clock.now()
-        made = Delivery(number, str(uuid.uuid4()), event, action, payload, target, installation_id, repository_id, now)
+        made = SentDelivery(
+            number, str(uuid.uuid4()), event, action, payload, target, installation_id, repository_id, now
+        )
         self.deliveries.append(made)
         if any(take(made) for take in self._lose):
             self._end(made, NOT_CONNECTED, "failed to connect to host")
@@ -130,7 +132,7 @@ class Courier:
         for _ in range(self._copies - 1):
             self._send(made)
 
-    def _send(self, delivery: Delivery) -> None:
+    def _send(self, delivery: SentDelivery) -> None:
         self._open += 1
         self._waiting.put_nowait(delivery)
 
@@ -140,7 +142,7 @@ class Courier:
         """Keep every new delivery back until `release`."""
         self._holding = True
 
-    def release(self, order: Callable[[list[Delivery]], Iterable[Delivery]] = list) -> None:
+    def release(self, order: Callable[[list[SentDelivery]], Iterable[SentDelivery]] = list) -> None:
         """Send what was held back, in the order that a function such as `reversed` gives."""
         held, self.held, self._holding = self.held, [], False
         for delivery in order(held):
@@ -150,7 +152,7 @@ class Courier:
         """Let the next deliveries (of one event) fail as if the receiver were down; GitHub keeps a record of them."""
         left = [times]
 
-        def take(delivery: Delivery) -> bool:
+        def take(delivery: SentDelivery) -> bool:
             if left[0] == 0 or event not in {"", delivery.event}:
                 return False
             left[0] -= 1
@@ -162,11 +164,11 @@ class Courier:
         """Send every delivery from now on so many times, under the same GUID."""
         self._copies = times
 
-    def find(self, event: str, action: str | None = None) -> list[Delivery]:
+    def find(self, event: str, action: str | None = None) -> list[SentDelivery]:
         """Return the deliveries of an event, oldest first."""
         return [d for d in self.deliveries if d.event == event and action in {None, d.action}]
 
-    def redeliver(self, delivery: Delivery) -> Delivery:
+    def redeliver(self, delivery: SentDelivery) -> SentDelivery:
         """Send a delivery once more, as the button in the App's settings does: a new id, the same GUID."""
         now = self._github.clock.now()
         again = replace(delivery, id=self._github.new_id(), created_at=now, redelivery=True, status="queued")
@@ -174,7 +176,7 @@ class Courier:
         self._send(again)
         return again
 
-    def send_under_new_guid(self, delivery: Delivery) -> Delivery:
+    def send_under_new_guid(self, delivery: SentDelivery) -> SentDelivery:
         """Send the same body under another GUID, as a second hook on the same events does."""
         again = replace(delivery, id=self._github.new_id(), guid=str(uuid.uuid4()), status="queued")
         self.deliveries.append(again)
@@ -204,7 +206,7 @@ class Courier:
                 self._open -= 1
                 self._github.changed()
 
-    async def _attempt(self, session: aiohttp.ClientSession, delivery: Delivery) -> None:
+    async def _attempt(self, session: aiohttp.ClientSession, delivery: SentDelivery) -> None:
         url = delivery.target.webhook_url if isinstance(delivery.target, App) else delivery.target.url
         delivery.request_headers = headers_of(delivery)
         began = time.monotonic()
@@ -222,7 +224,7 @@ class Courier:
             self._end(delivery, NOT_CONNECTED, "failed to connect to host")
         delivery.duration = round(time.monotonic() - began, 2)
 
-    def _end(self, delivery: Delivery, code: int, status: str) -> None:
+    def _end(self, delivery: SentDelivery, code: int, status: str) -> None:
         delivery.status_code, delivery.status = code, status
 
 
@@ -234,7 +236,7 @@ def content_type_of(target: App | Hook) -> str:
     return FORM if isinstance(target, App) and target.hook_content_type == "form" else "application/json"
 
 
-def headers_of(delivery: Delivery) -> dict[str, str]:
+def headers_of(delivery: SentDelivery) -> dict[str, str]:
     """Return a delivery's headers, signed with the receiver's secret if it has one."""
     target = delivery.target
     app = isinstance(target, App)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from nightjar_lab import texts
-from nightjar_lab.api import BotClient, BotRefused, LostLease, Unavailable
+from nightjar_lab.api import BotClient, BotRefused, BotUnavailable, LostLease
 from nightjar_lab.command import RunningCommand, clean_environment
 from nightjar_lab.job import LabJob, UnusableJob
 from nightjar_lab.upload import UploadFailed, manifest, result_files, send
@@ -86,7 +86,7 @@ class Agent:
                 try:
                     self._check_space()
                     answer = self._bot.claim(self._settings.targets, 0 if once else WAIT)
-                except Unavailable as error:
+                except BotUnavailable as error:
                     wait = error.retry_in or pause * random.uniform(0.5, 1.5)  # noqa: S311  # no secret
                     log.warning(texts.ASK_AGAIN.format(reason=error, seconds=wait))
                     pause = min(2 * pause, LONGEST_PAUSE)
@@ -152,7 +152,7 @@ class Agent:
         for pause in (1.0, 5.0, 0.0):
             try:
                 self._bot.failed(job.id, job.lease, reason)
-            except Unavailable as error:
+            except BotUnavailable as error:
                 said = str(error)
                 time.sleep(pause)
             except (BotRefused, LostLease) as error:
@@ -166,7 +166,7 @@ class Agent:
         free = shutil.disk_usage(self._settings.folder).free
         if free < self._settings.least_free:
             words = {"free": free >> 20, "least": self._settings.least_free >> 20, "folder": self._settings.folder}
-            raise Unavailable(texts.NO_SPACE.format(**words), NO_SPACE_PAUSE)
+            raise BotUnavailable(texts.NO_SPACE.format(**words), NO_SPACE_PAUSE)
 
     def _own_folder(self) -> IO[str]:
         """Take the folder for this agent alone, and remove what a killed one left there."""
@@ -214,7 +214,7 @@ class _Heart(threading.Thread):
                 continue
             try:
                 seconds = self._bot.heartbeat(self._job.id, self._job.lease, "", self._log_url)
-            except Unavailable as error:
+            except BotUnavailable as error:
                 # The bot extends a lease that has expired if nobody else has the job.
                 log.warning(texts.STILL_RUNNING.format(job=self._job.id, reason=error))
                 next_beat = time.monotonic() + (error.retry_in or RETRY_HEARTBEAT)

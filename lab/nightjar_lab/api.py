@@ -33,7 +33,7 @@ FINAL = frozenset({400, 401, 403, 404, 422})
 """Answers that the same call gets again."""
 
 
-class Unavailable(Exception):
+class BotUnavailable(Exception):
     """The bot could not be asked, or has no time; `retry_in` is in seconds, None where it did not say."""
 
     def __init__(self, reason: str, retry_in: float | None = None) -> None:
@@ -94,9 +94,9 @@ def token_of_command(command: Sequence[str]) -> Callable[[], str]:
                     list(command), stdout=subprocess.PIPE, check=True, timeout=TIMEOUT, text=True
                 )
             except subprocess.CalledProcessError as error:
-                raise Unavailable(texts.TOKEN_COMMAND_FAILED.format(status=error.returncode)) from None
+                raise BotUnavailable(texts.TOKEN_COMMAND_FAILED.format(status=error.returncode)) from None
             except (OSError, subprocess.TimeoutExpired) as error:
-                raise Unavailable(type(error).__name__) from None
+                raise BotUnavailable(type(error).__name__) from None
             known = (done.stdout.strip(), time.monotonic())
         return known[0]
 
@@ -111,7 +111,7 @@ class BotClient:
         self._token = token
 
     def claim(self, targets: Sequence[str], wait: int) -> BotAnswer | None:
-        """Return the answer that holds a job; None where there is none. Raises `Unavailable` and `BotRefused`."""
+        """Return the answer that holds a job; None where there is none. Raises `BotUnavailable` and `BotRefused`."""
         answer = self._call("claims", {"targets": list(targets), "wait": wait}, TIMEOUT + wait)
         return answer if answer.status == 200 else None
 
@@ -138,7 +138,7 @@ class BotClient:
 def get_from_bot_api(url: str, path: str, token: str = "", tag: str = "") -> BotAnswer:
     """GET a path of the bot; with the `tag` of an earlier answer, one with status 304 if nothing has changed.
 
-    Raises `Unavailable`, `BotRefused`, and ValueError for an address that is not encrypted.
+    Raises `BotUnavailable`, `BotRefused`, and ValueError for an address that is not encrypted.
     """
     headers = {"Accept": "application/json"}
     if token:
@@ -158,9 +158,9 @@ def _answer(request: urllib.request.Request, timeout: float) -> BotAnswer:
                 return _read(error.code, error.headers, b"")
             problem = _problem(error)
     except urllib.error.URLError as error:
-        problem = Unavailable(str(error.reason) or type(error.reason).__name__)
+        problem = BotUnavailable(str(error.reason) or type(error.reason).__name__)
     except (OSError, HTTPException, ValueError) as error:
-        problem = Unavailable(str(error) or type(error).__name__)
+        problem = BotUnavailable(str(error) or type(error).__name__)
     raise problem
 
 
@@ -188,7 +188,7 @@ def _problem(error: urllib.error.HTTPError) -> Exception:
         return NotFound(detail)
     if error.code in FINAL:
         return BotRefused(detail)
-    return Unavailable(f"{error.code}: {detail}", _pause(error.headers))
+    return BotUnavailable(f"{error.code}: {detail}", _pause(error.headers))
 
 
 def _pause(headers: Message) -> float | None:

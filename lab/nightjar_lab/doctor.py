@@ -11,7 +11,7 @@ from pathlib import Path
 from nightjar_formats.errors import TryAgain, UserError
 from nightjar_formats.model import escaped_target
 from nightjar_lab import texts
-from nightjar_lab.api import BotClient, BotRefused, LostLease, NotFound, Unavailable, get_from_bot_api
+from nightjar_lab.api import BotClient, BotRefused, BotUnavailable, LostLease, NotFound, get_from_bot_api
 from nightjar_lab.bucket import LabBucket
 from nightjar_lab.nightly import NightlyOfBot, NightlyOfBucket, nightly_commit
 
@@ -96,7 +96,7 @@ def _bot(setup: LabSetup) -> Iterator[LabFinding]:
     began = time.time()
     try:
         answer = get_from_bot_api(setup.url, "/api/v1/openapi.json")
-    except (BotRefused, Unavailable) as error:
+    except (BotRefused, BotUnavailable) as error:
         yield LabFinding("bot", FAILED, texts.BOT_AWAY.format(url=setup.url, reason=error))
         return
     version = str(answer.body.get("info", {}).get("version", ""))
@@ -210,6 +210,6 @@ def _checked(name: str, check: Callable[[], str]) -> LabFinding:
         return LabFinding(name, OK, check())
     except _Skipped:
         return LabFinding(name, SKIPPED, texts.SETTING_MISSING)
-    except (UserError, TryAgain, Unavailable, BotRefused) as error:
+    except (UserError, TryAgain, BotUnavailable, BotRefused) as error:
         # Without a nightly branch, a lab tests what it likes.
         return LabFinding(name, WARNING if name == "nightly" else FAILED, " ".join(str(error).split()))

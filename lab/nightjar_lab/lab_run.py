@@ -33,7 +33,7 @@ REPORT_OPTIONS = ("--junitxml", "--junit-xml", "--report-log")
 
 
 @dataclass(frozen=True)
-class LabRun:
+class PendingRun:
     """Which run it is, where it goes, and what its manifest says."""
 
     bucket: str
@@ -63,7 +63,7 @@ class RunFolder:
         with (self.path / LOCK).open("w") as file:
             yield _lock(file)
 
-    def save(self, run: LabRun) -> None:
+    def save(self, run: PendingRun) -> None:
         """Store what is known of the run, in one step."""
         self.results.mkdir(parents=True, exist_ok=True)
         fresh = self.path / f"{STATE}.new"
@@ -71,18 +71,18 @@ class RunFolder:
         fresh.write_text(json.dumps(known, indent=2), encoding="utf-8")
         fresh.replace(self.path / STATE)
 
-    def load(self) -> LabRun:
+    def load(self) -> PendingRun:
         """Return what is known of the run; one that was killed has the exit status of that. Raises `UserError`."""
         try:
             known = json.loads((self.path / STATE).read_text(encoding="utf-8"))
-            run = LabRun(known["bucket"], known["prefix"], RunKey(**known["key"]), Claims(**known["claims"]))
+            run = PendingRun(known["bucket"], known["prefix"], RunKey(**known["key"]), Claims(**known["claims"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(texts.RUN_UNREADABLE.format(folder=self.path, kind=type(error).__name__)) from None
         if run.claims.finished_at:
             return run
         return replace(run, claims=replace(run.claims, finished_at=self._last_written(), exit_status=KILLED))
 
-    def parcel(self, run: LabRun) -> Parcel:
+    def parcel(self, run: PendingRun) -> Parcel:
         """Return the run as it is uploaded; one without reports gets an empty one. Raises `UserError`."""
         found = reports(self.results)
         if not found:

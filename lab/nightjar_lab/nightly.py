@@ -14,7 +14,7 @@ from typing import Any
 from nightjar_formats.errors import TryAgain, UserError
 from nightjar_formats.model import FULL_SHA
 from nightjar_lab import texts
-from nightjar_lab.api import BotRefused, NotFound, Unavailable, get_from_bot_api
+from nightjar_lab.api import BotRefused, BotUnavailable, NotFound, get_from_bot_api
 from nightjar_lab.bucket import LabBucket, NoObject
 
 SHA = re.compile(FULL_SHA)  # noqa: TID251
@@ -43,7 +43,7 @@ class NightlySource(ABC):
         self._last: NightlyCommit | None = None
 
     def commit(self) -> NightlyCommit | None:
-        """Return the commit to test; None if there is none yet. Raises `NoNightly` and `Unavailable`."""
+        """Return the commit to test; None if there is none yet. Raises `NoNightly` and `BotUnavailable`."""
         body, tag = self._fetch(self._tag)
         if body is not None:
             self._tag, self._last = tag, self._parsed(body)
@@ -87,8 +87,8 @@ class NightlyOfBot(NightlySource):
             raise NoNightly(texts.NO_NIGHTLY.format(repository=self.repository, reason=error)) from None
         except BotRefused as error:
             raise NoNightly(texts.BOT_REFUSES.format(url=self._url, reason=error)) from None
-        except Unavailable as error:
-            raise Unavailable(texts.BOT_AWAY.format(url=self._url, reason=error), error.retry_in) from None
+        except BotUnavailable as error:
+            raise BotUnavailable(texts.BOT_AWAY.format(url=self._url, reason=error), error.retry_in) from None
         return (None if answer.status == 304 else answer.body), answer.tag
 
 
@@ -109,7 +109,7 @@ class NightlyOfBucket(NightlySource):
         try:
             raw, tag = self._bucket.read(self._key, tag)
         except TryAgain as error:
-            raise Unavailable(str(error)) from None
+            raise BotUnavailable(str(error)) from None
         except NoObject as error:
             raise NoNightly(texts.NO_NIGHTLY_FILE.format(reason=error)) from None
         try:
@@ -122,7 +122,7 @@ class NightlyOfBucket(NightlySource):
 
 
 def nightly_commit(source: NightlySource) -> NightlyCommit:
-    """Return the commit to test now. Raises `UserError` and `Unavailable`."""
+    """Return the commit to test now. Raises `UserError` and `BotUnavailable`."""
     commit = source.commit()
     if commit is None:
         raise NoNightly(texts.NO_NIGHTLY_BRANCH.format(repository=source.repository))
@@ -151,7 +151,7 @@ def wait_for_nightly(
             if commit is not None and commit.sha != after:
                 return commit
             failures = 0
-        except Unavailable as error:
+        except BotUnavailable as error:
             wait = min(pause * 2**failures, LONGEST_PAUSE)
             failures = min(failures + 1, 10)
             if error.retry_in is not None:

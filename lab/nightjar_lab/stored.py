@@ -10,7 +10,7 @@ from typing import Any
 from nightjar_formats.errors import UserError
 from nightjar_formats.model import RunKey, escaped_target
 from nightjar_lab import texts
-from nightjar_lab.api import BotRefused, Unavailable, get_from_bot_api
+from nightjar_lab.api import BotRefused, BotUnavailable, get_from_bot_api
 
 PAUSE = 2.0
 """Seconds between two questions; the bot lists a bucket every 30 s, or hears of a run within seconds."""
@@ -45,7 +45,7 @@ class UploadVerifier:
         """Raise `UserError` unless the bot accepts results for the repository."""
         try:
             self._find()
-        except (BotRefused, Unavailable) as error:
+        except (BotRefused, BotUnavailable) as error:
             words = {"repository": self.key.repository, "reason": error}
             raise UserError(texts.UNKNOWN_TO_BOT.format(**words)) from None
 
@@ -57,7 +57,7 @@ class UploadVerifier:
             away, pause = "", self.pause
             try:
                 found = self._find()
-            except Unavailable as error:
+            except BotUnavailable as error:
                 away, pause = str(error), max(self.pause, error.retry_in or 0.0)
             except BotRefused as error:
                 raise UserError(texts.CANNOT_ASK.format(reason=error, url=self.url + self.path)) from None
@@ -78,4 +78,4 @@ class UploadVerifier:
             runs = [run for run in answer.body["runs"] if run["run_id"] == self.key.run_id]
             return {"state": str(runs[0]["state"]), "reason": str(runs[0]["reason"])} if runs else None
         except (KeyError, TypeError):
-            raise Unavailable(texts.UNREADABLE_ANSWER) from None
+            raise BotUnavailable(texts.UNREADABLE_ANSWER) from None

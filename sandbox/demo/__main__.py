@@ -13,7 +13,7 @@ from bot.core.page_paths import help_path, view_path
 from sandbox.demo.conversation import Conversation
 from sandbox.demo.device_requests import DeviceRequests
 from sandbox.demo.nightly_runs import NightlyRuns
-from sandbox.demo.stage import REPOSITORY, Stage, stage
+from sandbox.demo.stage import REPOSITORY, DemoStage, stage
 
 INTRODUCTION = """\
 GitHub: {github}   Jenkins: {jenkins}   bot: {bot}   S3: an empty bucket
@@ -51,7 +51,7 @@ async def _played(*, once: bool, logs: bool) -> int:
     return code
 
 
-async def _acted(on: Stage) -> int:
+async def _acted(on: DemoStage) -> int:
     try:
         await Conversation(on).act()
         await NightlyRuns(on).act()
@@ -63,7 +63,7 @@ async def _acted(on: Stage) -> int:
     return 0
 
 
-def _addresses(on: Stage) -> str:
+def _addresses(on: DemoStage) -> str:
     pages = {
         "the dashboard": f"{on.bot.url}{view_path(REPOSITORY)}",
         "the conversation": f"{on.github.url}/{REPOSITORY}/pull/1",

@@ -24,7 +24,7 @@ from sandbox.demo.__main__ import BROKEN, INTERRUPTED
 from sandbox.demo.images import browser
 from sandbox.demo.lab import LAB, ROOT
 from sandbox.demo.nightly_runs import NightlyRuns
-from sandbox.demo.stage import REPOSITORY, Stage, stage
+from sandbox.demo.stage import REPOSITORY, DemoStage, stage
 from sandbox.model.checks import CheckRun
 from sandbox.processes import inherited
 
@@ -64,7 +64,7 @@ UNSUPPORTED = re.compile(r"not supported for frontend ONNX: (\w+)")
 class BackendSuite:
     """The scripted lab: it tests a commit on two backends and uploads what it measured."""
 
-    def __init__(self, on: Stage, folder: Path) -> None:
+    def __init__(self, on: DemoStage, folder: Path) -> None:
         self.on = on
         self._folder = folder
         self._nightly_runs = NightlyRuns(on)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sandbox.demo.stage import REPOSITORY, Stage
+from sandbox.demo.stage import REPOSITORY, DemoStage
 from sandbox.model.pulls import PullRequest
 from sandbox.model.repository import Repository
 
@@ -20,7 +20,7 @@ FILES = {"src/transform/vectorize_loop.cc": "// The innermost loop of a matmul i
 class Conversation:
     """The scripted contributor, and what the bot must do."""
 
-    def __init__(self, on: Stage) -> None:
+    def __init__(self, on: DemoStage) -> None:
         self.on = on
         self.pull = on.repo.open_pull_request("hubot", TITLE, BODY, branch=BRANCH, files=FILES)
 

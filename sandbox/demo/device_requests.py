@@ -12,7 +12,7 @@ from sandbox.demo.agents import HANGS, DemoAgent, device
 from sandbox.demo.lab import LAB, LOST, OTHER, TARGET
 from sandbox.demo.mirror import AUTHOR, Mirror, push_to_fork
 from sandbox.demo.reports import test_files
-from sandbox.demo.stage import PATIENCE, Stage
+from sandbox.demo.stage import PATIENCE, DemoStage
 from sandbox.model.checks import CheckRun
 from sandbox.model.pulls import PullRequest
 
@@ -28,7 +28,7 @@ TOKEN = ("lab", "token", "create", LAB, "--expires", "1d")
 class DeviceRequests:
     """The scripted contributor, maintainer and agents, and what the bot must do with them."""
 
-    def __init__(self, on: Stage) -> None:
+    def __init__(self, on: DemoStage) -> None:
         self.on = on
 
     async def act(self) -> None:

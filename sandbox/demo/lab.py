@@ -22,7 +22,7 @@ COMMAND = "nightjar results upload"
 ROOT = Path(__file__).parent.parent.parent
 
 
-class Lab:
+class DemoLab:
     """Reads the commit to test and uploads reports, one run per suite. It has credentials for the bucket only."""
 
     def __init__(self, bucket: BucketServer, config: Path) -> None:

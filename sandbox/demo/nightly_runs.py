@@ -9,7 +9,7 @@ from typing import Any
 from sandbox.demo.lab import CHECK, LAB
 from sandbox.demo.narrator import NIGHTLY, STATE
 from sandbox.demo.reports import test_files
-from sandbox.demo.stage import BUCKET, CI, NIGHTLY_FILE, REPOSITORY, Stage
+from sandbox.demo.stage import BUCKET, CI, NIGHTLY_FILE, REPOSITORY, DemoStage
 from sandbox.model.checks import CheckRun
 from sandbox.model.pulls import PullRequest
 
@@ -31,7 +31,7 @@ WAITS_AGAIN = "There are fewer suites than last time, so the bot waits for more.
 class NightlyRuns:
     """The scripted lab, and what the bot must report about its uploads."""
 
-    def __init__(self, on: Stage) -> None:
+    def __init__(self, on: DemoStage) -> None:
         self.on = on
         self.commits: list[str] = []
 

@@ -15,7 +15,7 @@ import aiohttp
 from bot.app.registration import EVENTS, PERMISSIONS
 from sandbox.bot_process import BotProcess, free_port
 from sandbox.bucket import BucketServer
-from sandbox.demo.lab import LAB, LOST, OTHER, TARGET, Lab
+from sandbox.demo.lab import LAB, LOST, OTHER, TARGET, DemoLab
 from sandbox.demo.narrator import Narrator
 from sandbox.demo.reports import test_files
 from sandbox.github import GitHubSandbox
@@ -54,14 +54,14 @@ PATIENCE = 60.0
 
 
 @dataclass
-class Stage:
+class DemoStage:
     """Everything that the demo uses, and the checks that have passed."""
 
     github: GitHubSandbox
     jenkins: JenkinsSandbox
     repo: Repository
     bot: BotProcess
-    lab: Lab
+    lab: DemoLab
     http: aiohttp.ClientSession
     narrator: Narrator
     passed: list[str] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(settings: str = CONFIG) -> AsyncIterator[Stage]:
+async def stage(settings: str = CONFIG) -> AsyncIterator[DemoStage]:
     """Start everything, with settings as a template of app.yaml; stop it at the end."""
     github, jenkins = GitHubSandbox(), JenkinsSandbox()
     with tempfile.TemporaryDirectory(prefix="nightjar-demo-") as name:
@@ -107,11 +107,11 @@ async def stage(settings: str = CONFIG) -> AsyncIterator[Stage]:
                 **bucket.environment,
             }
             bot = BotProcess(environment, config=config, module="sandbox.demo.bot", port=port)
-            lab = Lab(bucket, config)
+            lab = DemoLab(bucket, config)
             try:
                 await bot.start()
                 app.webhook_url = f"{bot.url}/webhook"
-                yield Stage(github, jenkins, repo, bot, lab, http, Narrator(github, repo))
+                yield DemoStage(github, jenkins, repo, bot, lab, http, Narrator(github, repo))
             finally:
                 await bot.stop()
 

@@ -174,7 +174,7 @@ class Installation:
 
 
 @dataclass(eq=False)
-class Token:
+class InstallationToken:
     """An installation token: `ghs_…`, valid for an hour, perhaps narrowed."""
 
     value: str
@@ -212,7 +212,7 @@ class Tokens:
     def __init__(self, clock: Clock, apps: Mapping[int, App]) -> None:
         self._clock = clock
         self._apps = apps
-        self._tokens: dict[str, Token] = {}
+        self._tokens: dict[str, InstallationToken] = {}
         self.issued: list[str] = []
         self.shown: set[str] = set()
 
@@ -222,7 +222,7 @@ class Tokens:
         repositories: Iterable[Home] | None = None,
         permissions: Mapping[str, str] | None = None,
         asked: Iterable[str] | None = None,
-    ) -> Token:
+    ) -> InstallationToken:
         """Return a new token of an installation; `asked` are the keys of a request that narrow it."""
         granted = dict(permissions) if permissions else dict(installation.permissions)
         covered = list(installation.repositories if repositories is None else repositories)
@@ -231,10 +231,10 @@ class Tokens:
         self.issued.append(value)
         granted |= {"metadata": "read"}
         narrowed = None if asked is None else frozenset(asked)
-        self._tokens[value] = Token(value, installation, expires_at, granted, covered, narrowed)
+        self._tokens[value] = InstallationToken(value, installation, expires_at, granted, covered, narrowed)
         return self._tokens[value]
 
-    def find(self, value: str) -> Token:
+    def find(self, value: str) -> InstallationToken:
         """Return a token that is still valid; raises a 401 `ApiError` otherwise."""
         token = self._tokens.get(value)
         if token is None or token.expires_at <= self._clock.now():
@@ -246,7 +246,7 @@ class Tokens:
         return token
 
     @property
-    def all(self) -> list[Token]:
+    def all(self) -> list[InstallationToken]:
         """Return every token that was issued and not revoked."""
         return list(self._tokens.values())
 
@@ -255,7 +255,7 @@ class Tokens:
         for token in self._tokens.values():
             token.expires_at = self._clock.now()
 
-    def revoke(self, token: Token) -> None:
+    def revoke(self, token: InstallationToken) -> None:
         """Forget a token."""
         self._tokens.pop(token.value, None)
 

@@ -14,7 +14,7 @@ from sandbox.model.activities import Activity
 from sandbox.model.hooks import Hook
 from sandbox.model.labels import Label
 from sandbox.model.rules import METHODS, Rules
-from sandbox.model.statuses import Status
+from sandbox.model.statuses import CommitStatus
 from sandbox.users import By, Role, Team, User, node_id
 from sandbox.world import World
 
@@ -50,7 +50,7 @@ class Home(ABC):
         self.suites: list[Any] = []
         self.workflow_runs: list[Any] = []
         self.hooks: list[Hook] = []
-        self._statuses: list[Status] = []
+        self._statuses: list[CommitStatus] = []
         self.activities: list[Activity] = []
 
     @property
@@ -96,26 +96,28 @@ class Home(ABC):
         state: str,
         description: str | None = None,
         target_url: str | None = None,
-    ) -> Status:
+    ) -> CommitStatus:
         """Set a commit status."""
         now = self.github.clock.now()
-        made = Status(self.github.new_id(), sha, context, state, description, target_url, self.github.user(by), now)
+        made = CommitStatus(
+            self.github.new_id(), sha, context, state, description, target_url, self.github.user(by), now
+        )
         self._statuses.append(made)
         self.github.events.status(made.creator, self, made)
         return made
 
-    def all_statuses(self, sha: str) -> list[Status]:
+    def all_statuses(self, sha: str) -> list[CommitStatus]:
         """Return every status that a commit was ever given, newest first."""
         return [status for status in reversed(self._statuses) if status.sha == sha]
 
-    def statuses(self, sha: str) -> list[Status]:
+    def statuses(self, sha: str) -> list[CommitStatus]:
         """Return the present status of each context of a commit, newest first."""
-        found: dict[str, Status] = {}
+        found: dict[str, CommitStatus] = {}
         for status in self.all_statuses(sha):
             found.setdefault(status.context.lower(), status)
         return list(found.values())
 
-    def status(self, sha: str, context: str) -> Status | None:
+    def status(self, sha: str, context: str) -> CommitStatus | None:
         """Return the present status of one context, or None."""
         return next((s for s in self.statuses(sha) if s.context.lower() == context.lower()), None)
 

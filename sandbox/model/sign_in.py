@@ -45,7 +45,7 @@ class SignInCode:
 
 
 @dataclass(eq=False)
-class PersonToken:
+class UserToken:
     """A user access token: `ghu_…`. It reaches what both the App and the person may see."""
 
     value: str
@@ -66,7 +66,7 @@ class SignIns:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._codes: dict[str, SignInCode] = {}
-        self._tokens: dict[str, PersonToken] = {}
+        self._tokens: dict[str, UserToken] = {}
         self.issued: list[str] = []
 
     @property
@@ -80,7 +80,7 @@ class SignIns:
         self._codes[code] = SignInCode(app, user, redirect_uri, challenge, self._clock.now() + CODE_LIFETIME)
         return code
 
-    def exchange(self, app: App, code: str, redirect_uri: str, verifier: str) -> PersonToken:
+    def exchange(self, app: App, code: str, redirect_uri: str, verifier: str) -> UserToken:
         """Return a token for a code, which works no second time. Raises `SignInError`."""
         known = self._codes.pop(code, None)
         if known is None or known.app is not app or known.expires_at <= self._clock.now():
@@ -90,12 +90,12 @@ class SignIns:
         if known.challenge and not hmac.compare_digest(known.challenge, challenge_of(verifier)):
             raise SignInError(BAD_CODE)
         expires_at = self._clock.now() + PERSON_TOKEN_LIFETIME if app.person_tokens_expire else None
-        token = PersonToken(f"ghu_{secrets.token_hex(18)}", app, known.user, expires_at)
+        token = UserToken(f"ghu_{secrets.token_hex(18)}", app, known.user, expires_at)
         self._tokens[token.value] = token
         self.issued.append(token.value)
         return token
 
-    def find(self, value: str) -> PersonToken:
+    def find(self, value: str) -> UserToken:
         """Return a token that is still valid; raises a 401 `ApiError` otherwise."""
         token = self._tokens.get(value)
         if token is None or (token.expires_at is not None and token.expires_at <= self._clock.now()):

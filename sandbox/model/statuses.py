@@ -9,7 +9,7 @@ from sandbox.users import User, node_id
 
 
 @dataclass(eq=False)
-class Status:
+class CommitStatus:
     """A commit status."""
 
     id: int

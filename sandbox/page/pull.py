@@ -10,7 +10,7 @@ from html import escape
 from sandbox.model.issues import Issue
 from sandbox.model.pulls import PullRequest, Push, Review, ReviewComment
 from sandbox.model.reactions import Reaction
-from sandbox.model.statuses import Status
+from sandbox.model.statuses import CommitStatus
 from sandbox.users import User
 
 from .check import check_run
@@ -129,7 +129,7 @@ def _merge_box(pull: PullRequest) -> str:
     return f'<section class="checks"><h2>{title}</h2>{"".join(lines)}</section>'
 
 
-def _status(status: Status) -> str:
+def _status(status: CommitStatus) -> str:
     details = f'<a href="{escape(status.target_url)}">Details</a>' if status.target_url else ""
     text = f" — {escape(status.description)}" if status.description else ""
     return (

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from sandbox.errors import ApiError, not_found
 from sandbox.model.workflows import Job, WorkflowRun
-from sandbox.routing import Answer, Call, route
+from sandbox.routing import ApiResponse, Call, route
 from sandbox.views import checks
 
 from .issues import REPO
@@ -18,7 +18,7 @@ RUN = f"{REPO}/actions/runs/{{run_id}}"
 
 
 @route("GET", f"{REPO}/actions/runs", "actions")
-def list_runs(call: Call) -> Answer:
+def list_runs(call: Call) -> ApiResponse:
     """List workflow runs, newest first."""
     return call.page(_asked_for(call, call.repository.workflow_runs), checks.workflow_run, "workflow_runs")
 
@@ -37,7 +37,7 @@ def _asked_for(call: Call, runs: Sequence[WorkflowRun]) -> list[WorkflowRun]:
 
 
 @route("GET", f"{REPO}/actions/workflows/{{workflow_id}}/runs", "actions")
-def list_runs_of_workflow(call: Call) -> Answer:
+def list_runs_of_workflow(call: Call) -> ApiResponse:
     """List the runs of one workflow, named by its number or its file, newest first."""
     named = str(call.path["workflow_id"])
     runs = [
@@ -49,31 +49,31 @@ def list_runs_of_workflow(call: Call) -> Answer:
 
 
 @route("GET", f"{RUN}/artifacts", "actions")
-def list_artifacts(call: Call) -> Answer:
+def list_artifacts(call: Call) -> ApiResponse:
     """List what a run has uploaded, in all of its attempts."""
     found = [one for one in _run(call).artifacts if call.query.get("name") in (None, one.name)]
     return call.page(list(reversed(found)), checks.artifact, "artifacts")
 
 
 @route("GET", f"{REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}", "actions")
-def download_artifact(call: Call) -> Answer:
+def download_artifact(call: Call) -> ApiResponse:
     """Send whoever asks to where the archive is."""
     found = next((one for one in call.repository.artifacts if one.id == call.path["artifact_id"]), None)
     if found is None or call.path["archive_format"] != "zip":
         raise not_found()
     if found.expired:
         raise ApiError(410, "Artifact has expired")
-    return Answer("", 302, headers={"Location": found.link()})
+    return ApiResponse("", 302, headers={"Location": found.link()})
 
 
 @route("GET", RUN, "actions")
-def get_run(call: Call) -> Answer:
+def get_run(call: Call) -> ApiResponse:
     """Return one workflow run."""
-    return Answer(checks.workflow_run(_run(call)))
+    return ApiResponse(checks.workflow_run(_run(call)))
 
 
 @route("GET", f"{RUN}/jobs", "actions")
-def list_jobs(call: Call) -> Answer:
+def list_jobs(call: Call) -> ApiResponse:
     """List a run's jobs: those of the newest attempt, unless all are asked for."""
     run = _run(call)
     found = run.jobs if call.query.get("filter") == "all" else run.latest_jobs
@@ -81,38 +81,38 @@ def list_jobs(call: Call) -> Answer:
 
 
 @route("GET", f"{REPO}/actions/jobs/{{job_id}}", "actions")
-def get_job(call: Call) -> Answer:
+def get_job(call: Call) -> ApiResponse:
     """Return one job."""
-    return Answer(checks.job(_job(call)))
+    return ApiResponse(checks.job(_job(call)))
 
 
 @route("POST", f"{RUN}/approve", "actions")
-def approve(call: Call) -> Answer:
+def approve(call: Call) -> ApiResponse:
     """Let a run begin that waits for a maintainer's approval."""
     _run(call).approve(call.actor)
-    return Answer({}, 201)
+    return ApiResponse({}, 201)
 
 
 @route("POST", f"{RUN}/rerun", "actions")
-def rerun(call: Call) -> Answer:
+def rerun(call: Call) -> ApiResponse:
     """Run everything again."""
     _run(call).rerun(call.actor)
-    return Answer({}, 201)
+    return ApiResponse({}, 201)
 
 
 @route("POST", f"{RUN}/rerun-failed-jobs", "actions")
-def rerun_failed_jobs(call: Call) -> Answer:
+def rerun_failed_jobs(call: Call) -> ApiResponse:
     """Run again what failed."""
     _run(call).rerun(call.actor, only_failed=True)
-    return Answer({}, 201)
+    return ApiResponse({}, 201)
 
 
 @route("POST", f"{REPO}/actions/jobs/{{job_id}}/rerun", "actions")
-def rerun_job(call: Call) -> Answer:
+def rerun_job(call: Call) -> ApiResponse:
     """Run one job again."""
     job = _job(call)
     job.run.rerun(call.actor, job=job)
-    return Answer({}, 201)
+    return ApiResponse({}, 201)
 
 
 def _run(call: Call) -> WorkflowRun:

@@ -9,10 +9,10 @@ from typing import Any
 
 from sandbox.clock import iso
 from sandbox.errors import ApiError, not_found, refused
-from sandbox.model.apps import Installation, Token
-from sandbox.routing import Answer, Call, route
+from sandbox.model.apps import Installation, InstallationToken
+from sandbox.routing import ApiResponse, Call, route
 from sandbox.views import repositories, users
-from sandbox.webhooks import Delivery
+from sandbox.webhooks import SentDelivery
 
 Json = dict[str, Any]
 # https://docs.github.com/webhooks/testing-and-troubleshooting-webhooks/viewing-webhook-deliveries
@@ -21,34 +21,34 @@ DELIVERIES_PER_PAGE = 30
 
 
 @route("GET", "/app", auth="app")
-def get_app(call: Call) -> Answer:
+def get_app(call: Call) -> ApiResponse:
     """Return the App itself."""
-    return Answer(users.app(call.app) | {"installations_count": len(call.app.installations)})
+    return ApiResponse(users.app(call.app) | {"installations_count": len(call.app.installations)})
 
 
 @route("GET", "/app/installations", auth="app")
-def list_installations(call: Call) -> Answer:
+def list_installations(call: Call) -> ApiResponse:
     """List the App's installations."""
     return call.page(list(call.app.installations.values()), users.installation)
 
 
 @route("GET", "/app/installations/{installation_id}", auth="app")
-def get_installation(call: Call) -> Answer:
+def get_installation(call: Call) -> ApiResponse:
     """Return one installation."""
-    return Answer(users.installation(_installation(call)))
+    return ApiResponse(users.installation(_installation(call)))
 
 
 @route("GET", "/repos/{owner}/{repo}/installation", auth="app")
-def get_repository_installation(call: Call) -> Answer:
+def get_repository_installation(call: Call) -> ApiResponse:
     """Return the installation that covers a repository."""
     found = call.app.covers(call.repository)
     if found is None:
         raise not_found()
-    return Answer(users.installation(found))
+    return ApiResponse(users.installation(found))
 
 
 @route("POST", "/app/installations/{installation_id}/access_tokens", auth="app")
-def create_token(call: Call) -> Answer:
+def create_token(call: Call) -> ApiResponse:
     """Issue an installation token, narrowed to repositories and permissions if asked."""
     installation = _installation(call)
     if installation.suspended_at:
@@ -66,10 +66,10 @@ def create_token(call: Call) -> Answer:
     # An empty object narrows nothing: GitHub gives every permission of the App for it.
     narrowed = [name for name in ("repositories", "repository_ids", "permissions") if call.body.get(name)]
     token = call.github.tokens.issue(installation, chosen, asked, narrowed)
-    return Answer(_token(token, narrowed=names is not None or numbers is not None), 201)
+    return ApiResponse(_token(token, narrowed=names is not None or numbers is not None), 201)
 
 
-def _token(token: Token, *, narrowed: bool) -> Json:
+def _token(token: InstallationToken, *, narrowed: bool) -> Json:
     body: Json = {
         "token": token.value,
         "expires_at": iso(token.expires_at),
@@ -87,15 +87,15 @@ def _installation(call: Call) -> Installation:
 
 
 @route("DELETE", "/installation/token")
-def revoke_token(call: Call) -> Answer:
+def revoke_token(call: Call) -> ApiResponse:
     """Revoke the token that is used for the call."""
     assert call.token is not None
     call.github.tokens.revoke(call.token)
-    return Answer(status=204)
+    return ApiResponse(status=204)
 
 
 @route("GET", "/installation/repositories", "metadata")
-def list_repositories(call: Call) -> Answer:
+def list_repositories(call: Call) -> ApiResponse:
     """List the repositories that the token covers."""
     assert call.token is not None
     answer = call.page(call.token.repositories, repositories.repository, "repositories")
@@ -105,16 +105,16 @@ def list_repositories(call: Call) -> Answer:
 
 
 @route("GET", "/users/{username}", auth="either")
-def get_user(call: Call) -> Answer:
+def get_user(call: Call) -> ApiResponse:
     """Return a user or bot."""
     found = call.github.users.get(call.path["username"].lower())
     if found is None:
         raise not_found()
-    return Answer(users.public_user(found))
+    return ApiResponse(users.public_user(found))
 
 
 @route("GET", "/rate_limit", auth="either")
-def get_rate_limit(call: Call) -> Answer:
+def get_rate_limit(call: Call) -> ApiResponse:
     """Return the present limits; asking is free on GitHub too."""
     caller = f"installation ID {call.token.installation.id}" if call.token else f"app ID {call.app.id}"
     window = call.github.rate_limits.window(caller)
@@ -125,20 +125,20 @@ def get_rate_limit(call: Call) -> Answer:
         "remaining": window.limit - window.used,
         "reset": int(window.reset.timestamp()),
     }
-    return Answer({"resources": {"core": limits, "search": limits}, "rate": limits})
+    return ApiResponse({"resources": {"core": limits, "search": limits}, "rate": limits})
 
 
 @route("GET", "/app/hook/config", auth="app")
-def get_hook_config(call: Call) -> Answer:
+def get_hook_config(call: Call) -> ApiResponse:
     """Return how the App's webhook is set up; the secret is never shown."""
     app = call.app
     hook = {"content_type": app.hook_content_type, "insecure_ssl": app.hook_insecure_ssl}
     optional = {"url": app.webhook_url, "secret": app.webhook_secret and "********"}
-    return Answer(hook | {name: value for name, value in optional.items() if value})
+    return ApiResponse(hook | {name: value for name, value in optional.items() if value})
 
 
 @route("GET", "/app/hook/deliveries", auth="app")
-def list_deliveries(call: Call) -> Answer:
+def list_deliveries(call: Call) -> ApiResponse:
     """List deliveries, newest first, a page at a time by cursor."""
     size, cursor = call.query.get("per_page", DELIVERIES_PER_PAGE), call.query.get("cursor")
     recorded = [d for d in reversed(_deliveries(call)) if _seen(d)]
@@ -154,45 +154,45 @@ def list_deliveries(call: Call) -> Answer:
     if len(recorded) > size:
         link = call.url.update_query(cursor=f"v1_{recorded[size].id}")
         headers["Link"] = f'<{link}>; rel="next"'
-    return Answer([_delivery(d) for d in recorded[:size]], headers=headers)
+    return ApiResponse([_delivery(d) for d in recorded[:size]], headers=headers)
 
 
 @route("GET", "/app/hook/deliveries/{delivery_id}", auth="app")
-def get_delivery(call: Call) -> Answer:
+def get_delivery(call: Call) -> ApiResponse:
     """Return one delivery with what was sent and answered."""
     found = _found(call)
     request = {"headers": found.request_headers, "payload": found.body}
     response = {"headers": found.response_headers, "payload": found.response}
-    return Answer(_delivery(found) | {"request": request, "response": response, "url": str(call.url)})
+    return ApiResponse(_delivery(found) | {"request": request, "response": response, "url": str(call.url)})
 
 
 @route("POST", "/app/hook/deliveries/{delivery_id}/attempts", auth="app")
-def redeliver(call: Call) -> Answer:
+def redeliver(call: Call) -> ApiResponse:
     """Send a delivery again under the same GUID."""
     found = _found(call)
     if (call.github.clock.now() - found.created_at).days >= REDELIVERY_WINDOW_DAYS:
         raise refused("The delivery is too old to be redelivered")
     call.github.webhooks.redeliver(found)
-    return Answer({}, 202)
+    return ApiResponse({}, 202)
 
 
-def _deliveries(call: Call) -> list[Delivery]:
+def _deliveries(call: Call) -> list[SentDelivery]:
     return [d for d in call.github.webhooks.deliveries if d.target is call.app]
 
 
-def _seen(delivery: Delivery) -> bool:
+def _seen(delivery: SentDelivery) -> bool:
     """Tell whether GitHub shows a delivery: it does once there is an outcome."""
     return delivery.status_code is not None
 
 
-def _found(call: Call) -> Delivery:
+def _found(call: Call) -> SentDelivery:
     found = next((d for d in _deliveries(call) if d.id == call.path["delivery_id"]), None)
     if found is None:
         raise not_found()
     return found
 
 
-def _delivery(found: Delivery) -> Json:
+def _delivery(found: SentDelivery) -> Json:
     return {
         "id": found.id,
         "guid": found.guid,

@@ -10,7 +10,7 @@ from typing import Any
 
 from sandbox.errors import invalid, not_accessible, not_found, refused
 from sandbox.model.checks import CheckRun, CheckSuite
-from sandbox.routing import Answer, Call, route, too_long
+from sandbox.routing import ApiResponse, Call, route, too_long
 from sandbox.views import checks
 
 from .issues import REPO
@@ -21,17 +21,17 @@ ACTIONS_LIMIT = 3
 
 
 @route("POST", f"{REPO}/check-runs", "checks")
-def create_check_run(call: Call) -> Answer:
+def create_check_run(call: Call) -> ApiResponse:
     """Create a check run on a commit."""
     sha = call.full_sha("head_sha", call.body["head_sha"])
     values = _values(call)
     name = values.pop("name")
     run = call.repository.add_check_run(call.app, sha, name, by=call.actor, **values)
-    return Answer(checks.check_run(run), 201)
+    return ApiResponse(checks.check_run(run), 201)
 
 
 @route("PATCH", f"{REPO}/check-runs/{{check_run_id}}", "checks")
-def update_check_run(call: Call) -> Answer:
+def update_check_run(call: Call) -> ApiResponse:
     """Change a check run of one's own; annotations are added to those that are there."""
     run = _run(call)
     if run.app is not call.app:
@@ -40,7 +40,7 @@ def update_check_run(call: Call) -> Answer:
     if values.get("status") not in {None, "completed"}:
         values |= {"conclusion": None, "completed_at": None}
     run.change(call.actor, **values)
-    return Answer(checks.check_run(run))
+    return ApiResponse(checks.check_run(run))
 
 
 def _values(call: Call) -> dict[str, Any]:
@@ -78,32 +78,32 @@ def _check_annotation(annotation: dict[str, Any]) -> None:
 
 
 @route("GET", f"{REPO}/check-runs/{{check_run_id}}", "checks")
-def get_check_run(call: Call) -> Answer:
+def get_check_run(call: Call) -> ApiResponse:
     """Return one check run."""
-    return Answer(checks.check_run(_run(call)))
+    return ApiResponse(checks.check_run(_run(call)))
 
 
 @route("GET", f"{REPO}/check-runs/{{check_run_id}}/annotations", "checks")
-def list_annotations(call: Call) -> Answer:
+def list_annotations(call: Call) -> ApiResponse:
     """List the annotations of a check run."""
     run = _run(call)
     return call.page(run.annotations, lambda annotation: checks.annotation(run, annotation))
 
 
 @route("GET", f"{REPO}/commits/{{ref}}/check-runs", "checks")
-def list_for_commit(call: Call) -> Answer:
+def list_for_commit(call: Call) -> ApiResponse:
     """List the check runs of a commit: the latest of each name, unless all are asked for."""
     sha = call.commit(call.path["ref"]).sha
     return _page(call, [suite for suite in call.repository.suites if suite.head_sha == sha])
 
 
 @route("GET", f"{REPO}/check-suites/{{check_suite_id}}/check-runs", "checks")
-def list_for_suite(call: Call) -> Answer:
+def list_for_suite(call: Call) -> ApiResponse:
     """List the check runs of a suite."""
     return _page(call, [_suite(call)])
 
 
-def _page(call: Call, suites: list[CheckSuite]) -> Answer:
+def _page(call: Call, suites: list[CheckSuite]) -> ApiResponse:
     query = call.query
     everything = query.get("filter", "latest") == "all"
     found = [run for suite in suites for run in (suite.runs if everything else suite.latest)]
@@ -116,7 +116,7 @@ def _page(call: Call, suites: list[CheckSuite]) -> Answer:
 
 
 @route("GET", f"{REPO}/commits/{{ref}}/check-suites", "checks")
-def list_suites(call: Call) -> Answer:
+def list_suites(call: Call) -> ApiResponse:
     """List the check suites of a commit."""
     sha, wanted = call.commit(call.path["ref"]).sha, call.query.get("app_id")
     found = [s for s in call.repository.suites if s.head_sha == sha and wanted in {None, s.app.id}]
@@ -124,27 +124,27 @@ def list_suites(call: Call) -> Answer:
 
 
 @route("POST", f"{REPO}/check-suites", "checks")
-def create_suite(call: Call) -> Answer:
+def create_suite(call: Call) -> ApiResponse:
     """Create the App's suite of a commit; 200 if it was there, as GitHub makes one by itself for most pushes."""
     repository, sha = call.repository, call.full_sha("head_sha", call.body["head_sha"])
     exists = any(s.app is call.app and s.head_sha == sha for s in repository.suites)
-    return Answer(checks.check_suite(repository.check_suite(call.app, sha)), 200 if exists else 201)
+    return ApiResponse(checks.check_suite(repository.check_suite(call.app, sha)), 200 if exists else 201)
 
 
 @route("GET", f"{REPO}/check-suites/{{check_suite_id}}", "checks")
-def get_suite(call: Call) -> Answer:
+def get_suite(call: Call) -> ApiResponse:
     """Return one check suite."""
-    return Answer(checks.check_suite(_suite(call)))
+    return ApiResponse(checks.check_suite(_suite(call)))
 
 
 @route("POST", f"{REPO}/check-suites/{{check_suite_id}}/rerequest", "checks")
-def rerequest_suite(call: Call) -> Answer:
+def rerequest_suite(call: Call) -> ApiResponse:
     """Ask a suite's App to check again."""
     suite = _suite(call)
     if suite.app is not call.app:
         raise refused("This check suite is not rerequestable")
     call.github.events.check_suite("rerequested", call.actor, suite, only=suite.app)
-    return Answer({}, 201)
+    return ApiResponse({}, 201)
 
 
 def _run(call: Call) -> CheckRun:

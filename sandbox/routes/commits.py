@@ -10,7 +10,7 @@ from typing import Any
 from sandbox.errors import not_found
 from sandbox.git import Commit, changes
 from sandbox.model.repository import Repository
-from sandbox.routing import Answer, Call, route
+from sandbox.routing import ApiResponse, Call, route
 from sandbox.views import repositories
 
 from .issues import REPO
@@ -19,7 +19,7 @@ FILES_SHOWN = 300
 
 
 @route("GET", f"{REPO}/commits", "contents")
-def list_commits(call: Call) -> Answer:
+def list_commits(call: Call) -> ApiResponse:
     """List a branch's history, newest first."""
     repository = call.repository
     start = repository.resolve(call.query.get("sha", repository.default_branch))
@@ -42,21 +42,21 @@ def _parent_files(repository: Repository, commit: Commit) -> dict[str, str]:
 
 
 @route("GET", f"{REPO}/commits/{{ref}}", "contents")
-def get_commit(call: Call) -> Answer:
+def get_commit(call: Call) -> ApiResponse:
     """Return one commit with its files."""
     repository, commit = call.repository, call.commit(call.path["ref"])
     if "sha" in call.accept:
-        return Answer(text=commit.sha)
+        return ApiResponse(text=commit.sha)
     files = changes(_parent_files(repository, commit), commit.files)
     body: dict[str, Any] = repositories.commit(repository, commit)
     added, removed = sum(f.additions for f in files), sum(f.deletions for f in files)
     body["stats"] = {"additions": added, "deletions": removed, "total": added + removed}
     body["files"] = [repositories.change(repository, commit.sha, file) for file in files[:FILES_SHOWN]]
-    return Answer(body)
+    return ApiResponse(body)
 
 
 @route("GET", f"{REPO}/compare/{{basehead}}", "contents")
-def compare(call: Call) -> Answer:
+def compare(call: Call) -> ApiResponse:
     """Compare two commits; `base...head`, where each may be `owner:branch`."""
     repository, git = call.repository, call.repository.git
     base_name, _, head_name = call.path["basehead"].partition("...")
@@ -84,7 +84,7 @@ def compare(call: Call) -> Answer:
         "commits": shown.body,
         "files": [repositories.change(repository, head.sha, file) for file in files],
     }
-    return Answer(body, headers=shown.headers)
+    return ApiResponse(body, headers=shown.headers)
 
 
 def _end(call: Call, name: str) -> Commit:

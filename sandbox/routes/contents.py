@@ -9,14 +9,14 @@ import base64
 
 from sandbox.errors import ApiError, not_found, refused
 from sandbox.git import blob_sha, tree_sha
-from sandbox.routing import Answer, Call, route
+from sandbox.routing import ApiResponse, Call, route
 from sandbox.views import repositories
 
 from .issues import REPO
 
 
 @route("GET", f"{REPO}/contents/{{path}}", "contents")
-def get_contents(call: Call) -> Answer:
+def get_contents(call: Call) -> ApiResponse:
     """Return a file, raw if the Accept header asks for that, or the listing of a folder."""
     repository, path = call.repository, call.path["path"].strip("/")
     ref = call.query.get("ref", repository.default_branch)
@@ -26,9 +26,9 @@ def get_contents(call: Call) -> Answer:
     text = commit.files.get(path)
     if text is not None:
         if "raw" in call.accept:
-            return Answer(text=text)
+            return ApiResponse(text=text)
         encoded = base64.encodebytes(text.encode()).decode()
-        return Answer(repositories.file(repository, ref, path, text) | {"encoding": "base64", "content": encoded})
+        return ApiResponse(repositories.file(repository, ref, path, text) | {"encoding": "base64", "content": encoded})
     inside = [name.removeprefix(path + "/") for name in commit.files if name.startswith(path + "/")]
     if not inside:
         raise not_found()
@@ -37,11 +37,11 @@ def get_contents(call: Call) -> Answer:
         whole = f"{path}/{name}"
         below = {n.removeprefix(whole + "/"): t for n, t in commit.files.items() if n.startswith(whole + "/")}
         listing.append(repositories.file(repository, ref, whole, commit.files.get(whole), tree_sha(below)))
-    return Answer(listing)
+    return ApiResponse(listing)
 
 
 @route("PUT", f"{REPO}/contents/{{path}}", "contents")
-def put_contents(call: Call) -> Answer:
+def put_contents(call: Call) -> ApiResponse:
     """Create or change one file as a commit of its own."""
     repository, path, body = call.repository, call.path["path"], call.body
     branch = body.get("branch", repository.default_branch)
@@ -55,11 +55,11 @@ def put_contents(call: Call) -> Answer:
     text = base64.b64decode(body["content"]).decode()
     made = repository.push(branch, {path: text}, by=call.actor, message=body["message"])
     file = repositories.file(repository, branch, path, text)
-    return Answer({"content": file, "commit": repositories.git_commit(repository, made)}, 200 if present else 201)
+    return ApiResponse({"content": file, "commit": repositories.git_commit(repository, made)}, 200 if present else 201)
 
 
 @route("GET", f"{REPO}/git/trees/{{tree_sha}}", "contents")
-def get_tree(call: Call) -> Answer:
+def get_tree(call: Call) -> ApiResponse:
     """Return a commit's whole list of files; only recursive listings are part of the sandbox."""
     repository, named = call.repository, call.path["tree_sha"]
     by_tree = next((c for c in repository.git.commits.values() if c.tree_sha == named), None)
@@ -73,11 +73,11 @@ def get_tree(call: Call) -> Answer:
         for path, text in sorted(commit.files.items())
     ]  # fmt: skip
     body = {"sha": commit.tree_sha, "url": f"{url}/trees/{commit.tree_sha}", "tree": tree, "truncated": False}
-    return Answer(body)
+    return ApiResponse(body)
 
 
 @route("POST", f"{REPO}/git/trees", "contents")
-def create_tree(call: Call) -> Answer:
+def create_tree(call: Call) -> ApiResponse:
     """Make a tree out of another one and files with their text; nothing refers to it yet."""
     repository, git = call.repository, call.repository.git
     base = git.tree(call.body["base_tree"]) if "base_tree" in call.body else {}
@@ -90,13 +90,13 @@ def create_tree(call: Call) -> Answer:
         files[entry["path"]] = entry["content"]
     sha = tree_sha(files)
     git.trees[sha] = files
-    return Answer({"sha": sha, "url": f"{repositories.url(repository)}/git/trees/{sha}", "truncated": False,
+    return ApiResponse({"sha": sha, "url": f"{repositories.url(repository)}/git/trees/{sha}", "truncated": False,
                    "tree": [{"path": path, "mode": "100644", "type": "blob", "sha": blob_sha(text),
                              "size": len(text.encode())} for path, text in sorted(files.items())]}, 201)  # fmt: skip
 
 
 @route("POST", f"{REPO}/git/commits", "contents")
-def create_commit(call: Call) -> Answer:
+def create_commit(call: Call) -> ApiResponse:
     """Make a commit of a tree; no branch has it yet."""
     git, body = call.repository.git, call.body
     files = git.tree(body["tree"])
@@ -105,13 +105,13 @@ def create_commit(call: Call) -> Answer:
             "Tree SHA does not exist" if files is None else "Parent SHA does not exist or is not a commit object"
         )
     made = git.commit(body.get("parents", ()), files, body["message"], call.actor, call.github.clock.now())
-    return Answer(repositories.git_commit(call.repository, made), 201)
+    return ApiResponse(repositories.git_commit(call.repository, made), 201)
 
 
 @route("GET", f"{REPO}/git/commits/{{commit_sha}}", "contents")
-def get_git_commit(call: Call) -> Answer:
+def get_git_commit(call: Call) -> ApiResponse:
     """Return a commit as git knows it."""
     found = call.repository.git.commits.get(call.path["commit_sha"])
     if found is None:
         raise not_found()
-    return Answer(repositories.git_commit(call.repository, found))
+    return ApiResponse(repositories.git_commit(call.repository, found))

@@ -12,7 +12,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from sandbox.errors import ApiError, not_found
-from sandbox.routing import Answer, Call, route
+from sandbox.routing import ApiResponse, Call, route
 from sandbox.workflow_files import FOLDER
 
 from .issues import REPO
@@ -21,7 +21,7 @@ TRIGGER = "workflow_dispatch"
 
 
 @route("POST", f"{REPO}/actions/workflows/{{workflow_id}}/dispatches", "actions")
-def dispatch(call: Call) -> Answer:
+def dispatch(call: Call) -> ApiResponse:
     """Start the workflow of a file, in the version of a branch; it must be on the default branch as well."""
     repository, file = call.repository, f"{FOLDER}{call.path['workflow_id']}"
     default = repository.resolve(repository.default_branch)
@@ -40,7 +40,7 @@ def dispatch(call: Call) -> Answer:
     name = call.path["workflow_id"].rpartition(".")[0]
     run = repository.add_workflow_run(commit.sha, name, event=TRIGGER, by=call.actor, branch=ref)
     run.inputs = dict(inputs)
-    return Answer(status=204)
+    return ApiResponse(status=204)
 
 
 def _triggers(text: str) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from sandbox.errors import ApiError, locked, not_found
 from sandbox.model.issues import Comment, Issue
 from sandbox.model.pulls import PullRequest
 from sandbox.model.repository import Repository
-from sandbox.routing import Answer, Call, route, too_long
+from sandbox.routing import ApiResponse, Call, route, too_long
 from sandbox.views import issues, repositories
 
 BODY_LIMIT = 65536
@@ -21,7 +21,7 @@ EITHER = ("issues", "pull_requests")
 
 
 @route("GET", f"{REPO}/issues", "issues")
-def list_issues(call: Call) -> Answer:
+def list_issues(call: Call) -> ApiResponse:
     """List issues and pull requests, newest first."""
     wanted, since = call.query.get("state", "open"), call.query.get("since")
     names = {name.lower() for name in call.query.get("labels", "").split(",") if name}
@@ -41,23 +41,23 @@ def list_issues(call: Call) -> Answer:
 
 
 @route("POST", f"{REPO}/issues", "issues")
-def create_issue(call: Call) -> Answer:
+def create_issue(call: Call) -> ApiResponse:
     """Open an issue."""
     made = call.repository.open_issue(call.actor, str(call.body["title"]), call.body.get("body"))
-    return Answer(issues.issue(made), 201)
+    return ApiResponse(issues.issue(made), 201)
 
 
 @route("GET", f"{REPO}/issues/{{issue_number}}", *EITHER)
-def get_issue(call: Call) -> Answer:
+def get_issue(call: Call) -> ApiResponse:
     """Return an issue or pull request."""
-    return Answer(issues.issue(call.issue))
+    return ApiResponse(issues.issue(call.issue))
 
 
 @route("PATCH", f"{REPO}/issues/{{issue_number}}", *EITHER)
-def update_issue(call: Call) -> Answer:
+def update_issue(call: Call) -> ApiResponse:
     """Change title, body or state."""
     change(call, call.issue)
-    return Answer(issues.issue(call.issue))
+    return ApiResponse(issues.issue(call.issue))
 
 
 def change(call: Call, issue: Issue) -> None:
@@ -75,7 +75,7 @@ def change(call: Call, issue: Issue) -> None:
 
 
 @route("GET", f"{REPO}/issues/{{issue_number}}/comments", *EITHER)
-def list_comments(call: Call) -> Answer:
+def list_comments(call: Call) -> ApiResponse:
     """List the comments of one conversation, oldest first."""
     since = call.query.get("since")
     found = [c for c in call.issue.comments if not since or c.updated_at >= datetime.fromisoformat(since)]
@@ -83,13 +83,13 @@ def list_comments(call: Call) -> Answer:
 
 
 @route("POST", f"{REPO}/issues/{{issue_number}}/comments", *EITHER)
-def create_comment(call: Call) -> Answer:
+def create_comment(call: Call) -> ApiResponse:
     """Write a comment."""
     issue = call.issue
     if issue.locked:
         raise locked("comment")
     made = issue.comment(call.actor, _text(call), call.app)
-    return Answer(issues.comment(made), 201, {"Location": issues.comment(made)["url"]})
+    return ApiResponse(issues.comment(made), 201, {"Location": issues.comment(made)["url"]})
 
 
 def _text(call: Call) -> str:
@@ -102,20 +102,20 @@ def _text(call: Call) -> str:
 
 
 @route("GET", f"{REPO}/issues/comments", *EITHER)
-def list_all_comments(call: Call) -> Answer:
+def list_all_comments(call: Call) -> ApiResponse:
     """List the comments of the whole repository, oldest first."""
     found = [comment for issue in call.repository.issues.values() for comment in issue.comments]
     return call.page(sorted(found, key=lambda comment: comment.id), issues.comment)
 
 
 @route("GET", f"{REPO}/issues/comments/{{comment_id}}", *EITHER)
-def get_comment(call: Call) -> Answer:
+def get_comment(call: Call) -> ApiResponse:
     """Return one comment."""
-    return Answer(issues.comment(comment_of(call)))
+    return ApiResponse(issues.comment(comment_of(call)))
 
 
 @route("PATCH", f"{REPO}/issues/comments/{{comment_id}}", *EITHER)
-def update_comment(call: Call) -> Answer:
+def update_comment(call: Call) -> ApiResponse:
     """Change the text of a comment."""
     comment = comment_of(call)
     text = _text(call)
@@ -123,15 +123,15 @@ def update_comment(call: Call) -> Answer:
         raise locked("comment")
     if text != comment.body:
         comment.issue.edit_comment(comment, text, call.actor)
-    return Answer(issues.comment(comment))
+    return ApiResponse(issues.comment(comment))
 
 
 @route("DELETE", f"{REPO}/issues/comments/{{comment_id}}", *EITHER)
-def delete_comment(call: Call) -> Answer:
+def delete_comment(call: Call) -> ApiResponse:
     """Delete a comment."""
     comment = comment_of(call)
     comment.issue.delete_comment(comment, call.actor)
-    return Answer(status=204)
+    return ApiResponse(status=204)
 
 
 def comment_of(call: Call) -> Comment:
@@ -145,28 +145,28 @@ def comment_of(call: Call) -> Comment:
 
 
 @route("GET", f"{REPO}/issues/{{issue_number}}/labels", *EITHER)
-def list_labels(call: Call) -> Answer:
+def list_labels(call: Call) -> ApiResponse:
     """List the labels of an issue or pull request."""
     return call.page(call.issue.labels, lambda label: repositories.label(call.repository, label))
 
 
 @route("POST", f"{REPO}/issues/{{issue_number}}/labels", *EITHER)
-def add_labels(call: Call) -> Answer:
+def add_labels(call: Call) -> ApiResponse:
     """Add labels, which come to be if they do not exist."""
     issue = call.issue
     names = [item if isinstance(item, str) else item["name"] for item in call.body.get("labels", [])]
     issue.label(call.actor, *names)
-    return Answer(_labels(call.repository, issue))
+    return ApiResponse(_labels(call.repository, issue))
 
 
 @route("DELETE", f"{REPO}/issues/{{issue_number}}/labels/{{name}}", *EITHER)
-def remove_label(call: Call) -> Answer:
+def remove_label(call: Call) -> ApiResponse:
     """Remove a label."""
     issue, name = call.issue, call.path["name"]
     if name.lower() not in {label.name.lower() for label in issue.labels}:
         raise ApiError(404, "Label does not exist")
     issue.unlabel(call.actor, name)
-    return Answer(_labels(call.repository, issue))
+    return ApiResponse(_labels(call.repository, issue))
 
 
 def _labels(repository: Repository, issue: Issue) -> list[dict[str, object]]:

@@ -6,22 +6,22 @@ https://docs.github.com/rest/users/users#get-the-authenticated-user
 from __future__ import annotations
 
 from sandbox.errors import not_found
-from sandbox.routing import Answer, Call, route
+from sandbox.routing import ApiResponse, Call, route
 from sandbox.views import users
 
 
 @route("GET", "/user", auth="person")
-def get_authenticated_user(call: Call) -> Answer:
+def get_authenticated_user(call: Call) -> ApiResponse:
     """Return the person."""
     assert call.person is not None
-    return Answer(users.public_user(call.person.user))
+    return ApiResponse(users.public_user(call.person.user))
 
 
 @route("DELETE", "/applications/{client_id}/token", auth="client")
-def delete_token(call: Call) -> Answer:
+def delete_token(call: Call) -> ApiResponse:
     """Revoke a token of the App that asks."""
     value = call.body["access_token"]
     if value not in call.github.sign_ins.valid or call.path["client_id"] != call.app.client_id:
         raise not_found()
     call.github.sign_ins.revoke(value)
-    return Answer(status=204)
+    return ApiResponse(status=204)

@@ -10,7 +10,7 @@ from sandbox.git import with_renames
 from sandbox.model import merge_checks
 from sandbox.model.issues import Issue
 from sandbox.model.pulls import PullRequest
-from sandbox.routing import Answer, Call, route, too_long
+from sandbox.routing import ApiResponse, Call, route, too_long
 from sandbox.users import Team, User
 from sandbox.views import issues, repositories, users
 from sandbox.workflow_files import check_workflows
@@ -33,7 +33,7 @@ NOT_COLLABORATORS = (
 
 
 @route("GET", f"{REPO}/pulls", "pull_requests")
-def list_pulls(call: Call) -> Answer:
+def list_pulls(call: Call) -> ApiResponse:
     """List pull requests, newest first unless asked otherwise."""
     query = call.query
     found = [pull for pull in call.repository.pulls if query.get("state", "open") in {"all", pull.state}]
@@ -50,7 +50,7 @@ def list_pulls(call: Call) -> Answer:
 
 
 @route("POST", f"{REPO}/pulls", "pull_requests")
-def create_pull(call: Call) -> Answer:
+def create_pull(call: Call) -> ApiResponse:
     """Open a pull request from one branch to another."""
     body, repository = call.body, call.repository
     owner, _, branch = str(body["head"]).rpartition(":")
@@ -73,35 +73,35 @@ def create_pull(call: Call) -> Answer:
         base=body["base"],
         fork=home is not repository,
     )
-    return Answer(issues.pull(made), 201)
+    return ApiResponse(issues.pull(made), 201)
 
 
 @route("GET", PULL, "pull_requests")
-def get_pull(call: Call) -> Answer:
+def get_pull(call: Call) -> ApiResponse:
     """Return one pull request; whether it conflicts is found out after the first who asked."""
     pull, body = call.pull, issues.pull(call.pull)
     if pull.undecided > 0:
         pull.undecided -= 1
         body |= {"mergeable": None, "rebaseable": None, "mergeable_state": "unknown"}
-    return Answer(body)
+    return ApiResponse(body)
 
 
 @route("PATCH", PULL, "pull_requests")
-def update_pull(call: Call) -> Answer:
+def update_pull(call: Call) -> ApiResponse:
     """Change title, body or state."""
     too_long("body", call.body.get("body") or "", BODY_LIMIT)
     change(call, call.pull)
-    return Answer(issues.pull(call.pull))
+    return ApiResponse(issues.pull(call.pull))
 
 
 @route("GET", f"{PULL}/commits", "pull_requests")
-def list_commits(call: Call) -> Answer:
+def list_commits(call: Call) -> ApiResponse:
     """List the pull request's commits, oldest first; GitHub shows 250 at most."""
     return call.page(call.pull.commits[:250], lambda commit: repositories.commit(call.repository, commit))
 
 
 @route("GET", f"{PULL}/files", "pull_requests")
-def list_files(call: Call) -> Answer:
+def list_files(call: Call) -> ApiResponse:
     """List the changed files; GitHub shows 3000 at most."""
     pull = call.pull
     files = with_renames(pull.files)[:3000]
@@ -109,15 +109,15 @@ def list_files(call: Call) -> Answer:
 
 
 @route("GET", f"{PULL}/merge", "pull_requests")
-def is_merged(call: Call) -> Answer:
+def is_merged(call: Call) -> ApiResponse:
     """Answer 204 if merged, else 404."""
     if call.pull.merged_at is None:
         raise not_found()
-    return Answer(status=204)
+    return ApiResponse(status=204)
 
 
 @route("PUT", f"{PULL}/merge", "contents")
-def merge(call: Call) -> Answer:
+def merge(call: Call) -> ApiResponse:
     """Merge, unless the head moved, there are conflicts, or the base branch's protection forbids it."""
     pull, body = call.pull, call.body
     if body.get("sha") not in {None, pull.head_sha}:
@@ -132,11 +132,11 @@ def merge(call: Call) -> Answer:
     start = git.merge_base(pull.head_sha, pull.base_sha)
     check_workflows(call, start.files if start else {}, git.commits[pull.head_sha].files)
     sha = pull.merge(call.actor, method, body.get("commit_title"), body.get("commit_message"))
-    return Answer({"sha": sha, "merged": True, "message": "Pull Request successfully merged"})
+    return ApiResponse({"sha": sha, "merged": True, "message": "Pull Request successfully merged"})
 
 
 @route("PUT", f"{PULL}/update-branch", "pull_requests")
-def update_branch(call: Call) -> Answer:
+def update_branch(call: Call) -> ApiResponse:
     """Merge the base into the head branch, where the caller may push to the head's repository."""
     pull = call.pull
     if call.body.get("expected_head_sha") not in {None, pull.head_sha}:
@@ -151,37 +151,37 @@ def update_branch(call: Call) -> Answer:
     before, tip = git.commits[pull.head_sha].files, git.commits[call.repository.branch(pull.base_ref)].files
     check_workflows(call, before, {**before, **tip})
     pull.update_branch(call.actor)
-    return Answer({"message": "Updating pull request branch.", "url": str(call.url)}, 202)
+    return ApiResponse({"message": "Updating pull request branch.", "url": str(call.url)}, 202)
 
 
 @route("GET", f"{PULL}/requested_reviewers", "pull_requests")
-def list_requested(call: Call) -> Answer:
+def list_requested(call: Call) -> ApiResponse:
     """List who is asked for a review and has not answered yet."""
     pull = call.pull
     people = [users.user(user) for user in pull.requested_reviewers]
-    return Answer({"users": people, "teams": [users.team(team) for team in pull.requested_teams]})
+    return ApiResponse({"users": people, "teams": [users.team(team) for team in pull.requested_teams]})
 
 
 @route("POST", f"{PULL}/requested_reviewers", "pull_requests")
-def request_reviewers(call: Call) -> Answer:
+def request_reviewers(call: Call) -> ApiResponse:
     """Ask for reviews; one name that may not be asked refuses the whole request."""
     pull = call.pull
     people, teams = _named(call, pull)
     if any(user is pull.user for user in people):
         raise refused(FROM_AUTHOR)
     pull.request_review(call.actor, *(user.login for user in people), *(_name(team) for team in teams))
-    return Answer(issues.pull_simple(pull), 201)
+    return ApiResponse(issues.pull_simple(pull), 201)
 
 
 @route("DELETE", f"{PULL}/requested_reviewers", "pull_requests")
-def remove_reviewers(call: Call) -> Answer:
+def remove_reviewers(call: Call) -> ApiResponse:
     """Take requests for review back; names that were not asked are passed over."""
     pull = call.pull
     people, teams = _named(call, pull)
     asked = [user.login for user in people if user in pull.requested_reviewers]
     asked += [_name(team) for team in teams if team in pull.requested_teams]
     pull.remove_review_request(call.actor, *asked)
-    return Answer(issues.pull_simple(pull))
+    return ApiResponse(issues.pull_simple(pull))
 
 
 def _name(team: Team) -> str:
@@ -207,7 +207,7 @@ def _named(call: Call, pull: PullRequest) -> tuple[list[User], list[Team]]:
 
 
 @route("GET", f"{REPO}/commits/{{commit_sha}}/pulls", "pull_requests")
-def list_pulls_of_commit(call: Call) -> Answer:
+def list_pulls_of_commit(call: Call) -> ApiResponse:
     """List the pull requests that hold a commit: open ones, or the merged one that brought it."""
     commit, repository = call.commit(call.path["commit_sha"]), call.repository
     found: list[Issue] = [

@@ -11,7 +11,7 @@ from sandbox.errors import ApiError, invalid, not_found, refused
 from sandbox.model import rules
 from sandbox.model.home import HEADS
 from sandbox.model.repository import Repository
-from sandbox.routing import Answer, Call, route
+from sandbox.routing import ApiResponse, Call, route
 from sandbox.views import repositories
 from sandbox.workflow_files import check_workflows
 
@@ -25,23 +25,23 @@ PROTECTED = "Cannot force-push to this branch"
 
 
 @route("GET", f"{REPO}/git/ref/{{ref}}", "contents")
-def get_ref(call: Call) -> Answer:
+def get_ref(call: Call) -> ApiResponse:
     """Return one reference, named without `refs/`."""
     name = f"refs/{call.path['ref']}"
     if name not in call.repository.refs:
         raise not_found()
-    return Answer(repositories.ref(call.repository, name))
+    return ApiResponse(repositories.ref(call.repository, name))
 
 
 @route("GET", f"{REPO}/git/matching-refs/{{ref}}", "contents")
-def list_matching_refs(call: Call) -> Answer:
+def list_matching_refs(call: Call) -> ApiResponse:
     """List the references that begin with a name."""
     found = sorted(name for name in call.repository.refs if name.startswith(f"refs/{call.path['ref']}"))
-    return Answer([repositories.ref(call.repository, name) for name in found])
+    return ApiResponse([repositories.ref(call.repository, name) for name in found])
 
 
 @route("POST", f"{REPO}/git/refs", "contents")
-def create_ref(call: Call) -> Answer:
+def create_ref(call: Call) -> ApiResponse:
     """Create a branch or tag."""
     repository, name, sha = call.repository, str(call.body["ref"]), str(call.body["sha"])
     if not name.startswith("refs/") or name.count("/") < 2:
@@ -52,11 +52,11 @@ def create_ref(call: Call) -> Answer:
         raise refused(EXISTS)
     check_workflows(call, {}, repository.git.commits[sha].files)
     repository.move(name, sha, call.actor)
-    return Answer(repositories.ref(repository, name), 201)
+    return ApiResponse(repositories.ref(repository, name), 201)
 
 
 @route("PATCH", f"{REPO}/git/refs/{{ref}}", "contents")
-def update_ref(call: Call) -> Answer:
+def update_ref(call: Call) -> ApiResponse:
     """Move a reference; backwards or sideways only by force."""
     repository, name, sha = call.repository, f"refs/{call.path['ref']}", str(call.body["sha"])
     if name not in repository.refs:
@@ -71,21 +71,21 @@ def update_ref(call: Call) -> Answer:
     if repository.refs[name] != sha:
         check_workflows(call, repository.git.commits[repository.refs[name]].files, repository.git.commits[sha].files)
         repository.move(name, sha, call.actor)
-    return Answer(repositories.ref(repository, name))
+    return ApiResponse(repositories.ref(repository, name))
 
 
 @route("DELETE", f"{REPO}/git/refs/{{ref}}", "contents")
-def delete_ref(call: Call) -> Answer:
+def delete_ref(call: Call) -> ApiResponse:
     """Delete a reference."""
     name = f"refs/{call.path['ref']}"
     if name not in call.repository.refs:
         raise refused(MISSING)
     call.repository.move(name, None, call.actor)
-    return Answer(status=204)
+    return ApiResponse(status=204)
 
 
 @route("GET", f"{REPO}/branches", "contents")
-def list_branches(call: Call) -> Answer:
+def list_branches(call: Call) -> ApiResponse:
     """List branches by name, perhaps only protected ones."""
     repository = call.repository
     names = sorted(ref.removeprefix(HEADS) for ref in repository.refs if ref.startswith(HEADS))
@@ -95,7 +95,7 @@ def list_branches(call: Call) -> Answer:
 
 
 @route("GET", f"{REPO}/branches/{{branch}}", "contents")
-def get_branch(call: Call) -> Answer:
+def get_branch(call: Call) -> ApiResponse:
     """Return one branch with its commit and protection."""
     repository, name = call.repository, call.path["branch"]
     if HEADS + name not in repository.refs:
@@ -103,11 +103,11 @@ def get_branch(call: Call) -> Answer:
     short = _branch(repository, name)
     commit = repositories.commit(repository, repository.git.commits[repository.branch(name)])
     links = {"html": f"{repositories.page(repository)}/tree/{name}", "self": str(call.url)}
-    return Answer(short | {"commit": commit, "_links": links})
+    return ApiResponse(short | {"commit": commit, "_links": links})
 
 
 @route("GET", f"{REPO}/rules/branches/{{branch}}", "metadata")
-def list_rules(call: Call) -> Answer:
+def list_rules(call: Call) -> ApiResponse:
     """List the rules that hold for a branch, whether it exists or not; classic protection is none of them."""
     found = rules.as_json(call.repository.rules.get(call.path["branch"], rules.Rules()), call.repository.full_name)
     return call.page(found, lambda rule: rule)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sandbox.errors import not_found
 from sandbox.model.home import HEADS
-from sandbox.routing import Answer, Call, route
+from sandbox.routing import ApiResponse, Call, route
 from sandbox.users import LEGACY_PERMISSION, User
 from sandbox.views import repositories, users
 
@@ -18,13 +18,13 @@ RANK = {"none": 0, "read": 1, "triage": 2, "write": 3, "maintain": 4, "admin": 5
 
 
 @route("GET", REPO, "metadata")
-def get_repository(call: Call) -> Answer:
+def get_repository(call: Call) -> ApiResponse:
     """Return one repository."""
-    return Answer(repositories.full_repository(call.repository))
+    return ApiResponse(repositories.full_repository(call.repository))
 
 
 @route("GET", f"{REPO}/activity", "contents")
-def list_activities(call: Call) -> Answer:
+def list_activities(call: Call) -> ApiResponse:
     """List pushes and the branches that were made or deleted, newest first."""
     repository, query = call.repository, call.query
     ref = query.get("ref", "")
@@ -38,14 +38,14 @@ def list_activities(call: Call) -> Answer:
 
 
 @route("GET", f"{REPO}/collaborators/{{username}}/permission", "metadata")
-def get_permission(call: Call) -> Answer:
+def get_permission(call: Call) -> ApiResponse:
     """Return what somebody may do; in a public repository that is at least `read`."""
     repository, who = call.repository, call.github.users.get(call.path["username"].lower())
     if who is None:
         raise not_found()
     role = repository.role(who)
     may = {name: RANK[role] > number for number, name in enumerate(ROLES)}
-    return Answer(
+    return ApiResponse(
         {
             "permission": LEGACY_PERMISSION.get(role, role),
             "role_name": role,
@@ -55,16 +55,16 @@ def get_permission(call: Call) -> Answer:
 
 
 @route("GET", f"{REPO}/collaborators/{{username}}", "metadata")
-def check_collaborator(call: Call) -> Answer:
+def check_collaborator(call: Call) -> ApiResponse:
     """Answer 204 for a collaborator, else 404."""
     who = call.github.users.get(call.path["username"].lower())
     if who is None or not call.repository.is_collaborator(who):
         raise not_found()
-    return Answer(status=204)
+    return ApiResponse(status=204)
 
 
 @route("GET", f"{REPO}/collaborators", "metadata")
-def list_collaborators(call: Call) -> Answer:
+def list_collaborators(call: Call) -> ApiResponse:
     """List everybody who was given access."""
     repository = call.repository
     people = [repository.owner, *repository.roles]
@@ -79,7 +79,7 @@ def list_collaborators(call: Call) -> Answer:
 
 
 @route("GET", "/orgs/{org}/teams/{team_slug}/members", "members")
-def list_team_members(call: Call) -> Answer:
+def list_team_members(call: Call) -> ApiResponse:
     """List the members of a team."""
     for repository in call.github.repositories.values():
         team = repository.teams.get(call.path["team_slug"])

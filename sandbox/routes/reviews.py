@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sandbox.errors import invalid, not_found, refused
 from sandbox.model.pulls import Review, ReviewComment, ReviewState
-from sandbox.routing import Answer, Call, route, too_long
+from sandbox.routing import ApiResponse, Call, route, too_long
 from sandbox.views import issues
 
 from .issues import BODY_LIMIT, REPO
@@ -21,13 +21,13 @@ STATES: dict[str, ReviewState] = {
 
 
 @route("GET", f"{PULL}/reviews", "pull_requests")
-def list_reviews(call: Call) -> Answer:
+def list_reviews(call: Call) -> ApiResponse:
     """List reviews, oldest first."""
     return call.page(call.pull.reviews, issues.review)
 
 
 @route("POST", f"{PULL}/reviews", "pull_requests")
-def create_review(call: Call) -> Answer:
+def create_review(call: Call) -> ApiResponse:
     """Submit a review at once; pending reviews are not part of the sandbox."""
     event, body = call.body.get("event"), call.body.get("body", "")
     if event not in STATES:
@@ -37,17 +37,17 @@ def create_review(call: Call) -> Answer:
         raise refused("Validation Failed", "a review that does not approve needs a body")
     if event != "COMMENT" and call.actor is call.pull.user:
         raise refused("Unprocessable Entity", "Can not approve or refuse your own pull request")
-    return Answer(issues.review(call.pull.review(call.actor, body, STATES[event])))
+    return ApiResponse(issues.review(call.pull.review(call.actor, body, STATES[event])))
 
 
 @route("GET", f"{PULL}/reviews/{{review_id}}", "pull_requests")
-def get_review(call: Call) -> Answer:
+def get_review(call: Call) -> ApiResponse:
     """Return one review."""
-    return Answer(issues.review(_review(call)))
+    return ApiResponse(issues.review(_review(call)))
 
 
 @route("GET", f"{PULL}/reviews/{{review_id}}/comments", "pull_requests")
-def list_comments_of_review(call: Call) -> Answer:
+def list_comments_of_review(call: Call) -> ApiResponse:
     """List the comments that belong to one review."""
     review = _review(call)
     found = [comment for comment in call.pull.review_comments if comment.review is review]
@@ -62,24 +62,24 @@ def _review(call: Call) -> Review:
 
 
 @route("GET", f"{PULL}/comments", "pull_requests")
-def list_comments(call: Call) -> Answer:
+def list_comments(call: Call) -> ApiResponse:
     """List the comments on a pull request's diff, oldest first."""
     return call.page(call.pull.review_comments, issues.review_comment)
 
 
 @route("GET", f"{REPO}/pulls/comments/{{comment_id}}", "pull_requests")
-def get_comment(call: Call) -> Answer:
+def get_comment(call: Call) -> ApiResponse:
     """Return one comment on a diff."""
-    return Answer(issues.review_comment(comment_of(call)))
+    return ApiResponse(issues.review_comment(comment_of(call)))
 
 
 @route("POST", f"{PULL}/comments/{{comment_id}}/replies", "pull_requests")
-def reply(call: Call) -> Answer:
+def reply(call: Call) -> ApiResponse:
     """Answer a comment on a diff."""
     to, text = comment_of(call), str(call.body["body"])
     too_long("body", text, BODY_LIMIT)
     made = to.pull.review_comment(call.actor, text, path=to.path, line=to.line, reply_to=to)
-    return Answer(issues.review_comment(made), 201)
+    return ApiResponse(issues.review_comment(made), 201)
 
 
 def comment_of(call: Call) -> ReviewComment:

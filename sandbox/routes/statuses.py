@@ -6,7 +6,7 @@ https://docs.github.com/rest/commits/statuses
 from __future__ import annotations
 
 from sandbox.errors import refused
-from sandbox.routing import Answer, Call, route, too_long
+from sandbox.routing import ApiResponse, Call, route, too_long
 from sandbox.views import checks
 
 from .issues import REPO
@@ -16,7 +16,7 @@ STATUSES_LIMIT = 1000
 
 
 @route("POST", f"{REPO}/statuses/{{sha}}", "statuses")
-def create_status(call: Call) -> Answer:
+def create_status(call: Call) -> ApiResponse:
     """Set a commit status, up to a thousand times per commit and context."""
     repository, body = call.repository, call.body
     sha = call.full_sha("sha", call.path["sha"])
@@ -27,11 +27,11 @@ def create_status(call: Call) -> Answer:
     made = repository.set_status(
         call.actor, sha, context, body["state"], body.get("description"), body.get("target_url")
     )
-    return Answer(checks.status(repository, made), 201)
+    return ApiResponse(checks.status(repository, made), 201)
 
 
 @route("GET", f"{REPO}/commits/{{ref}}/statuses", "statuses")
-def list_statuses(call: Call) -> Answer:
+def list_statuses(call: Call) -> ApiResponse:
     """List every status of a commit, newest first."""
     repository = call.repository
     found = repository.all_statuses(call.commit(call.path["ref"]).sha)
@@ -39,10 +39,10 @@ def list_statuses(call: Call) -> Answer:
 
 
 @route("GET", f"{REPO}/commits/{{ref}}/status", "statuses")
-def get_combined_status(call: Call) -> Answer:
+def get_combined_status(call: Call) -> ApiResponse:
     """Return what all contexts of a commit add up to."""
     repository, sha = call.repository, call.commit(call.path["ref"]).sha
     page = call.page(repository.statuses(sha), lambda status: {"status": status})
     assert isinstance(page.body, list)
     shown = [entry["status"] for entry in page.body]
-    return Answer(checks.combined_status(repository, sha, shown), headers=page.headers)
+    return ApiResponse(checks.combined_status(repository, sha, shown), headers=page.headers)

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from sandbox.clock import iso, iso_or_none
 from sandbox.model.checks import CheckRun, CheckSuite
 from sandbox.model.home import Home
-from sandbox.model.statuses import Status
+from sandbox.model.statuses import CommitStatus
 from sandbox.model.workflows import Artifact, Job, WorkflowRun
 
 from . import issues, repositories, users
@@ -16,7 +16,7 @@ from . import issues, repositories, users
 Json = dict[str, Any]
 
 
-def status(repository: Home, found: Status) -> Json:
+def status(repository: Home, found: CommitStatus) -> Json:
     """Return a `status`."""
     return {
         **simple_status(repository, found),
@@ -24,7 +24,7 @@ def status(repository: Home, found: Status) -> Json:
     }
 
 
-def simple_status(repository: Home, found: Status) -> Json:
+def simple_status(repository: Home, found: CommitStatus) -> Json:
     """Return a `simple-commit-status`, as the combined status holds it."""
     return {
         "id": found.id,
@@ -40,7 +40,7 @@ def simple_status(repository: Home, found: Status) -> Json:
     }
 
 
-def combined_status(repository: Home, sha: str, statuses: list[Status]) -> Json:
+def combined_status(repository: Home, sha: str, statuses: list[CommitStatus]) -> Json:
     """Return a `combined-commit-status` with one page of its statuses."""
     present = repository.statuses(sha)
     states = {found.state for found in present}

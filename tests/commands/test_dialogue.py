@@ -13,7 +13,7 @@ from bot.core.events import Delivery, intent_key
 from bot.core.payload import Payload
 from bot.engine.processor import PlannedEffects
 from bot.github.pull_heads import HEAD
-from sandbox.webhooks import Delivery as SentDelivery
+from sandbox.webhooks import SentDelivery
 from tests.handlers.driver import World, a_world
 
 

@@ -48,7 +48,7 @@ from sandbox.jenkins import JenkinsSandbox
 from sandbox.model.apps import DEFAULT_PERMISSIONS
 from sandbox.model.pulls import PullRequest
 from sandbox.model.repository import Repository as SandboxRepository
-from sandbox.webhooks import Delivery as SentDelivery
+from sandbox.webhooks import SentDelivery
 from tests.github.virtual import JumpingTime
 from tests.processes import lent_pool
 from tests.tables import with_tables

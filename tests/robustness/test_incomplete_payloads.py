@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Delivery
+from sandbox import SentDelivery
 from tests.robustness.place import BOT, jobs, place, tracebacks
 
 BODY = "cc @triager\n\n@ci help"
@@ -38,7 +38,7 @@ LACKS = [
 ]
 
 
-def without(delivery: Delivery, path: str) -> None:
+def without(delivery: SentDelivery, path: str) -> None:
     """Leave a field out of a delivery's payload."""
     body = delivery.body
     *parents, name = path.split(".")

@@ -8,7 +8,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from sandbox import Delivery, PullRequest, Repository
+from sandbox import PullRequest, Repository, SentDelivery
 from tests.robustness.place import BOT, Place, failures, place, tracebacks
 
 REPORTED = {"pull_request", "issue_comment"}
@@ -58,7 +58,7 @@ async def end_of(story: Story, folder: Path, url: str) -> dict[tuple[int, ...], 
         here.github.webhooks.hold()
         story.happen(repositories, here)
 
-        def reordered(held: list[Delivery]) -> Iterable[Delivery]:
+        def reordered(held: list[SentDelivery]) -> Iterable[SentDelivery]:
             for repository, order in zip(repositories, orders, strict=True):
                 message = [d for d in held if d.repository_id == repository.id and d.event in REPORTED]
                 assert len(message) == len(order)

@@ -9,7 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from sandbox import Delivery
+from sandbox import SentDelivery
 from sandbox.webhooks import headers_of
 from tests.robustness.conversation import CONVERSATIONS
 from tests.robustness.crashes import Undisturbed
@@ -19,7 +19,7 @@ from tests.robustness.side_by_side import SideBySide
 COPIES = 10
 
 
-async def post(here: Place, delivery: Delivery, copies: int) -> Counter[int]:
+async def post(here: Place, delivery: SentDelivery, copies: int) -> Counter[int]:
     """Post a delivery so many times at once, and count the answers."""
     async with aiohttp.ClientSession() as session:
 

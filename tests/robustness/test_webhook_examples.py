@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 
 from handlers.main_failures.effects import SCAN_EVENT
-from sandbox import App, Delivery, Repository
+from sandbox import App, Repository, SentDelivery
 from sandbox.webhooks import headers_of
 from tests.robustness.place import Place, failures, place, tracebacks
 
@@ -45,10 +45,10 @@ def examples() -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def as_delivery(app: App, event: str, body: dict[str, Any]) -> Delivery:
+def as_delivery(app: App, event: str, body: dict[str, Any]) -> SentDelivery:
     """Return an example as a delivery to the App, with its body as it is."""
     payload = json.dumps(body).encode()
-    return Delivery(0, str(uuid.uuid4()), event, None, payload, app, None, None, app.created_at)
+    return SentDelivery(0, str(uuid.uuid4()), event, None, payload, app, None, None, app.created_at)
 
 
 async def post_all(here: Place) -> Counter[int]:

@@ -10,7 +10,7 @@ import click
 
 from nightjar_formats.errors import TryAgain, UserError
 from nightjar_formats.terminal import escape_controls
-from nightjar_lab.api import BotRefused, Unavailable
+from nightjar_lab.api import BotRefused, BotUnavailable
 from nightjar_lab.cli import texts
 
 
@@ -41,5 +41,5 @@ def one_line_errors() -> Iterator[None]:
     """Print an expected error as one line and exit with status 1; let any other error through."""
     try:
         yield
-    except (UserError, TryAgain, Unavailable, BotRefused) as error:
+    except (UserError, TryAgain, BotUnavailable, BotRefused) as error:
         raise CommandFailed(str(error)) from None

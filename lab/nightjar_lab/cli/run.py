@@ -37,7 +37,7 @@ from nightjar_lab.cli.upload import (
     wants_wait,
 )
 from nightjar_lab.command import StreamedCommand, clean_environment
-from nightjar_lab.lab_run import LabRun, RunFolder, collect_reports, moment, pending_runs, reports
+from nightjar_lab.lab_run import PendingRun, RunFolder, collect_reports, moment, pending_runs, reports
 from nightjar_lab.nightly import nightly_commit
 
 GRACE = 20.0
@@ -135,7 +135,7 @@ class _CommandRun:
         self._waits = wants_wait(options)
         sha = commit_to_test(options, place.repository)
         key = RunKey(place.repository, options["lab"], target, sha, options["run_id"] or new_run_id())
-        self._run = LabRun(place.bucket, place.prefix, key, claims_of(options))
+        self._run = PendingRun(place.bucket, place.prefix, key, claims_of(options))
         self._run.check()
         self._folder = RunFolder(options["folder"].resolve() / key.run_id)
         self._command = command

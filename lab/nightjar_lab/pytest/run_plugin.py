@@ -14,10 +14,10 @@ from nightjar_lab.pytest import slow
 from nightjar_lab.pytest.report import REPORT, HeldBackCalls, Report, has_report, opened_report
 from nightjar_lab.pytest.reproduce_plugin import Reproduce, prints_reproduce
 from nightjar_lab.pytest.shard_plugin import Sharding, past_durations
-from nightjar_lab.pytest.shards import MOST_SHARDS, Shard, parse_shard
+from nightjar_lab.pytest.shards import MOST_SHARDS, ShardSpec, parse_shard
 
 
-def _shard(value: str) -> Shard:
+def _shard(value: str) -> ShardSpec:
     found = parse_shard(value)
     if found is None:
         raise argparse.ArgumentTypeError(texts.SHARD_BAD.format(value=value))

@@ -12,7 +12,7 @@ from nightjar_lab.pytest import run_texts as texts
 from nightjar_lab.pytest.durations import DurationsUnavailable, KnownDuration, durations_from
 from nightjar_lab.pytest.printable import counted, printable
 from nightjar_lab.pytest.report import REPORT, Report
-from nightjar_lab.pytest.shards import Shard, ShardPlan, deal
+from nightjar_lab.pytest.shards import ShardPlan, ShardSpec, deal
 
 MINUTE = 60.0
 SENT = "nightjar_durations"
@@ -22,7 +22,7 @@ SENT = "nightjar_durations"
 class Sharding:
     """Deselects the tests of other shards, after everything else has selected its own."""
 
-    def __init__(self, config: pytest.Config, shard: Shard, source: str | None) -> None:
+    def __init__(self, config: pytest.Config, shard: ShardSpec, source: str | None) -> None:
         self._shard = shard
         self._config = config
         self.counts: Mapping[str, Any] | None = None
@@ -93,7 +93,7 @@ class Sharding:
             terminalreporter.write_line(shard_summary(self._shard, self.counts))
 
 
-def shard_summary(shard: Shard, counts: Mapping[str, Any]) -> str:
+def shard_summary(shard: ShardSpec, counts: Mapping[str, Any]) -> str:
     """Return one line about a shard."""
     if not counts["mine"] and counts["all"]:
         return texts.SHARD_EMPTY.format(shard=shard, all=counted(counts["all"]))

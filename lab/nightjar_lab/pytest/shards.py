@@ -20,7 +20,7 @@ UNIT = 1e6
 """Durations are added up as whole microseconds: a sum of fractions depends on their order."""
 
 
-class Shard(NamedTuple):
+class ShardSpec(NamedTuple):
     """A shard, counted from 1."""
 
     number: int
@@ -42,12 +42,12 @@ class ShardPlan(NamedTuple):
     fingerprint: str
 
 
-def parse_shard(value: str) -> Shard | None:
+def parse_shard(value: str) -> ShardSpec | None:
     """Return the shard that `2/4` names; None for anything else."""
     number, slash, total = value.partition("/")
     if not slash or not all(part.isascii() and part.isdecimal() and len(part) < 9 for part in (number, total)):
         return None
-    return Shard(int(number), int(total)) if 1 <= int(number) <= int(total) else None
+    return ShardSpec(int(number), int(total)) if 1 <= int(number) <= int(total) else None
 
 
 def deal(tests: Sequence[str], seconds: Mapping[str, float], total: int) -> ShardPlan:

@@ -22,7 +22,7 @@ class NotAvailable(Exception):
     """A flow or a suite cannot be loaded; the text is the reason."""
 
 
-class UnknownName(NotAvailable):
+class UnknownEntryPoint(NotAvailable):
     """There is no flow or suite of this name; the text says which there are."""
 
 
@@ -37,12 +37,12 @@ def entry_points(group: str) -> dict[str, metadata.EntryPoint]:
 
 
 def load_flow(name: str) -> Flow:
-    """Load a flow. Raises UnknownName, or NotAvailable with the reason."""
+    """Load a flow. Raises UnknownEntryPoint, or NotAvailable with the reason."""
     return _load(name, FLOWS, Flow)
 
 
 def load_suite(name: str) -> TestSuite:
-    """Load a suite. Raises UnknownName, or NotAvailable with the reason."""
+    """Load a suite. Raises UnknownEntryPoint, or NotAvailable with the reason."""
     return _load(name, SUITES, TestSuite)
 
 
@@ -70,5 +70,5 @@ def _point(name: str, group: str, what: str) -> metadata.EntryPoint:
         return metadata.EntryPoint(name=name, value=name, group=group)
     points = entry_points(group)
     if name not in points:
-        raise UnknownName(texts.UNKNOWN_NAME.format(name=name, kind=what, names=", ".join(points) or texts.NONE))
+        raise UnknownEntryPoint(texts.UNKNOWN_NAME.format(name=name, kind=what, names=", ".join(points) or texts.NONE))
     return points[name]

@@ -21,7 +21,7 @@ class FileUnusable(Exception):
     """A file cannot be read or written, or belongs to another run; the text says what to do."""
 
 
-class ResultFile:
+class SuiteResultFile:
     """The file of one run, open for appending. A second run of the same file is refused while the first one works.
 
     A line goes to the system at once, so that SIGKILL loses no result. A line that was cut off by a full disk or a
@@ -43,7 +43,7 @@ class ResultFile:
             self.close()
             raise
 
-    def __enter__(self) -> ResultFile:
+    def __enter__(self) -> SuiteResultFile:
         return self
 
     def __exit__(self, *_: object) -> None:

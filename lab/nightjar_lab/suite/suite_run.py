@@ -12,7 +12,7 @@ from nightjar_lab.suite import texts
 from nightjar_lab.suite.csv_report import csv_text
 from nightjar_lab.suite.flow import matches_pattern
 from nightjar_lab.suite.result import SuiteResult
-from nightjar_lab.suite.result_file import ResultFile, check_writable, write_report
+from nightjar_lab.suite.result_file import SuiteResultFile, check_writable, write_report
 from nightjar_lab.suite.runner import CannotRun, SuiteInfo, SuiteLimits, SuiteRunner
 from nightjar_lab.suite.summary import summary_text
 
@@ -136,7 +136,7 @@ def run_suite(
         chosen = request.selection.of(runner.names())
         if not chosen:
             raise CannotRun(texts.NO_CASES.format(suite=info.suite))
-        with ResultFile(request.jsonl, info, fresh=request.fresh) as file:
+        with SuiteResultFile(request.jsonl, info, fresh=request.fresh) as file:
             stopped = False
             done = sum(name in file.results for name in chosen)
             if done:
@@ -155,7 +155,7 @@ def run_suite(
 
 
 def _run_rest(
-    runner: SuiteRunner, file: ResultFile, chosen: Sequence[str], progress: Callable[[SuiteProgress], None]
+    runner: SuiteRunner, file: SuiteResultFile, chosen: Sequence[str], progress: Callable[[SuiteProgress], None]
 ) -> None:
     began = time.monotonic()
     done = [file.results[name] for name in chosen if name in file.results]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nightjar_lab.pytest.shards import Shard, deal, match_known, parse_shard
+from nightjar_lab.pytest.shards import ShardSpec, deal, match_known, parse_shard
 
 ROOT = Path(__file__).parents[3]
 LETTERS = st.text("ab[]:./\x00\udc80é", max_size=4)
@@ -137,10 +137,10 @@ def test_the_seed_of_hashes_does_not_matter() -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("2/4", Shard(2, 4)),
-        ("1/1", Shard(1, 1)),
+        ("2/4", ShardSpec(2, 4)),
+        ("1/1", ShardSpec(1, 1)),
         *((bad, None) for bad in ("0/4", "5/4", "x", "", "/", "1", "1/", "/4", "-1/4", "1/4/2", "1.0/4", "٢/٤")),
     ],
 )
-def test_a_shard_is_read(value: str, expected: Shard | None) -> None:
+def test_a_shard_is_read(value: str, expected: ShardSpec | None) -> None:
     assert parse_shard(value) == expected

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from nightjar_lab.suite.case import SuiteCase
-from nightjar_lab.suite.discovery import FLOWS, NotAvailable, UnknownName, entry_points, load_flow, load_suite
+from nightjar_lab.suite.discovery import FLOWS, NotAvailable, UnknownEntryPoint, entry_points, load_flow, load_suite
 from nightjar_lab.suite.flow import matches_pattern, matching
 
 from tests.lab.suite import toys
@@ -40,7 +40,7 @@ def test_what_cannot_be_loaded_says_why() -> None:
         load_flow("absent")
     with pytest.raises(NotAvailable, match="is not a Flow and returns none, but CaseData"):
         load_flow("odd")
-    with pytest.raises(UnknownName, match=r"there is no Flow named tyo; there are: .*toy"):
+    with pytest.raises(UnknownEntryPoint, match=r"there is no Flow named tyo; there are: .*toy"):
         load_flow("tyo")
 
 

@@ -15,7 +15,7 @@ from nightjar_lab.main import kit
 from nightjar_lab.suite.cli import repro_command, shell_word
 from nightjar_lab.suite.outcome import SuiteOutcome
 from nightjar_lab.suite.result import SuiteResult
-from nightjar_lab.suite.result_file import FileUnusable, ResultFile, read_results
+from nightjar_lab.suite.result_file import FileUnusable, SuiteResultFile, read_results
 from nightjar_lab.suite.runner import SuiteInfo
 from nightjar_lab.suite.suite_run import CaseSelection, SuiteProgress
 
@@ -97,11 +97,11 @@ def test_what_a_case_has_started_ends_with_its_worker(folder: Path) -> None:
 
 def test_a_line_that_was_cut_off_is_the_only_one_that_is_lost(folder: Path) -> None:
     path = folder / "a.jsonl"
-    with ResultFile(path, INFO) as file:
+    with SuiteResultFile(path, INFO) as file:
         file.append(result("add"))
         file.append(result("mul"))
     path.write_bytes(path.read_bytes()[:-20])
-    with ResultFile(path, INFO) as file:
+    with SuiteResultFile(path, INFO) as file:
         assert list(file.results) == ["add"]
         file.append(result("sub"))
     assert [one.case for one in read_results(path)[1]] == ["add", "sub"]
@@ -109,20 +109,20 @@ def test_a_line_that_was_cut_off_is_the_only_one_that_is_lost(folder: Path) -> N
 
 def test_a_file_of_another_run_is_refused_with_the_remedy(folder: Path) -> None:
     path = folder / "a.jsonl"
-    ResultFile(path, INFO).close()
+    SuiteResultFile(path, INFO).close()
     other = SuiteInfo("toy", "lists", "1.1", "toys", "2.0", 120)
     with pytest.raises(FileUnusable, match=r"another flow: toy 1.0, and now it is toy 1.1; begin anew with --fresh"):
-        ResultFile(path, other)
-    ResultFile(path, other, fresh=True).close()
+        SuiteResultFile(path, other)
+    SuiteResultFile(path, other, fresh=True).close()
     assert read_results(path)[0]["flow"]["version"] == "1.1"
 
 
 def test_a_file_in_use_is_refused(folder: Path) -> None:
     with (
-        ResultFile(folder / "a.jsonl", INFO),
+        SuiteResultFile(folder / "a.jsonl", INFO),
         pytest.raises(FileUnusable, match="another run writes"),
     ):
-        ResultFile(folder / "a.jsonl", INFO)
+        SuiteResultFile(folder / "a.jsonl", INFO)
 
 
 @pytest.mark.parametrize("option", ["--jsonl", "--report", "--summary"])
@@ -139,7 +139,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_run(option: str, 
 
 def test_a_full_disk_ends_a_run_with_a_clear_error(folder: Path) -> None:
     path = folder / "a.jsonl"
-    with ResultFile(path, INFO) as file:
+    with SuiteResultFile(path, INFO) as file:
         os.close(file._descriptor)
         file._descriptor = os.open("/dev/full", os.O_WRONLY)
         with pytest.raises(FileUnusable, match=r"a.jsonl cannot be written: No space left on device"):
@@ -149,16 +149,16 @@ def test_a_full_disk_ends_a_run_with_a_clear_error(folder: Path) -> None:
 def test_a_foreign_file_is_no_state(folder: Path) -> None:
     (folder / "a.jsonl").write_text('{"a": 1}\n')
     with pytest.raises(FileUnusable, match="does not begin as a JSONL file"):
-        ResultFile(folder / "a.jsonl", INFO)
+        SuiteResultFile(folder / "a.jsonl", INFO)
     assert suite("report", "a.jsonl").exit_code == 1
 
 
 def test_reports_of_shards_are_one_and_those_of_other_flows_are_not(folder: Path) -> None:
     for number, case in enumerate(("add", "mul")):
-        with ResultFile(folder / f"{number}.jsonl", INFO) as file:
+        with SuiteResultFile(folder / f"{number}.jsonl", INFO) as file:
             file.append(result(case))
     assert "**Pass**: 2/2" in suite("report", "0.jsonl", "1.jsonl").stdout
-    ResultFile(folder / "2.jsonl", SuiteInfo("other", "", "", "toys", "2.0", 1)).close()
+    SuiteResultFile(folder / "2.jsonl", SuiteInfo("other", "", "", "toys", "2.0", 1)).close()
     mixed = suite("report", "0.jsonl", "2.jsonl")
     assert mixed.exit_code == 2
     assert "different flows" in mixed.stderr
