@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from nightjar_formats.model import TargetKey
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from bot.results.compare.quarantine import Quarantine, quarantine_at
 from bot.results.store.grid import GridRange
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 COLUMNS = 14
 """Commits on a page."""
 Status = Literal["new-failure", "still-failing", "failing", "flaky", "skipped", "passed"]
+
+
+def _day(text: str) -> str:
+    """Return a day that exists, as it is written. Raises `ValueError`."""
+    datetime.fromisoformat(text)
+    return text
 
 
 class GridQuery(BaseModel):
@@ -46,10 +52,10 @@ class GridQuery(BaseModel):
     q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
         default=None, description="Tests whose ID contains this text, in any case of letters, are the rows."
     )
-    since: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = Field(
-        default=None, description="Only commits made since this day (UTC), as YYYY-MM-DD."
+    since: Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_day)] | None = (
+        Field(default=None, description="Only commits made since this day (UTC), as YYYY-MM-DD.")
     )
-    before: Annotated[str, StringConstraints(pattern=r"^\d{1,12}(\.\d{1,9})?$")] | None = Field(
+    before: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,12}(\.[0-9]{1,9})?$")] | None = Field(
         default=None, description="The `older` of another page: only commits made before, in seconds since 1970."
     )
 
