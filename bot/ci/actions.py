@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TITLE = "GitHub Actions"
 WORKFLOW_RUNS = Listing("/repos/{+repo}/actions/runs?head_sha={sha}", "workflow_runs", "Actions: read")
 CHECK_RUNS = Listing("/repos/{+repo}/commits/{sha}/check-runs", "check_runs", "Checks: read")
-_JOB_URL = Pattern(r"/actions/runs/\d+/job/(\d+)")
+_JOB_URL = Pattern(r"/actions/runs/\d+/job/(\d{1,18})")
 
 
 @dataclass(frozen=True, slots=True)

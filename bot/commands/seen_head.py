@@ -1,7 +1,10 @@
 """Whether the head of a pull request is the commit that a person saw who approves it.
 
 A comment names no commit, and its author may have looked at an older one. So the approval is of the commit that the
-comment names, or else of the head that our own record had when it was written.
+comment names with its whole SHA, or else of the head that our own record had when it was written.
+
+The beginning of a SHA names no commit for sure: to make two commits that share 12 digits takes a minute of computing,
+and their author can push the harmless one to be looked at, and the other one to be approved.
 """
 
 from __future__ import annotations
@@ -33,13 +36,15 @@ async def other_head(asked: CommandRequest, command: Command) -> str:
     Empty where it is.
     """
     head, mention = asked.pull.head_sha, asked.context.app_config.mentions[0]
-    shown, usage = code(head[:7]), code(f"{mention} {command.spec.name} {head[:12]}")
+    shown, usage = code(head[:7]), code(f"{mention} {command.spec.name} {head}")
     if command.names:
         if len(command.names) > 1 or not _SHA.fullmatch(command.names[0]):
             return texts.NAME_ONE_COMMIT
-        named = command.names[0]
-        same = head.startswith(named.lower())
-        return "" if same else texts.NOT_THE_HEAD.format(named=code(named), head=shown, command=usage)
+        named = command.names[0].lower()
+        if not head.startswith(named):
+            return texts.NOT_THE_HEAD.format(named=code(named), head=shown, command=usage)
+        if named == head:
+            return ""
     if await head_of(asked.context.records, asked.context.repository.id, asked.pull.number) is None:
         return texts.UNKNOWN_HEAD.format(head=shown, command=usage)
     return "" if await saw_head(asked) else texts.HEAD_MOVED_SINCE.format(head=shown, command=usage)

@@ -164,7 +164,7 @@ async def test_a_strangers_code_waits_for_the_approval_of_its_commit(devices: De
     pull = devices.pull("somebody")
     reactions, answer = await devices.says(pull, "somebody", "@ci test on hexagon-v73")
     assert reactions == ["eyes", "+1"]
-    command = f"`@ci approve tests {pull.head_sha[:12]}`"
+    command = f"`@ci approve tests {pull.head_sha}`"
     assert "waiting for approval, because a device runs this code. Somebody who may approve can review" in answer
     assert command in answer
     assert devices.checks(pull.head_sha) == []

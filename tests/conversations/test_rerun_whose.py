@@ -110,8 +110,8 @@ async def test_approval_is_for_the_head_that_the_maintainer_saw(here: Town) -> N
     assert (pull.reactions(comment), run.conclusion) == (["eyes", "confused"], "action_required")
     (answer,) = here.answers(pull)
     assert f"Nothing was approved: the head moved to `{head[:7]}` after your comment." in answer
-    assert f"Review `{head[:7]}`, then comment `@ci approve ci {head[:12]}`." in answer
-    reactions, _ = await says(here, pull, "hubot", f"@ci approve ci {head[:12]}")
+    assert f"Review `{head[:7]}`, then comment `@ci approve ci {head}`." in answer
+    reactions, _ = await says(here, pull, "hubot", f"@ci approve ci {head}")
     assert (reactions, run.conclusion) == (["eyes", "+1"], None)
 
 
@@ -130,6 +130,23 @@ async def test_a_commit_that_is_not_the_head_is_not_approved(here: Town, named: 
     reactions, answer = await says(here, pull, "hubot", f"@ci approve ci {named}")
     assert (reactions, run.conclusion) == (["eyes", "confused"], "action_required")
     assert says_why in answer
+
+
+@pytest.mark.parametrize(("digits", "approved"), [(7, False), (12, False), (39, False), (40, True)])
+async def test_the_beginning_of_a_sha_does_not_stand_for_a_commit_that_came_later(
+    here: Town, digits: int, approved: bool
+) -> None:
+    """Two commits that share the first digits are quickly made: one to be looked at, and one to be approved."""
+    pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
+    await here.quiet()
+    here.github.clock.advance(seconds=2)
+    with here.github.clock.stopped():
+        pull.push()  # may have come after the comment, whose author then saw another commit that begins so
+        run = here.repo.add_workflow_run(pull.head_sha, "CI", "action_required")
+        reactions, answer = await says(here, pull, "hubot", f"@ci approve ci {pull.head_sha[:digits]}")
+    assert reactions == ["eyes", "+1" if approved else "confused"]
+    assert run.conclusion == (None if approved else "action_required")
+    assert approved or f"then comment `@ci approve ci {pull.head_sha}`." in answer
 
 
 async def test_without_a_record_of_the_head_the_commit_must_be_named(here: Town) -> None:

@@ -144,7 +144,7 @@ def _budget_text(answer: TargetAnswer) -> str:
 
 def _approval_text(asked: CommandRequest, effects: Sequence[SubmitDeviceJob]) -> str:
     sha, mention = asked.pull.head_sha, asked.context.app_config.mentions[0]
-    command = code(f"{mention} {APPROVE_TESTS.name} {sha[:12]}")
+    command = code(f"{mention} {APPROVE_TESTS.name} {sha}")
     names = ", ".join(code(f"{one.lab}/{one.on}") for one in effects)
     return texts.WAITS_FOR_APPROVAL.format(names=names, sha=code(sha[:7]), command=command)
 
@@ -185,7 +185,7 @@ async def test_status(asked: CommandRequest, command: Command) -> CommandAnswer:
 async def _status(asked: CommandRequest, job: DeviceJob) -> str:
     mention = asked.context.app_config.mentions[0]
     waits = await queue_place(asked.context.part(JOBS), asked.context.config, job)
-    command = code(f"{mention} {APPROVE_TESTS.name} {job.sha[:12]}")
+    command = code(f"{mention} {APPROVE_TESTS.name} {job.sha}")
     return status_row(job, waits, asked.context.delivery.received_at, command)
 
 
