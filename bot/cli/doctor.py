@@ -39,7 +39,7 @@ OK, FAILED = "ok", "FAILED"
 @env_file_option()
 @json_option
 def doctor(config_path: Path, as_json: bool) -> None:
-    """Check App, key, permissions, events, webhook, clock, database, buckets and Jenkins: one line each.
+    """Check App, key, permissions, events, webhook, clock, database, buckets and Jenkins: a line for each fault.
 
     A failure ends with its remedy, and the exit status is 1. Works beside a running server, and writes nothing to
     GitHub, buckets or Jenkins.
@@ -58,7 +58,7 @@ def doctor(config_path: Path, as_json: bool) -> None:
 
 def line_of(finding: Finding) -> str:
     """Return the line that is printed for a finding."""
-    text = finding.text if finding.ok else f"{finding.text}. Remedy: {finding.remedy}"
+    text = finding.text if finding.ok else f"{finding.text.rstrip('.?')}. Remedy: {finding.remedy}"
     return f"{OK if finding.ok else FAILED:8}{finding.check.value:14}{text}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -51,9 +51,9 @@ class Doctor:
         """Run all checks except that of the database concurrently. None raises an error."""
         rounds = await asyncio.gather(
             _guarded(Check.APP, lambda: check_github(self.app, self.config, self.repositories)),
-            _guarded(Check.BUCKET, lambda: _listed(check_buckets(self.config, self.aws))),
-            _guarded(Check.JENKINS, lambda: _listed(check_jenkins(self.config, self.settings, self.http))),
-            _guarded(Check.SIGN_IN, lambda: _listed(check_sign_in(self.config, self.settings, self.http))),
+            _guarded(Check.BUCKET, lambda: check_buckets(self.config, self.aws)),
+            _guarded(Check.JENKINS, lambda: check_jenkins(self.config, self.settings, self.http)),
+            _guarded(Check.SIGN_IN, lambda: check_sign_in(self.config, self.settings, self.http)),
         )
         order = list(Check)
         return sorted((one for found in rounds for one in found), key=lambda one: order.index(one.check))
@@ -64,7 +64,7 @@ class HealthWatch:
     """Repeats the checks in a server. `findings` are those of the last round; `checked` is set after each."""
 
     doctor: Doctor
-    findings: dict[Check, Finding] = field(default_factory=dict)
+    findings: dict[Check, Sequence[Finding]] = field(default_factory=dict)
     checked: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -80,12 +80,13 @@ class HealthWatch:
     async def run(self) -> None:
         """Check now and periodically until cancelled; log what has changed."""
         while True:
-            found = {one.check: one for one in await self.doctor.examine()}
-            for one in found.values():
-                before = self.findings.get(one.check)
-                if not one.ok and one != before:
+            found: dict[Check, list[Finding]] = {}
+            for one in await self.doctor.examine():
+                found.setdefault(one.check, []).append(one)
+                before = self.findings.get(one.check, ())
+                if not one.ok and one not in before:
                     log.warning("check failed", check=one.check.value, reason=one.text, remedy=one.remedy)
-                elif one.ok and before is not None and not before.ok:
+                elif one.ok and not all(other.ok for other in before):
                     log.info("check passes again", check=one.check.value)
             self.findings = {**self.findings, **found}
             self.checked.set()
@@ -101,12 +102,8 @@ class HealthWatch:
                 return
 
     def _shown(self, check: Check) -> str | None:
-        found = self.findings.get(check)
-        return None if found is None or found.ok else CHECK_FAILS.format(what=check.value)
-
-
-async def _listed(finding: Awaitable[Finding]) -> list[Finding]:
-    return [await finding]
+        fine = all(one.ok for one in self.findings.get(check, ()))
+        return None if fine else CHECK_FAILS.format(what=check.value)
 
 
 async def _guarded(check: Check, examine: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -41,9 +42,6 @@ class Finding:
         return {**asdict(self), "check": str(self.check), "ok": self.ok}
 
 
-def combined(check: Check, problems: list[tuple[str, str]], ok: str) -> Finding:
-    """Combine the problems of a check, each a text and its remedy, in one finding; `ok` is its text without any."""
-    if not problems:
-        return Finding(check, ok)
-    texts, remedies = (list(dict.fromkeys(column)) for column in zip(*problems, strict=True))
-    return Finding(check, "; ".join(texts), "; ".join(remedies))
+def findings_of(check: Check, problems: Iterable[tuple[str, str]], ok: str) -> list[Finding]:
+    """Return a finding for each problem of a check, a text and its remedy; one with the text `ok` without any."""
+    return [Finding(check, *problem) for problem in dict.fromkeys(problems)] or [Finding(check, ok)]

@@ -70,10 +70,10 @@ async def check_github(app: GitHubApp, config: Config, repositories: Repositorie
         check_clock(app),
         Finding(Check.APP, APP_OK.format(slug=found.string("slug"), app=found.integer("id"))),
         Finding(Check.KEY, KEY_OK),
-        judge_permissions({name: permissions.string(name) for name in permissions.raw}, installed),
+        *judge_permissions({name: permissions.string(name) for name in permissions.raw}, installed),
         judge_events([str(event) for event in found.raw.get("events") or ()]),
-        judge_hook(hook, config.public_url),
-        judge_repositories(installed, await repositories.all() if repositories is not None else ()),
+        *judge_hook(hook, config.public_url),
+        *judge_repositories(installed, await repositories.all() if repositories is not None else ()),
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.app.doctor.findings import Check, Finding, combined
+from bot.app.doctor.findings import Check, Finding, findings_of
 from bot.app.doctor.texts import (
     ACCEPT,
     ADD_PERMISSIONS,
@@ -85,7 +85,7 @@ def lacking(granted: Mapping[str, str]) -> list[str]:
     return [f"{TITLES[name]}: {level}" for name, level in missing]
 
 
-def judge_permissions(of_app: Mapping[str, str], installed: Iterable[InstallationState]) -> Finding:
+def judge_permissions(of_app: Mapping[str, str], installed: Iterable[InstallationState]) -> list[Finding]:
     """Check the permissions of the App, and which of them the owners of repositories have accepted."""
     problems = []
     missing = lacking(of_app)
@@ -95,7 +95,7 @@ def judge_permissions(of_app: Mapping[str, str], installed: Iterable[Installatio
         accepted = [name for name in lacking(one.permissions or {}) if name not in missing]
         if one.permissions is not None and accepted:
             problems.append((NOT_ACCEPTED.format(repository=one.repository, missing=", ".join(accepted)), ACCEPT))
-    return combined(Check.PERMISSIONS, problems, NEEDS_MET)
+    return findings_of(Check.PERMISSIONS, problems, NEEDS_MET)
 
 
 def judge_events(subscribed: Iterable[str]) -> Finding:
@@ -107,7 +107,7 @@ def judge_events(subscribed: Iterable[str]) -> Finding:
     return Finding(Check.EVENTS, APP_LACKS_EVENTS.format(missing=named), SUBSCRIBE)
 
 
-def judge_hook(hook: WebhookConfig, public_url: str | None) -> Finding:
+def judge_hook(hook: WebhookConfig, public_url: str | None) -> list[Finding]:
     """Check how GitHub delivers webhooks."""
     problems = []
     if not hook.url:
@@ -127,10 +127,10 @@ def judge_hook(hook: WebhookConfig, public_url: str | None) -> Finding:
         problems.append((WRONG_SECRET, SET_SECRET))
     elif not problems and hook.newest in (BAD_REQUEST, NOT_FOUND):
         problems.append((UNEXPECTED_STATUS.format(status=hook.newest), SEE_DELIVERIES))
-    return combined(Check.HOOK, problems, HOOK_OK.format(url=hook.url))
+    return findings_of(Check.HOOK, problems, HOOK_OK.format(url=hook.url))
 
 
-def judge_repositories(installed: Sequence[InstallationState], known: Iterable[KnownRepository] = ()) -> Finding:
+def judge_repositories(installed: Sequence[InstallationState], known: Iterable[KnownRepository] = ()) -> list[Finding]:
     """Check that the App is installed and active on each repository of app.yaml, and that its name is current."""
     problems = []
     for seen in known:
@@ -144,4 +144,4 @@ def judge_repositories(installed: Sequence[InstallationState], known: Iterable[K
         elif one.permissions is None:
             problems.append((NOT_INSTALLED.format(repository=one.repository), INSTALL))
     count = "1 repository" if len(installed) == 1 else f"{len(installed)} repositories"
-    return combined(Check.REPOSITORIES, problems, INSTALLED.format(count=count) if installed else NO_REPOSITORIES)
+    return findings_of(Check.REPOSITORIES, problems, INSTALLED.format(count=count) if installed else NO_REPOSITORIES)

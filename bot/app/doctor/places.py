@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from bot.app.doctor.findings import Check, Finding, combined
+from bot.app.doctor.findings import Check, Finding, findings_of
 from bot.app.doctor.texts import (
     BUCKETS_OK,
     CHECK_BUCKET,
@@ -39,7 +39,7 @@ TIMEOUT = aiohttp.ClientTimeout(total=15, sock_connect=5)
 FRONT_PAGE = "{server}/api/json?tree=mode"
 
 
-async def check_buckets(config: Config, aws: Aws) -> Finding:
+async def check_buckets(config: Config, aws: Aws) -> list[Finding]:
     """List one key of each bucket in app.yaml, and read each queue."""
     results = [one.results for one in config.repositories.values() if one.results]
     places = {(one.bucket, one.prefix) for one in results}
@@ -59,7 +59,7 @@ async def check_buckets(config: Config, aws: Aws) -> Finding:
     names = ", ".join(sorted({name for name, _ in places}))
     fine = BUCKETS_OK.format(names=names) if places else NO_BUCKETS
     also = QUEUES_OK.format(queues=", ".join(queues)) if queues else ""
-    return combined(Check.BUCKET, problems, fine + also)
+    return findings_of(Check.BUCKET, problems, fine + also)
 
 
 def _read_queue(aws: Aws, queue: str) -> None:
@@ -68,17 +68,17 @@ def _read_queue(aws: Aws, queue: str) -> None:
         aws.sqs(queue).receive_message(QueueUrl=queue, WaitTimeSeconds=0, VisibilityTimeout=0, MaxNumberOfMessages=1)
 
 
-async def check_jenkins(config: Config, settings: Settings, http: aiohttp.ClientSession) -> Finding:
+async def check_jenkins(config: Config, settings: Settings, http: aiohttp.ClientSession) -> list[Finding]:
     """Ask each Jenkins server of app.yaml for its front page, as the user that starts jobs."""
     servers = sorted({server.url for one in config.repositories.values() if one.rerun for server in one.rerun.jenkins})
     if not servers:
-        return Finding(Check.JENKINS, NO_JENKINS)
+        return [Finding(Check.JENKINS, NO_JENKINS)]
     if settings.jenkins_user is None or settings.jenkins_token is None:
-        return Finding(Check.JENKINS, NO_CREDENTIALS, SET_CREDENTIALS)
+        return [Finding(Check.JENKINS, NO_CREDENTIALS, SET_CREDENTIALS)]
     secret = f"{settings.jenkins_user}:{settings.jenkins_token.get_secret_value()}"
     headers = {"Authorization": f"Basic {base64.b64encode(secret.encode()).decode()}"}
     found = [problem for server in servers if (problem := await _problem(http, server, headers)) is not None]
-    return combined(Check.JENKINS, found, JENKINS_OK.format(servers=", ".join(servers)))
+    return findings_of(Check.JENKINS, found, JENKINS_OK.format(servers=", ".join(servers)))
 
 
 async def _problem(http: aiohttp.ClientSession, server: str, headers: dict[str, str]) -> tuple[str, str] | None:

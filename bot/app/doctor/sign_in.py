@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.app.doctor.findings import Check, Finding, combined
+from bot.app.doctor.findings import Check, Finding, findings_of
 from bot.app.doctor.texts import (
     CHECK_GITHUB,
     CLIENT_REFUSED,
@@ -34,12 +34,12 @@ NO_TOKEN = f"ghu_{'0' * 36}"
 """GitHub looks at the client before it looks at the token that is to end."""
 
 
-async def check_sign_in(config: Config, settings: Settings, http: aiohttp.ClientSession) -> Finding:
+async def check_sign_in(config: Config, settings: Settings, http: aiohttp.ClientSession) -> list[Finding]:
     """Ask GitHub to end a token that does not exist, as the client of the App."""
     client = sign_in_client(settings, http)
     if client is None:
         off = [(OPERATORS_CANNOT, SET_SIGN_IN)] if config.operators else []
-        return combined(Check.SIGN_IN, off, SIGN_IN_IS_OFF)
+        return findings_of(Check.SIGN_IN, off, SIGN_IN_IS_OFF)
     problems = []
     try:
         await client.revoke(NO_TOKEN)
@@ -51,4 +51,4 @@ async def check_sign_in(config: Config, settings: Settings, http: aiohttp.Client
         problems.append((NOT_ENCRYPTED_PAGES.format(url=config.public_url), USE_HTTPS))
     origin = OwnOrigin(config.public_url).public
     callback = f"{origin}{CALLBACK_PATH}" if origin else THIS_MACHINE
-    return combined(Check.SIGN_IN, problems, SIGN_IN_OK.format(callback=callback))
+    return findings_of(Check.SIGN_IN, problems, SIGN_IN_OK.format(callback=callback))

@@ -292,6 +292,22 @@ async def test_a_fault_is_one_line_with_its_remedy(
     assert remedy in to_do
 
 
+async def test_two_faults_of_one_check_are_two_lines_each_with_its_own_remedy(clinic: Clinic) -> None:
+    form_data(clinic)
+    no_secret(clinic)
+    no_jenkins_there(clinic)
+    done = await clinic.doctor()
+    assert done.status == 1
+    faults = [line.split(maxsplit=1)[1] for line in done.out.splitlines() if line.startswith("FAILED")]
+    assert [(line.split()[0], line.count(". Remedy: ")) for line in faults] == [
+        ("hook", 1),
+        ("hook", 1),
+        ("jenkins", 1),
+    ]
+    assert "application/json" in faults[0].partition("Remedy:")[2]
+    assert "GITHUB_WEBHOOK_SECRET" in faults[1].partition("Remedy:")[2]
+
+
 async def test_a_queue_is_read_without_taking_anything_from_who_listens(clinic: Clinic) -> None:
     queue = clinic.bucket.create_queue("device-results", "arrivals")
     sqs = clinic.bucket.client("sqs")
