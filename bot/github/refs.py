@@ -67,6 +67,12 @@ async def is_update_of(github: GitHub, repository: str, sha: str, before: str) -
     return len(parents) == 2 and parents[0] == before
 
 
+async def message_at(github: GitHub, repository: str, sha: str) -> str:
+    """Return the message of a commit."""
+    answer = await github.getitem(ONE_COMMIT, url_vars={"repo": repository, "sha": sha})
+    return Payload(answer, "commit").text("message")
+
+
 async def merge_base(github: GitHub, repository: str, base: str, head: str) -> str | None:
     """Return the newest commit that two have in common, None where their histories have none."""
     try:

@@ -42,5 +42,10 @@ def without_directives(text: str) -> str:
     return _DIRECTIVE.sub(_bare, once)
 
 
+def skips_ci(text: str) -> bool:
+    """Say whether the message of a commit makes a CI skip it."""
+    return without_directives(text) != text
+
+
 def _bare(found: PatternMatch) -> str:
     return found[0].translate(_MARKS)

@@ -17,6 +17,8 @@ from bot.github.errors import is_conflict, is_forbidden, message_of
 from bot.github.markdown import code
 from bot.github.ours import Ours
 from bot.github.permissions import role_of
+from bot.github.refs import message_at
+from bot.github.skip_directives import skips_ci
 from bot.github.workflow_files import may_lack_workflows, pull_changes_workflows
 from bot.plan.effect import Applied, EffectContext
 from bot.plan.failure_text import NEEDS_WORKFLOWS
@@ -105,6 +107,8 @@ class MergePull:
             raise TryAgain(texts.WHY_CHANGED, retry_in=COMPUTING_SECONDS)
         if facts.has_queue:
             return await self._enqueue(context, merge_state, facts)
+        if config.method == REBASE:
+            await self._check_message(context, merge_state)
         return await self._merge(context, merge_state, await self._words(merge_state, config, facts, commits))
 
     async def _is_stored(self, context: EffectContext) -> bool:
@@ -122,6 +126,16 @@ class MergePull:
             raise RefusedToPerson(texts.NOW_BLOCKED.format(why=listed_blockers(found)))
         if undecided(merge_state, found):
             raise TryAgain(texts.WHY_UNDECIDED, retry_in=COMPUTING_SECONDS)
+
+    async def _check_message(self, context: EffectContext, merge_state: MergeState) -> None:
+        """Raise `RefusedToPerson` where the head, which a rebase brings to the base as it is, makes a CI skip it.
+
+        Of a push, only the message of the last commit counts.
+        https://docs.github.com/en/actions/how-tos/manage-workflow-runs/skip-workflow-runs
+        """
+        if skips_ci(await message_at(context.github, context.repository.full_name, self.pending.sha)):
+            where = {"sha": code(self.pending.sha[:7]), "base": code(merge_state.pull.base_ref)}
+            raise RefusedToPerson(texts.SKIPS_CI.format(**where))
 
     async def _words(
         self, merge_state: MergeState, config: Merge, facts: MergeFacts, commits: Sequence[AuthoredCommit]

@@ -84,6 +84,10 @@ HEAD_MOVED_MEANWHILE = "The head moved from {old} to {new}, which nobody asked m
 NO_ACCESS = "{by} no longer has write access. Ask someone who has it to comment again."
 NOW_BLOCKED = "Something blocks it now:\n{why}"
 REFUSED = "GitHub didn't merge {sha}: {message}."
+SKIPS_CI = (
+    "A rebase keeps the message of {sha}, which tells CI to skip it (such as `[skip ci]`), so {base} would not be "
+    "tested. Reword the commit, or set `merge: method:` in `app.yaml` to `squash` or `merge`."
+)
 QUEUE_REFUSED = "GitHub didn't add {sha} to the merge queue: {message}."
 
 UPDATE_CLOSED = "This pull request is closed, so I didn't update it. Reopen it first."

@@ -134,6 +134,23 @@ async def test_a_rebase_keeps_the_messages_of_the_commits(tmp_path: Path) -> Non
         ]
 
 
+@pytest.mark.parametrize("words", ["Fix typos [skip ci]", "Fix typos\n\nskip-checks: true"])
+async def test_a_rebase_brings_no_message_that_makes_ci_skip_the_base(tmp_path: Path, words: str) -> None:
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", "method: rebase") as here:
+        pull = here.repo.open_pull_request("hubot", "Faster")
+        pull.push(message=words)
+        approve(pull)
+        report(here, pull)
+        said = await says(here, pull, "@ci merge")
+        assert "A rebase keeps the message of" in said
+        assert pull.merged_at is None
+        assert await here.failures() == []
+        pull.push(message="Fix more typos")  # of a push, only the last commit counts
+        approve(pull)
+        report(here, pull)
+        assert (await says(here, pull, "@ci merge")).startswith("eyes +1")
+
+
 # GitHub
 
 
