@@ -194,6 +194,14 @@ async def test_an_address_whose_tokens_are_refused_again_and_again_is_not_looked
     assert (status, "Retry-After" in headers) == (429, True)
 
 
+async def test_a_stranger_at_the_same_address_keeps_no_lab_out_that_works_already(lab: DeviceLab) -> None:
+    assert (await lab.call("claims", CLAIM))[0] == 204
+    for _ in range(2 * REFUSALS_PER_MINUTE):
+        await lab.call("claims", CLAIM, token="x")
+    assert (await lab.call("claims", CLAIM, token="x"))[0] == 429
+    assert (await lab.call("claims", CLAIM))[0] == 204
+
+
 async def test_tokens_of_labs_are_made_listed_and_revoked(lab: DeviceLab, tmp_path: Path) -> None:
     async def command(*arguments: str) -> Finished:
         config = CONFIG.format(

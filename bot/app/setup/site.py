@@ -21,6 +21,7 @@ from bot.app.setup.installed import InstalledApp, config_text, read_installed
 from bot.app.setup.manifest import app_manifest
 from bot.app.setup.shown import CHECKS, CREATED, INSTALL, START, SetupFiles, form_to, see_other, show, shown
 from bot.app.setup.texts import (
+    BAD_FORM,
     CANNOT_WRITE,
     CODE_REFUSED,
     CONFIG_EXISTS,
@@ -206,7 +207,11 @@ class SetupSite:
 
     async def _start(self, request: web.Request) -> web.StreamResponse:
         """Write app.yaml unless it exists, and go over to serving."""
-        form = await request.post()
+        self.files.gate.check(request)  # before a body of somebody else is read
+        try:
+            form = await request.post()
+        except ValueError:  # not a form, or one that is broken off
+            raise Problem(400, BAD_FORM) from None
         self.files.gate.check_form(request, form.get(FORM_FIELD))
         if self.settings is None:
             return see_other(SETUP)

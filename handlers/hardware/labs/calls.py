@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection
 
 import structlog
-from aiohttp import web
+from aiohttp import hdrs, web
+from cachetools import TTLCache
 from prometheus_client import CollectorRegistry, Counter
 
 from bot.core.metrics import OTHER
@@ -18,7 +20,10 @@ from handlers.hardware.labs import texts
 CALLS_PER_MINUTE = 300
 """Of one lab: heartbeats of a hundred devices, and their claims."""
 REFUSALS_PER_MINUTE = 30
-"""Of one address, before its tokens are not even looked at."""
+"""Of one address, before no token from there is looked at that was not accepted before."""
+ACCEPTED_SECONDS = 86_400.0
+MOST_ACCEPTED = 10_000
+"""How long, and how many, tokens are known as accepted: of a lab with many machines, each may have its own."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -30,6 +35,7 @@ class LabCalls:
         self._labs = frozenset(labs)
         self._calls = RateLimit(CALLS_PER_MINUTE)
         self._refusals = RateLimit(REFUSALS_PER_MINUTE, proxies)
+        self._accepted: TTLCache[bytes, None] = TTLCache(MOST_ACCEPTED, ACCEPTED_SECONDS)
         self._rarely = Rarely()
         self._counter = Counter(
             "nightjar_lab_calls",
@@ -43,10 +49,20 @@ class LabCalls:
         registry.register(self._counter)
 
     def admit_address(self, request: web.Request) -> None:
-        """Raise `Problem` for an address from which too many tokens were refused."""
+        """Raise `Problem` for an address from which too many tokens were refused.
+
+        A token that was accepted before is looked at in any case: a stranger may share the address of a lab, and behind
+        a proxy of which app.yaml says nothing everybody does.
+        """
+        if _digest(request) in self._accepted:
+            return
         seconds = self._refusals.wait_for(self._refusals.client(request), count=False)
         if seconds:
             raise _too_many(texts.TOO_MANY_REFUSED.format(seconds=seconds), seconds)
+
+    def accept(self, request: web.Request) -> None:
+        """Remember the token of a call as a valid one."""
+        self._accepted[_digest(request)] = None
 
     def admit_lab(self, lab: str) -> None:
         """Count a call of a lab; raise `Problem` where there were too many."""
@@ -65,6 +81,11 @@ class LabCalls:
     def count(self, lab: str, call: str, outcome: str) -> None:
         """Count a call."""
         self._counter.labels(lab if lab in self._labs else OTHER, call, outcome).inc()
+
+
+def _digest(request: web.Request) -> bytes:
+    shown = request.headers.get(hdrs.AUTHORIZATION, "")
+    return hashlib.sha256(shown.encode("utf-8", "surrogateescape")).digest()
 
 
 def _too_many(detail: str, seconds: int) -> Problem:

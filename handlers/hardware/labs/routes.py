@@ -141,6 +141,7 @@ class LabRoutes:
         except RefusedCaller as refused:
             self._calls.refused(request, lab, call, refused.why)
             raise
+        self._calls.accept(request)
         try:
             self._calls.admit_lab(lab)
             response, outcome = await answer(request, speaker)

@@ -77,6 +77,18 @@ async def test_only_our_own_form_starts_the_bot(walk: SetupWalk) -> None:
     assert not (walk.folder / "app.yaml").exists()
 
 
+async def test_no_body_of_a_stranger_is_read_and_one_that_is_no_form_is_a_problem(walk: SetupWalk) -> None:
+    broken = {"Content-Type": "multipart/form-data"}
+    async with (
+        aiohttp.ClientSession() as stranger,
+        stranger.post(f"{walk.url}/setup/start", data=b"x", headers=broken) as answer,
+    ):
+        assert answer.status == 403
+    await walk.enter()
+    async with walk.browser.post(f"{walk.url}/setup/start", data=b"x", headers=broken) as answer:
+        assert answer.status == 400
+
+
 async def test_only_the_page_with_the_button_sends_a_form_to_github(walk: SetupWalk) -> None:
     policies = [(await walk.enter()).headers, (await walk.choose()).headers]
     own, both = ([part for part in one["Content-Security-Policy"].split("; ") if "form" in part] for one in policies)
