@@ -16,15 +16,18 @@ from bot.core.untrusted.limits import AllLimits
 from bot.engine import guard, retry, service
 from bot.github import governor, limits
 from bot.results.compare import renames
-from bot.web import app, bodies, connections, webhook
+from bot.web import app, bodies, connections, login, pages, webhook
+from bot.web.sign_in import forms, sessions
 from handlers.ci_tests import artifacts, zips
+from handlers.hardware.labs import bodies as lab_bodies
+from handlers.hardware.labs import calls, routes
 
 MIB = 1 << 20
 
 
 def limits_table() -> str:
     """Return the limits of the server as a Markdown table: what is limited, to how much, and what happens above it."""
-    rows = [*_requests(), *_people(), *_github(), *_work(), *_texts()]
+    rows = [*_requests(), *_pages(), *_labs(), *_people(), *_github(), *_work(), *_texts()]
     return table(["what", "limit", "above it"], rows)
 
 
@@ -49,6 +52,46 @@ def _requests() -> list[tuple[str, str, str]]:
             "answered from memory",
         ),
     ]
+
+
+def _pages() -> list[tuple[str, str, str]]:
+    http, hours = Http(), int(sessions.SESSION_SECONDS // 3600)
+    return [
+        ("Pages that one address asks for in a minute", f"{http.pages_per_minute} (`http.pages_per_minute`)", "429"),
+        ("Pages that are made or wait for it", f"{pages.MOST_WAITING}", "503"),
+        (
+            "A form; all forms that arrive at a time",
+            f"{forms.FORM_BYTES // 1024} KiB; {_mib(forms.FORMS_IN_FLIGHT)}",
+            "413; 503",
+        ),
+        ("Time for a sign-in", f"{login.SIGN_IN_SECONDS // 60} minutes", "it begins anew"),
+        ("Sessions of a person", f"{sessions.MOST_SESSIONS}, of {hours} hours each", "the oldest ends"),
+    ]
+
+
+def _labs() -> list[tuple[str, str, str]]:
+    return [
+        ("Calls of one lab in a minute", f"{calls.CALLS_PER_MINUTE}", "429"),
+        (
+            "Refused tokens of one address in a minute",
+            f"{calls.REFUSALS_PER_MINUTE}",
+            "429 for tokens that were never accepted",
+        ),
+        (
+            "Body of a lab's call; all that arrive at a time",
+            f"{routes.MOST_BODY // 1024} KiB; {_mib(routes.MOST_BODIES)}",
+            "413; 503",
+        ),
+        (
+            "Claims of one lab that wait",
+            f"{routes.MOST_WAITING}, for {lab_bodies.LONGEST_WAIT} s; of all labs half of `http.connections`",
+            "429; 503",
+        ),
+    ]
+
+
+def _mib(count: int) -> str:
+    return f"{count // MIB} MiB"
 
 
 def _people() -> list[tuple[str, str, str]]:
