@@ -49,11 +49,41 @@ def test_what_is_installed_from_a_lock_file_is_checked_against_its_hashes(name: 
         assert line.count(" -r ") == line.count("--require-hashes"), line
 
 
-def test_the_image_is_built_on_one_full_version() -> None:
-    bases = re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+@pytest.mark.parametrize("name", ["Dockerfile", "lab/Dockerfile"])
+def test_an_image_is_built_on_one_full_version(name: str) -> None:
+    bases = re.findall(r"^FROM (\S+)", (ROOT / name).read_text(), re.MULTILINE)
     assert bases
     for base in bases:
         assert re.fullmatch(r"python:3\.11\.\d+-slim-[a-z]+(@sha256:[0-9a-f]{64})?", base), base
+
+
+def test_an_image_that_runs_beside_ours_has_one_full_version() -> None:
+    found = re.findall(r"image: (\S+:\S+)", (ROOT / "compose.yaml").read_text())
+    assert found
+    for image in found:
+        assert re.fullmatch(r"[a-z]+:\d+\.\d+(?:\.\d+)?-[a-z]+(@sha256:[0-9a-f]{64})?", image), image
+
+
+def test_updates_are_proposed_for_everything_that_is_pinned() -> None:
+    updates = YAML(typ="safe").load(ROOT / ".github/dependabot.yml")["updates"]
+    watched = {
+        (one["package-ecosystem"], folder)
+        for one in updates
+        for folder in one.get("directories", [one.get("directory")])
+    }
+    pinned = {
+        ("github-actions", "/"),
+        *(("pip", _folder(path)) for path in ROOT.glob("requirements*.txt")),
+        *(("docker", _folder(path)) for path in (*ROOT.glob("Dockerfile"), *ROOT.glob("*/Dockerfile"))),
+        *(("docker-compose", _folder(path)) for path in ROOT.glob("compose*.yaml")),
+        *(("github-actions", _folder(path)) for path in ROOT.glob("*/action.yml")),
+    }
+    assert len(pinned) == 6
+    assert watched == pinned
+
+
+def _folder(path: Path) -> str:
+    return f"/{path.parent.relative_to(ROOT)}".removesuffix(".")
 
 
 def test_the_workflow_tests_every_python_that_is_supported() -> None:
@@ -67,7 +97,8 @@ def test_the_workflow_may_only_read() -> None:
 
 
 def test_actions_are_pinned_by_commit_with_their_full_version() -> None:
-    used = re.findall(r"uses: (.*)", (ROOT / ".github/workflows/ci.yml").read_text())
+    files = (".github/workflows/ci.yml", "lab/action.yml")
+    used = [action for name in files for action in re.findall(r"uses: (.*)", (ROOT / name).read_text())]
     assert used
     for action in used:
         assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
