@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bot.commands.dialogue import CommandRequest
     from bot.commands.grammar import Command
 
-_SHA = Pattern(r"[0-9a-fA-F]{7,40}")
+_SHA = Pattern(r"[0-9a-fA-F]{7,64}")
 
 
 async def saw_head(asked: CommandRequest) -> bool:
