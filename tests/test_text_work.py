@@ -21,6 +21,7 @@ from bot.core.patterns import normalized
 from bot.core.redaction import Redactor
 from bot.github import commit_message as merge_message
 from bot.github import markdown, mentions, sticky
+from bot.github.earlier_mail import earlier_mail
 from bot.github.skip_directives import without_directives
 from bot.news.message import News, NewsItem
 from bot.news.render import as_discord, as_slack
@@ -128,6 +129,10 @@ READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
         ("[skip ci]", "[skip ", "[", "[ci ", "***no_ci", "skip-checks:", "\nskip-checks: true", *SPACES),
     ),
     "nested directives to skip CI": (lambda text: without_directives(f"{text}{'ci]' * text.count('[')}"), ("[skip ",)),
+    "the head of an earlier mail": (
+        earlier_mail,
+        ("on ", "on 1 wrote ", "on 1 wrote\n", "-", "***@", "a\n", "\r"),
+    ),
     "patterns of names": (lambda text: matches([f"{text[:200]}*b"], text), ("*a", "a*", "?", "[a]", "a")),
     "names in one form": (lambda text: normalized("NFC", text), ("\u0301\u0323", "a\u0301", "é")),
 }

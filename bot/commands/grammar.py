@@ -9,6 +9,8 @@
 - Upper and lower case, the width of spaces, `please` and `thanks` at either end, emoji and a full stop at the end do
   not matter. A line of nothing else (`@ci thanks!`) is no command. A question mark matters: `@ci rerun?` is not one.
 - Anything else that is not a command exactly is a `BadCommand`: no other command is ever guessed in its place.
+- Who replies by mail may send the mail that they reply to along, without the marks of a quotation. So nothing counts
+  that stands below the head of an earlier mail: somebody else wrote it.
 - Names that hold spaces stand in quotes or in back-ticks; both also tell a check named `all` from the word.
 - Commands are returned, and meant to be run, in their order. One that is written twice runs once, in the place of the
   last: of `run slow tests` and `skip slow tests` the later one has the last word.
@@ -25,6 +27,7 @@ from itertools import pairwise
 from bot.commands import texts
 from bot.commands.spec import Arguments, CommandRegistry, CommandSpec, folded, likeness
 from bot.core.patterns import SPACE, Pattern, escape_pattern
+from bot.github.earlier_mail import earlier_mail, typed_lines
 from bot.github.markdown import HOLE, Line, lines_alone, visible_lines
 
 __all__ = ["Arguments", "BadCommand", "Command", "CommandRegistry", "CommandSpec", "new_commands", "parse"]
@@ -44,7 +47,6 @@ _INVISIBLE_ANYWHERE = Pattern(f"[{_INVISIBLE}]+")
 _BEFORE_MENTION = Pattern(f"^[{SPACE}{_INVISIBLE}]*")
 _AFTER_MENTION = Pattern(f"[,:;.!?{_INVISIBLE}]*(?:[{SPACE}]|$)")
 _AFTER_WORD = ",:;.!"
-_LINE_END = Pattern(r"\r\n|\r|\n")
 _UNWRITABLE = Pattern(r"[\x00-\x1f\x7f-\x9f\x{fffd}]")
 _POLITE = frozenset({"please", "pls", "plz", "kindly", "thanks", "thank", "you", "thx", "ty", "cheers"})
 _EMOJI = Pattern(r":[a-z0-9_+-]+:", ignore_case=True)
@@ -130,8 +132,8 @@ def new_commands(
     found = list(_all(new_text, registry, mentions))
     if not found:
         return []
-    typed = _typed_lines(new_text)
-    lines = Counter(map(_core, typed)) - Counter(map(_core, _typed_lines(old_text)))
+    typed = typed_lines(new_text)
+    lines = Counter(map(_core, typed)) - Counter(map(_core, typed_lines(old_text)))
     asked = _anywhere(new_text, registry, mentions)
     more = asked - _anywhere(old_text, registry, mentions)
     added = []
@@ -150,7 +152,7 @@ def _anywhere(text: str, registry: CommandRegistry, mentions: Sequence[str]) -> 
     """Count what each line would ask for from each mention on if nothing around it hid it; without any limit."""
     starts = Pattern("|".join(map(escape_pattern, mentions)), ignore_case=True)
     pieces: Counter[str] = Counter()
-    for line in _typed_lines(text):
+    for line in typed_lines(text):
         found = [match.start() for match in starts.finditer(line)]
         pieces.update(line[start:end] for start, end in pairwise([*found, len(line)]))
     asked: dict[str, Command] = {}
@@ -174,10 +176,6 @@ def _readings(piece: str) -> set[str]:
     return {piece, *(piece[:end] for end in ends if end > 0)}
 
 
-def _typed_lines(text: str) -> list[str]:
-    return _LINE_END.split(text)
-
-
 def _core(line: str) -> str:
     """Return a line as it was typed, without its case, its spacing, and the marks around it that may hide it."""
     folded_line = " ".join(line.casefold().split())
@@ -194,12 +192,14 @@ def _all(text: str, registry: CommandRegistry, mentions: Sequence[str]) -> Itera
     lowered = text.lower()
     if not any(mention.lower() in lowered for mention in mentions):
         return
-    found = 0
+    found, mail = 0, earlier_mail(text)
     for line in visible_lines(text):
         called = _called(line.text, mentions)
         command = _command(line, *called, registry, mentions) if called else None
         if not command:
             continue
+        if called and line.number > mail:
+            command = BadCommand(_shown(called[1], line), texts.IN_EARLIER_MAIL, None, command.mention, line.number)
         found += 1
         if found > MOST_COMMANDS:
             yield BadCommand(

@@ -16,6 +16,7 @@ from bot.core.patterns import Pattern
 from bot.core.payload import Payload
 from bot.core.titles import folded, tags_of
 from bot.engine.records import Record
+from bot.github.earlier_mail import earlier_mail
 from bot.github.markdown import HOLE, code, truncate, visible_lines
 from bot.github.mentions import login_or_team, mentioned
 from handlers.team_tags.texts import AND, CC, EXAMPLE, INVALID_LINES
@@ -54,12 +55,14 @@ def read_lines(text: str) -> ReadLines:
     """Read a list: lines `- hexagon, adreno (phones): @octocat, @octo-org/compiler`, with or without a bullet.
 
     A line must hold topics, then names, and nothing else; text in parentheses is a comment. Lines that name nobody are
-    headings and prose. The predecessor read `x.` and `x,` as names, `a, b` as one topic, and a quoted `> ci` as one.
+    headings and prose, and what stands below the head of an earlier mail is somebody else's. The predecessor read `x.`
+    and `x,` as names, `a, b` as one topic, and a quoted `> ci` as one.
     """
     entries: list[tuple[str, list[str]]] = []
     unreadable = []
+    mail = earlier_mail(text)
     for line in visible_lines(text):
-        if "@" in line.text:
+        if "@" in line.text and line.number < mail:
             found = list(_entries(_bare(line.text)))
             entries += found
             if not found:

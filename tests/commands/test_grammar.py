@@ -316,3 +316,40 @@ def test_the_longest_comment_is_read(unit: str) -> None:
     text = "@ci rerun " + unit * ((TEXT_LIMIT - 20) // len(unit)) + "x"
     assert len(read(text)) <= MOST_COMMANDS + 1
     assert new_commands(text, f"{text[:-1]}y", registry=REGISTRY, mentions=MENTIONS) is not None
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "On Tue, 20 Nov 2018 at 11:11, somebody <notifications@github.com> wrote:",
+        "On Tue, 20 Nov 2018, 11:11 somebody <notifications@github.com>\nwrote:",
+        "Am Di., 20. Nov. 2018 schrieb somebody ***@***.***>:",
+        "---- On Tue, 20 Nov 2018 11:11:11 -0800 somebody wrote ----",
+        "-----Original Message-----",
+        "From: somebody [mailto:notifications@github.com]\r\nSent: Tuesday",
+        "To: octocat/compiler <compiler@noreply.github.com>",
+    ],
+)
+def test_what_stands_in_a_mail_that_was_replied_to_is_somebody_elses(head: str) -> None:
+    below = BadCommand("rerun all", texts.IN_EARLIER_MAIL)
+    assert read(f"Looks good.\n\n{head}\n\nHello,\n@ci rerun all\n") == [below]
+    assert read(f"@ci rerun\n\n{head}\n\n@ci rerun all\n") == [Command(RERUN), below]
+    assert read(f"@ci rerun\n\n{head}\n> @ci rerun all\n") == [Command(RERUN)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "On Tuesday somebody wrote:",
+        "Co-authored-by: Somebody <1+somebody@users.noreply.github.com>",
+        "On 20 Nov 2018 I wrote a test.",
+        "--message--",
+    ],
+)
+def test_what_is_no_head_of_a_mail_hides_no_command(line: str) -> None:
+    assert read(f"{line}\n\n@ci rerun all") == [Command(RERUN, "all")]
+
+
+def test_taking_the_head_of_a_mail_away_makes_no_command_of_what_stood_below() -> None:
+    old = "Thanks\n\n-----Original Message-----\n\n@ci rerun all"
+    assert new_commands(old, "Thanks\n\n@ci rerun all", registry=REGISTRY, mentions=MENTIONS) == []

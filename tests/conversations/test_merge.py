@@ -107,6 +107,14 @@ async def test_a_name_like_a_maintainers_opens_no_door(here: Town) -> None:
         assert (await says(here, ready(here), "@ci merge", by=who)).startswith("eyes confused")
 
 
+async def test_a_reply_by_mail_merges_nothing_that_somebody_else_asked_for(here: Town) -> None:
+    pull = ready(here)
+    quoted = "On Tue, Nov 25, 2026 somebody ***@***.***> wrote:\n\nGreat!\n@ci merge\n"
+    said = await says(here, pull, f"Not yet, please.\n\n{quoted}")
+    assert "This line stands below the head of an earlier mail" in said
+    assert pull.merged_at is None
+
+
 async def test_an_author_who_may_write_does_not_approve_their_own_work(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     report(here, pull)

@@ -70,6 +70,7 @@ def test_lines_of_lists_say_who_follows_what(text: str, expected: dict[str, tupl
         "```\n- hexagon @octocat\n```",
         "    - hexagon @octocat",
         "<!--\n- hexagon @octocat\n-->",
+        "Thanks\n\n-----Original Message-----\n- hexagon @octocat",
         "- hexagon",
         "- hexagon @",
         "- @octocat",

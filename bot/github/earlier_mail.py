@@ -1,0 +1,30 @@
+"""Where the text of an earlier mail begins in a comment that was written as a reply by mail. Pure.
+
+GitHub takes most of the mail that is replied to out of a comment, but not all: what a mail program neither marks as a
+quotation nor puts where GitHub looks for it stays, and looks like the words of whoever replied
+(https://github.com/dependabot/feedback/issues/277). GitHub replaces addresses in it by asterisks.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from bot.core.patterns import Pattern
+
+_LINE_END = Pattern(r"\r\n|\r|\n")
+_HEAD = Pattern(
+    r"notifications@github\.com|@(?:no)?reply\.github\.com|\*{3}@\*{3}\.\*{3}"
+    r"|^[ >]*-{2,} ?(?:original|forwarded) message ?-{2,}|^[ >-]*on\b.*\d.*\bwrote ?[:-]*$",
+    ignore_case=True,
+)
+
+
+def typed_lines(text: str) -> list[str]:
+    """Return the lines of a text as they were typed."""
+    return _LINE_END.split(text)
+
+
+def earlier_mail(text: str) -> float:
+    """Return the number of the line with the head of an earlier mail, from 1; infinite where there is none."""
+    lines = enumerate(typed_lines(text), start=1)
+    return next((number for number, line in lines if _HEAD.search(line.rstrip())), inf)
