@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -22,9 +23,16 @@ SECRETS = (
     "BUILDKITE_AGENT_",
     "GITHUB_TOKEN",
     "GH_TOKEN",
+    "CI_JOB_TOKEN",
+    "CI_JOB_JWT",
+    "CI_REPOSITORY_URL",
+    "CI_REGISTRY_PASSWORD",
+    "CI_DEPLOY_PASSWORD",
+    "CI_DEPENDENCY_PROXY_PASSWORD",
 )
 """Variables that the command does not get: it runs somebody else's code."""
 KILL_SECONDS = 10.0
+PR_SET_DUMPABLE = 4
 KEEPER = Path(__file__).with_name("keeper.py")
 
 
@@ -34,10 +42,20 @@ def clean_environment(more: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **more}
 
 
+def hide_secrets() -> None:
+    """Keep processes of the same user, as the command is, from reading the environment and memory of this one.
+
+    Without it they stand in /proc. https://man7.org/linux/man-pages/man2/PR_SET_DUMPABLE.2const.html
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
 class StreamedCommand:
     """A command that runs here and writes to our own output. `interrupt` and `kill` are for signal handlers."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        hide_secrets()
         self._process = subprocess.Popen(  # noqa: S603  # the lab's own command
             [sys.executable, "-I", str(KEEPER), *command], env=dict(environment), stdin=subprocess.PIPE
         )
@@ -62,6 +80,7 @@ class RunningCommand:
     """A command that runs. `stop` may be called by any thread, and any number of times."""
 
     def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path) -> None:
+        hide_secrets()
         self._process = subprocess.Popen(  # noqa: S603  # the lab's own command
             [sys.executable, "-I", str(KEEPER), *command],
             cwd=folder,

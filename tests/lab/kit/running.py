@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -34,10 +34,10 @@ def kit_environment(home: Path, world: World | None = None, **variables: str) ->
     return {name: value for name, value in whole.items() if value}
 
 
-async def start_kit(*words: str, env: Mapping[str, str], cwd: Path) -> Process:
-    """Start `nightjar-lab`."""
+async def start_kit(*words: str, env: Mapping[str, str], cwd: Path, under: Sequence[str] = ()) -> Process:
+    """Start `nightjar-lab`; `under` is a program that starts it."""
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "nightjar_lab", *words, env=dict(env), cwd=cwd, stdout=PIPE, stderr=PIPE
+        *under, sys.executable, "-m", "nightjar_lab", *words, env=dict(env), cwd=cwd, stdout=PIPE, stderr=PIPE
     )
 
 
@@ -49,6 +49,6 @@ def run_here(*words: str, env: Mapping[str, str]) -> Finished:
     return Finished(done.exit_code, done.stdout, done.stderr)
 
 
-async def run_kit(*words: str, env: Mapping[str, str], cwd: Path) -> Finished:
+async def run_kit(*words: str, env: Mapping[str, str], cwd: Path, under: Sequence[str] = ()) -> Finished:
     """Run `nightjar-lab` to its end."""
-    return await finished(await start_kit(*words, env=env, cwd=cwd))
+    return await finished(await start_kit(*words, env=env, cwd=cwd, under=under))

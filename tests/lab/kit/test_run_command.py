@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,23 @@ async def test_it_streams_uploads_and_passes_the_exit_status_on(tmp_path: Path, 
     assert f"NIGHTJAR_SHA={SHA}" in variables
     for secret in ("the token", aws_world.server.environment["AWS_SECRET_ACCESS_KEY"]):
         assert secret not in variables
+
+
+async def test_the_command_cannot_read_the_secrets_out_of_the_process_that_started_it(tmp_path: Path) -> None:
+    script = """
+        kit=$(awk '/^PPid/ {print $2}' /proc/$PPID/status)
+        tr '\\0' ' ' < /proc/$kit/cmdline
+        cat /proc/$PPID/environ /proc/$kit/environ
+    """
+    words = (*OPTIONS, "--dry-run", "--", "bash", "-c", script)
+    # Without its capabilities, root is a user like any other.
+    under = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.getuid() == 0 else []
+    env = kit_environment(tmp_path, NIGHTJAR_LAB_TOKEN="the token")
+    done = await run_kit(*words, env=env, cwd=tmp_path, under=under)
+    assert "--dry-run" in done.out, "it is the kit's own process"
+    assert "NIGHTJAR_SHA=" in done.out, "the keeper has the environment of the command"
+    assert "Permission denied" in done.err
+    assert "the token" not in done.out
 
 
 async def test_the_bot_stores_the_run_and_a_crash_without_a_report_is_a_lab_setup_problem(
