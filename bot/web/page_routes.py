@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from aiohttp import web
 from procrastinate.exceptions import ConnectorException
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic_core import ErrorDetails, PydanticSerializationError
 
 from bot.core.errors import TryAgain
 from bot.core.page_paths import PAGES_OF_A_REPOSITORY
@@ -23,7 +23,16 @@ from bot.web.page_cache import RenderedPage, answer_key, is_anonymous
 from bot.web.pages import HTML, JSON, PAGES, RETRY_SECONDS, Pages, compressed_page
 from bot.web.problems import Problem
 from bot.web.repositories import PARAMETERS, repository_of
-from bot.web.texts import BAD_QUERY, DATABASE_UNAVAILABLE, NO_PAGE, REPEATED_QUERY, UNKNOWN_FORMAT, UNKNOWN_QUERY
+from bot.web.texts import (
+    BAD_QUERY,
+    DATABASE_UNAVAILABLE,
+    MISSING_QUERY,
+    NO_PAGE,
+    REPEATED_QUERY,
+    UNKNOWN_FORMAT,
+    UNKNOWN_QUERY,
+    WRONG_FORM,
+)
 
 FORMAT, AS_JSON, AS_CSV = "format", "json", "csv"
 IN_FORMAT = Parameter(
@@ -34,6 +43,8 @@ IN_FORMAT = Parameter(
     required=False,
 )
 MOST_CSV_ROWS = 50_000
+LONGEST_SHOWN = 40
+"""Characters of a wrong parameter that its problem repeats."""
 
 
 Loaded = TypeVar("Loaded")
@@ -219,8 +230,17 @@ def read_query(model: type[BaseModel], request: web.Request, besides: Sequence[s
         return model.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(map(str, first["loc"]))
-        raise Problem(HTTPStatus.BAD_REQUEST, BAD_QUERY.format(name=name, why=first["msg"])) from None
+        raise Problem(HTTPStatus.BAD_REQUEST, _fault(model, str(first["loc"][0]), given, first)) from None
+
+
+def _fault(model: type[BaseModel], name: str, given: Mapping[str, str], error: ErrorDetails) -> str:
+    """Say which parameter is wrong, and what it stands for."""
+    described = next((info for own, info in model.model_fields.items() if name in (own, info.alias)), None)
+    about = f"{name}: {described.description}" if described and described.description else name
+    if name not in given:
+        return MISSING_QUERY.format(about=about)
+    why = WRONG_FORM if error["type"] == "string_pattern_mismatch" else error["msg"]
+    return BAD_QUERY.format(name=name, given=given[name][:LONGEST_SHOWN], why=why, about=about)
 
 
 def _json(shown: BaseModel) -> bytes:
@@ -233,7 +253,7 @@ def _json(shown: BaseModel) -> bytes:
 def _wants_csv(request: web.Request) -> bool:
     wanted = request.query.get(FORMAT) or AS_JSON
     if wanted not in (AS_JSON, AS_CSV):
-        raise Problem(HTTPStatus.BAD_REQUEST, BAD_QUERY.format(name=FORMAT, why=UNKNOWN_FORMAT))
+        raise Problem(HTTPStatus.BAD_REQUEST, UNKNOWN_FORMAT)
     return wanted == AS_CSV
 
 

@@ -12,9 +12,12 @@ from collections.abc import Awaitable, Callable, Mapping
 import structlog
 from aiohttp import web
 
-from bot.web.texts import METHOD_NOT_ALLOWED, NOT_FOUND, UNEXPECTED_ERROR
+from bot.web.texts import METHOD_NOT_ALLOWED, NOT_FOUND, NUL_IN_ADDRESS, UNEXPECTED_ERROR
 
 PROBLEM_TYPE = "application/problem+json"
+
+NUL = "%00"
+"""A character that PostgreSQL refuses in every text, so nothing is stored under a name with one."""
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -49,6 +52,8 @@ def problem_response(status: int, detail: str, headers: Mapping[str, str] | None
 @web.middleware
 async def answer_problems(request: web.Request, handler: Answer) -> web.StreamResponse:
     """Turn every error of a route into problem details."""
+    if NUL in request.raw_path:
+        return problem_response(http.HTTPStatus.BAD_REQUEST, NUL_IN_ADDRESS)
     try:
         return await handler(request)
     except Problem as problem:

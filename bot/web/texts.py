@@ -1,6 +1,7 @@
 """Details of the problems that HTTP routes answer with (RFC 9457)."""
 
 UNEXPECTED_ERROR = "An unexpected error. The log has the details."
+NUL_IN_ADDRESS = "An address cannot hold the character U+0000 (%00)."
 METHOD_NOT_ALLOWED = "{method} is not allowed here; allowed: {allowed}."
 NOT_FOUND = "There is nothing at this address. /api/v1/openapi.json describes the API."
 
@@ -9,10 +10,12 @@ NOT_FOUND = "There is nothing at this address. /api/v1/openapi.json describes th
 NO_PAGE = "There is nothing at this address. It may be misspelled, or about a repository that is not public."
 TOO_MANY_REQUESTS = "Too many requests came from your address. Try again in {seconds} s."
 TOO_MANY_PAGES = "Too many pages are being made at the same time. Try again in a few seconds."
-BAD_QUERY = "{name}: {why}"
+BAD_QUERY = "{name} cannot be {given!r}: {why}. {about}"
+MISSING_QUERY = "A parameter is missing. {about}"
+WRONG_FORM = "it does not have the form that it must have"
 UNKNOWN_QUERY = "{name} is not a parameter of this address; there are: {known}."
 REPEATED_QUERY = "{name} is given more than once."
-UNKNOWN_FORMAT = "it is csv or json"
+UNKNOWN_FORMAT = "format is csv or json."
 
 # -- the API --
 

@@ -10,7 +10,8 @@ from nightjar_formats.model import BAD, Status
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.results.store.cells import CellCounts
-from bot.results.store.grid import GridLine, GridPoint
+from bot.results.store.grid import GridPoint
+from bot.results.store.grid_rows import GridLine
 from handlers.dashboard import texts
 
 STALE_SECONDS = 36 * 3600.0

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from nightjar_formats.model import TargetKey
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 from bot.results.compare.quarantine import Quarantine, quarantine_at
-from bot.results.store.grid import GridRange
+from bot.results.store.grid_rows import GridRange
 from bot.web.page_routes import Page, PageRequest
+from handlers.dashboard import texts
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.rows import GridRow, RowFilter, rows_of
 from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, settings_of
@@ -23,13 +25,18 @@ if TYPE_CHECKING:
 
 COLUMNS = 14
 """Commits on a page."""
-Status = Literal["new-failure", "still-failing", "failing", "flaky", "skipped", "passed"]
 
 
-def _day(text: str) -> str:
-    """Return a day that exists, as it is written. Raises `ValueError`."""
-    datetime.fromisoformat(text)
+def _existing_day(text: str) -> str:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise PydanticCustomError("day", texts.NO_SUCH_DAY) from None
     return text
+
+
+Day = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_existing_day)]
+Status = Literal["new-failure", "still-failing", "failing", "flaky", "skipped", "passed"]
 
 
 class GridQuery(BaseModel):
@@ -52,9 +59,7 @@ class GridQuery(BaseModel):
     q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
         default=None, description="Tests whose ID contains this text, in any case of letters, are the rows."
     )
-    since: Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_day)] | None = (
-        Field(default=None, description="Only commits made since this day (UTC), as YYYY-MM-DD.")
-    )
+    since: Day | None = Field(default=None, description="Only commits made since this day (UTC), as YYYY-MM-DD.")
     before: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,12}(\.[0-9]{1,9})?$")] | None = Field(
         default=None, description="The `older` of another page: only commits made before, in seconds since 1970."
     )
@@ -125,6 +130,7 @@ def read_grid(
         datetime.fromisoformat(query.since).replace(tzinfo=UTC).timestamp() if query.since else 0.0,
         settings.aliases,
         partial(_quarantine, settings, now),
+        counts=not (query.status or query.q or (query.target and query.suite)),
     )
     grid = store.grids.read(asked)
     wanted = RowFilter(query.target, query.suite, query.folder or "", query.status, (query.q or "").lower())

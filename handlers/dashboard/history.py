@@ -18,7 +18,8 @@ from bot.results.report.findings import NewFailure
 from bot.results.report.reproduce import command
 from bot.results.report.texts import how_flaky
 from bot.results.store.contexts import AskedFailures
-from bot.results.store.grid import Grid, GridLine, GridRange
+from bot.results.store.grid import Grid
+from bot.results.store.grid_rows import GridLine, GridRange
 from bot.results.store.timelines import LeftOut, TimelineRun
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.cells import CellState, GridCell

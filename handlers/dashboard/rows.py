@@ -12,7 +12,8 @@ from nightjar_formats.columns import ABSENT, STATUS_BYTES, at
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.results.store.cells import NO_TESTS, PAIRS, count_cell, count_groups, marked_places, paired_column
-from bot.results.store.grid import Grid, GridLine, GridPoint
+from bot.results.store.grid import Grid, GridPoint
+from bot.results.store.grid_rows import GridLine
 from bot.results.store.names import SuiteRow
 from handlers.dashboard.cells import (
     CellState,
@@ -118,7 +119,9 @@ class _Rows:
 
     def suite(self, line: GridLine) -> GridRow:
         """Return the row of a suite."""
-        cells = self._cells(line, lambda point: counted_cell(point, count_cell(point.before, point.now)))
+        cells = self._cells(
+            line, lambda point: counted_cell(point, point.counts or count_cell(point.before, point.now))
+        )
         return GridRow(
             kind=RowKind.SUITE, name=line.suite, target=line.about.full_name, suite=line.suite, folder="", cells=cells
         )

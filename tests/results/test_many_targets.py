@@ -9,7 +9,7 @@ from nightjar_formats.columns import SEEN, at
 from nightjar_formats.model import BAD, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.store.grid import GridRange
+from bot.results.store.grid_rows import GridRange
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import LAB, REPOSITORY, SUITE, Upload
 

@@ -19,7 +19,7 @@ from bot.engine.sqlite import BUSY_TIMEOUT, SqliteConnector, create_privately
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 VERSION_TABLE = "nightjar_results_version"
-HEAD = "0006"
+HEAD = "0007"
 """The newest version that this release knows."""
 
 CONNECTIONS = 4

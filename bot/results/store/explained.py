@@ -68,7 +68,8 @@ def explained_places(
         window = windows.get(series, [])
         chain = [(point.committed_at, point.sha) for point in window]
         ordered = sorted(candidates)
-        then = series_names(connection, series, known.every(connection, suites[series]), aliases, ordered)
+        name_of = known.every(connection, suites[series]) if aliases else ()
+        then = series_names(connection, series, name_of, aliases, ordered)
         spans = {place: list(then.spans(place)) for place in ordered}
         names = {name for those in spans.values() for name, _, _ in those}
         changes = changes_of(connection, series, names, [point.id for point in window])

@@ -7,48 +7,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
-from itertools import groupby, islice
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 from nightjar_formats.columns import ABSENT, at, differences, duration
-from nightjar_formats.model import Detail, TargetKey
+from nightjar_formats.model import Detail
 
-from bot.core.aliases import NO_ALIASES, Aliases
-from bot.results.compare.quarantine import NO_QUARANTINE, Quarantine
+from bot.core.aliases import Aliases
+from bot.results.compare.quarantine import NO_QUARANTINE
 from bot.results.state import Run
 from bot.results.store import runs, schema
 from bot.results.store.blobs import raw
-from bot.results.store.cells import explained_column, new_failures, renamed_column
+from bot.results.store.cells import CellCounts, explained_column, new_failures, renamed_column
 from bot.results.store.combine import detail_of
+from bot.results.store.counted import read_counts
 from bot.results.store.explained import FreshFailures, explained_places
 from bot.results.store.failure_texts import TextReader
+from bot.results.store.grid_rows import (
+    GridLine,
+    GridRange,
+    lines_of,
+    newest_commits,
+    newest_rows,
+    rows_at,
+    rows_before,
+)
 from bot.results.store.names import SuiteNames, SuiteRow
 from bot.results.store.newest_points import (
     Place,
-    first_on_nightly,
     reported_runs,
-    select_suites_on_targets,
     status_columns,
 )
 from bot.results.store.rename_pairs import RenamePairs
 from bot.results.store.trace import Position
 
-QuarantineOf = Callable[[TargetKey], Quarantine]
 Shown = tuple[int, str]
 """A series, and a commit."""
-
-
-@dataclass(frozen=True, slots=True)
-class GridLine:
-    """One suite on one target. `first` is the time of its first commit on the nightly branch, None for none."""
-
-    series: int
-    suite: str
-    row: SuiteRow
-    about: TargetKey
-    target_id: int
-    first: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +52,8 @@ class GridPoint:
     `before` and `now` are status columns: how its tests ended at the commit that it is compared with, under their
     present names, and at this one. `before` is None where there is none. A test whose failure is explained, by a
     quarantine or by its flakiness, has failed before. `infra` says why the run tells nothing about the code.
+
+    A point with `counts`, which only a grid of counts has, has no columns.
     """
 
     run: Run
@@ -67,6 +63,7 @@ class GridPoint:
     now: bytes
     stored: Sequence[int] = ()
     """The numbers of the runs with results, in their order."""
+    counts: CellCounts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +76,6 @@ class Grid:
     older: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class GridRange:
-    """Which part of a repository's results a grid shows: at most `limit` commits, those before one, those since.
-
-    `lab`, `target` and `suite` are None for all. `before` and `since` are in seconds since 1970. With a `test`, only
-    its failures are explained, which is cheaper.
-    """
-
-    repository: str
-    lab: str | None = None
-    target: str | None = None
-    suite: str | None = None
-    limit: int = 14
-    before: float | None = None
-    since: float = 0.0
-    aliases: Aliases = NO_ALIASES
-    quarantine: QuarantineOf | None = field(default=None, compare=False)
-    test: str = ""
-
-
 class Grids:
     """Reads grids; calls block, as those of `ResultsStore`."""
 
@@ -109,13 +86,13 @@ class Grids:
     def read(self, asked: GridRange) -> Grid:
         """Return the grid of a part of a repository's results."""
         with self._reading() as connection:
-            lines = _lines(connection, asked)
-            commits = _commits(connection, lines, asked)
+            lines = lines_of(connection, asked)
+            commits = newest_commits(connection, lines, asked)
             older, commits = len(commits) > asked.limit, commits[: asked.limit]
             if not commits:
                 return Grid(lines, commits, {}, older)
             by_series = {line.series: line for line in lines}
-            rows, previous = _rows(connection, by_series, commits), _previous(connection, by_series, commits[-1])
+            rows, previous = rows_at(connection, by_series, commits), rows_before(connection, by_series, commits[-1])
             points, shown = self._points(connection, by_series, rows, previous, asked), {sha for _, sha in commits}
             return Grid(lines, commits, {place: one for place, one in points.items() if place[1] in shown}, older)
 
@@ -123,7 +100,7 @@ class Grids:
         """Return for each of some lines, by its series, the grid of its own newest commits."""
         with self._reading() as connection:
             by_series = {line.series: line for line in lines}
-            rows, previous = _newest_rows(connection, by_series, asked.limit)
+            rows, previous = newest_rows(connection, by_series, asked.limit)
             points = self._points(connection, by_series, rows, previous, asked)
         commits = dict[int, list[Position]]()
         for row in rows:
@@ -145,7 +122,7 @@ class Grids:
     def lines_of_test(self, asked: GridRange, test: str) -> list[GridLine]:
         """Return the lines of a part of a repository's results whose suite has a test of this name."""
         with self._reading() as connection:
-            lines = _lines(connection, asked)
+            lines = lines_of(connection, asked)
             suites = {line.row.id: line.row for line in lines}
             having = {
                 number for number, row in suites.items() if self._known.ordinal(connection, row, test) is not None
@@ -181,21 +158,26 @@ class Grids:
         previous: dict[int, sa.RowMapping],
         asked: GridRange,
     ) -> dict[Shown, GridPoint]:
-        places = {(by_series[row["series_id"]].target_id, row["sha"]) for row in [*rows, *previous.values()]}
-        reported = _by_suite(reported_runs(connection, places))
-        columns = status_columns(connection, reported)
-        renames = _renames(connection, by_series, [row["id"] for row in rows if row["linked"]])
+        counted = {row["id"]: counts for row in rows if (counts := _stored_counts(row, by_series, asked))}
+        compared = _with_earlier(rows, previous)
+        read = [(row, earlier) for row, earlier in compared if not asked.counts or _is_read(row, counted)]
+        columns_of = {_place(row, by_series) for pair in read for row in pair if row is not None}
+        reported = _by_suite(
+            reported_runs(
+                connection, {_place(row, by_series)[:2] for row in rows} | {place[:2] for place in columns_of}
+            )
+        )
+        columns = status_columns(connection, {place: reported[place] for place in columns_of if place in reported})
+        renames = _renames(connection, by_series, [row["id"] for row, _ in read if row["linked"]])
         found = dict[Shown, GridPoint]()
         fresh = dict[int, list[FreshFailures]]()
-        for row in sorted(rows, key=lambda one: (one["committed_at"], one["sha"])):
-            line = by_series[row["series_id"]]
-            place = (line.target_id, row["sha"], line.suite)
+        for row, earlier in compared:
+            line, place = by_series[row["series_id"]], _place(row, by_series)
             if place not in reported:
                 continue
             now, before = columns.get(place, b""), None
-            earlier = previous.get(line.series)
-            if earlier is not None and not row["infra"]:
-                old = columns.get((line.target_id, earlier["sha"], line.suite), b"")
+            if earlier is not None and not row["infra"] and row["id"] not in counted:
+                old = columns.get(_place(earlier, by_series), b"")
                 before = self._before(connection, line, old, now, renames.get(row["id"], {}), asked)
                 if new := self._fresh(connection, line, before, now, asked):
                     position = (row["committed_at"], row["sha"])
@@ -203,10 +185,14 @@ class Grids:
                         FreshFailures(position, new, now, now if row["linked"] else old)
                     )
             found[line.series, row["sha"]] = GridPoint(
-                reported[place][-1][1], row["complete"], row["infra"], before, now, runs.stored(reported[place])
+                reported[place][-1][1],
+                row["complete"],
+                row["infra"],
+                before,
+                now,
+                runs.stored(reported[place]),
+                counted.get(row["id"]),
             )
-            if row["linked"]:
-                previous[line.series] = row
         explained = self._explained(connection, by_series, fresh, asked)
         return {
             place: replace(point, before=explained_column(point.before, explained[place]))
@@ -268,101 +254,34 @@ class Grids:
         return {added[new]: removed[name] for name, new in aliases.pairs(removed, added).items()}
 
 
-def _lines(connection: sa.Connection, asked: GridRange) -> list[GridLine]:
-    statement = select_suites_on_targets(asked.repository, asked.lab, asked.target, asked.suite)
-    return [
-        GridLine(
-            row.id,
-            row.suite,
-            SuiteRow(row.suite_id, row.names),
-            TargetKey(asked.repository, row.lab, row.target),
-            row.target_id,
-            row.first,
-        )
-        for row in connection.execute(statement.add_columns(first_on_nightly().label("first")))
-    ]
+def _with_earlier(
+    rows: Sequence[sa.RowMapping], previous: Mapping[int, sa.RowMapping]
+) -> list[tuple[sa.RowMapping, sa.RowMapping | None]]:
+    """Return points in their order, each with the one that it is compared with; `previous` came before all of them."""
+    found, newest = [], dict(previous)
+    for row in sorted(rows, key=lambda one: (one["committed_at"], one["sha"])):
+        found.append((row, newest.get(row["series_id"])))
+        if row["linked"]:
+            newest[row["series_id"]] = row
+    return found
 
 
-def _commits(connection: sa.Connection, lines: Sequence[GridLine], asked: GridRange) -> list[Position]:
-    """Return the newest commits of which any line has results, one more than are asked for."""
-    series, points = schema.series, schema.points
-    numbers = [line.series for line in lines]
-    until = [points.c.committed_at < asked.before] if asked.before is not None else []
-    oldest = (
-        sa.select(points.c.committed_at)
-        .where(points.c.series_id == series.c.id, points.c.mainline, *until)
-        .order_by(points.c.committed_at.desc(), points.c.sha.desc())
-        .limit(1)
-        .offset(asked.limit)
-        .correlate(series)
-        .scalar_subquery()
-    )
-    found = connection.execute(sa.select(oldest).where(series.c.id.in_(numbers))).scalars()
-    # One line alone has as many commits since then; those of the others come between them.
-    since = max((one for one in found if one is not None), default=0.0)
-    statement = (
-        sa.select(points.c.committed_at, points.c.sha)
-        .where(points.c.series_id.in_(numbers), points.c.committed_at >= max(since, asked.since), points.c.mainline)
-        .where(*until)
-        .distinct()
-    )
-    every = {row.sha: row.committed_at for row in connection.execute(statement)}
-    ordered = sorted(((committed_at, sha) for sha, committed_at in every.items()), reverse=True)
-    return ordered[: asked.limit + 1]
+def _stored_counts(row: sa.RowMapping, lines: Mapping[int, GridLine], asked: GridRange) -> CellCounts | None:
+    """Return the counts of a point, unless what is configured may change them."""
+    counts = read_counts(row) if asked.counts else None
+    if counts is None or (counts.failed and asked.aliases):
+        return None
+    quarantine = asked.quarantine(lines[row["series_id"]].about) if counts.new and asked.quarantine else NO_QUARANTINE
+    return None if quarantine.exact or quarantine.prefixes else counts
 
 
-def _rows(connection: sa.Connection, series: Collection[int], commits: Sequence[Position]) -> Sequence[sa.RowMapping]:
-    points = schema.points
-    statement = sa.select(points).where(
-        points.c.series_id.in_(series), points.c.mainline, points.c.committed_at.between(commits[-1][0], commits[0][0])
-    )
-    return connection.execute(statement).mappings().all()
+def _is_read(row: sa.RowMapping, counted: Collection[int]) -> bool:
+    return row["id"] not in counted and not row["infra"]
 
 
-def _previous(connection: sa.Connection, series: Collection[int], oldest: Position) -> dict[int, sa.RowMapping]:
-    """Return the last point of each series before the commits that are shown, among those that others compare with."""
-    table, points = schema.series, schema.points
-    other = points.alias()
-    newest = (
-        sa.select(other.c.id)
-        .where(other.c.series_id == table.c.id, other.c.linked, other.c.committed_at < oldest[0])
-        .order_by(other.c.committed_at.desc(), other.c.sha.desc())
-        .limit(1)
-        .correlate(table)
-        .scalar_subquery()
-    )
-    statement = sa.select(points).select_from(table.join(points, points.c.id == newest)).where(table.c.id.in_(series))
-    return {row["series_id"]: row for row in connection.execute(statement).mappings()}
-
-
-def _newest_rows(
-    connection: sa.Connection, series: Collection[int], count: int
-) -> tuple[list[sa.RowMapping], dict[int, sa.RowMapping]]:
-    """Return the newest points of each series on the nightly branch, the newest first, and the linked one before."""
-    table, points = schema.series, schema.points
-    other, earlier = points.alias(), points.alias()
-    newest_first = other.c.committed_at.desc(), other.c.sha.desc()
-    of_series = sa.select(other.c.committed_at).where(other.c.series_id == table.c.id, other.c.mainline)
-    oldest = of_series.order_by(*newest_first).limit(1).offset(count - 1).correlate(table).scalar_subquery()
-    statement = (
-        sa.select(points)
-        .select_from(table.join(points, points.c.series_id == table.c.id))
-        .where(table.c.id.in_(series), points.c.mainline, points.c.committed_at >= sa.func.coalesce(oldest, 0.0))
-        .order_by(points.c.series_id, points.c.committed_at.desc(), points.c.sha.desc())
-    )
-    rows = list[sa.RowMapping]()
-    for _, those in groupby(connection.execute(statement).mappings().all(), key=lambda row: row["series_id"]):
-        rows += islice(those, count)
-    before = (
-        sa.select(earlier.c.id)
-        .where(earlier.c.series_id == table.c.id, earlier.c.linked, earlier.c.committed_at < oldest)
-        .order_by(earlier.c.committed_at.desc(), earlier.c.sha.desc())
-        .limit(1)
-        .correlate(table)
-        .scalar_subquery()
-    )
-    linked = sa.select(points).select_from(table.join(points, points.c.id == before)).where(table.c.id.in_(series))
-    return rows, {row["series_id"]: row for row in connection.execute(linked).mappings()}
+def _place(row: sa.RowMapping, lines: Mapping[int, GridLine]) -> Place:
+    line = lines[row["series_id"]]
+    return line.target_id, row["sha"], line.suite
 
 
 def _by_suite(reported: Mapping[tuple[int, str], list[runs.Numbered]]) -> dict[Place, list[runs.Numbered]]:

@@ -144,6 +144,8 @@ points = sa.Table(
     sa.Column("complete", sa.Boolean, nullable=False),
     sa.Column("infra", Storable, nullable=False),  # why it says nothing about the code; empty if it does
     sa.Column("linked", sa.Boolean, nullable=False),  # it is a member of the series
+    # How many tests ended in which way, as a grid counts them; null where a grid counts them itself (`counted.py`).
+    *(sa.Column(name, sa.Integer) for name in ("passed", "failed", "skipped", "flaky", "new")),
     sa.UniqueConstraint("series_id", "sha", name="nightjar_points_once"),
     sa.Index("nightjar_points_order", "series_id", "committed_at", "sha"),
 )

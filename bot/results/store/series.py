@@ -16,7 +16,8 @@ import sqlalchemy as sa
 from nightjar_formats.columns import ABSENT, differences, status_of
 
 from bot.results.compare.searching import Renames
-from bot.results.store import runs, schema
+from bot.results.store import counted, runs, schema
+from bot.results.store.cells import count_cell
 from bot.results.store.names import SuiteNames, SuiteRow
 from bot.results.store.rename_pairs import pairs_blob
 
@@ -99,8 +100,10 @@ def place(connection: sa.Connection, series: Series, facts: Facts, statuses: byt
         "linked": facts.linked,
     }
     changed = row is None or any(row[name] != value for name, value in values.items())
+    values |= counted.of_tests(count_cell(None, statuses) if facts.linked else None)
+    renamed = False
     if row is not None and row["linked"]:
-        _unlink(connection, series, row, find_renames)
+        renamed = _unlink(connection, series, row, find_renames)
     if row is None:
         number = connection.execute(_NEW_POINT, values | key).scalar_one()
     else:
@@ -110,8 +113,11 @@ def place(connection: sa.Connection, series: Series, facts: Facts, statuses: byt
         here: Point = values | key | {"id": number}
         before, after = (neighbour(connection, here, before=side) for side in (True, False))
         known = {facts.sha: statuses}
-        _compare(connection, series, before, here, find_renames, known, is_new=row is None)
-        _compare(connection, series, here, after, find_renames, known)
+        renamed |= _compare(connection, series, before, here, find_renames, known, is_new=row is None)
+        renamed |= _compare(connection, series, here, after, find_renames, known)
+    if facts.linked or (row is not None and row["linked"]):
+        newest = number if facts.linked and after is None else None
+        counted.count_new(connection, series.known, series.id, (facts.committed_at, facts.sha), newest, renamed=renamed)
     return changed
 
 
@@ -121,17 +127,19 @@ def neighbour(connection: sa.Connection, row: Point, *, before: bool) -> Point |
     return connection.execute(_BEFORE if before else _AFTER, here).mappings().first()
 
 
-def _unlink(connection: sa.Connection, series: Series, row: Point, find_renames: Renames) -> None:
+def _unlink(connection: sa.Connection, series: Series, row: Point, find_renames: Renames) -> bool:
+    """Take a point out of the series; return whether a rename was found or forgotten."""
     connection.execute(_TABLE.update().filter_by(id=row["id"]).values(linked=False))
-    _forget(connection, row)
+    forgotten = _forget(connection, row)
     before, after = (neighbour(connection, row, before=side) for side in (True, False))
-    _compare(connection, series, before, after, find_renames, {})
+    return _compare(connection, series, before, after, find_renames, {}) or forgotten
 
 
-def _forget(connection: sa.Connection, row: Point) -> None:
+def _forget(connection: sa.Connection, row: Point) -> bool:
+    """Remove what changed at a point; return whether tests were renamed there."""
     changes, renames = _FORGET
     connection.execute(changes, {"id": row["id"]})
-    connection.execute(renames, {"id": row["id"], "of_series": row["series_id"]})
+    return connection.execute(renames, {"id": row["id"], "of_series": row["series_id"]}).rowcount > 0
 
 
 def _compare(
@@ -143,17 +151,17 @@ def _compare(
     known: Mapping[str, bytes],
     *,
     is_new: bool = False,
-) -> None:
+) -> bool:
     """Write down what changed from one point to the next; nothing changed at the first of all.
 
     `known` are the status columns of commits that need not be read. With `is_new` there is nothing to be replaced.
+    Return whether a rename was found or forgotten.
     """
     if after is None:
-        return
-    if not is_new:
-        _forget(connection, after)
+        return False
+    forgotten = not is_new and _forget(connection, after)
     if before is None:
-        return
+        return forgotten
     columns = _columns(connection, series, (before["sha"], after["sha"]), known)
     then, now = (column.ljust(max(map(len, columns)), bytes((ABSENT,))) for column in columns)
     changed = list(differences(then, now))
@@ -171,6 +179,7 @@ def _compare(
         connection.exec_driver_sql(_NEW_CHANGES.replace("?", "%s") if is_postgresql else _NEW_CHANGES, rows)
     if renamed:
         connection.execute(_NEW_RENAMES, key | {"pairs": pairs_blob(renamed)})
+    return bool(renamed) or forgotten
 
 
 def _columns(connection: sa.Connection, series: Series, shas: Sequence[str], known: Mapping[str, bytes]) -> list[bytes]:

@@ -1,0 +1,74 @@
+"""Whatever an address says, a page answers: with what it shows, or with what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yarl
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.handlers.dashboard.nightly_runs import HEXAGON, sha
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+from tests.malformed import TEXTS, each_alone, read_routes, several
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+UNSTORABLE = ("\x00", "a\x00b", "\ud800", "9" * 25, "%_\\")
+ANSWERS = {200, 304, 400, 404}
+KNOWN = {
+    "owner": "octocat",
+    "repo": "compiler",
+    "lab": HEXAGON[0],
+    "target": HEXAGON[1],
+    "sha": sha(13),
+    "id": "tests/test_softmax.py::test_softmax",
+}
+
+
+async def routes_of(site: DashboardSite) -> list[Any]:
+    status, document = await site.json("/api/v1/openapi.json")
+    assert status == 200
+    # What features besides the dashboard have is asked where they are served.
+    return [
+        one for one in read_routes(document) if one[0].startswith(("/r/", "/api/v1/repos", "/help", "/api/v1/help"))
+    ]
+
+
+async def answer(site: DashboardSite, address: str, accept: str) -> tuple[int, str, str]:
+    url = yarl.URL(site.url + address, encoded=True)
+    async with site.client.get(url, headers={"Accept": accept}, allow_redirects=False) as got:
+        return got.status, got.content_type, await got.text(errors="replace")
+
+
+async def test_one_wrong_thing_is_named(site: DashboardSite) -> None:
+    await check_each_alone(site, TEXTS)
+
+
+async def test_what_a_database_does_not_hold_is_found_nowhere(url_with_tables: str, tmp_path: Path) -> None:
+    async with dashboard_site(tmp_path, database=url_with_tables) as site:
+        await check_each_alone(site, UNSTORABLE)
+
+
+async def check_each_alone(site: DashboardSite, texts: Sequence[str]) -> None:
+    """Require that no address is answered with a failure of ours in which one thing is wrong."""
+    failed = []
+    for address in each_alone(await routes_of(site), KNOWN, texts):
+        status, kind, text = await answer(site, address, "application/json")
+        if status not in ANSWERS:
+            failed.append((status, address))
+        elif status in (400, 404):
+            assert kind == "application/problem+json", address
+            assert json.loads(text)["detail"], address
+    assert failed == []
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@given(data=st.data(), accept=st.sampled_from(["text/html", "application/json"]))
+async def test_any_address_is_answered(site: DashboardSite, data: st.DataObject, accept: str) -> None:
+    address = data.draw(several(await routes_of(site), KNOWN))
+    status, _, text = await answer(site, address, accept)
+    assert status in ANSWERS, (address, text[:300])

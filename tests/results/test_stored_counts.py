@@ -1,0 +1,104 @@
+"""What is counted when a run is stored is what a grid counts from the columns, whatever the order of arrival."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from nightjar_formats.model import TargetKey
+
+from bot.config.quarantine import EXAMPLE, QuarantinedTest
+from bot.core.aliases import NO_ALIASES, Aliases
+from bot.results.compare.quarantine import NO_QUARANTINE, Quarantine
+from bot.results.state import RunState
+from bot.results.store.cells import count_cell
+from bot.results.store.grid import GridPoint
+from bot.results.store.grid_rows import GridRange
+from bot.results.store.store import ResultsStore
+from tests.results.test_any_order import fresh, on_one_database, stored, uploads
+from tests.results.uploads import REPOSITORY, Upload
+
+COMMITS = 60
+"""More than the window of flakiness has, so that what is late concerns some points and others not."""
+ITEM = QuarantinedTest.model_validate({**EXAMPLE, "until": "2030-01-01"})
+QUARANTINE = Quarantine({"test_1": ITEM}, (("test_2", ITEM),))
+CONFIGURED = (
+    (NO_ALIASES, NO_QUARANTINE),
+    (Aliases([("test_old", "test_3")]), NO_QUARANTINE),
+    (NO_ALIASES, QUARANTINE),
+)
+
+
+def random_runs(chance: random.Random, *, renamed: bool) -> list[Upload]:
+    """Return runs in any order: tests fail, are flaky, new, removed and renamed; some runs are incomplete."""
+    found = []
+    for number in range(1, COMMITS + 1):
+        tests = {f"test_{one}": chance.choices(("passed", "failed", "skipped"), (8, 2, 1))[0] for one in range(8)}
+        if renamed and number < 30:
+            tests["test_old"] = tests.pop("test_3")
+        tests |= {f"test_ok_{one}": "passed" for one in range(20)}
+        for name in ("test_5", "test_6"):
+            if chance.random() < 0.1:
+                del tests[name]
+        flaky = frozenset(one for one in ("test_1", "test_2", "test_old") if chance.random() < 0.2) & tests.keys()
+        whole = Upload(number, tests, flaky=flaky, mainline=chance.random() > 0.05)
+        parts = whole.in_shards(2) if chance.random() < 0.2 else [whole]
+        found += parts[: chance.choice((1, 2))] if chance.random() < 0.3 else parts
+    chance.shuffle(found)
+    return found
+
+
+def listed(quarantine: Quarantine, _: TargetKey) -> Quarantine:
+    return quarantine
+
+
+def differences(store: ResultsStore, asked: GridRange) -> list[object]:
+    """Return the points that are counted otherwise than their columns are."""
+    plain, counted = (store.grids.read(replace(asked, counts=counts)).points for counts in (False, True))
+    assert plain.keys() == counted.keys()
+    return [
+        place for place, point in plain.items() if not point.infra and counts_of(point) != counts_of(counted[place])
+    ]
+
+
+def counts_of(point: GridPoint) -> object:
+    counts = point.counts or count_cell(point.before, point.now)
+    return counts.passed, counts.failed, counts.skipped, counts.flaky, counts.new
+
+
+@pytest.mark.parametrize(("seed", "renamed"), [(1, False), (2, True), (3, False)])
+def test_counts_are_those_of_the_columns_whatever_is_late(store: ResultsStore, seed: int, renamed: bool) -> None:
+    chance = random.Random(seed)
+    runs = random_runs(chance, renamed=renamed)
+    for place, upload in enumerate(runs):
+        store.put(upload.run, upload.columns)
+        if place % 20 == 0:
+            assert differences(store, GridRange(REPOSITORY, limit=COMMITS)) == []
+    for upload in chance.sample(runs, 5):
+        # The bucket is read anew, and holds something else.
+        other = replace(upload, tests={name: chance.choice(("passed", "failed")) for name in upload.tests})
+        store.put(other.run, other.columns, replace=True)
+    for aliases, quarantine in CONFIGURED:
+        asked = GridRange(REPOSITORY, limit=COMMITS, aliases=aliases, quarantine=partial(listed, quarantine))
+        assert differences(store, asked) == []
+    grid = store.grids.read(GridRange(REPOSITORY, limit=COMMITS, counts=True))
+    counted = [point for point in grid.points.values() if point.counts]
+    if not renamed:
+        assert len(counted) == sum(point.complete and not point.infra for point in grid.points.values())
+    assert len(counted) > 10
+    assert sum(point.counts.new for point in counted if point.counts) > 10
+
+
+@settings(on_one_database, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@given(uploads(), st.data())
+def test_counts_are_those_of_the_columns(store: ResultsStore, uploads: list[Upload], data: st.DataObject) -> None:
+    repository = fresh()
+    repeated = data.draw(st.lists(st.sampled_from(uploads), max_size=3))
+    for upload in repeated:
+        store.note(replace(upload, repository=repository).without_results(RunState.WAITING))
+    stored(store, repository, data.draw(st.permutations(uploads + repeated)))
+    assert differences(store, GridRange(repository, limit=COMMITS)) == []
