@@ -90,7 +90,7 @@ def make_sign_in(config: Config, settings: Settings, services: Services) -> Sign
         OwnOrigin(config.public_url),
         services.records,
     )
-    viewers = Viewers(parts, is_operator=lambda person: operators.is_known(person))
+    viewers = Viewers(parts, sees_operators=lambda person: operators.sees_link(person))
     operators = Operators(config.operators, viewers, TeamMembers(config, services.github_for))
     return SignIn(viewers, BegunSignIns(keys, services.now), operators)
 

@@ -43,7 +43,7 @@ def operation(list_timers: ListTimers) -> Operation:
 
     async def handler(request: web.Request) -> web.Response:
         states = await answer_about(request, list_timers, NOT_CONFIGURED)
-        return answer(TimerList(timers=[_listed(state) for state in states]))
+        return answer(request, TimerList(timers=[_listed(state) for state in states]))
 
     return Operation(
         method="GET",

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from bot.core.patterns import Pattern
 from bot.web.openapi import Parameter
+from bot.web.pages import JSON, answer_with, compressed_page
 from bot.web.problems import Problem
 from bot.web.texts import DATABASE_UNAVAILABLE, INVALID_REPOSITORY
 
@@ -48,7 +49,6 @@ async def answer_about(
         raise Problem(404, nothing) from None
 
 
-def answer(model: BaseModel) -> web.Response:
-    """Return a model as JSON that must not be cached."""
-    body = model.model_dump_json().encode()
-    return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})
+def answer(request: web.Request, model: BaseModel) -> web.Response:
+    """Return a model as JSON; an empty 304 for somebody who has it already."""
+    return answer_with(request, compressed_page(model.model_dump_json().encode()), JSON)

@@ -64,7 +64,7 @@ def operation(name: str, summary: str, model: type[TrackedBranch], read: ReadBra
 
     async def handler(request: web.Request) -> web.Response:
         members = await answer_about(request, read, NO_TRACKING_BRANCH.format(name=name))
-        return answer(model.model_validate(members))
+        return answer(request, model.model_validate(members))
 
     return Operation(
         method="GET",

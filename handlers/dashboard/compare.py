@@ -30,7 +30,7 @@ from handlers.dashboard.compare_rows import (
     comparison_page,
 )
 from handlers.dashboard.content import content_of_results
-from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, settings_of
+from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def compare_page(parts: DashboardParts) -> Page:
     """Return the page."""
 
     async def load(asked: PageRequest) -> ComparePage:
-        name, settings = settings_of(parts, asked.repository)
+        name, settings = await settings_and_target(parts, asked)
         query: CompareQuery = asked.query
         if settings.results is None:
             return ComparePage.without_results()

@@ -11,7 +11,7 @@ from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, asked_tests, moment_of, page_count
-from handlers.dashboard.settings import configured_targets, settings_of
+from handlers.dashboard.settings import configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def flaky_page(parts: DashboardParts) -> Page:
     """Return the page."""
 
     async def load(asked: PageRequest) -> FlakyPage:
-        name, settings = settings_of(parts, asked.repository)
+        name, settings = await settings_and_target(parts, asked)
         query: FlakyQuery = asked.query
         targets = configured_targets(settings)
         if settings.results is None:

@@ -16,7 +16,7 @@ from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import texts
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.rows import GridRow, RowFilter, rows_of
-from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, settings_of
+from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def grid_page(parts: DashboardParts) -> Page:
     """Return the page."""
 
     async def load(asked: PageRequest) -> GridPage:
-        name, settings = settings_of(parts, asked.repository)
+        name, settings = await settings_and_target(parts, asked)
         if settings.results is None:
             return GridPage(takes_results=False, targets=[], commits=[], rows=[], more=0, older=None)
         return await asked.pages.run(read_grid, parts.store, name, settings, asked.query, parts.moment())

@@ -27,7 +27,7 @@ from handlers.dashboard.chart import DurationChart, duration_chart
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.issue_draft import IssueDraft
 from handlers.dashboard.rows import cells_of_test
-from handlers.dashboard.settings import TARGET_PATTERN, results_of
+from handlers.dashboard.settings import TARGET_PATTERN, settings_and_target
 from handlers.dashboard.source import file_in_id, source_place, source_url
 from handlers.dashboard.wiring import DashboardParts
 
@@ -141,7 +141,7 @@ def history_page(parts: DashboardParts) -> Page:
     """Return the page."""
 
     async def load(asked: PageRequest) -> HistoryPage:
-        name, settings, _ = results_of(parts, asked.repository)
+        name, settings = await settings_and_target(parts, asked)
         links = HistoryAddresses(f"{parts.github}/{name}", (parts.config.public_url or "").rstrip("/"))
         return await asked.pages.run(read_test, parts.store, name, settings, asked.query, links)
 

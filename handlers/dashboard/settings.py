@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nightjar_formats.model import TARGET_NAME
+from nightjar_formats.model import TARGET_NAME, TargetKey
+
+from bot.web.problems import Problem
+from handlers.dashboard.texts import NO_SUCH_TARGET
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
     from bot.config.results import Results
+    from bot.web.page_routes import PageRequest
     from handlers.dashboard.wiring import DashboardParts
 
 TARGET_PATTERN = rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}/{TARGET_NAME}$"
 """A target in an address, as LAB/TARGET."""
+MOST_NAMED = 20
+"""Targets that a problem names."""
 
 
 def settings_of(parts: DashboardParts, repository: str) -> tuple[str, RepositoryConfig]:
@@ -21,6 +27,22 @@ def settings_of(parts: DashboardParts, repository: str) -> tuple[str, Repository
     if found is None:
         raise LookupError(repository)
     return found
+
+
+async def settings_and_target(parts: DashboardParts, asked: PageRequest) -> tuple[str, RepositoryConfig]:
+    """Return what `settings_of` does, for a page whose query may name a target.
+
+    Raises `Problem` 400 for one that app.yaml does not list, and of which nothing is stored either.
+    """
+    name, settings = settings_of(parts, asked.repository)
+    target, configured = asked.query.target, configured_targets(settings)
+    if target and settings.results and target not in configured:
+        lab, _, device = target.partition("/")
+        if TargetKey(name, lab, device) not in await asked.pages.run(parts.store.newest, name):
+            known = ", ".join(configured[:MOST_NAMED]) or "none"
+            more = len(configured) - MOST_NAMED
+            raise Problem(400, NO_SUCH_TARGET.format(target=target, known=known, more=f" and {more} more" * (more > 0)))
+    return name, settings
 
 
 def results_of(parts: DashboardParts, repository: str) -> tuple[str, RepositoryConfig, Results]:

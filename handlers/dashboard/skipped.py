@@ -11,7 +11,7 @@ from bot.web.csv_tables import Cell, CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.lists import DAY, ListQuery, TestsOfRepository, asked_tests, moment_of, page_count
-from handlers.dashboard.settings import configured_targets, settings_of
+from handlers.dashboard.settings import configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def skipped_page(parts: DashboardParts) -> Page:
     """Return the page."""
 
     async def load(asked: PageRequest) -> SkippedPage:
-        name, settings = settings_of(parts, asked.repository)
+        name, settings = await settings_and_target(parts, asked)
         query: ListQuery = asked.query
         of = asked_tests(asked, name, settings, query.target)
         found = await asked.pages.run(parts.store.lists.skipped, of, parts.moment() - WEEK)

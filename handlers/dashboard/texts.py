@@ -16,6 +16,7 @@ FAILED = "{count:,} failed"
 FLAKY = "{count:,} flaky"
 PASSED = "{count:,} passed"
 SKIPPED = "{count:,} skipped"
+NO_SUCH_TARGET = "There is no target {target} in this repository. There are: {known}{more}."
 NO_SUCH_DAY = "there is no such day"
 THOUSAND = 1_000
 MANY = 10_000

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.web.page_routes import Page, PageRequest
+from handlers.operate.state import SILENT_SECONDS
+from handlers.operate.texts import PROCESS
 
 if TYPE_CHECKING:
     from handlers.operate.wiring import OperateParts
@@ -43,6 +47,8 @@ class OperateLog(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    process: str = Field(description="The machine and the process that answers; each replica has a log of its own.")
+    replicas: int = Field(description="Workers that were heard lately, of all replicas.")
     lines: list[ShownLine]
     more: int = Field(description="Older lines that match and are not listed.")
 
@@ -60,6 +66,8 @@ def log_page(parts: OperateParts) -> Page:
             and (wanted in line.event.lower() or wanted in line.fields.lower())
         ]
         return OperateLog(
+            process=PROCESS.format(host=socket.gethostname(), pid=os.getpid()),
+            replicas=sum(one.silent_seconds <= SILENT_SECONDS for one in await parts.engine.workers()),
             lines=[
                 ShownLine(
                     at=datetime.fromtimestamp(line.at, UTC), level=line.level, event=line.event, fields=line.fields

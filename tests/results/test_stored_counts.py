@@ -23,7 +23,7 @@ from tests.results.test_any_order import fresh, on_one_database, stored, uploads
 from tests.results.uploads import REPOSITORY, Upload
 
 COMMITS = 60
-"""More than the window of flakiness has, so that what is late concerns some points and others not."""
+"""More than the window of flakiness has, so that what is late changes some points and others not."""
 ITEM = QuarantinedTest.model_validate({**EXAMPLE, "until": "2030-01-01"})
 QUARANTINE = Quarantine({"test_1": ITEM}, (("test_2", ITEM),))
 CONFIGURED = (

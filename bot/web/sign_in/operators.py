@@ -16,6 +16,9 @@ from bot.web.sign_in.viewers import FRESH_SECONDS, RETRY_SECONDS, Viewers
 from bot.web.texts import NO_PAGE
 
 MOST_TEAMS = 100
+MOST_LINKS = 10_000
+LINK_SECONDS = 600.0
+"""How long a page may link the pages of operators for somebody who is none any more; those pages ask again."""
 
 MembersOf = Callable[[str, str], Awaitable[Collection[int]]]
 """The IDs of the members of a team, by organization and slug; raises `TryAgain` or GitHubException without GitHub."""
@@ -32,6 +35,7 @@ class Operators:
         self._viewers = viewers
         self._members_of = members_of
         self._members: TTLCache[str, frozenset[int]] = TTLCache(MOST_TEAMS, FRESH_SECONDS)
+        self._links: TTLCache[int, bool] = TTLCache(MOST_LINKS, LINK_SECONDS)
 
     async def check(self, request: web.Request) -> None:
         """Raise `Problem` for whoever is no operator: 404 for somebody who is not signed in, else 403 and why.
@@ -47,15 +51,20 @@ class Operators:
         except (TryAgain, GitHubException) as error:
             raise Problem(503, NOT_KNOWN, headers={"Retry-After": str(RETRY_SECONDS)}) from error
 
-    def is_known(self, person: Person) -> bool:
-        """Say whether a person is an operator, as far as it is known without asking GitHub about a team."""
-        if person.id in self._ids or person.login.lower() in self._logins:
-            return True
-        return any(person.id in self._members.get(team, ()) for team in self._teams)
+    async def sees_link(self, person: Person) -> bool:
+        """Say whether a person's pages link those of operators: by an answer of the last minutes, if there is one."""
+        known = self._links.get(person.id)
+        if known is None:
+            try:
+                known = await self.includes(person)
+            except (TryAgain, GitHubException):
+                known = False
+            self._links[person.id] = known
+        return known
 
     async def includes(self, person: Person) -> bool:
         """Say whether a person is an operator, by ID, by login, or as a member of a team."""
-        if self.is_known(person):
+        if person.id in self._ids or person.login.lower() in self._logins:
             return True
         for team in self._teams:
             members = self._members.get(team)

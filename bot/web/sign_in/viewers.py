@@ -7,7 +7,7 @@ costs none of the bot's quota, and it takes the same time whether the bot knows 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -68,20 +68,24 @@ class SignInParts:
     records: Records
 
 
+async def _none(_: Person) -> bool:
+    return False
+
+
 class Viewers:
     """Finds out who asks; without `parts` nobody is ever signed in. `clock` is in seconds from anywhere.
 
-    `is_operator` says without a request whether somebody is known to operate the bot; their pages have a link more.
+    `sees_operators` says whether somebody operates the bot; their pages have a link more.
     """
 
     def __init__(
         self,
         parts: SignInParts | None = None,
         clock: Callable[[], float] = time.monotonic,
-        is_operator: Callable[[Person], bool] = lambda _: False,
+        sees_operators: Callable[[Person], Awaitable[bool]] = _none,
     ) -> None:
         self.parts = parts
-        self._is_operator = is_operator
+        self._sees_operators = sees_operators
         self._answers: TTLCache[tuple[str, str], bool] = TTLCache(MOST_ANSWERS, FRESH_SECONDS, clock)
         self._people: TTLCache[str, Person] = TTLCache(MOST_ANSWERS, FRESH_SECONDS, clock)
         self._forms = Forms()
@@ -161,7 +165,7 @@ class Viewers:
         offered = self.parts is not None and viewer is None and not request.path.startswith(LOGIN_PATH)
         return {
             "viewer": viewer.person.login if viewer else "",
-            "operates": viewer is not None and self._is_operator(viewer.person),
+            "operates": viewer is not None and await self._sees_operators(viewer.person),
             "form_token": viewer.form_token() if viewer else "",
             "sign_in": f"{LOGIN_PATH}?{urlencode({'next': address})}" if offered else "",
         }

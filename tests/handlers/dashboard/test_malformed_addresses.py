@@ -72,3 +72,16 @@ async def test_any_address_is_answered(site: DashboardSite, data: st.DataObject,
     address = data.draw(several(await routes_of(site), KNOWN))
     status, _, text = await answer(site, address, accept)
     assert status in ANSWERS, (address, text[:300])
+
+
+@pytest.mark.parametrize("page", ["", "/flaky", "/slow", "/skipped", "/compare", "/tests"])
+async def test_an_unknown_target_is_answered_with_those_that_exist(site: DashboardSite, page: str) -> None:
+    query = "?target=example-lab/hexagon-v74" + ("&id=x" if page == "/tests" else "")
+    status, answered = await site.json(f"/api/v1/repos/octocat/compiler{page or '/grid'}{query}")
+    assert status == 400
+    assert answered["detail"] == (
+        "There is no target example-lab/hexagon-v74 in this repository. "
+        "There are: example-lab/hexagon-v73, example-lab/adreno, hubot-lab/rpi-5@rack:2."
+    )
+    status, _, shown = await site.get(f"/r/octocat/compiler{page}{query}")
+    assert (status, "There are: example-lab/hexagon-v73" in shown) == (400, True)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
+from bot.core.errors import TryAgain
 from bot.core.events import Person
 from bot.web.sign_in.operators import Operators
 from bot.web.sign_in.viewers import Viewers
@@ -54,7 +55,18 @@ async def test_operators_are_named_by_id_by_login_or_by_team(listed: list[str], 
         return [583231] if (organization, team) == ("octo-org", "operators") else []
 
     person = Person(583231, "octocat", is_bot=False)
-    assert await Operators(listed, Viewers(), members_of).includes(person) is operator
+    operators = Operators(listed, Viewers(), members_of)
+    # Before anybody has asked for a page of operators, too.
+    assert await operators.sees_link(person) is operator
+    assert await operators.includes(person) is operator
+
+
+async def test_pages_are_shown_without_the_link_while_github_is_away() -> None:
+    async def members_of(_: str, __: str) -> Collection[int]:
+        raise TryAgain("GitHub is away")
+
+    operators = Operators(["@octo-org/operators"], Viewers(), members_of)
+    assert not await operators.sees_link(Person(583231, "octocat", is_bot=False))
 
 
 async def test_deliveries_are_found_by_what_they_are(here: OperatedTown, visitor: Visitor) -> None:
