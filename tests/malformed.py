@@ -71,7 +71,7 @@ def read_routes(document: Mapping[str, Any]) -> list[Described]:
     return found
 
 
-def each_alone(routes: Sequence[Described], known: Mapping[str, str], texts: Sequence[str] = TEXTS) -> Iterator[str]:
+def each_alone(routes: Sequence[Described], known: Mapping[str, str], texts: Sequence[str]) -> Iterator[str]:
     """Yield addresses in which one thing is wrong; the `known` parts and parameters are right."""
     for path, parts, query in routes:
         right = {name: known.get(name, "1") for name in parts}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.handlers.dashboard.nightly_runs import HEXAGON, sha
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site
-from tests.malformed import TEXTS, each_alone, read_routes, several
+from tests.malformed import each_alone, read_routes, several
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 UNSTORABLE = ("\x00", "a\x00b", "\ud800", "9" * 25, "%_\\")
@@ -42,10 +42,6 @@ async def answer(site: DashboardSite, address: str, accept: str) -> tuple[int, s
     url = yarl.URL(site.url + address, encoded=True)
     async with site.client.get(url, headers={"Accept": accept}, allow_redirects=False) as got:
         return got.status, got.content_type, await got.text(errors="replace")
-
-
-async def test_one_wrong_thing_is_named(site: DashboardSite) -> None:
-    await check_each_alone(site, TEXTS)
 
 
 async def test_what_a_database_does_not_hold_is_found_nowhere(url_with_tables: str, tmp_path: Path) -> None:

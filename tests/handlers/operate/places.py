@@ -12,7 +12,6 @@ from tests.visitor import SIGN_IN, may_sign_in
 
 CONFIG = """
 operators: ["@hubot"]
-http: {pages_per_minute: 100000}
 repositories:
   octocat/compiler:
     nightly:
