@@ -236,11 +236,11 @@ def read_query(model: type[BaseModel], request: web.Request, besides: Sequence[s
 def _fault(model: type[BaseModel], name: str, given: Mapping[str, str], error: ErrorDetails) -> str:
     """Say which parameter is wrong, and what it stands for."""
     described = next((info for own, info in model.model_fields.items() if name in (own, info.alias)), None)
-    about = f"{name}: {described.description}" if described and described.description else name
+    meaning = (described and described.description) or "see the API's description."
     if name not in given:
-        return MISSING_QUERY.format(about=about)
+        return MISSING_QUERY.format(name=name, meaning=meaning)
     why = WRONG_FORM if error["type"] == "string_pattern_mismatch" else error["msg"]
-    return BAD_QUERY.format(name=name, given=given[name][:LONGEST_SHOWN], why=why, about=about)
+    return BAD_QUERY.format(name=name, given=given[name][:LONGEST_SHOWN], why=why, meaning=meaning)
 
 
 def _json(shown: BaseModel) -> bytes:

@@ -219,12 +219,20 @@ async def show_problems_as_pages(request: web.Request, handler: Answer) -> web.S
     if response.status == HTTPStatus.NOT_FOUND:
         problem["detail"] = NO_PAGE
     reader = await request.app[PAGES].viewers.context(request)
-    rendered = _rendered(request, "problem.html", {"problem": problem, **reader})
+    rendered = _rendered(
+        request, "problem.html", {"problem": problem, "repository": _repository(request, response), **reader}
+    )
     shown = answer_with(request, rendered, HTML, status=response.status)
     for name in ("Retry-After", "Allow"):
         if name in response.headers:
             shown.headers[name] = response.headers[name]
     return shown
+
+
+def _repository(request: web.Request, response: web.Response) -> str:
+    """Return the repository whose page was asked for in a wrong way; empty where it may not be there at all."""
+    owner, name = (request.match_info.get(part, "") for part in ("owner", "repo"))
+    return f"{owner}/{name}" if response.status == HTTPStatus.BAD_REQUEST and owner and name else ""
 
 
 def _wants_page(request: web.Request) -> bool:

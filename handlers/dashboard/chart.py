@@ -8,7 +8,7 @@ from statistics import median
 from pydantic import BaseModel, ConfigDict
 
 WIDTH, HEIGHT = 640, 110
-LEFT, RIGHT, TOP, BOTTOM = 8, 8, 14, 16
+LEFT, RIGHT, TOP, BOTTOM = 8, 8, 20, 16
 LEAST_POINTS = 2
 
 
@@ -25,7 +25,7 @@ class ChartPoint(BaseModel):
 
 
 class DurationChart(BaseModel):
-    """What is drawn: points from the oldest to the newest, and the times that are named beside them."""
+    """What is drawn: points from the newest to the oldest, and the times that are named beside them."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -40,7 +40,7 @@ class DurationChart(BaseModel):
 
 
 def duration_chart(durations: Sequence[tuple[str, float | None, bool]]) -> DurationChart | None:
-    """Return the chart of commits with their seconds, the oldest first; None for fewer than two."""
+    """Return the chart of commits with their seconds, in that order; None for fewer than two."""
     known = [(sha, seconds, bad) for sha, seconds, bad in durations if seconds is not None]
     if len(known) < LEAST_POINTS:
         return None

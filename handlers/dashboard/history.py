@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
@@ -21,13 +21,14 @@ from bot.results.store.contexts import AskedFailures
 from bot.results.store.grid import Grid
 from bot.results.store.grid_rows import GridLine, GridRange
 from bot.results.store.timelines import LeftOut, TimelineRun
+from bot.results.store.trace import Position
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.cells import CellState, GridCell
 from handlers.dashboard.chart import DurationChart, duration_chart
 from handlers.dashboard.content import content_of_results
 from handlers.dashboard.issue_draft import IssueDraft
 from handlers.dashboard.rows import cells_of_test
-from handlers.dashboard.settings import TARGET_PATTERN, settings_and_target
+from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, settings_and_target
 from handlers.dashboard.source import file_in_id, source_place, source_url
 from handlers.dashboard.wiring import DashboardParts
 
@@ -123,7 +124,7 @@ class HistoryOnTarget(BaseModel):
     def chart(self) -> DurationChart | None:
         """How long it took from commit to commit, to be drawn."""
         return duration_chart(
-            [(one.sha, one.seconds, one.cell.failed > 0) for one in reversed(self.runs) if one.seconds is not None]
+            [(one.sha, one.seconds, one.cell.failed > 0) for one in self.runs if one.seconds is not None]
         )
 
 
@@ -143,7 +144,7 @@ def history_page(parts: DashboardParts) -> Page:
     async def load(asked: PageRequest) -> HistoryPage:
         name, settings = await settings_and_target(parts, asked)
         links = HistoryAddresses(f"{parts.github}/{name}", (parts.config.public_url or "").rstrip("/"))
-        return await asked.pages.run(read_test, parts.store, name, settings, asked.query, links)
+        return await asked.pages.run(read_test, parts.store, name, settings, asked.query, links, parts.moment())
 
     return Page(
         path="/r/{owner}/{repo}/tests",
@@ -166,7 +167,12 @@ class HistoryAddresses:
 
 
 def read_test(
-    store: ResultsStore, repository: str, settings: RepositoryConfig, query: HistoryQuery, links: HistoryAddresses
+    store: ResultsStore,
+    repository: str,
+    settings: RepositoryConfig,
+    query: HistoryQuery,
+    links: HistoryAddresses,
+    now: float,
 ) -> HistoryPage:
     """Read everything known of a test; it blocks. Raises LookupError for a test that no suite has."""
     lab, _, target = (query.target or "").partition("/")
@@ -176,18 +182,24 @@ def read_test(
     shown = lines[:MOST_LINES]
     found = []
     for _, of_suite in groupby(sorted(shown, key=lambda line: line.suite), key=lambda line: line.suite):
-        found += _on_targets(store, settings, list(of_suite), query.id, links)
+        found += _on_targets(store, settings, list(of_suite), query.id, links, now)
     order = {(line.about, line.suite): place for place, line in enumerate(shown)}
     found.sort(key=lambda one: order[TargetKey(repository, one.lab, one.target), one.suite])
     return HistoryPage(id=query.id, targets=found, more=len(lines) - len(shown))
 
 
 def _on_targets(
-    store: ResultsStore, settings: RepositoryConfig, lines: Sequence[GridLine], test: str, links: HistoryAddresses
+    store: ResultsStore,
+    settings: RepositoryConfig,
+    lines: Sequence[GridLine],
+    test: str,
+    links: HistoryAddresses,
+    now: float,
 ) -> list[HistoryOnTarget]:
     """Return the test on each target of a suite: what one statement reads for all of them is read once."""
     repository, suite, aliases = lines[0].about.repository, lines[0].suite, settings.aliases
     grids = store.grids.read_each(lines, GridRange(repository, limit=RUNS, aliases=aliases, test=test))
+    nightly = store.grids.commits(GridRange(repository, limit=RUNS))
     traced = store.history(repository, suite, test, aliases)
     timelines = {
         line.series: store.timelines.of_test(line.about, suite, test, grid.commits[0][1], aliases, traced)
@@ -205,8 +217,20 @@ def _on_targets(
         found
         for line in lines
         if (timeline := timelines.get(line.series))
-        and (found := _on_target(store, settings, line, grids[line.series], timeline, seconds, test, links))
+        and (
+            found := _on_target(
+                store, settings, line, _with_all(grids[line.series], nightly), timeline, seconds, test, links, now
+            )
+        )
     ]
+
+
+def _with_all(grid: Grid, nightly: Sequence[Position]) -> Grid:
+    """Return a grid of one line with the commits of which others have results: there, its own are missing."""
+    if not grid.commits:
+        return grid
+    later = [one for one in nightly if one > grid.commits[-1]]
+    return replace(grid, commits=sorted({*grid.commits, *later}, reverse=True)[:RUNS])
 
 
 def _on_target(
@@ -218,12 +242,14 @@ def _on_target(
     seconds: Mapping[tuple[int, str], float],
     test: str,
     links: HistoryAddresses,
+    now: float,
 ) -> HistoryOnTarget | None:
     about, suite = line.about, line.suite
     counted = [run for run in timeline if run.status is not None]
     if not counted:
         return None
-    cells = cells_of_test(grid, line, store.grids.names(line), test)
+    expected = about.full_name in configured_targets(settings)
+    cells = cells_of_test(grid, line, store.grids.names(line), test, now, expected=expected)
     by_sha = {run.sha: run for run in timeline}
     runs = [
         _at_commit(committed_at, sha, cell, by_sha.get(sha), test, seconds.get((line.series, sha)))

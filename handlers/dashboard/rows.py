@@ -211,14 +211,16 @@ class _Rows:
         return no_cell(line, committed_at, self._now, expected=line.about.full_name in self._configured)
 
 
-def cells_of_test(grid: Grid, line: GridLine, names: Sequence[str], test: str) -> list[GridCell]:
+def cells_of_test(
+    grid: Grid, line: GridLine, names: Sequence[str], test: str, now: float, *, expected: bool
+) -> list[GridCell]:
     """Return the cells of one test of a suite, one for each commit of a grid."""
     place = next((place for place, name in enumerate(names) if name == test), None)
     cells = []
     for committed_at, sha in grid.commits:
         point = grid.points.get((line.series, sha))
         if point is None or place is None:
-            cells.append(no_cell(line, committed_at, committed_at, expected=False))
+            cells.append(no_cell(line, committed_at, now, expected=expected and point is None))
         else:
             cells.append(_cell_of_test(point, place))
     return cells

@@ -114,6 +114,11 @@ class Grids:
             for line in lines
         }
 
+    def commits(self, asked: GridRange) -> list[Position]:
+        """Return the newest commits of the nightly branch of which any line has results, the newest first."""
+        with self._reading() as connection:
+            return newest_commits(connection, lines_of(connection, asked), asked)[: asked.limit]
+
     def names(self, line: GridLine) -> list[str]:
         """Return all names that tests of a suite have had, by their places."""
         with self._reading() as connection:

@@ -18,7 +18,7 @@ HERE, TARGET = "octocat/compiler", "/".join(HEXAGON)
 TESTS = tuple(operators()[:6])
 GREEN_RUNS = 12
 ADD_RESULTS = "adds <code>results</code> to its entry"
-UPLOAD = "upload with <code>nightjar results upload</code>"
+UPLOAD = "upload with <code>nightjar-lab upload</code>"
 
 
 def first_run(store: ResultsStore) -> None:
@@ -75,7 +75,7 @@ async def test_a_repository_without_labs(site: DashboardSite, view: str, says: s
         (view_path("octocat/new", "slow"), UPLOAD),
         (view_path("octocat/new", "skipped"), UPLOAD),
         (view_path("octocat/new", "nightly"), "nightjar timer run nightly --repo octocat/new"),
-        (lab_path("octocat/new", "example-lab"), "<code>nightjar results upload</code> uploads a run"),
+        (lab_path("octocat/new", "example-lab"), "<code>nightjar-lab upload</code> uploads a run"),
         ("/", "no results yet"),
     ],
 )

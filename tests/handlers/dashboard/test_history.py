@@ -86,3 +86,16 @@ async def test_a_chart_needs_two_commits_and_stays_inside_its_frame() -> None:
     assert all(0 <= point.x <= chart.width and 0 <= point.y <= chart.base for point in chart.points)
     assert (chart.longest, chart.shortest, chart.median) == (2.0, 0.0, 1.0)
     assert duration_chart([("a", 0.0, False), ("b", 0.0, False)]) is not None
+
+
+async def test_nightly_commits_without_a_result_are_missing_and_not_left_out(site: DashboardSite) -> None:
+    test = "tests/python/operators/test_softmax.py::test_softmax[float16-16x64]"
+    _, grid = await site.json(f"/api/v1/repos/octocat/compiler/grid?target=example-lab/adreno&q={quote(test)}")
+    [row] = grid["rows"]
+    for query in ("", "&target=example-lab/adreno"):
+        _, answered = await site.json(f"/api/v1/repos/octocat/compiler/tests?id={quote(test)}{query}")
+        [adreno] = [one for one in answered["targets"] if one["target"] == "adreno"]
+        assert [one["sha"] for one in adreno["runs"]] == [one["sha"] for one in grid["commits"]]
+        states = [one["cell"]["state"] for one in adreno["runs"]]
+        assert states == [one["state"] for one in row["cells"]]
+        assert states.count("missing") == 2

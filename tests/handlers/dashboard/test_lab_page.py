@@ -43,7 +43,7 @@ async def test_a_refused_upload_is_listed_with_its_reason(site: DashboardSite) -
 
 async def test_a_lab_without_results_says_what_to_do(site: DashboardSite) -> None:
     _, _, page = await site.get("/r/octocat/new/labs/example-lab")
-    assert "nightjar results upload" in page
+    assert "nightjar-lab upload" in page
     assert "no results yet" in page
 
 
