@@ -7,7 +7,7 @@ reads what this one wrote.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, LiteralString, TypeVar, cast
@@ -26,6 +26,7 @@ SEPARATOR, AFTER_SEPARATOR = ":", ";"
 DAY = 86400.0
 
 GET: LiteralString = "SELECT value AS stored, version FROM nightjar_records WHERE key = %(key)s"
+GET_SOME: LiteralString = "SELECT key, value AS stored, version FROM nightjar_records WHERE key = ANY(%(keys)s)"
 PUT: LiteralString = """
 INSERT INTO nightjar_records (key, value, version, at, expires_at)
 VALUES (%(key)s, %(value)s, %(version)s, %(at)s, %(expires_at)s)
@@ -164,6 +165,12 @@ class Records:
         """Return what is stored under a key, None where nothing is."""
         rows = await self._connector.execute_query_all_async(GET, key=key.name)
         return _load(key.record, key.name, rows[0]) if rows else None
+
+    async def get_some(self, keys: Collection[Key[T]]) -> dict[str, T]:
+        """Return what is stored under these keys, by the names of those that have something."""
+        kinds = {key.name: key.record for key in keys}
+        rows = await self._connector.execute_query_all_async(GET_SOME, keys=list(kinds)) if kinds else []
+        return {row["key"]: _load(kinds[row["key"]], row["key"], row) for row in rows}
 
     async def put(self, key: Key[T], value: T) -> None:
         """Store a value in place of what is there."""

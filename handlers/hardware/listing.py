@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,11 +12,16 @@ from nightjar_formats.model import RunKey, TargetKey
 from sqlalchemy.exc import OperationalError
 
 from bot.core.errors import TryAgain
+from bot.effects.checks import CHECK_RUN
+from bot.engine.records import Key
+from bot.github.pull_heads import repository_id_of
 from bot.results.state import Run, RunState
 from handlers.hardware import texts
 
 if TYPE_CHECKING:
     from bot.config import Config
+    from bot.effects.checks import WrittenCheckRun
+    from bot.engine.records import Records
     from bot.results.compare.health import SuiteHealth
     from bot.results.store.contexts import FailingTest
     from bot.results.store.store import ResultsStore
@@ -34,16 +40,26 @@ class RunQuery:
     limit: int = 50
 
 
-class RunListing:
-    """Lists the runs of repositories that have labs."""
+@dataclass(frozen=True, slots=True)
+class RunWithCheck:
+    """A run, and GitHub's address of the check run that shows it; empty while there is none."""
 
-    def __init__(self, config: Config, store: ResultsStore) -> None:
+    run: Run
+    check_run: str
+
+
+class RunListing:
+    """Lists the runs of repositories that have labs; `github_url` is the address of GitHub's pages."""
+
+    def __init__(self, config: Config, store: ResultsStore, records: Records, github_url: str) -> None:
         self._names = {
             name.lower(): name for name, repository in config.repositories.items() if repository.results is not None
         }
         self._store = store
+        self._records = records
+        self._github_url = github_url
 
-    async def __call__(self, asked: RunQuery) -> list[Run]:
+    async def __call__(self, asked: RunQuery) -> list[RunWithCheck]:
         """Return the runs, the newest first.
 
         Raises LookupError where app.yaml has no results for the repository, ValueError where `before` is no run of it,
@@ -63,11 +79,24 @@ class RunListing:
             limit=asked.limit,
         )
         try:
-            return await asyncio.to_thread(listing)
+            runs = await asyncio.to_thread(listing)
         except OperationalError as error:
             raise TryAgain(texts.DATABASE_AWAY) from error
         except LookupError as error:
             raise ValueError(asked.before) from error
+        keys = await self._check_keys(repository, runs)
+        written = await self._records.get_some(set(keys.values()))
+        return [RunWithCheck(run, self._address(repository, written.get(str(keys.get(run.key))))) for run in runs]
+
+    async def _check_keys(self, repository: str, runs: Sequence[Run]) -> dict[RunKey, Key[WrittenCheckRun]]:
+        """Return the keys of the records of check runs, by run; empty where GitHub has named no repository so yet."""
+        repository_id = await repository_id_of(self._records, repository) if runs else None
+        if repository_id is None:
+            return {}
+        return {run.key: CHECK_RUN.of(repository_id, run.key.sha, run.key.about.check_name) for run in runs}
+
+    def _address(self, repository: str, written: WrittenCheckRun | None) -> str:
+        return f"{self._github_url}/{repository}/runs/{written.id}" if written and written.id else ""
 
 
 @dataclass(frozen=True, slots=True)

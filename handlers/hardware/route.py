@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.core.errors import TryAgain
 from bot.core.patterns import Pattern
-from bot.results.state import Run, RunState
+from bot.results.state import RunState
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.problems import Problem
 from handlers.hardware import texts
-from handlers.hardware.listing import RunQuery
+from handlers.hardware.listing import RunQuery, RunWithCheck
 
 LIMIT, MOST = 50, 200
 RETRY_SECONDS = 10
@@ -30,7 +30,7 @@ IS_NAME, IS_SEGMENT, IS_TARGET, _IS_SHA, _IS_BEFORE = map(Pattern, (NAME, SEGMEN
 _IS_LIMIT = Pattern("[1-9][0-9]{0,2}")
 _STATES = [state.value for state in RunState]
 
-ListRuns = Callable[[RunQuery], Awaitable[Sequence[Run]]]
+ListRuns = Callable[[RunQuery], Awaitable[Sequence[RunWithCheck]]]
 """Raises LookupError for a repository without results, ValueError for an unknown `before`, `TryAgain`."""
 
 PARAMETERS = (
@@ -81,6 +81,9 @@ class ListedRun(BaseModel):
     state: RunState
     reason: str = Field(description="Why the run is not stored, or what was repaired in its files, for people.")
     received_at: datetime = Field(description="When the bot first heard of it.")
+    check_run: str | None = Field(
+        description="GitHub's address of the check run of this commit and target; null if it is not written yet."
+    )
 
 
 class RunPage(BaseModel):
@@ -135,7 +138,7 @@ async def _answer(request: web.Request, list_runs: ListRuns) -> web.Response:
         runs = await list_runs(asked)
     page = RunPage(
         runs=[_listed(run) for run in runs[:limit]],
-        next=_place(runs[limit - 1].key) if len(runs) > limit else None,
+        next=_place(runs[limit - 1].run.key) if len(runs) > limit else None,
     )
     body = page.model_dump_json().encode()
     return web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})
@@ -191,8 +194,8 @@ def _place(key: RunKey) -> str:
     return f"{key.lab}/{key.target}/{key.sha}/{key.run_id}"
 
 
-def _listed(run: Run) -> ListedRun:
-    key, claims = run.key, run.claims
+def _listed(found: RunWithCheck) -> ListedRun:
+    run, key, claims = found.run, found.run.key, found.run.claims
     return ListedRun(
         lab=key.lab,
         target=key.target,
@@ -204,4 +207,5 @@ def _listed(run: Run) -> ListedRun:
         state=run.state,
         reason=run.reason,
         received_at=datetime.fromtimestamp(run.received_at, UTC),
+        check_run=found.check_run or None,
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from bot.aws.client import AWS, check_environment
 from bot.aws.queue import Notifications
+from bot.config.environment import SETTINGS
 from bot.core.parts import PartKey
 from bot.feature import RecurringWork, Services
 from bot.results.service import RESULTS
@@ -62,7 +63,7 @@ def routes(services: Services) -> Sequence[Operation]:
     """Return the routes that list runs and failing tests, and those of labs."""
     store = services.part(RESULTS).store
     return [
-        operation(RunListing(services.config, store)),
+        operation(RunListing(services.config, store, services.records, services.part(SETTINGS).github_url)),
         failures_operation(FailureListing(services.config, store)),
         *labs.routes(services),
     ]

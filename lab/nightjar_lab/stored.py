@@ -1,11 +1,11 @@
-"""Ask the bot what became of an uploaded run, so that an upload that the bot refuses does not look like a success."""
+"""Ask the bot what became of an uploaded run: whether it stored or refused it, and where its check run is."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from nightjar_formats.errors import UserError
 from nightjar_formats.model import RunKey, escaped_target
@@ -15,6 +15,15 @@ from nightjar_lab.api import BotRefused, BotUnavailable, get_from_bot_api
 PAUSE = 2.0
 """Seconds between two questions; the bot lists a bucket every 30 s, or hears of a run within seconds."""
 WAITING, STORED = "waiting", "stored"
+
+
+@dataclass(frozen=True)
+class BotsRun:
+    """What the bot says of a run; `check_run` is GitHub's address, empty while the check run is not written."""
+
+    state: str
+    reason: str
+    check_run: str
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,7 @@ class UploadVerifier:
 
     @property
     def page(self) -> str:
-        """The address of the run's page, which links its check run."""
+        """The address of the run's page."""
         key = self.key
         target = escaped_target(key.target)
         return f"{self.url}/r/{key.repository}/runs/{key.lab}/{target}/{key.sha}/{key.run_id}"
@@ -49,10 +58,31 @@ class UploadVerifier:
             words = {"repository": self.key.repository, "reason": error}
             raise UserError(texts.UNKNOWN_TO_BOT.format(**words)) from None
 
-    def wait(self, seconds: float) -> None:
-        """Wait until the bot has stored the run. Raises `UserError` where it refused it, or has not read it in time."""
+    def wait(self, seconds: float, stored: Callable[[BotsRun], None]) -> str:
+        """Wait until the bot has stored the run, call `stored`, and wait for the check run; return its address.
+
+        The address is empty if the check run is not written within the same seconds. Raises `UserError` where the bot
+        refused the run, or has not read it in time.
+        """
         end = time.monotonic() + seconds
-        found: Mapping[str, Any] | None = None
+        found, away = self._ask_until(lambda run: run.state != WAITING, end)
+        if away:
+            raise UserError(texts.CANNOT_ASK.format(reason=away, url=self.url + self.path))
+        if found is None or found.state == WAITING:
+            raise UserError(texts.NOT_READ.format(seconds=seconds, url=self.url + self.path))
+        if found.state != STORED:
+            raise UserError(texts.NOT_STORED.format(state=found.state, reason=found.reason))
+        stored(found)
+        later: BotsRun | None = found
+        if not found.check_run:
+            # The run is stored, whatever the bot answers from now on.
+            with suppress(UserError):
+                later, _ = self._ask_until(lambda run: bool(run.check_run), end)
+        return later.check_run if later else ""
+
+    def _ask_until(self, done: Callable[[BotsRun], bool], end: float) -> tuple[BotsRun | None, str]:
+        """Ask until `done` says so or the end; return the last answer, and why there is none to the last question."""
+        found: BotsRun | None = None
         while True:
             away, pause = "", self.pause
             try:
@@ -61,21 +91,16 @@ class UploadVerifier:
                 away, pause = str(error), max(self.pause, error.retry_in or 0.0)
             except BotRefused as error:
                 raise UserError(texts.CANNOT_ASK.format(reason=error, url=self.url + self.path)) from None
-            is_final = not away and found is not None and found["state"] != WAITING
-            if is_final or time.monotonic() + pause >= end:
-                break
+            is_done = not away and found is not None and done(found)
+            if is_done or time.monotonic() + pause >= end:
+                return found, away
             self.sleep(pause)
-        if away:
-            raise UserError(texts.CANNOT_ASK.format(reason=away, url=self.url + self.path))
-        if found is None or found["state"] == WAITING:
-            raise UserError(texts.NOT_READ.format(seconds=seconds, url=self.url + self.path))
-        if found["state"] != STORED:
-            raise UserError(texts.NOT_STORED.format(state=found["state"], reason=found["reason"]))
 
-    def _find(self) -> Mapping[str, Any] | None:
+    def _find(self) -> BotsRun | None:
         answer = get_from_bot_api(self.url, self.path, self.token)
         try:
             runs = [run for run in answer.body["runs"] if run["run_id"] == self.key.run_id]
-            return {"state": str(runs[0]["state"]), "reason": str(runs[0]["reason"])} if runs else None
-        except (KeyError, TypeError):
+            # A server older than this kit names no check run.
+            return BotsRun(runs[0]["state"], runs[0]["reason"], runs[0].get("check_run") or "") if runs else None
+        except (KeyError, TypeError, AttributeError):
             raise BotUnavailable(texts.UNREADABLE_ANSWER) from None

@@ -136,6 +136,15 @@ async def test_records_are_found_by_how_their_keys_begin(database: Database) -> 
     assert len(await records.under(NOTE)) == 5
 
 
+async def test_several_records_are_read_at_once(database: Database) -> None:
+    records = Records(database.connector)
+    keys = [NOTE.of(1, 7), FOREVER.of("odd \x00 key"), NOTE.of(2)]
+    for key in keys[:2]:
+        await records.put(key, Note(key.name))
+    assert await records.get_some(keys) == {key.name: Note(key.name) for key in keys[:2]}
+    assert await records.get_some([]) == {}
+
+
 async def test_a_record_of_a_newer_version_is_a_named_error(database: Database) -> None:
     await database.connector.execute_query_async(WRITE, key="note:1", value="{}", version=3)
     with pytest.raises(NewerRecord, match="the record note:1 has version 3 of note, this release knows 2"):

@@ -21,7 +21,6 @@ from bot.config import parse_config
 from bot.core.health import HealthCheck
 from bot.core.metrics import Metrics
 from bot.engine.service import Engine
-from bot.results.state import Run
 from bot.web.access import ApiAccess
 from bot.web.app import Parts, create_app, create_runner
 from bot.web.bodies import IN_FLIGHT, Bodies
@@ -30,7 +29,7 @@ from bot.web.webhook import MAX_BODY
 from handlers.branches import last_good_route, nightly_route
 from handlers.ci_decisions import route as ci_decisions
 from handlers.hardware import route as results
-from handlers.hardware.listing import RunQuery
+from handlers.hardware.listing import RunQuery, RunWithCheck
 from tests.tables import with_tables
 from tests.waiting import until
 
@@ -64,7 +63,7 @@ class Site:
     metrics: Metrics
     bodies: Bodies
     decisions: dict[tuple[str, int | str], Mapping[str, Any] | Exception] = field(default_factory=dict)
-    runs: list[Run] = field(default_factory=list)
+    runs: list[RunWithCheck] = field(default_factory=list)
     asked: list[RunQuery] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -124,15 +123,15 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: b
                 raise answer
             return answer
 
-        runs: list[Run] = []
+        runs: list[RunWithCheck] = []
         asked: list[RunQuery] = []
         warnings: list[str] = []
 
-        async def list_runs(one: RunQuery) -> list[Run]:
+        async def list_runs(one: RunQuery) -> list[RunWithCheck]:
             asked.append(one)
             if one.repository != "octocat/compiler":
                 raise LookupError(one.repository)
-            keys = [run.key for run in runs]
+            keys = [one.run.key for one in runs]
             start = keys.index(one.before) + 1 if one.before else 0
             return runs[start : start + one.limit]
 

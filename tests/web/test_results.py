@@ -10,6 +10,7 @@ import pytest
 from nightjar_formats.model import Claims, RunKey
 
 from bot.results.state import Run, RunState
+from handlers.hardware.listing import RunWithCheck
 from tests.web.conftest import Site
 from tests.web.test_api import conforms, described
 
@@ -33,8 +34,12 @@ REFUSED = Run(
 )
 
 
-def numbered(count: int) -> list[Run]:
-    return [replace(STORED, key=replace(STORED.key, run_id=f"run-{number}")) for number in range(count)]
+CHECK = "https://github.com/octocat/compiler/runs/7"
+
+
+def numbered(count: int, target: str = "adreno") -> list[RunWithCheck]:
+    keys = [replace(STORED.key, target=target, run_id=f"run-{number}") for number in range(count)]
+    return [RunWithCheck(replace(STORED, key=key), "") for key in keys]
 
 
 async def page(site: Site, query: str = "") -> dict[str, Any]:
@@ -46,7 +51,7 @@ async def page(site: Site, query: str = "") -> dict[str, Any]:
 
 
 async def test_a_run_is_shown_with_its_outcome(site: Site) -> None:
-    site.runs += [STORED, REFUSED]
+    site.runs += [RunWithCheck(STORED, CHECK), RunWithCheck(REFUSED, "")]
     stored, refused = (await page(site))["runs"]
     assert stored == {
         "lab": "example-lab",
@@ -59,8 +64,10 @@ async def test_a_run_is_shown_with_its_outcome(site: Site) -> None:
         "state": "stored",
         "reason": "",
         "received_at": "2026-11-18T11:06:40.250000Z",
+        "check_run": CHECK,
     }
     assert (refused["state"], refused["reason"], refused["suite"]) == ("refused", "<b>why</b> @octocat", None)
+    assert refused["check_run"] is None
 
 
 async def test_what_is_asked_for_is_passed_on(site: Site) -> None:
@@ -124,7 +131,7 @@ async def test_a_repository_without_results_has_no_runs_to_ask_for(site: Site) -
 
 
 async def test_a_target_with_an_at_sign_and_a_colon_is_found_and_paged(site: Site) -> None:
-    site.runs += [replace(run, key=replace(run.key, target="rpi-4@lab:1")) for run in numbered(3)]
+    site.runs += numbered(3, "rpi-4@lab:1")
     first = await page(site, "?target=rpi-4%40lab%3A1&limit=2")
     assert [run["target"] for run in first["runs"]] == ["rpi-4@lab:1"] * 2
     rest = await page(site, f"?target=rpi-4@lab:1&limit=2&before={first['next']}")

@@ -28,11 +28,11 @@ from nightjar_lab.cli.upload import (
     claim_options,
     claims_of,
     new_run_id,
-    outcome_text,
     place_options,
-    send_verified,
+    send_parcel,
     upload_place,
     verifier_of,
+    wait_for_bot,
     wait_options,
     wants_wait,
 )
@@ -205,7 +205,8 @@ class _CommandRun:
 
     def _stop(self, number: int, _: object) -> None:
         if self._running is None:
-            _say(texts.UPLOAD_STOPPED.format(folder=self._options["folder"]))
+            waiting = pending_runs(self._folder.path.parent)
+            _say(texts.UPLOAD_STOPPED.format(folder=self._options["folder"]) if waiting else texts.WAIT_STOPPED)
             raise SystemExit(128 + number)
         if self._interrupted:
             self._running.kill()
@@ -225,34 +226,36 @@ def _upload_pending(options: Mapping[str, Any], own: RunFolder | None) -> bool:
     folder = options["folder"].resolve()
     others = [one for one in pending_runs(folder) if own is None or one.path != own.path]
     good = True
+    uploaded: list[tuple[RunFolder, RunKey]] = []
     for one in ([own] if own else []) + others:
         with ExitStack() as stack:
             # Our own is locked already; another one may be running.
             if own is not one and not stack.enter_context(one.locked()):
                 continue
             try:
-                _upload_run(options, one)
+                uploaded.append((one, _upload_run(one)))
             except UserError as error:
                 _say(str(error))
-                if one.path.exists():
-                    _say(texts.NOT_UPLOADED.format(folder=one.path, parent=options["folder"]))
+                _say(texts.NOT_UPLOADED.format(folder=one.path, parent=options["folder"]))
                 good = good and own is not None and one is not own
+    # After all uploads, since the bot may keep us waiting for each.
+    for one, key in uploaded:
+        try:
+            wait_for_bot(verifier_of(options, key) if wants_wait(options) else None, key, options["timeout"])
+        except UserError as error:
+            _say(str(error))
+            good = good and own is not None and one is not own
     if own is None and not others:
         _say(texts.NOTHING_PENDING.format(folder=options["folder"]))
     return good
 
 
-def _upload_run(options: Mapping[str, Any], folder: RunFolder) -> None:
+def _upload_run(folder: RunFolder) -> RunKey:
+    """Upload a run and remove its folder: what the bot says of it later changes nothing."""
     run = folder.load()
-    parcel = folder.parcel(run)
-    waits = wants_wait(options)
-    verifier = verifier_of(options, run.key) if waits else None
-    send_verified(parcel, run.bucket, None, 0.0)
-    # From here on nothing is left to upload: what the bot says of it changes nothing.
+    send_parcel(folder.parcel(run), run.bucket)
     folder.remove()
-    if verifier is not None:
-        verifier.wait(options["timeout"])
-    _say(outcome_text(run.key, options["url"], verified=waits))
+    return run.key
 
 
 def _say(text: str) -> None:

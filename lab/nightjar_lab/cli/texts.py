@@ -54,7 +54,10 @@ NOT_VERIFIED = """\
 Uploaded, but not verified: without --url (NIGHTJAR_URL) we cannot ask the bot whether it accepts this run.
 If it does, the check run hardware/{lab}/{target} appears on {sha} within about a minute.
 If it does not, GET /api/v1/repos/{repository}/results/runs?sha={sha} on the bot says why."""
-STORED = "The bot stored the run. Check run: hardware/{lab}/{target} on {sha}\n{page}"
+STORED = "The bot stored the run: {page}"
+CHECK_RUN_PENDING = "Waiting for the check run hardware/{lab}/{target}; the bot first waits for further suites …"
+CHECK_RUN = "Check run hardware/{lab}/{target}: {address}"
+CHECK_RUN_LATER = "The check run hardware/{lab}/{target} is not written yet; it will appear on {sha}."
 WHAT_WAIT_URL = "without the bot's address, --wait cannot ask it; give it, or omit --wait"
 
 # run
@@ -71,6 +74,7 @@ NO_REPORT = (
     "other places use --report"
 )
 UPLOAD_STOPPED = "stopped before everything was uploaded; continue with: nightjar-lab run --resume --folder {folder}"
+WAIT_STOPPED = "everything is uploaded; stopped while waiting for the bot"
 NOT_UPLOADED = "the run stays in {folder}; the next run uploads it, or: nightjar-lab run --resume --folder {parent}"
 NOTHING_PENDING = "nothing to upload in {folder}"
 

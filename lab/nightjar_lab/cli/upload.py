@@ -37,7 +37,7 @@ from nightjar_lab.cli.options import (
     BotAddress,
     json_option,
 )
-from nightjar_lab.stored import UploadVerifier
+from nightjar_lab.stored import BotsRun, UploadVerifier
 
 TIMEOUT = 120.0
 """Seconds that an upload waits for the bot: four times the pause between two listings of a bucket."""
@@ -176,7 +176,7 @@ def upload(**options: Any) -> None:
 
     Nothing is ever overwritten. After a failure, the same command with the same --run-id continues where it stopped.
     AWS_* variables say where S3 is and who you are. With NIGHTJAR_URL, the command waits until the bot has stored the
-    run, prints the address of its page, and exits with 1 and the reason if the bot refuses it.
+    run, prints the addresses of its page and its check run, and exits with 1 and the reason if the bot refuses it.
     """
     with one_line_errors():
         upload_files(upload_place(options), options)
@@ -203,19 +203,18 @@ def upload_files(place: UploadPlace, options: Mapping[str, Any]) -> None:
         if options["checks"]:
             _check([file.path for file in files], options["format_name"])
         parcel = pack(key, place.prefix, files, claims_of(options))
-        uploaded = []
+        uploaded, check_run = [], ""
         if not options["dry_run"]:
             verifier = verifier_of(options, key) if waits else None
-            uploaded = send_verified(parcel, place.bucket, verifier, options["timeout"])
+            uploaded = send_parcel(parcel, place.bucket, verifier)
+            check_run = wait_for_bot(verifier, key, options["timeout"])
     address = f"s3://{place.bucket}/{parcel.folder}{MANIFEST}"
     if options["as_json"]:
-        click.echo(json.dumps(_as_json(parcel, place, uploaded), indent=2))
+        click.echo(json.dumps(_as_json(parcel, place, uploaded, check_run), indent=2))
     elif options["dry_run"]:
         click.echo(f"{address}\n{parcel.manifest.decode()}", nl=False)
     else:
         click.echo(address)
-    if not options["dry_run"] and not options["as_json"]:
-        click.echo(outcome_text(key, options["url"], verified=waits), err=True)
 
 
 def wants_wait(options: Mapping[str, Any]) -> bool:
@@ -230,12 +229,28 @@ def verifier_of(options: Mapping[str, Any], key: RunKey) -> UploadVerifier:
     return UploadVerifier(options["url"], key, os.environ.get("NIGHTJAR_TOKEN", "").strip())
 
 
-def outcome_text(key: RunKey, url: str | None, *, verified: bool) -> str:
-    """Say what is known after an upload."""
+def wait_for_bot(verifier: UploadVerifier | None, key: RunKey, timeout: float) -> str:
+    """Wait for the bot and print what it says of a run; return its check run's address, if it is written in time.
+
+    Raises `UserError` if the bot does not store the run. Without a verifier, the text says so.
+    """
     words = {"lab": key.lab, "target": key.target, "sha": key.sha, "repository": key.repository}
-    if not verified:
-        return texts.NOT_VERIFIED.format(**words)
-    return texts.STORED.format(page=UploadVerifier(url or "", key).page, **words)
+
+    def say(text: str, **more: str) -> None:
+        click.echo(escape_controls(text.format(**words, **more)), err=True)
+
+    if verifier is None:
+        click.echo(texts.NOT_VERIFIED.format(**words), err=True)
+        return ""
+
+    def stored(run: BotsRun) -> None:
+        say(texts.STORED, page=verifier.page)
+        if not run.check_run:
+            say(texts.CHECK_RUN_PENDING)
+
+    address = verifier.wait(timeout, stored)
+    say(texts.CHECK_RUN if address else texts.CHECK_RUN_LATER, address=address)
+    return address
 
 
 def new_run_id() -> str:
@@ -261,10 +276,11 @@ def claims_of(options: Mapping[str, Any]) -> Claims:
     )
 
 
-def send_verified(parcel: Parcel, bucket: str, verifier: UploadVerifier | None, timeout: float) -> list[bool]:
-    """Send a run, print the progress, and wait until the bot has stored it. Raises `UserError`.
+def send_parcel(parcel: Parcel, bucket: str, verifier: UploadVerifier | None = None) -> list[bool]:
+    """Send a run to a bucket, and print the progress. Raises `UserError`.
 
-    Returns for each file, the manifest last, whether it was uploaded now.
+    The verifier asks first whether the bot accepts results for the repository. Returns for each file, the manifest
+    last, whether it was uploaded now.
     """
     uploaded = []
 
@@ -280,8 +296,6 @@ def send_verified(parcel: Parcel, bucket: str, verifier: UploadVerifier | None, 
         verifier.check_repository()
     click.echo(texts.RUN.format(run_id=parcel.key.run_id), err=True)
     send(parcel, place, progress)
-    if verifier is not None:
-        verifier.wait(timeout)
     return uploaded
 
 
@@ -293,7 +307,7 @@ def _check(paths: Sequence[Path], format_name: str | None) -> None:
         raise UserError(texts.NOTHING_SENT)
 
 
-def _as_json(parcel: Parcel, place: UploadPlace, uploaded: Sequence[bool]) -> dict[str, Any]:
+def _as_json(parcel: Parcel, place: UploadPlace, uploaded: Sequence[bool], check_run: str) -> dict[str, Any]:
     written = [*uploaded] or [False] * (len(parcel.pieces) + 1)
     names = [*(piece.name for piece in parcel.pieces), MANIFEST]
     return {
@@ -301,5 +315,6 @@ def _as_json(parcel: Parcel, place: UploadPlace, uploaded: Sequence[bool]) -> di
         "key": parcel.folder + MANIFEST,
         "run_id": parcel.key.run_id,
         "uploaded": dict(zip(names, written)),
+        "check_run": check_run or None,
         "manifest": json.loads(parcel.manifest),
     }

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from bot.config import parse_config
+from bot.effects.checks import CHECK_RUN, WrittenCheckRun
+from bot.engine.database import Database
+from bot.engine.records import Records
+from bot.github.pull_heads import note_id
 from bot.results.state import RunState
 from bot.results.store.store import ResultsStore
 from handlers.hardware.listing import RunListing, RunQuery
@@ -19,25 +25,33 @@ repositories:
 
 
 @pytest.fixture
-def listing(store: ResultsStore) -> RunListing:
+async def records(url_with_tables: str) -> AsyncIterator[Records]:
+    database = Database(url_with_tables)
+    await database.open()
+    yield Records(database.connector)
+    await database.close()
+
+
+@pytest.fixture
+def listing(store: ResultsStore, records: Records) -> RunListing:
     for number in range(3):
         upload = Upload(number, {"a.py::test": "passed"})
         store.put(upload.run, upload.columns)
     store.note(Upload(9, {}).without_results(RunState.REFUSED, "no such commit"))
-    return RunListing(parse_config(CONFIG.encode(), "app.yaml"), store)
+    return RunListing(parse_config(CONFIG.encode(), "app.yaml"), store, records, "https://github.com")
 
 
 async def test_runs_are_found_whatever_the_case_of_the_repository(listing: RunListing) -> None:
     assert len(await listing(RunQuery("Octocat/Compiler"))) == 4
     [refused] = await listing(RunQuery(REPOSITORY, LAB, TARGET, state=RunState.REFUSED))
-    assert refused.reason == "no such commit"
+    assert refused.run.reason == "no such commit"
     assert await listing(RunQuery(REPOSITORY, "another-lab")) == []
 
 
 async def test_a_page_follows_the_run_that_ended_the_one_before(listing: RunListing) -> None:
     first = await listing(RunQuery("Octocat/compiler", limit=2))
-    rest = await listing(RunQuery("Octocat/compiler", before=first[-1].key, limit=9))
-    assert len({run.key for run in (*first, *rest)}) == 4
+    rest = await listing(RunQuery("Octocat/compiler", before=first[-1].run.key, limit=9))
+    assert len({one.run.key for one in (*first, *rest)}) == 4
 
 
 async def test_a_repository_without_results_is_not_listed(listing: RunListing) -> None:
@@ -49,3 +63,14 @@ async def test_a_repository_without_results_is_not_listed(listing: RunListing) -
 async def test_what_was_never_a_run_is_no_place_to_go_on_from(listing: RunListing) -> None:
     with pytest.raises(ValueError, match="RunKey"):
         await listing(RunQuery(REPOSITORY, before=Upload(5, {}).run.key))
+
+
+async def test_runs_name_the_check_run_of_their_commit_and_target(listing: RunListing, records: Records) -> None:
+    runs = [one.run.key for one in await listing(RunQuery(REPOSITORY))]
+    assert {one.check_run for one in await listing(RunQuery(REPOSITORY))} == {""}, "GitHub has not named the repository"
+    await note_id(records, REPOSITORY, 1)
+    for number, key in enumerate(runs[:2]):
+        await records.put(CHECK_RUN.of(1, key.sha, f"hardware/{LAB}/{TARGET}"), WrittenCheckRun(1.0, number))
+    found = {one.run.key: one.check_run for one in await listing(RunQuery("Octocat/Compiler"))}
+    address = "https://github.com/octocat/compiler/runs/1"
+    assert found == {**dict.fromkeys(runs, ""), runs[1]: address}, "a run without a number is not written yet"

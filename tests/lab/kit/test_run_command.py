@@ -84,15 +84,32 @@ async def test_the_bot_stores_the_run_and_a_crash_without_a_report_is_a_lab_setu
         env = kit_environment(tmp_path, aws_world, NIGHTJAR_URL=place.town.url)
         running = await start_kit("run", *words, "--", "bash", "-c", "kill -SEGV $$", env=env, cwd=tmp_path)
         await until(lambda: any(key.endswith("manifest.json") for key in aws_world.keys("results/")))
-        await place.scan()
+        await place.settle()
         done = await finished(running)
         assert done.status == 139, done
         assert "the command left no report in NIGHTJAR_RESULTS (exit status 139)" in done.err
-        assert f"The bot stored the run. Check run: hardware/{LAB}/{TARGET} on {sha}" in done.err
-        await place.settle()
+        assert f"The bot stored the run: {place.town.url}/r/octocat/compiler/runs/{LAB}/{TARGET}/{sha}/" in done.err
         check = place.check(sha)
+        address = f"{place.town.github.url}/octocat/compiler/runs/{check.id}"
+        assert f"Check run hardware/{LAB}/{TARGET}: {address}" in done.err
         assert check.conclusion == "neutral"
         assert "the lab's command ended with exit status 139 before its first test" in (check.title or "")
+
+
+async def test_a_signal_while_it_waits_for_the_bot_says_that_nothing_is_left_to_upload(
+    sqlite_url: str, tmp_path: Path, aws_world: World
+) -> None:
+    async with lab_town(sqlite_url, aws_world) as place:
+        words = ("run", "--target", TARGET, "--sha", place.nightly_run(), "--", "bash", "-c", WRITES)
+        env = kit_environment(tmp_path, aws_world, NIGHTJAR_URL=place.town.url)
+        running = await start_kit(*words, env=env, cwd=tmp_path)
+        await until(lambda: any(key.endswith("manifest.json") for key in aws_world.keys("results/")))
+        await until(lambda: not list((tmp_path / "nightjar-runs").iterdir()))
+        running.terminate()
+        done = await finished(running)
+        assert done.status == 128 + signal.SIGTERM, done
+        assert "everything is uploaded; stopped while waiting for the bot" in done.err
+        assert "--resume" not in done.err
 
 
 async def test_a_refused_run_fails_a_command_that_succeeded(sqlite_url: str, tmp_path: Path, aws_world: World) -> None:
