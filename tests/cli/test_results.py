@@ -224,8 +224,8 @@ async def upload_to_bot(
 ) -> tuple[int, str]:
     """Upload with the address of a bot that answers so, in order; return the exit status and standard error."""
     script.answers += answers
-    words = arguments("ops.xml", *words, bucket=world.name, api=script.url, timeout=wait)
-    finished = await run("results", *words, env=world.server.environment, cwd=folder)
+    given = arguments("ops.xml", *words, bucket=world.name, api=script.url, timeout=wait)
+    finished = await run("results", *given, env=world.server.environment, cwd=folder)
     return finished.status, finished.err + finished.out
 
 
