@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import socket
@@ -16,6 +17,7 @@ from bot.core.untrusted import wire
 from bot.core.untrusted.limits import ANSWER, CPU, KILLED, MEMORY, MIB, VANISHED, WALL_CLOCK, Limits, OverLimit
 
 CHUNK = 1 << 20
+PR_SET_DUMPABLE = 4
 
 ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT")
 """What a process that reads untrusted input may know of the server's environment, which holds secrets."""
@@ -90,6 +92,7 @@ class Slot:
     def _started(self) -> socket.socket:
         if self._control is not None:
             return self._control
+        _hide_secrets()
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
@@ -104,6 +107,16 @@ class Slot:
             )
         self._control = ours
         return ours
+
+
+def _hide_secrets() -> None:
+    """Keep processes of the same user from reading the environment and memory of this one (Linux).
+
+    A process that a report has subverted would find the secrets in /proc:
+    https://man7.org/linux/man-pages/man2/PR_SET_DUMPABLE.2const.html
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 async def _read_answer(job: socket.socket) -> tuple[bytes, bytearray]:

@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any
 
-from nightjar_lab.command import clean_environment
+from nightjar_lab.command import clean_environment, hide_secrets
 from nightjar_lab.suite import texts
 from nightjar_lab.suite.outcome import SuiteStage
 
@@ -56,6 +56,7 @@ class WorkerProcess:
     """A worker. `case` is what it runs, None when it is idle; `stage` the last one that it announced."""
 
     def __init__(self, flow: str, suite: str, half_output: int = HALF_OUTPUT) -> None:
+        hide_secrets()
         self._half_output = half_output
         self.events, theirs = os.pipe()
         try:

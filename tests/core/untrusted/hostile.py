@@ -76,3 +76,11 @@ def who() -> tuple[int, int]:
 
 def name_a_function() -> object:
     return os.system
+
+
+def environment_of(pid: int) -> str:
+    """Return what stands in the environment of another process, or why it cannot be read."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_text(errors="replace")
+    except OSError as error:
+        return str(error.strerror)

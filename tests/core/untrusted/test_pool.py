@@ -114,6 +114,40 @@ async def test_secrets_of_the_server_are_not_in_the_environment(pool: Pool, monk
     assert set(known) <= {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH"}
 
 
+READS_PROC = """
+import asyncio, os
+from tests.core.untrusted import hostile
+from tests.core.untrusted.test_pool import ENOUGH, ME, Pool
+
+async def main():
+    pool = Pool(1)
+    print(await pool.run(ME, ENOUGH, hostile.environment_of, os.getppid()), end="")
+    print(await pool.run(ME, ENOUGH, hostile.environment_of, os.getpid()), end="")
+    pool.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing keeps a user from their own processes")
+def test_a_process_cannot_read_the_secrets_of_the_server_in_proc() -> None:
+    # Without its capabilities, root is a user like any other.
+    under = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.getuid() == 0 else []
+    # The shell shows that a process of the same user can be read otherwise; `:` keeps it from making way for Python.
+    script = '"$0" -c "$1"; :'
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path), "SESAME": "open"}
+    done = subprocess.run(
+        [*under, "sh", "-c", script, sys.executable, READS_PROC],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "SESAME=open" in done.stdout, done.stderr
+    assert done.stdout.endswith("Permission denied")
+    assert done.stdout.count("SESAME") == 1
+
+
 async def test_who_gives_up_waiting_ends_the_process(pool: Pool) -> None:
     waiting = asyncio.create_task(pool.run(ME, ENOUGH, hostile.sleep))
     await until(lambda: bool(pool.pids))
