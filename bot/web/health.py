@@ -87,10 +87,15 @@ def operations(checks: Sequence[HealthCheck]) -> list[Operation]:
     ]
 
 
+OF_ANY = frozenset({"queue", "lab"})
+"""Labels that may tell something of any repository."""
+
+
 class PublicPart:
     """What strangers may read of the measurements: nothing that names a repository, unless it is public.
 
-    A queue's address names an account, and perhaps a repository: it is shown where all repositories are public.
+    A queue's address names an account, and perhaps a repository, and a lab may work for a private one alone: these are
+    shown where all repositories are public.
     """
 
     def __init__(self, repositories: Sequence[str], is_public: Callable[[str], Awaitable[bool]]) -> None:
@@ -110,7 +115,7 @@ class PublicPart:
         """Say whether a series may be read."""
         if "repository" in labels:
             return labels["repository"].lower() in self._public
-        return "queue" not in labels or len(self._public) == len(self._repositories)
+        return OF_ANY.isdisjoint(labels) or len(self._public) == len(self._repositories)
 
 
 def metrics_operation(

@@ -79,20 +79,23 @@ SERIES = [
     {"repository": "Octocat/Secret", "timer": "nightly"},
     {"repository": "octocat/unknown"},
     {"queue": "https://sqs.us-west-2.amazonaws.com/123456789012/device-results"},
+    {"lab": "example-lab", "call": "claims"},
+    {"repository": "octocat/compiler", "lab": "example-lab"},
     {"installation": "7"},
     {},
 ]
 
 
 @pytest.mark.parametrize(
-    ("public", "shown"), [({"octocat/compiler"}, [0, 4, 5]), ({"octocat/compiler", "octocat/secret"}, [0, 1, 3, 4, 5])]
+    ("public", "shown"),
+    [({"octocat/compiler"}, [0, 5, 6, 7]), ({"octocat/compiler", "octocat/secret"}, [0, 1, 3, 4, 5, 6, 7])],
 )
 async def test_strangers_read_the_names_of_public_repositories_alone(public: set[str], shown: list[int]) -> None:
     async def is_public(repository: str) -> bool:
         return repository in public
 
     part = PublicPart(["octocat/compiler", "octocat/secret"], is_public)
-    assert [place for place, labels in enumerate(SERIES) if part.shows(labels)] == [4, 5], "before it was asked"
+    assert [place for place, labels in enumerate(SERIES) if part.shows(labels)] == [6, 7], "before it was asked"
     await part.refresh()
     assert [place for place, labels in enumerate(SERIES) if part.shows(labels)] == shown
 
