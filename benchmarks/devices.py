@@ -35,7 +35,7 @@ async def measure(options: Options) -> list[Row]:
         "writes in the busiest minute": checks.most_in_minute,
         "writes in the busiest hour": checks.most_in_hour,
         "seconds from the event to its write: p50, p99, longest": _quantiles(checks.waits),
-        "writes while a newer one waited for the limits": checks.ahead,
+        "writes while one about a newer head waited for the limits": checks.ahead,
         "results after the check run had ended, a fourth write": sum(checks.late.values()),
         **{f"fault: {name}": count for name, count in sorted(outcome.faults.items()) if count},
         "what must never happen": len(outcome.wrong),

@@ -12,6 +12,7 @@ from bot.effects import texts
 from bot.engine.records import Record
 from bot.github.access import CHECKS, WritePermissions
 from bot.github.check_runs import COMPLETED, Annotation, CheckContent
+from bot.github.waiting_writes import HeadWrite, about_head
 from bot.plan.effect import Applied, EffectContext
 
 FOR_COMMIT = "/repos/{+repo}/commits/{sha}/check-runs{?check_name,app_id,filter}"
@@ -59,6 +60,9 @@ class PutCheckRun:
     again: bool = False
     details_url: str = ""
     """Where *Details* lead; where it is empty, GitHub links its own page."""
+    head_since: float | None = None
+    """When the commit came up, in seconds since 1970: while GitHub's limits leave little, those of newer heads are
+    written first. None: before those of all heads."""
 
     @property
     def target(self) -> str:
@@ -66,7 +70,13 @@ class PutCheckRun:
         return f"check:{self.sha}:{self.name}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Look for the newest run of the name, then write nothing, what differs, or a new run.
+        """Look for the newest run of the name, then write nothing, what differs, or a new run."""
+        key = f"{context.repository.id}:{self.target}"
+        with about_head(None if self.head_since is None else HeadWrite(key, self.head_since)):
+            return await self._put(context)
+
+    async def _put(self, context: EffectContext) -> Applied:
+        """Do so.
 
         A PATCH adds its annotations to those that are there, so only those that GitHub does not have are sent; and a
         run whose annotations are no longer true is superseded by a new one, for none can be taken away.

@@ -48,6 +48,7 @@ from bot.github.observer import RequestObserver, Unobserved
 from bot.github.pages import MAX_PAGES, items_of, with_few_links, with_page_size
 from bot.github.ranks import current_rank
 from bot.github.seen import SeenAddresses
+from bot.github.waiting_writes import current_head_write
 
 USER_AGENT = "nightjar"  # GitHub refuses requests without one
 API_VERSION = "2022-11-28"  # what github.com and every supported Enterprise Server know
@@ -315,7 +316,8 @@ class GitHub(GitHubAPI):
         wire, call, name = self._wire, CALL.get(), self._credentials.name
         resource = resource_of(url)
         reads = method == "GET" or (resource == "graphql" and not call.write)
-        demand = Demand(resource, READ_POINTS if reads else WRITE_POINTS, call.write, current_rank())
+        points = READ_POINTS if reads else WRITE_POINTS
+        demand = Demand(resource, points, call.write, current_rank(), current_head_write())
         key = (name, url, headers["accept"])
         cached = wire.cache.get(key) if method == "GET" else None
         if cached is not None:

@@ -91,7 +91,7 @@ class Governor:
                 await self._timing.sleep(left)
             # While we waited another request may have learnt that GitHub wants no more.
             while (blocked := ledger.blocked(self._timing.clock())) > 0:
-                self._refuse_long(blocked, LIMITED)
+                self._refuse_long(blocked, LIMITED, ledger, demand)
                 await self._timing.sleep(blocked)
             yield self._timing.clock()
 
@@ -121,7 +121,7 @@ class Governor:
 
     async def _book(self, installation: str, ledger: Ledger, demand: Demand) -> tuple[float, float]:
         """Book in the budget that all processes share; return the wait and the share of the ledger that may be used."""
-        shared, pace = self._shared, ledger.shared_pace(demand)
+        shared, pace = self._shared, ledger.shared_pace(demand, self._timing.clock())
         if shared is None or pace is None:
             return 0.0, 1.0
         # All writes share one budget. Of reads only anonymous ones are booked, and they must not use up that of writes.
@@ -139,18 +139,20 @@ class Governor:
                 self._away_until = self._timing.clock() + ALONE_FOR
                 log.warning("the shared write budget cannot be reached: going slowly", reason=type(error).__name__)
                 return 0.0, SHARE_ALONE
-        self._refuse_long(wait, PACED)
+        self._refuse_long(wait, PACED, ledger, demand)
         return wait, 1.0
 
     def _wait(self, ledger: Ledger, demand: Demand, share: float = 1.0) -> float:
         now = self._timing.clock()
         at, why = ledger.earliest(now, demand, share)
-        self._refuse_long(at - now, why)
+        self._refuse_long(at - now, why, ledger, demand)
         return at - now
 
-    def _refuse_long(self, seconds: float, why: str) -> None:
+    def _refuse_long(self, seconds: float, why: str, ledger: Ledger, demand: Demand) -> None:
         if seconds > SHORT_WAIT:
-            raise RateLimited(why, retry_in=self._spread(seconds))
+            retry_in = self._spread(seconds)
+            ledger.put_off(self._timing.clock() + retry_in, demand)
+            raise RateLimited(why, retry_in=retry_in)
 
     def _spread(self, seconds: float) -> float:
         return seconds + self._timing.jitter() * min(seconds, SPREAD) if seconds > SHORT_WAIT else seconds

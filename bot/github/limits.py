@@ -17,6 +17,7 @@ from bot.core.web_json import seconds_in
 from bot.engine.budget import WritePace
 from bot.github.errors import Answer
 from bot.github.ranks import SHARES, Rank
+from bot.github.waiting_writes import HeadWrite, WaitingWrites
 
 WRITES_PER_MINUTE = 80
 WRITES_PER_HOUR = 450  # GitHub's own is 500
@@ -58,12 +59,13 @@ PACED = "too many requests in a short time"
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a request takes from the limits, and of what rank it is."""
+    """What a request takes from the limits, of what rank it is, and which head it is about, if it is about one."""
 
     resource: str = "core"
     points: int = READ_POINTS
     write: bool = False
     rank: Rank = Rank.EVENT
+    head: HeadWrite | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,10 @@ class TokenBucket:
         self._full_at = -inf
 
     def earliest(self, now: float, *, burst: int) -> float:
-        """Return when the next one may go, for somebody who may send `burst` of them at once."""
+        """Return when the next one may go, for somebody who may send `burst` of them at once.
+
+        One below 1 waits for so many more.
+        """
         return max(now, self._full_at - self._spacing * (burst - 1))
 
     def book(self, at: float) -> None:
@@ -162,6 +167,7 @@ class Ledger:
         self._bucket = TokenBucket(allowance.write_spacing)
         # Its limit is given with each question, for it is a share of a quota that GitHub's answers tell later.
         self._anonymous = SlidingWindow(0, 3600)
+        self._waiting = WaitingWrites()
         self._quotas: dict[str, Quota] = {}
         self._not_before = -inf
         self._struck_at = -inf
@@ -172,7 +178,7 @@ class Ledger:
         waits = [(now, PACED), (self._not_before, LIMITED), self._quota_allows(now, demand)]
         waits.append((self._points_of(demand).earliest(now, demand.points), PACED))
         if demand.write:
-            pace = self._pace_of(demand.rank, share)
+            pace = self._pace_of(demand, now, share)
             waits.append((self._bucket.earliest(now, burst=pace.burst), PACED))
             waits.append((self._per_minute.earliest(now, limit=pace.per_minute), PACED))
             waits.append((self._per_hour.earliest(now, limit=pace.per_hour), PACED))
@@ -186,10 +192,16 @@ class Ledger:
         """Count a request that will be sent at `at`, a moment that `earliest` gave."""
         self._points_of(demand).book(at, demand.points)
         if demand.write:
+            self._waiting.end(demand.head)
             for limit in (self._bucket, self._per_minute, self._per_hour):
                 limit.book(at)
         elif demand.rank is Rank.ANONYMOUS:
             self._anonymous.book(at, demand.points)
+
+    def put_off(self, at: float, demand: Demand) -> None:
+        """Take in that a request is tried again at `at`, so that writes about older heads leave room for it."""
+        if demand.write:
+            self._waiting.wait(demand.head, at)
 
     def learn(self, quota: Quota, now: float) -> None:
         """Take in a quota; answers may arrive in another order than GitHub counted them."""
@@ -225,21 +237,22 @@ class Ledger:
         self._not_before = max(self._not_before, now + retry_after)
         return self._not_before - now
 
-    def shared_pace(self, demand: Demand) -> WritePace | None:
+    def shared_pace(self, demand: Demand, now: float) -> WritePace | None:
         """Return the pace that a request must keep together with those of other processes; None: only its own."""
         if demand.write:
-            return self._pace_of(demand.rank)
+            return self._pace_of(demand, now)
         if demand.rank is Rank.ANONYMOUS:
             limit = max(1, self._anonymous_limit(demand.resource))
             return WritePace(per_minute=limit, per_hour=limit, burst=limit, spacing=0.0)
         return None
 
-    def _pace_of(self, rank: Rank, share: float = 1.0) -> WritePace:
-        of_rank, whole = SHARES[rank], self._allowance
+    def _pace_of(self, demand: Demand, now: float, share: float = 1.0) -> WritePace:
+        of_rank, whole, newer = SHARES[demand.rank], self._allowance, self._waiting.newer(demand.head, now)
+        # As if those about newer heads, which wait, were written already. A burst below 0 is so many spacings more.
         return WritePace(
-            per_minute=part(whole.writes_per_minute, of_rank.writes * share),
-            per_hour=part(whole.writes_per_hour, of_rank.writes * share),
-            burst=part(whole.write_burst, of_rank.burst * share),
+            per_minute=max(1, part(whole.writes_per_minute, of_rank.writes * share) - newer),
+            per_hour=max(1, part(whole.writes_per_hour, of_rank.writes * share) - newer),
+            burst=part(whole.write_burst, of_rank.burst * share) - newer,
             spacing=whole.write_spacing,
         )
 

@@ -38,6 +38,7 @@ from handlers.hardware import texts
 from handlers.hardware.degraded.targets import degraded_targets
 from handlers.hardware.degraded.words import degraded_notice
 from handlers.hardware.effects import RequestCheckRun
+from handlers.hardware.jobs.store import JOBS
 
 if TYPE_CHECKING:
     from bot.config.results import Lab, Results
@@ -120,25 +121,42 @@ async def show(context: Context) -> Plan:
     if asked.press and asked.press.button == IGNORE.identifier:
         role = await Permissions().role(context.github, context.repository.full_name, asked.press.by)
         may = ROLES.index(role) >= ROLES.index("write")
+    since = await _head_since(context, state)
     # In a thread, as it reads details from the database; linear in the tests of the runs (tests/test_handler_work.py).
     page = page_url(context, run_path(asked.about.repository, asked.about.full_name, asked.sha, findings.external_id))
-    return await asyncio.to_thread(decide_check_run, findings, asked, key, as_of, page, may=may)
+    return await asyncio.to_thread(decide_check_run, findings, asked, key, as_of, page, may=may, head_since=since)
+
+
+async def _head_since(context: Context, state: TargetState) -> float:
+    """Return when the commit came up, as far as we know: when somebody asked for a test, or results began to arrive."""
+    moments = [run.received_at for suite in state.suites.values() for run in (*suite.runs, *suite.waiting)]
+    if state.pull_request is not None:
+        jobs = await context.part(JOBS).of_pull(context.repository.id, state.pull_request)
+        moments += [job.requested_at for job in jobs if job.sha == state.sha]
+    return min(moments, default=context.delivery.received_at)
 
 
 def decide_check_run(
-    findings: Findings, asked: RequestedCheck, key: Key[IgnoredFailures] | None, as_of: float, page: str, *, may: bool
+    findings: Findings,
+    asked: RequestedCheck,
+    key: Key[IgnoredFailures] | None,
+    as_of: float,
+    page: str,
+    *,
+    may: bool,
+    head_since: float | None = None,
 ) -> Plan:
     """Return what is written: the check run, and before it what somebody chose to ignore, if they may.
 
     `key` is that of the record of that, None where there is no pull request; `as_of` is when the findings were read,
-    and `page` the address of the newest run's page.
+    `page` the address of the newest run's page, and `head_since` when the commit came up.
     """
     press, remembered = asked.press, list[Effect]()
     if press and press.button == IGNORE.identifier:
         findings, remembered = _ignore(findings, press, key, may=may)
     content = results_report(findings)
     name, run_id = asked.about.check_name, findings.external_id
-    check = PutCheckRun(name, asked.sha, run_id, content, as_of, asked.again, page)
+    check = PutCheckRun(name, asked.sha, run_id, content, as_of, asked.again, page, head_since)
     return Plan((*remembered, check), why=content.title)
 
 

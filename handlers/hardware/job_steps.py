@@ -72,5 +72,13 @@ async def show_step(context: Context) -> Plan:
     notice = degraded_notice(degraded, settings.tier) if settings else ""
     content = step_content(job, place, lab.contacts if lab else (), again, notice)
     page = linkable(job.log_url) or pull_page_url(context, job.pull_request)
-    put = PutCheckRun(job.about.check_name, job.sha, job.run_id or job.id, content, as_of, details_url=page)
+    put = PutCheckRun(
+        job.about.check_name,
+        job.sha,
+        job.run_id or job.id,
+        content,
+        as_of,
+        details_url=page,
+        head_since=job.requested_at,
+    )
     return Plan((put,), why=content.title, conclusion_basis=written)

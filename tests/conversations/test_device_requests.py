@@ -121,6 +121,11 @@ async def test_a_request_is_queued_runs_and_has_the_comparison_of_a_nightly_run(
     assert "1 new failure" in str(check.title)
     assert await devices.states(pull) == {HEXAGON: DeviceJobState.DONE}
     assert devices.writes() - before == 3
+    # All three are about the same head, and wait behind those about newer ones while GitHub's limits leave little.
+    deliveries = await place.town.bot.engine.journal.recent(limit=500)
+    effects = [effect for one in deliveries for plan in one.plans for effect in plan.effects]
+    since = {e.effect["head_since"] for e in effects if e.target == f"check:{pull.head_sha}:{check.name}"}
+    assert since == {claimed.job.requested_at}
 
 
 async def test_a_place_in_the_queue_and_the_expected_time_come_from_the_target(devices: Devices) -> None:

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from bot.engine.journal import DONE
 from bot.github.governor import SHORT_WAIT, SPREAD
 from bot.github.limits import Allowance, Demand, Ledger
+from bot.github.waiting_writes import HeadWrite
 from handlers.hardware.jobs.effects import announce_step
 from handlers.hardware.jobs.model import ShownStep
 from handlers.hardware.jobs.store import JobStore
@@ -32,6 +33,8 @@ class PendingWrite:
     since: float = field(compare=False)
     guid: str = field(compare=False, default="")
     """Of a delivery about a step; empty for one about results."""
+    head: HeadWrite | None = field(compare=False, default=None)
+    """The head, once the write was put off."""
 
 
 class Checks:
@@ -41,7 +44,7 @@ class Checks:
     the governor says. What is written then is what the job says at that moment.
     """
 
-    def __init__(self, store: JobStore, now: Callable[[], float], chance: random.Random, fails: float) -> None:
+    def __init__(self, store: JobStore, now: Callable[[], float], seed: int, fails: float) -> None:
         self.store = store
         self.said: dict[str, int] = {}
         """The step that the check run of each job says last."""
@@ -52,10 +55,11 @@ class Checks:
         self.moments: list[float] = []
         self.waits: list[float] = []
         self.ahead = 0
-        """Writes while a newer one waited for the limits."""
+        """Writes while one about a newer head waited for the limits."""
         self.most_in_minute = self.most_in_hour = 0
         self._now = now
-        self._chance = chance
+        # Of its own, so that people and labs do the same however often a write is tried.
+        self._chance = random.Random(seed)
         self._fails = fails
         self._ledger = Ledger(Allowance())
         self._pending: list[PendingWrite] = []
@@ -101,17 +105,19 @@ class Checks:
             self._open.discard(pending.guid)
             return
         step = int(job.to_show) if pending.guid else RESULTS
-        demand = Demand(write=True)
+        head = HeadWrite(f"check:{job.sha}:{job.about.check_name}", job.requested_at)
+        demand = Demand(write=True, head=head)
         at, _ = self._ledger.earliest(now, demand)
         if at - now > SHORT_WAIT:
-            pending.at = at + self._chance.random() * min(at - now, SPREAD)
+            pending.at, pending.head = at + self._chance.random() * min(at - now, SPREAD), head
+            self._ledger.put_off(pending.at, demand)
             heapq.heappush(self._pending, pending)
             return
         self._ledger.book(at, demand)
         self._open.discard(pending.guid)
         self._count(at)
         self.waits.append(at - pending.since)
-        self.ahead += any(other.since > pending.since for other in self._pending)
+        self.ahead += any(other.head is not None and other.head.since > head.since for other in self._pending)
         if pending.guid and self._chance.random() < self._fails:
             return  # the sweep announces it once more, an hour later
         self.writes[job.lab, job.target, job.sha] += 1

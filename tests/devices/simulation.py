@@ -75,7 +75,7 @@ class Simulation:
     def use(self, replicas: Sequence[JobStore]) -> None:
         """Use stores of one database."""
         self.replicas = replicas
-        self.checks = Checks(replicas[0], self.clock, self.chance, self.rates.write_fails)
+        self.checks = Checks(replicas[0], self.clock, self.size.seed, self.rates.write_fails)
         self._configure(frozenset())
 
     def clock(self) -> float:

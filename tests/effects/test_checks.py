@@ -11,6 +11,8 @@ import pytest
 from bot.core.errors import TryAgain
 from bot.effects.checks import CHECK_RUN, PutCheckRun, WrittenCheckRun
 from bot.github.check_runs import Action, Annotation, CheckContent
+from bot.github.errors import RateLimited
+from bot.github.limits import Allowance
 from sandbox.model.checks import CheckRun
 from tests.handlers.driver import World, a_world
 
@@ -266,3 +268,15 @@ async def test_a_run_that_github_does_not_list_yet_is_changed_and_not_made_again
     await world.apply_alone(check(world, replace(CONTENT, title="2 new failures"), as_of=2.0))
     (run,) = runs(world)
     assert run.title == "2 new failures"
+
+
+async def test_check_runs_of_older_heads_wait_for_those_of_newer_ones(tmp_path: Path) -> None:
+    async with a_world(tmp_path, allowance=Allowance(writes_per_minute=10, write_burst=1)) as world:
+        for number in range(9):
+            await world.apply_alone(replace(check(world), name=f"hardware/example-lab/{number}"))
+        waits = {}
+        for since in (2.0, 1.0, None):
+            with pytest.raises(RateLimited) as limited:
+                await world.apply_alone(replace(check(world), head_since=since))
+            waits[since] = limited.value.retry_in or 0.0
+        assert waits[1.0] > waits[2.0] == waits[None]

@@ -363,24 +363,24 @@ def test_a_part_is_whole_and_at_least_one(whole: int, share: float, expected: in
 
 def test_what_processes_share_is_the_pace_of_the_rank() -> None:
     ledger = Ledger(Allowance(write_spacing=2.0))
-    assert ledger.shared_pace(WRITE) == WritePace(per_minute=72, per_hour=405, burst=10, spacing=2.0)
-    assert ledger.shared_pace(Demand(write=True, rank=Rank.WRITER)) == WritePace(80, 450, 15, 2.0)
-    assert ledger.shared_pace(READ) is None
-    assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS)) == WritePace(250, 250, 250, 0.0)
+    assert ledger.shared_pace(WRITE, 0.0) == WritePace(per_minute=72, per_hour=405, burst=10, spacing=2.0)
+    assert ledger.shared_pace(Demand(write=True, rank=Rank.WRITER), 0.0) == WritePace(80, 450, 15, 2.0)
+    assert ledger.shared_pace(READ, 0.0) is None
+    assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS), 0.0) == WritePace(250, 250, 250, 0.0)
     ledger.learn(spare(4000), now=0.0)
-    assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS)) == WritePace(250, 250, 250, 0.0)
+    assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS), 0.0) == WritePace(250, 250, 250, 0.0)
     ledger.learn(replace(spare(14_000, reset=2000), limit=15_000), now=0.0)
-    assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS)) == WritePace(750, 750, 750, 0.0)
+    assert ledger.shared_pace(Demand(rank=Rank.ANONYMOUS), 0.0) == WritePace(750, 750, 750, 0.0)
     nothing = Ledger(Allowance(anonymous_share=0.0))
-    assert nothing.shared_pace(Demand(rank=Rank.ANONYMOUS)) == WritePace(1, 1, 1, 0.0)
+    assert nothing.shared_pace(Demand(rank=Rank.ANONYMOUS), 0.0) == WritePace(1, 1, 1, 0.0)
 
 
 def test_the_anonymous_share_is_that_of_the_quota_that_is_asked_for() -> None:
     ledger = Ledger(Allowance())
     ledger.learn(Quota("search", 60, 60, 1000, 1000.0), now=0.0)
     ask = Demand("search", rank=Rank.ANONYMOUS)
-    assert ledger.shared_pace(ask) == WritePace(3, 3, 3, 0.0)
-    assert ledger.shared_pace(replace(ask, resource="core")) == WritePace(250, 250, 250, 0.0)
+    assert ledger.shared_pace(ask, 0.0) == WritePace(3, 3, 3, 0.0)
+    assert ledger.shared_pace(replace(ask, resource="core"), 0.0) == WritePace(250, 250, 250, 0.0)
 
 
 def test_a_process_alone_has_a_share_of_each_hour_too() -> None:

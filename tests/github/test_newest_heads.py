@@ -1,0 +1,112 @@
+"""While GitHub's limits leave little, what is written about newer heads goes first."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from bot.engine.budget import WriteBudget
+from bot.engine.database import Database
+from bot.github.errors import RateLimited
+from bot.github.governor import SHORT_WAIT, Governor
+from bot.github.limits import Allowance, Demand, Ledger
+from bot.github.waiting_writes import RETURNS_WITHIN, HeadWrite
+from tests.github.virtual import JumpingTime
+
+ALLOWANCE = Allowance(writes_per_minute=10, writes_per_hour=40, write_burst=5)
+OLD, NEW, NEWEST = (HeadWrite(name, since) for name, since in (("old", 1.0), ("new", 2.0), ("newest", 3.0)))
+
+
+def about(head: HeadWrite | None) -> Demand:
+    return Demand(write=True, head=head)
+
+
+def used_up(writes: int) -> Ledger:
+    """A ledger after so many writes, one a second; the first was at 0."""
+    ledger = Ledger(ALLOWANCE)
+    for second in range(writes):
+        ledger.book(float(second), Demand(write=True))
+    return ledger
+
+
+def test_an_older_head_leaves_room_for_the_newer_ones_that_wait() -> None:
+    ledger, now = used_up(9), 9.0
+    assert ledger.earliest(now, about(OLD))[0] == 60
+    ledger.put_off(60.0, about(NEW))
+    ledger.put_off(60.0, about(NEWEST))
+    # The first three writes of this minute are over a minute ago: one for each newer head, and one for this.
+    assert [ledger.earliest(now, about(one))[0] for one in (OLD, NEW, NEWEST)] == [62, 61, 60]
+    # Whoever writes about no head, such as an answer to a person, waits behind none of them.
+    assert ledger.earliest(now, about(None))[0] == 60
+    ledger.book(60.0, about(NEWEST))
+    assert ledger.earliest(60.0, about(OLD))[0] == 62, "NEW has the room of 61"
+    ledger.book(61.0, about(NEW))
+    assert ledger.earliest(62.0, about(OLD))[0] == 62
+
+
+def test_room_counts_the_spacing_between_writes_too() -> None:
+    ledger = Ledger(replace(ALLOWANCE, writes_per_minute=1000, writes_per_hour=1000))
+    for _ in range(20):
+        ledger.book(0.0, Demand(write=True))
+    alone = ledger.earliest(0.0, about(OLD))[0]
+    ledger.put_off(alone, about(NEW))
+    ledger.put_off(alone, about(NEWEST))
+    assert ledger.earliest(0.0, about(OLD))[0] == alone + 2
+    assert ledger.earliest(0.0, about(NEWEST))[0] == alone
+
+
+def test_a_write_that_does_not_come_back_holds_up_nobody_for_long() -> None:
+    ledger = used_up(9)
+    ledger.put_off(60.0, about(NEW))
+    assert ledger.earliest(59.0, about(OLD))[0] == 61
+    assert ledger.earliest(60.0 + RETURNS_WITHIN, about(OLD))[0] == 60.0 + RETURNS_WITHIN
+
+
+@pytest.fixture
+async def database(url_with_tables: str) -> AsyncIterator[Database]:
+    opened = Database(url_with_tables)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def order_of(governor: Governor, time: JumpingTime, heads: Sequence[HeadWrite]) -> list[HeadWrite]:
+    """Write about these heads, each tried again when the governor says; return them in the order of their writes."""
+    queue = [(time.now, number, head) for number, head in enumerate(heads)]
+    written = []
+    while queue:
+        at, number, head = heapq.heappop(queue)
+        time.now = max(time.now, at)
+        try:
+            async with governor.turn("42", about(head)):
+                written.append(head)
+        except RateLimited as limited:
+            assert limited.retry_in is not None
+            heapq.heappush(queue, (time.now + limited.retry_in, number, head))
+    return written
+
+
+@pytest.mark.parametrize("shared", [True, False])
+async def test_a_crowd_that_waits_is_written_the_newest_head_first(
+    database: Database, jumping: JumpingTime, *, shared: bool
+) -> None:
+    budget = WriteBudget(database.connector, lambda: jumping.now) if shared else None
+    governor = Governor(jumping.timing(), ALLOWANCE, budget)
+    crowd = [HeadWrite(str(number), float(number)) for number in range(60)]
+    random.Random(14).shuffle(crowd)
+    began = jumping.now
+    written = await order_of(governor, jumping, crowd)
+    assert len(written) == len(crowd)
+    # Who finds room within seconds does not wait, so the first are written as they come, and neighbours may swap.
+    assert wrong_share(written[10:]) < 0.03
+    assert jumping.now - began < 2 * 3600, "no slower than the limit of an hour"
+
+
+def wrong_share(written: Sequence[HeadWrite]) -> float:
+    """Return of how many pairs the older head was written first; in any order it is half of them."""
+    pairs = [(one, other) for n, one in enumerate(written) for other in written[n + 1 :]]
+    return sum(one.since < other.since for one, other in pairs) / len(pairs)
