@@ -12,7 +12,7 @@ import pytest
 from bot.engine.budget import WriteBudget
 from bot.engine.database import Database
 from bot.github.errors import RateLimited
-from bot.github.governor import SHORT_WAIT, Governor
+from bot.github.governor import Governor
 from bot.github.limits import Allowance, Demand, Ledger
 from bot.github.waiting_writes import RETURNS_WITHIN, HeadWrite
 from tests.github.virtual import JumpingTime
@@ -85,8 +85,7 @@ async def order_of(governor: Governor, time: JumpingTime, heads: Sequence[HeadWr
             async with governor.turn("42", about(head)):
                 written.append(head)
         except RateLimited as limited:
-            assert limited.retry_in is not None
-            heapq.heappush(queue, (time.now + limited.retry_in, number, head))
+            heapq.heappush(queue, (time.now + (limited.retry_in or 0.0), number, head))
     return written
 
 
