@@ -19,6 +19,7 @@ from procrastinate.connector import BaseAsyncConnector
 from bot.app.door import WebhookDoor
 from bot.app.features import CODEC, NOTES, full_router
 from bot.app.processor import Pipeline
+from bot.app.registration import EVENTS
 from bot.app.services import open_services
 from bot.config import Config, parse_config
 from bot.config.environment import Settings
@@ -144,7 +145,7 @@ class World:
             await self._leads_to_nothing(delivery)
         await self.pipeline.note(delivery)
         for handler in (await self.pipeline.handlers_for(delivery)).handlers:
-            # Anew for each handler: what those before it wrote may change what it decides.
+            # For each handler separately: the writes of those before it may change what it decides.
             shown = await planned_by(self.pipeline, delivery, handler) if self.run_dry_first else None
             planned = await self.pipeline.plan(delivery, handler, intent_key(delivery))
             targets = [effect.target for effect in planned.effects]
@@ -198,8 +199,8 @@ def _effects_shown(plan: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _without_moment(effects: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out the moment of the plan itself, which orders late retries."""
-    return [{name: value for name, value in effect.items() if name != "as_of"} for effect in effects]
+    """Leave out the moments of the plan itself, which order late retries."""
+    return [{name: value for name, value in effect.items() if name not in {"as_of", "read_at"}} for effect in effects]
 
 
 def _state_of(error: Exception) -> EffectState:
@@ -236,6 +237,7 @@ async def a_world(
             webhook_url=f"{url}/webhook",
             webhook_secret="sesame-sesame-01",
             permissions=permissions or DEFAULT_PERMISSIONS,
+            events=EVENTS,
         )
         app.install(repository)
         keys = {"rerun": {"jenkins": [{"url": jenkins_url}]}, **(features or {})}

@@ -14,11 +14,14 @@ from pathlib import Path
 import pytest
 
 from bot.app.features import full_router
+from bot.config.shared import PATH as FILE
 from bot.core.events import Repository
+from bot.effects.section_state import SECTION_TEXT, SectionText
 from bot.engine.internal import announce
 from bot.github.limits import Allowance
 from bot.timers.timers import TIMER_EVENT, TimerEvent
 from sandbox import PullRequest
+from sandbox.model.apps import DEFAULT_PERMISSIONS
 from tests.handlers.driver import FULL_NAME, World, a_world
 
 FEATURES = {
@@ -33,7 +36,7 @@ FEATURES = {
     "skip_ci": {"globs": ["*.md"]},
     "slow_tests": {"branches": ["main", "staging-*"]},
     "stale_reviews": {"after": "7d"},
-    "teams": {"topics": {"hexagon": ["@octocat"]}},
+    "teams": {"topics": {"hexagon": ["@octocat"]}, "issue": 1},
     "welcome": True,
 }
 NOT_HERE = frozenset(
@@ -42,20 +45,10 @@ NOT_HERE = frozenset(
         *("nightly-news", "news", "lab-webhook"),
         *("skipped-tests", "skipped-tests-run", "skipped-tests-results"),
         *("runtime", "runtime-run", "runtime-results"),
-        *("merge-group-slow-tests", "merge-group-lint", "merge-group-skip-ci"),
-        *(
-            "repository-file",
-            "repository-file-check",
-            "repository-file-again",
-            "lint-again",
-            "team-list",
-            "sections",
-            "welcome",
-        ),
     }
 )
-"""Handlers that need a bucket, a channel, Docker Hub, artifacts of CI, a button, a merge queue or a first contribution.
-They have no conclude stage, so all that they write is in their plan, which a dry run shows as it is."""
+"""Handlers that need a bucket, a channel, Docker Hub or artifacts of CI. They have no conclude stage, so all that they
+write is in their plan, which a dry run shows as it is."""
 IN_RESULTS = frozenset({"degraded-targets"})
 """Handlers that conclude, and judge stored results, of which there are none here."""
 
@@ -63,7 +56,8 @@ IN_RESULTS = frozenset({"degraded-targets"})
 @asynccontextmanager
 async def dry_first(folder: Path) -> AsyncIterator[World]:
     unhurried = Allowance(10_000, 10_000, 100_000, 100_000, write_spacing=0)
-    async with a_world(folder, features=FEATURES, allowance=unhurried) as world:
+    permissions = DEFAULT_PERMISSIONS | {"merge_queues": "write"}
+    async with a_world(folder, features=FEATURES, permissions=permissions, allowance=unhurried) as world:
         world.pipeline = replace(world.pipeline, announce=world.accept)
         world.run_dry_first = True
         yield world
@@ -120,19 +114,45 @@ async def branches_are_scanned(world: World) -> None:
         await timer(world, name)
 
 
+async def a_newcomer_changes_the_settings(world: World) -> None:
+    repository = world.repository
+    repository.set_role("maintainer", "maintain")
+    topics = repository.open_issue("maintainer", "Topics", "- adreno: @octocat\n- not a topic")
+    await everything_that_waits(world)
+    topics.comment("maintainer", "- hexagon: @octocat")
+    pull = repository.open_pull_request("newcomer", "Fix", fork=True, files={FILE: "nightly: {}\n"})
+    await everything_that_waits(world)
+    for name in ("nightjar/lint", "nightjar/config"):
+        (run,) = repository.check_runs(pull.head_sha, name)
+        run.rerequest("newcomer")
+        await everything_that_waits(world)
+    section = SectionText(section="docs", number=pull.number, sha=pull.head_sha, text="Docs", as_of=time.time())
+    await announce(world.accept, SECTION_TEXT, Repository(repository.id, FULL_NAME, None), section)
+    repository.push("main", {FILE: "nightly: {ta: 1}\n"}, by="maintainer")
+    await everything_that_waits(world)
+    repository.classic_queues.add("main")
+    queued = repository.open_pull_request("octocat", "[hexagon] Fix")
+    queued.enqueue("octocat")
+    queued.test_in_queue()
+    await everything_that_waits(world)
+
+
 @pytest.mark.no_cover
 async def test_what_a_dry_run_shows_is_what_is_written(tmp_path: Path) -> None:
-    for folder in (tmp_path / "pulls", tmp_path / "branches"):
+    for folder in (tmp_path / "pulls", tmp_path / "branches", tmp_path / "settings"):
         folder.mkdir()
     async with dry_first(tmp_path / "pulls") as pulls:
         pull = await a_pull_request_is_talked_about_and_merged(pulls)
     async with dry_first(tmp_path / "branches") as branches:
         await branches_are_scanned(branches)
+    async with dry_first(tmp_path / "settings") as settings:
+        await a_newcomer_changes_the_settings(settings)
     assert pull.state == "closed"
-    planned = [*pulls.planned_to_write, *branches.planned_to_write]
+    planned = [*pulls.planned_to_write, *branches.planned_to_write, *settings.planned_to_write]
     ran = {handler for handler, _ in planned}
     assert {handler.name for handler in full_router().handlers} - ran <= NOT_HERE | IN_RESULTS
     concluding = {handler.name for handler in full_router().handlers if handler.conclude is not None}
     assert concluding <= ran | IN_RESULTS
     assert not concluding & NOT_HERE
-    assert any(effects for handler, effects in planned if handler == "nightly")
+    wrote = {handler for handler, effects in planned if effects}
+    assert {"nightly", "welcome", "repository-file-check", "lint-again", "merge-group-lint", "team-list"} <= wrote
