@@ -73,7 +73,7 @@ class Goal:
     at_least: bool = False
 
     def met(self, compared: float) -> bool:
-        """Tell whether a figure is as good as the goal."""
+        """Return whether a figure is as good as the goal."""
         return compared >= self.aim if self.at_least else compared <= self.aim
 
 

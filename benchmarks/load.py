@@ -50,7 +50,7 @@ class Load:
 
 @dataclass(slots=True)
 class Waits:
-    """What came of a load; milliseconds, of the time after the warm-up."""
+    """The result of a load; milliseconds, of the time after the warm-up."""
 
     sent: int = 0
     seconds: float = 0.0
@@ -64,7 +64,7 @@ class Waits:
 
 
 async def generate(load: Load) -> Waits:
-    """Run a load in a process of its own and return what came of it."""
+    """Run a load in a process of its own and return the result."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -14,7 +14,7 @@ STEPS = 5
 EACH = 20_000
 PULLS = 200
 RATE = 250.0
-"""Less than what the bot can work off, so that what is measured is no backlog."""
+"""Less than what the bot can process, so that what is measured is no backlog."""
 MIB = 1024 * 1024
 
 

@@ -96,7 +96,7 @@ class BenchmarkStage:
         return path
 
     async def quiet(self) -> None:
-        """Wait until every webhook is answered and what came of it is done."""
+        """Wait until every webhook is answered and all its jobs are done."""
         while True:
             await self.github.delivered()
             seen = len(self.github.webhooks.deliveries), len(self.github.requests.records)

@@ -89,7 +89,7 @@ def templates(
     """Make deliveries about so many pull requests, without sending them.
 
     `unwanted`: commit statuses and deleted comments, which no handler asks for; `comments`: new comments without a
-    command, which handlers look at in vain; `commands`: those that the sandbox has, so many on each pull request,
+    command, which handlers read and ignore; `commands`: those that the sandbox has, so many on each pull request,
     written by so many `people`. `long` descriptions make bodies of 12 kB on the average, otherwise it is 10.
     """
     made: dict[str, list[Template]] = {UNWANTED: [], COMMENTS: [], COMMANDS: []}

@@ -1,7 +1,7 @@
 """The check run `nightjar/lint` says what could be better about a pull request's title and text. It never fails.
 
 The predecessor failed the build, and was taken out for false positives (TVM #19798): it took e-mail addresses and names
-in code for people (TVM #12840, #12848), and those after `cc`, whom another of its bots needed (TVM #18432). Here names
+in code for people (TVM #12840, #12848), and those after `cc`, which another of its bots needed (TVM #18432). Here names
 outside of code only bring a warning, and those after `cc` none.
 """
 
@@ -177,7 +177,7 @@ async def _scanned(context: Context, pull: PullRequest, as_of: float, *, again: 
 
 
 async def _known_tags(context: Context) -> tuple[Collection[str] | None, KnownTopics]:
-    """Return the tags that are known, folded, None where any is; and what is known of teams, whose topics are tags."""
+    """Return the known tags, folded, or None where every tag is allowed; and the teams' topics, which are tags."""
     lint, teams, skip = context.config.lint, context.config.teams, context.config.skip_ci
     if lint is None or lint.tags is None:
         return None, KnownTopics({})

@@ -24,7 +24,7 @@ FIRST_TIME = frozenset({"FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR"})
 """How GitHub calls those who have not contributed before, to anything or to this repository
 (https://docs.github.com/en/graphql/reference/enums#commentauthorassociation)."""
 MAY_BE_FIRST = FIRST_TIME | {"NONE"}
-"""What webhooks say of them, and of others: only GraphQL tells newcomers apart."""
+"""What webhooks say about them, and of others: only GraphQL tells newcomers apart."""
 QUERY = """
 query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) { authorAssociation } }

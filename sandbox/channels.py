@@ -135,7 +135,7 @@ class DiscordSandbox(ChannelSandbox):
         return _json(200, {"id": str(10**18 + len(self.messages)), "type": 0, **self.messages[-1]})
 
     def not_found(self) -> web.Response:
-        """Return what Discord says of webhooks that were removed."""
+        """Return what Discord says about webhooks that were removed."""
         return self.refusal(404, "Unknown Webhook", {})
 
     def refusal(self, status: int, message: str, headers: Mapping[str, str]) -> web.Response:

@@ -43,7 +43,7 @@ class Fault:
         return self.route.search(path) is not None
 
     async def strike(self, when: When, transport: asyncio.BaseTransport | None) -> bool:
-        """Happen, if this is the moment; tell whether the fault takes the place of the answer."""
+        """Happen, if this is the moment; return whether the fault takes the place of the answer."""
         if self.delay and when == "before":
             await asyncio.sleep(self.delay)
         if self.when != when:

@@ -91,7 +91,7 @@ class GitStore:
         return order[::-1]
 
     def contains(self, sha: str, ancestor: str) -> bool:
-        """Tell whether `ancestor` is the commit itself or one of its ancestors."""
+        """Return whether `ancestor` is the commit itself or one of its ancestors."""
         return any(commit.sha == ancestor for commit in self.ancestry(sha))
 
     def merge_base(self, one: str, other: str) -> Commit | None:

@@ -96,7 +96,7 @@ class Manifests:
         return code
 
     def name_problem(self, name: str) -> str:
-        """Return what GitHub says of a name, empty for one that is free."""
+        """Return what GitHub says about a name, empty for one that is free."""
         if not slug_of(name):
             return NO_NAME
         if len(name) > LONGEST_NAME:

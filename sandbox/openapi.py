@@ -32,7 +32,7 @@ def document() -> Json:
     # Here alone Octokit spells an installation out, with an account that is a user *and* an enterprise.
     answer = loaded["paths"]["/app/installations"]["get"]["responses"]["200"]["content"]["application/json"]
     answer["schema"]["items"] = {"$ref": _COMPONENT + "installation"}
-    # Octokit lists an App's events anew for each action; for this one the list is older and lacks merge_group.
+    # Octokit lists an App's events again for each action; for this one the list is older and lacks merge_group.
     schemas = loaded["components"]["schemas"]
     schemas["webhook-check-suite-rerequested"]["properties"]["check_suite"]["properties"]["app"]["properties"][
         "events"

@@ -60,7 +60,7 @@ class GitHubState:
         return next(self._ids)
 
     def user(self, who: By) -> User:
-        """Return the account of a login, made if need be."""
+        """Return the account of a login, created if missing."""
         if isinstance(who, User):
             return who
         if who.lower() not in self.users:
@@ -116,7 +116,7 @@ class GitHubState:
         return App(self, number, slug, owner, bot, self.clock.now(), new_private_key(slug))
 
     def listed(self, items: Sequence[T]) -> list[T]:
-        """Return what a list shows: without what came to be within the last `lists_lag` seconds."""
+        """Return what a list shows: without what appeared within the last `lists_lag` seconds."""
         newest = self.clock.now() - timedelta(seconds=self.lists_lag)
         return [item for item in items if not self.lists_lag or _made_at(item, newest) <= newest]
 

@@ -85,7 +85,7 @@ class Courier:
 
     @property
     def idle(self) -> bool:
-        """Tell whether everything that is not held back was answered."""
+        """Return whether everything that is not held back was answered."""
         return self._open == 0
 
     def queue_app(

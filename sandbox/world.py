@@ -42,7 +42,7 @@ class World(Protocol):
         """Return a number that nothing else has."""
 
     def user(self, who: By) -> User:
-        """Return the account of a login, made if need be."""
+        """Return the account of a login, created if missing."""
 
     def changed(self) -> None:
         """Wake everyone who waits for a change."""

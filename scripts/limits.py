@@ -64,7 +64,7 @@ def _pages() -> list[tuple[str, str, str]]:
             f"{forms.FORM_BYTES // 1024} KiB; {_mib(forms.FORMS_IN_FLIGHT)}",
             "413; 503",
         ),
-        ("Time for a sign-in", f"{login.SIGN_IN_SECONDS // 60} minutes", "it begins anew"),
+        ("Time for a sign-in", f"{login.SIGN_IN_SECONDS // 60} minutes", "it starts over"),
         ("Sessions of a person", f"{sessions.MOST_SESSIONS}, of {hours} hours each", "the oldest ends"),
     ]
 

@@ -60,7 +60,7 @@ Described = tuple[str, Sequence[str], Sequence[tuple[str, Mapping[str, Any]]]]
 
 
 def read_routes(document: Mapping[str, Any]) -> list[Described]:
-    """Return what an OpenAPI document says of the addresses that show something: the parts and parameters of each."""
+    """Return the parts and parameters of each address that an OpenAPI document describes."""
     found: list[Described] = []
     for path, methods in document["paths"].items():
         if "get" not in methods or path in ("/login/callback", "/login", "/logout"):

@@ -58,7 +58,7 @@ def listed(value: Any) -> list[str]:
 
 
 def holds(operator: str, key: str, wanted: str, context: dict[str, str]) -> bool:
-    """Tell whether a condition holds.
+    """Return whether a condition holds.
 
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
     """

@@ -61,7 +61,7 @@ EXCEPTIONS = {
     "bot/engine/sqlite_steps.py:fetch_jobs": exempt(ENDS_EARLY, "procrastinate_jobs"),
     "bot/engine/tokens.py:TokenStore.all": exempt("an operator lists all tokens", SORTS),
     "bot/engine/upkeep.py:_remove": exempt(RETENTION, "nightjar_records"),
-    "bot/engine/upkeep.py:count_anew": exempt("the clock was set back, and all waits count anew", "procrastinate_jobs"),
+    "bot/engine/upkeep.py:count_anew": exempt("the clock was set back, and all waits start over", "procrastinate_jobs"),
     "bot/results/store/failure_texts.py:TextReader.text": exempt(ENDS_EARLY, "nightjar_texts"),
     "bot/results/store/failure_texts.py:_next": exempt(ENDS_EARLY, "nightjar_texts"),
     "bot/results/store/lab_reports.py:_commits": exempt(AS_MUCH_AS_IT_SHOWS, SORTS),

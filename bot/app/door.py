@@ -1,7 +1,7 @@
-"""What is decided about a delivery before it is stored: whether it is certain that it leads to nothing. No I/O.
+"""Decide before a delivery is stored whether it certainly has no effect. No I/O.
 
-Most of that is in the payload and in app.yaml. What records say of a repository is remembered for moments, and read
-anew while deliveries of it come. In doubt a delivery gets a job, which routes it and knows.
+Most of that is in the payload and in app.yaml. What records say about a repository is remembered for moments, and read
+again while its deliveries arrive. In doubt a delivery gets a job, which routes it and knows.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ CERTAIN_SECONDS = 2.0
 REFRESH_SECONDS = 0.5
 """After which a repository of which deliveries came is looked at again."""
 MOST_REFRESHED = 100
-"""Repositories that are read anew at a time; of others a delivery gets a job now and then."""
+"""Repositories that are read again at a time; of others a delivery gets a job now and then."""
 
 PULL_REQUEST = "pull_request"
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryView:
-    """What records said of a repository: the settings in force, None where app.yaml does not name it."""
+    """What records said about a repository: the settings in force, None where app.yaml does not name it."""
 
     full_name: str
     config: RepositoryConfig | None
@@ -71,7 +71,7 @@ class WebhookDoor:
     async def refresh_views(
         self, read: Callable[[Repository], Awaitable[RepositoryView]], *, pause: float = REFRESH_SECONDS
     ) -> None:
-        """Read what records say of the repositories of which deliveries come, until cancelled.
+        """Read what records say about the repositories of which deliveries come, until cancelled.
 
         Jobs do that too. But where jobs wait, the deliveries that need none would get one, and wait behind them.
         """
@@ -85,11 +85,11 @@ class WebhookDoor:
                     break  # without the database nothing is certain
 
     def remember(self, repository: Repository, view: RepositoryView) -> None:
-        """Remember what records said, after what the delivery says of the repository was noted."""
+        """Remember what records said, after what the delivery says about the repository was noted."""
         self._views[repository.id] = view
 
     def forget(self, repository: Repository) -> None:
-        """Forget what records said of a repository, also what is being read just now: an effect has changed it."""
+        """Forget what records said about a repository, also what is being read just now: an effect has changed it."""
         self._changed[repository.id] = self.clock()
 
     def view_of(self, repository: Repository) -> RepositoryView | None:

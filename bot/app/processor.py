@@ -123,7 +123,7 @@ class Pipeline:
             self.door.remember(repository, await self.view_of(repository))
 
     async def view_of(self, repository: Repository) -> RepositoryView:
-        """Return what records say of a repository, for the door."""
+        """Return what records say about a repository, for the door."""
         at = self.door.clock()
         name = await self.repositories.name_of(repository)
         config = await config_in_force(self.config, self.records, name) if name is not None else None

@@ -325,7 +325,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
             for gauge in gauges:
                 await gauge.refresh()
         except (ConnectorException, OperationalError):
-            # The rest of the measurements are wanted most when the database is away.
+            # The rest of the measurements are wanted most when the database is unavailable.
             bot.metrics.queue({}, math.nan, math.nan)
             for gauge in gauges:
                 gauge.clear()

@@ -2,8 +2,8 @@
 
 One kind of object is ours and is written over: what labs read. Each such write names the version that it replaces.
 
-An object that appeared is known by bucket, key and ETag, however it was heard of. The version ID would not do: a
-notification tells it and a listing does not, while both tell the ETag. It differs whenever the content does, and the
+An object that appeared is known by bucket, key and ETag, whichever notification named it. The version ID would not do:
+a notification tells it and a listing does not, while both tell the ETag. It differs whenever the content does, and the
 same content once more is nothing new: https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html
 """
 
@@ -50,19 +50,22 @@ class BucketFolder:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """An object that appeared, the same value however it was heard of. `version` is its ETag, without quotes."""
+    """An object that appeared, the same value whichever notification named it.
+
+    `version` is its ETag, without quotes.
+    """
 
     bucket: str
     key: str
     version: str
 
     def lies_in(self, place: BucketFolder) -> bool:
-        """Tell whether it is below the place."""
+        """Return whether it is below the place."""
         return self.bucket == place.bucket and self.key.startswith(place.prefix)
 
 
 class ObjectHead(NamedTuple):
-    """What is known of an object before it is read."""
+    """What is known about an object before it is read."""
 
     bytes: int
     version: str

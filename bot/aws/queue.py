@@ -112,8 +112,8 @@ class Notifications:
         """Deliver the manifests that appear, until cancelled. Deletes a message only after its delivery.
 
         SQS sends a message that we could not deliver again after the queue's visibility timeout. A dead-letter queue
-        would remove such messages while the database is away. A message that we cannot read, or that is not ours, is
-        deleted: otherwise it would come again for ever.
+        would remove such messages while the database is unavailable. A message that we cannot read, or that is not
+        ours, is deleted: otherwise it would come again for ever.
         """
         pause = 0.0
         while True:
@@ -131,7 +131,7 @@ class Notifications:
         """Take what the queue holds, up to ten messages; raise `TryAgain` where one of them was not delivered."""
         messages = await in_thread(self._receive)
         self.heard = time.time()
-        if not messages:  # also for services that know no long polls, or are no queue at all
+        if not messages:  # also for services without long polls, or that are no queue
             await asyncio.sleep(self._pause)
         # With exceptions, so that what was delivered is deleted even if another message was not.
         outcomes = await asyncio.gather(

@@ -45,7 +45,7 @@ class JenkinsProvider:
     expected: tuple[tuple[str, str], ...] = ()
     """Jobs that app.yaml names: the server, and the name of a multibranch job on it."""
     builds: JenkinsBuilds | None = None
-    """Whom to ask how builds ended whose statuses are pending; without it, the statuses are believed."""
+    """The server to ask how builds with pending statuses ended; without it, the statuses count."""
     title: str = TITLE
 
     async def runs(self, github: GitHub, repository: str, sha: str) -> list[CiRun]:
@@ -87,7 +87,7 @@ class JenkinsProvider:
         return CiRun(TITLE, name, job_url, CiState.MISSING, NEVER_BEGAN, url=job_url, attempt=0, server=server)
 
     def rerun(self, run: CiRun, *, failed_only: bool, part: CiRunPart | None = None) -> Effect:
-        """Return the effect that builds a job again. Jenkins knows no half builds, so it is the whole job."""
+        """Return the effect that builds a job again. Jenkins has no partial builds, so it is the whole job."""
         return StartJenkinsBuild(job_url=run.key, build=run.attempt, name=run.name, asked_at=self.asked_at)
 
 

@@ -60,7 +60,8 @@ class StartJenkinsBuild:
     async def apply(self, context: EffectContext) -> Applied:
         """Look whether it is queued or building, then start it with its parameters' defaults.
 
-        Raises `TryAgain` where Jenkins is away or broken: whether a lost request was heard is seen by looking again.
+        Raises `TryAgain` where Jenkins is unavailable or broken: whether a lost request was heard is seen by looking
+        again.
         """
         name = code(self.name)
         rerun = context.config.rerun

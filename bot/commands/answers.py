@@ -102,7 +102,7 @@ class CommandRow:
 def command_rows(
     specs: Iterable[CommandSpec], mention: str, config: RepositoryConfig | None = None
 ) -> list[CommandRow]:
-    """Return what a list says of each command; of one repository with its `config`."""
+    """Return what a list says about each command; of one repository with its `config`."""
     return [
         CommandRow(
             f"{mention} {spec.usage}",

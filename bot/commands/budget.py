@@ -20,7 +20,7 @@ HOUR = 3600.0
 REFUSALS_AN_HOUR = 5
 """Refused comments of one person that get a reaction within an hour; the bot ignores further ones."""
 MOST_NOTIFIED = 200
-"""People per pull request whom we remember as notified of who may run commands."""
+"""People per pull request to whom we remember explaining who may run commands."""
 MOST_COUNTED = 1_000
 """Comments of one hour that we store for a pull request or a person; the limits are far lower."""
 

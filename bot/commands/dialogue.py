@@ -203,7 +203,7 @@ class Dialogue:
         return Plan(decide_conclusion(results, outcomes, self._conclusions, page), why=why)
 
     async def _asked(self, context: Context, comment: UserComment) -> Sequence[Command | BadCommand] | None:
-        """Return the commands to answer; None where there are none, or nobody whom we answer wrote them."""
+        """Return the commands to answer; None where there are none, or where the bot does not answer their author."""
         # What another bot wrote may be edited by a person, who then speaks; what we wrote quotes commands.
         if comment.sender.is_bot or context.me.user_id in (comment.sender.id, comment.author.id):
             return None
@@ -217,7 +217,7 @@ class Dialogue:
         return await run_in_thread(read, old, comment.text) or None
 
     async def _may(self, context: Context, by: Person, pull: PullRequest) -> tuple[dict[str, bool], str]:
-        """Say of each command that is switched on whether this person may run it, and what their role is."""
+        """Say for each command that is switched on whether this person may run it, and what their role is."""
         enabled, is_author = self.registry.enabled(context.config.features), by.id == pull.author.id
         role = await self._permissions.role(context.github, context.repository.full_name, by)
         may = {
@@ -242,7 +242,7 @@ class Dialogue:
             return await self._run[spec.name](ask, command)
         except UserError as error:
             return CommandAnswer(say=str(error), done=False)
-        # GitHub or the database is away: the delivery is planned once more, later, with all its commands.
+        # GitHub or the database is unavailable: the delivery is planned once more, later, with all its commands.
         except TRANSIENT:
             raise
         except Exception as error:

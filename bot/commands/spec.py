@@ -65,7 +65,7 @@ class CommandSpec:
     offered: Callable[[RepositoryConfig], bool] | None = None
     """Whether help shows it in a repository where its feature is on; None: it does."""
     details: Callable[[Context], Awaitable[str]] | None = None
-    """What `@ci help` says of it at this moment, behind the summary: Markdown of our own."""
+    """What `@ci help` says about it at this moment, behind the summary: Markdown of our own."""
 
     def who(self, override: Sequence[Role] | None = None) -> Sequence[Role]:
         """Return who may run this; `override` is what app.yaml allows for its feature."""
@@ -77,7 +77,7 @@ class CommandSpec:
         return f"{self.name} {self.arguments.usage}" if self.arguments else self.name
 
     def allows(self, *, role: str, is_author: bool, override: Sequence[Role] | None = None) -> bool:
-        """Tell whether a person may run this; `role` is theirs in the repository, `override` what app.yaml allows."""
+        """Return whether a person may run this; `role` is theirs in the repository, `override` what app.yaml allows."""
         allowed = self.who(override)
         if is_author and "author" in allowed:
             return True

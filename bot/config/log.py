@@ -1,4 +1,4 @@
-"""The keys below `log`: what the log says of what nobody has to do anything about."""
+"""The keys below `log`: what the log says about deliveries that need no attention."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ Sentence = Annotated[
 
 
 class QuarantinedTest(Keys):
-    """One test, or all whose IDs begin alike, whose failures are known: by whom, why, and how long."""
+    """One test, or all whose IDs begin alike, whose failures are known, with the owner, the reason and the last day."""
 
     test: TestPattern = Field(
         description="The test, or the beginning of such IDs with a star.",

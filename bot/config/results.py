@@ -59,7 +59,7 @@ def _checked_template(template: str) -> str:
             known = ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
             raise ValueError(UNKNOWN_PLACEHOLDER.format(written=found[0], known=known))
         before = template[: found.start()]
-        # A value is quoted for one shell; ssh, adb and eval hand it to a second, which reads it anew.
+        # A value is quoted for one shell; ssh, adb and eval hand it to a second, which parses it again.
         if second := _SECOND_SHELL.search(before):
             raise ValueError(QUOTED_FOR_ONE_SHELL.format(written=found[0], word=second[1]))
         try:

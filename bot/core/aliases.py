@@ -24,7 +24,7 @@ class Aliases:
         self._pairs = tuple(pairs)
 
     def __bool__(self) -> bool:
-        """Tell whether there are any."""
+        """Return whether there are any."""
         return bool(self._pairs)
 
     def __eq__(self, other: object) -> bool:

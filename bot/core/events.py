@@ -80,7 +80,7 @@ def person_or_ghost(parent: Payload, key: str = "user") -> Person:
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """What a payload, or `GET /repos/{owner}/{repo}/pulls/{number}`, says of a pull request."""
+    """What a payload, or `GET /repos/{owner}/{repo}/pulls/{number}`, says about a pull request."""
 
     number: int
     head_sha: str

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bot.core.health import Health
 
 Shows = Callable[[Mapping[str, str]], bool]
-"""Says of a series, by its labels, whether it may be read."""
+"""Says for a series, by its labels, whether it may be read."""
 
 OTHER = "other"
 ALWAYS_KNOWN = frozenset({"ping", "installation", "installation_repositories"})

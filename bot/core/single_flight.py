@@ -50,7 +50,7 @@ async def _awaited(make: Callable[[], Awaitable[V]]) -> V:
 
 
 class Remembered(Generic[K, V]):
-    """Keep each answer, and each error, for as many seconds as `lasts` and `error_lasts` say of it; in this process."""
+    """Remember each answer for `lasts(answer)` seconds, and each error for `error_lasts(error)`, in this process."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Remembered(Generic[K, V]):
         return cached if cached is not None else await self._flights.do(key, lambda: self._make(key, make))
 
     def forget(self, key: K) -> None:
-        """Ask anew next time, even if an answer is on its way: it may be from before."""
+        """Ask again next time, even if an answer is on its way: it may be from before."""
         self._cached.pop(key, None)
         self._flights.forget(key)
 

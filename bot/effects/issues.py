@@ -214,7 +214,7 @@ class EnsureIssue:
 
 
 async def is_posted(records: Records, repository_id: int, news_key: str) -> bool:
-    """Tell whether the news of a key has come to its issue; no news has."""
+    """Return whether the news of a key has come to its issue; no news has."""
     return not news_key or await records.get(NEWS_STATE.of(repository_id, "issue", news_key)) is not None
 
 

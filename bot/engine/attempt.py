@@ -70,7 +70,7 @@ class Attempt:
     labels: Mapping[str, str | int]
     retry_priority: int | None = None
     writes: Writes = field(default_factory=Writes)
-    """What the job has sent that must not be sent twice: another try hears of it."""
+    """What the job has sent that must not be sent twice: the next try reads this."""
     answer: Callable[[str], Awaitable[None]] = _no_answer
     first_wait: float = FIRST_WAIT
 

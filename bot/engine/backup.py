@@ -130,7 +130,7 @@ def _reason(error: OSError | sqlite3.Error) -> str:
 def _copy(source: Path, target: Path) -> None:
     """Copy a database with what its write-ahead log holds; others may write meanwhile."""
     with contextlib.closing(_opened(source)) as old, contextlib.closing(sqlite3.connect(target)) as new:
-        # In one step: a copy by steps begins anew whenever somebody writes, and on a busy server never ends.
+        # In one step: a copy by steps starts over whenever somebody writes, and on a busy server never ends.
         old.backup(new, pages=-1)
         # So that it needs no companions; the server switches it back when it opens it.
         new.execute("PRAGMA journal_mode = DELETE").fetchone()

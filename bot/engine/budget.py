@@ -1,7 +1,7 @@
 """One budget for an installation's writes, shared by every process through the database.
 
 GitHub counts what an installation writes, whichever process does it, so neither a second replica nor a restart may
-start counting anew. Each booked moment is a row. A booking is one statement, which both databases answer from an
+start counting from zero. Each booked moment is a row. A booking is one statement, which both databases answer from an
 index: at most an hour of moments, some hundred rows. Moments are of the database's clock.
 """
 

@@ -177,7 +177,7 @@ def _what_is_wrong(path: Path, error: ConnectorException) -> str:
 
 async def _open_server(connector: PostgresConnector, name: str) -> None:
     try:
-        # A first connection of its own: the pool would only say that it has waited in vain, and log each attempt.
+        # A first connection of its own: the pool would only report a time-out, and log each attempt.
         async with await psycopg.AsyncConnection.connect(connector.conninfo) as connection:
             encoding = connection.info.parameter_status("server_encoding")
         # Payloads hold any character; other encodings refuse some:

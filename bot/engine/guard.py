@@ -5,7 +5,7 @@ crashes is a suspect: from then on it runs while no other job of its process doe
 that the suspect is the cause.
 
 A try that left no note looks like a crash. So a process that survives remembers the tries that it could not note
-because the database was away.
+because the database was unavailable.
 """
 
 from __future__ import annotations

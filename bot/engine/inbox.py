@@ -1,7 +1,7 @@
 """The table of deliveries: each is written once, with its body, and is never changed.
 
 The GUID is unique, which is what refuses a delivery a second time. One that is work gets its job in the same
-transaction, and the job has the delivery's id. One that nobody wants has a note instead, and no job.
+transaction, and the job has the delivery's id. One that no handler accepts has a note instead, and no job.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ async def store_delivery(
 ) -> bool:
     """Store a delivery and, unless it is `ignored`, its job; return whether its GUID is new.
 
-    `ignored` is the note that it gets instead of a job: `text` says why nobody wants it, `about` what it is about.
-    Raises ConnectorException if nothing could be stored.
+    `ignored` is the note that it gets instead of a job: `text` says why no handler accepts it, `about` what it is
+    about. Raises ConnectorException if nothing could be stored.
     """
     values = {
         **{name: job.args[name] for name in ("guid", "event", "received_at")},
@@ -83,7 +83,7 @@ async def store_delivery(
     try:
         return bool(await connector.execute_query_all_async(STORE, **values))
     except UniqueViolation:
-        # A replica of an older release has stored it, which knows no such table.
+        # A replica of an older release, which lacks this table, has stored it.
         return False
 
 

@@ -17,7 +17,7 @@ from bot.engine.processor import PlannedEffect, PlannedEffects
 DELIVER, REPLAY, HANDLE, EFFECT, CONCLUDE = "deliver", "replay", "handle", "effect", "conclude"
 TICK, TIMER = "tick", "timer"
 
-# Under one lock the highest number goes first. So all that came of a delivery is done before the next one is read, and
+# Under one lock the highest number goes first. So all jobs of a delivery are done before the next one is read, and
 # a second try waits behind what was not tried yet.
 DELIVERY_PRIORITY, URGENT_PRIORITY = 0, 1
 """Requests of people, timers and our own deliveries go before deliveries that are only noted. Both go behind all that
@@ -107,8 +107,8 @@ class Origin:
 
 
 def plan_job(origin: Origin) -> NewJob:
-    """Describe the job that lets one handler plan, or plan how people hear of its failure."""
-    # Each replay plans anew, in a job of its own; people are informed of the failure once.
+    """Describe the job that lets one handler plan, or plan how its failure is reported."""
+    # Each replay plans again, in a job of its own; people are informed of the failure once.
     replay = (origin.replay,) if origin.replay and origin.message is None else ()
     return NewJob(
         key=key_of(f"plan{origin.of_what}", origin.handler, origin.intent, *replay),
@@ -132,7 +132,7 @@ def conclusion_jobs(
 ) -> list[NewJob]:
     """Describe the jobs of the effects that the job `conclusion` planned when it ran for the `number`-th time.
 
-    A replay concludes anew: its effects are other jobs than those of the conclusion before.
+    A replay concludes again: its effects are other jobs than those of the conclusion before.
     """
     if planned.conclusion_basis is not None:
         raise ValueError(f"{origin.handler}: a conclusion has no conclude stage of its own")

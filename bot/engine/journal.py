@@ -36,7 +36,7 @@ SELECT delivery.id, 'deliver' AS task_name, coalesce(CAST(job.status AS text), '
        LEFT JOIN nightjar_notes AS note ON note.job_id = delivery.id
 """
 RECENT: LiteralString = _DELIVERIES + " WHERE delivery.id < %(before)s ORDER BY delivery.id DESC LIMIT %(limit)s"
-# A delivery has failed if anything that came of it has. Few have: they are found by their jobs, which an index holds,
+# A delivery has failed if one of its jobs has. Few have: they are found by their jobs, which an index holds,
 # and the plus keeps both databases from going through all deliveries below an id instead.
 _HAS_FAILED: LiteralString = """
  WHERE delivery.guid IN (SELECT args ->> 'guid' FROM procrastinate_jobs WHERE status = 'failed')
@@ -122,7 +122,7 @@ class PlanRecord:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRecord:
-    """One delivery with everything that came of it. What is not known of it (yet) is empty, or None."""
+    """One delivery with all its jobs. What is not known (yet) is empty, or None."""
 
     job: JobState
     guid: str
@@ -137,7 +137,7 @@ class DeliveryRecord:
 
     @property
     def jobs(self) -> list[JobState]:
-        """The delivery's own job and all that came of it."""
+        """The delivery's own job and all jobs that it led to."""
         derived = [job for plan in self.plans for job in (plan.job, *(effect.job for effect in plan.effects))]
         return [self.job, *self.replays, *derived]
 

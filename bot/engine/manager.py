@@ -4,8 +4,8 @@
 - It fetches as many jobs at once as the worker can begin at once: with one job for each commit, the disk would set
   the pace.
 - A job and the note of how it ended are written in one statement, so no crash falls between them.
-- How a job ended is written even if the database is away for a moment: otherwise it stays `doing` for ever, for its
-  worker lives on, and with it everything that waits for its lock.
+- How a job ended is written even if the database is unavailable for a moment: otherwise it stays `doing` for ever, for
+its worker lives on, and with it everything that waits for its lock.
 - Only the worker that holds a job may end it: one that was frozen while others took its work over comes too late.
 """
 

@@ -42,7 +42,7 @@ UPDATE nightjar_notes SET at = date_part('epoch', now()), outcome = 'replayed', 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is known of a job's last run; `outcome` is empty where it has not ended yet."""
+    """What is known about a job's last run; `outcome` is empty where it has not ended yet."""
 
     outcome: str = ""
     text: str = ""
@@ -92,5 +92,5 @@ async def read_note(connector: BaseAsyncConnector, job_id: int) -> Note:
 
 
 async def forget_notes(connector: BaseAsyncConnector, job_ids: Sequence[int]) -> None:
-    """Empty the notes of jobs that begin anew, their counts of tries with them."""
+    """Empty the notes of jobs that start over, and reset their counts of tries."""
     await connector.execute_query_async(FORGET, ids=list(job_ids))

@@ -148,7 +148,7 @@ class Tries:
         return replace(answered, faults=self.faults + 1)
 
     def after_outlived(self, count: int) -> Tries:
-        """Count tries that ended without a note, for the database was away, while their process lived on."""
+        """Count tries that ended without a note, for the database was unavailable, while their process lived on."""
         return replace(self, stopped=self.stopped + count, alone=0) if count else self
 
 
@@ -189,7 +189,7 @@ def next_try(
 
 
 def _until_answered(error: BaseException, elapsed: float, first_wait: float) -> float | None:
-    """Wait about as long as the service has been away, for as long in all as the error has patience."""
+    """Wait about as long as the service has been unavailable, for as long in all as the error has patience."""
     patience, retry_in = (error.patience, error.retry_in) if isinstance(error, Away) else (OUTAGE_PATIENCE, None)
     if elapsed > patience:
         return None

@@ -22,7 +22,7 @@ async def writes_of(connector: BaseAsyncConnector, job: Job, check_after: float)
     note = await read_note(connector, job_id) if job.attempts else Note()
 
     async def save(state: Mapping[str, Any]) -> None:
-        # Read anew, for this try may have noted that it runs alone.
+        # Read again, because this try may have noted that it runs alone.
         now = await read_note(connector, job_id)
         await write_note(connector, job_id, replace(now, outcome=WRITING, writes=state))
 

@@ -196,7 +196,7 @@ class Engine:
         `body` is the raw text of a JSON object, `lock` the key of what it is handled in order with
         (`bot.core.events.lock_key`). One of our own may have to wait: `not_before`, in seconds since 1970. An `urgent`
         one, as each of our own is, goes before those that are not, with what waits under its lock. Raises
-        `StorageError` if it could not be stored in time. One that nobody wants is `ignored`: it gets this note
+        `StorageError` if it could not be stored in time. One that no handler accepts is `ignored`: it gets this note
         (`bot.engine.store.note_of_ignored`) and no job.
         """
         urgent = urgent or OWN_EVENT in event
@@ -298,7 +298,7 @@ class Engine:
         """Do again what failed of a delivery, or all of it where nothing did, and wait until that is done.
 
         A running worker does the work, here or in another process. Returns how things stand then, or when `patience`
-        seconds are over; `progress` hears of every change. Raises `UserError` for a GUID that is not known.
+        seconds are over; `progress` is called with every change. Raises `UserError` for a GUID that is not known.
         """
         await replay(self._store, self.journal, guid)
         return await finished(self.journal, guid, patience=patience, progress=progress)

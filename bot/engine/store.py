@@ -125,7 +125,7 @@ class Store:
         return await self.defer(jobs)
 
     async def restart_conclusion(self, job_id: int, conclusion_basis: object = None) -> None:
-        """Let a conclude job that begins anew plan effects of its own, by what is given or by what it has.
+        """Let a conclude job that starts over plan effects of its own, by what is given or by what it has.
 
         Does nothing if the job was removed meanwhile.
         """
@@ -158,7 +158,7 @@ def subject_of(delivery: Delivery) -> dict[str, Any]:
 
 
 def note_of_ignored(delivery: Delivery, reason: str) -> dict[str, Any]:
-    """Return the note of a delivery that gets no job, for nobody wants it."""
+    """Return the note of a delivery that gets no job because no handler accepts it."""
     return {"text": reason, "about": subject_of(delivery)}
 
 

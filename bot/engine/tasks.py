@@ -72,7 +72,7 @@ class Tasks:
         async def work() -> JobOutcome:
             delivery_job = id_of(context.job)
             if body is not None:
-                # A replica of an older release, which knows no inbox, has accepted it.
+                # A replica of an older release, which has no inbox, has accepted it.
                 await self._store.move_body(delivery_job, context.job.lock, context.job.task_kwargs)
             return await self._route(context.job, await self.delivery(delivery_job), delivery_job, 0)
 

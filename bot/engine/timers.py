@@ -23,7 +23,7 @@ from bot.engine.retry import EngineRetry
 
 RAN, SKIPPED = "ran", "skipped"
 GAVE_WAY = "a later run of it is waiting"
-UNKNOWN_TIMER = "this version knows no timer {name}"
+UNKNOWN_TIMER = "this version has no timer {name}"
 
 NEWER: LiteralString = """
 SELECT id FROM procrastinate_jobs WHERE lock = %(lock)s AND status = 'todo' AND id > %(id)s LIMIT 1

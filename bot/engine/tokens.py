@@ -43,7 +43,7 @@ NO_DIGEST = "0" * 64
 
 @dataclass(frozen=True, slots=True)
 class StoredToken:
-    """What is known of a token: `subject` is what it is for. Moments are seconds since 1970.
+    """What is known about a token: `subject` is what it is for. Moments are seconds since 1970.
 
     `used_at` is when it was last used, of tokens for which somebody notes that.
     """
@@ -74,7 +74,10 @@ class TokenStore:
         self._now = now
 
     async def create(self, subject: str, *, seconds: float | None, note: str = "") -> tuple[str, StoredToken]:
-        """Make a token that is valid for so many seconds, None: until it is revoked. Returns its text, once, and it."""
+        """Make a token that is valid for this many seconds, None: until it is revoked.
+
+        Returns its text, once, and it.
+        """
         now = self._now()
         expires_at = now + seconds if seconds is not None else None
         token = StoredToken(secrets.token_hex(ID_BYTES), subject, note, now, expires_at)

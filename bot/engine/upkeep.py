@@ -149,7 +149,7 @@ class Requeued:
 
 
 async def requeue_stalled(connector: BaseAsyncConnector, *, seconds: float) -> list[Requeued]:
-    """Return to the queue the jobs of workers that were removed or have been silent for so many seconds."""
+    """Return to the queue the jobs of workers that were removed or have been silent for this many seconds."""
     rows = await connector.execute_query_all_async(REQUEUE_STALLED, seconds=float(seconds))
     await connector.execute_query_async(FORGET_WORKERS, seconds=float(seconds))
     return _requeued(rows)

@@ -102,7 +102,7 @@ class GitHubApp:
 
     @property
     def clock(self) -> GitHubClock:
-        """Return what is known of GitHub's time."""
+        """Return what is known about GitHub's time."""
         return self._wire.clock
 
     @property

@@ -25,7 +25,10 @@ class Breaker:
         return self.failures >= FAILURES
 
     def may_ask(self, now: float) -> bool:
-        """Say whether a request may be sent now. While GitHub is away, one caller at a time may, as a probe for all."""
+        """Say whether a request may be sent now.
+
+        While GitHub is unavailable, one caller at a time may, as a probe for all.
+        """
         if not self.is_open:
             return True
         # A time instead of a flag: a probe whose task was cancelled never reports, and would leave a flag set.

@@ -335,7 +335,7 @@ class GitHub(GitHubAPI):
         return answer
 
     async def _heard(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """Send a request, unless GitHub is away and another request asks already whether it is still so."""
+        """Send a request, unless GitHub is unavailable and another request asks already whether it is still so."""
         breakers, name = self._wire.breakers, self._credentials.name
         if not breakers.may_ask(name):
             raise NotAsked(f"{method} {CALL.get().route}")

@@ -56,7 +56,7 @@ _LONGEST_LOGIN = 100
 
 @dataclass(frozen=True, slots=True)
 class AuthoredCommit:
-    """A commit of a pull request, as far as it tells who wrote it; `author_id` 0: GitHub knows no account of theirs."""
+    """A commit of a pull request with its author; `author_id` 0: GitHub has no account for them."""
 
     author_id: int
     name: str

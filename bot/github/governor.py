@@ -53,7 +53,7 @@ class Governor:
     """Keep every installation within GitHub's limits: one for the process.
 
     What is written is booked in `shared`, so that the limits hold for all processes together; the process's own
-    ledger guards the rest, and all of it where nothing is shared. While the database is away a process may use a
+    ledger guards the rest, and all of it where nothing is shared. While the database is unavailable a process may use a
     quarter of each limit on writes, by its own ledger.
     """
 

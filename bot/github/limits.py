@@ -27,7 +27,7 @@ READ_POINTS, WRITE_POINTS = 1, 5
 WRITE_SPACING = 1.0  # seconds between writes when busy ...
 WRITE_BURST = 15  # ... but what a few people ask in one minute may be answered at once: 15 + 60 is under 80
 ANONYMOUS_SHARE = 0.05  # of the hourly quota, at most, for questions to the API from people without a token
-USUAL_QUOTA = 5000  # points an hour: an installation's smallest, until an answer tells its own
+USUAL_QUOTA = 5000  # points an hour: an installation's smallest, until an answer gives its own
 FIRST_BACKOFF, LONGEST_BACKOFF = 60.0, 3600.0  # seconds, where GitHub names no time
 
 

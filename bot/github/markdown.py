@@ -270,7 +270,7 @@ _LINE_END = Pattern(r"\r\n|[\r\n\v\f\x85\x{2028}\x{2029}]")
 def escape(text: str) -> str:
     """Return text from outside as Markdown that shows it, in one line, and does nothing.
 
-    No mention, issue link, web address, HTML, emphasis, code, list, heading or table can come of it. Escapes alone do
+    No mention, issue link, web address, HTML, emphasis, code, list, heading or table can result. Escapes alone do
     not stop mentions: GitHub looks for those in the finished page, so they are broken by a zero-width space, as
     Renovate and Dependabot do. Escape once, and `truncate` before: a cut could fall into an escape.
     """

@@ -33,12 +33,12 @@ class Ccs:
 
 
 def parse_ccs(body: str | None) -> Ccs:
-    """Return whom a text copies in.
+    """Return the people whose names follow `cc` in a text.
 
     `cc` is a word of its own in any case, with or without a colon, anywhere in a line (`Fixes a crash, cc @octocat`)
     and also as `/cc`; the names follow it in the same line, parted by spaces, commas or "and". Only what a person says
     counts: no code, quotes, HTML comments, links or struck-out text (`visible_lines`). What is folded away in
-    `<details>` counts, for GitHub tells those who are named there. A name that cannot be an
+    `<details>` counts, for GitHub reports those who are named there. A name that cannot be an
     account is passed over whole, not cut down to one that can; so are bots, which review nothing.
 
     Rules for logins: https://docs.github.com/en/enterprise-cloud@latest/admin/managing-iam/iam-configuration-reference/username-considerations-for-external-authentication
@@ -55,7 +55,7 @@ def parse_ccs(body: str | None) -> Ccs:
 
 
 def mentioned(text: str, owner: str) -> tuple[str, ...]:
-    """Return the people, and teams of the repository's `owner`, whom GitHub notifies of a text.
+    """Return the people, and teams of the repository's `owner`, that GitHub notifies about a text.
 
     Each name comes once, in the letter case of its first mention. GitHub ignores names in code, in HTML comments and
     in links, e-mail addresses, and names such as `@T.prim_func`. It notifies names in quotes and after a backslash,
@@ -96,7 +96,7 @@ def _name_of(run: str, after: str) -> PatternMatch | None:
 
 
 def _is_part_of_more(before: str) -> bool:
-    """Tell whether an `@` behind this character stands inside of a word, an address or a path."""
+    """Return whether an `@` behind this character stands inside of a word, an address or a path."""
     return before != "" and (before in "@/.+-_" or (before.isascii() and before.isalnum()))
 
 

@@ -1,4 +1,4 @@
-"""Who hears of the requests to GitHub, for metrics."""
+"""Observers of the requests to GitHub, for metrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RequestObserver(Protocol):
 
 
 class Unobserved:
-    """Nobody wants to know."""
+    """Ignore the request."""
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Forget it."""

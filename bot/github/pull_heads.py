@@ -145,7 +145,7 @@ def _head_in(pull: PullRequest, delivery: Delivery) -> PullHead:
 
 
 async def head_of(records: Records, repository_id: int, number: int) -> PullHead | None:
-    """Return what is known of a pull request, None where none of its payloads came by."""
+    """Return what is known about a pull request, None where none of its payloads came by."""
     return await records.get(HEAD.of(repository_id, number))
 
 
@@ -173,7 +173,7 @@ async def pulls_with_head(records: Records, repository_id: int, sha: str) -> lis
 async def confirmed_head(
     records: Records, github: GitHub, repository: Repository, number: int, sha: str
 ) -> PullHead | None:
-    """Return what is known of a pull request if this is its head, asking GitHub where our own record does not say so.
+    """Return the stored pull request if this is its head; ask GitHub if our own record has another head.
 
     Raises what asking GitHub raises.
     """

@@ -18,7 +18,7 @@ from enum import IntEnum
 
 
 class Rank(IntEnum):
-    """For whom a request is made; a higher number comes first."""
+    """Who waits for a request; a higher number comes first."""
 
     ANONYMOUS = 0
     """Somebody who asked the API without a token. What they may read has a budget of its own as well."""
@@ -27,7 +27,7 @@ class Rank(IntEnum):
     SWEEP = 2
     """Nobody waits for it: timers, reconciliation."""
     EVENT = 3
-    """The default: a webhook, a lab's results, a person of whom nothing is known yet."""
+    """The default: a webhook, a lab's results, a person about whom nothing is known yet."""
     WRITER = 4
     """A person with the write role on the repository."""
 

@@ -1,4 +1,4 @@
-"""Branches and how commits lie to one another, as GitHub tells it."""
+"""Branches and how commits lie to one another, as GitHub reports it."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ AWAY_BY_ACTION = {"archived": ARCHIVED, "deleted": DELETED, "unarchived": ""}
 """What a `repository` event says about whether the bot works on it; other actions say nothing about that.
 https://docs.github.com/en/webhooks/webhook-events-and-payloads#repository"""
 NO_LONGER_OURS = frozenset({DELETED, REMOVED, UNINSTALLED})
-"""Of these another repository may take the name, such as one that was made anew."""
+"""Of these another repository may take the name, such as one that was created again."""
 PRIVATIZED = "privatized"
 """The action of the `repository` event that tells that it became private."""
 # https://docs.github.com/en/webhooks/webhook-events-and-payloads#installation
@@ -102,7 +102,7 @@ class Repositories:
         return repository if known is None else replace(repository, full_name=known.full_name)
 
     async def see(self, repository_id: int, full_name: str, *, name: str = "", away: str | None = None) -> None:
-        """Remember what GitHub says of a repository, if app.yaml names it by `name`, its full name, or did before.
+        """Remember what GitHub says about a repository, if app.yaml names it by `name`, its full name, or did before.
 
         `away` None leaves as it is what is known about that.
         """
@@ -125,7 +125,7 @@ class Repositories:
         self._seen[repository_id] = now
 
     async def note(self, delivery: Delivery) -> None:
-        """Remember what a delivery says of repositories. Raises `PayloadError` for one that lacks what is needed."""
+        """Remember what a delivery says about repositories. Raises `PayloadError` for one that lacks what is needed."""
         payload, action = delivery.payload, delivery.action
         if delivery.event == "installation":
             await self._see_all(delivery, "repositories", AWAY_BY_INSTALLATION.get(action))

@@ -2,7 +2,7 @@
 
 Two workflows may have a job of the same name, and whoever opens a pull request may add one: a green job of theirs must
 not hide a red one of CI. So of GitHub Actions the latest run of a name counts in each workflow, and of several
-workflows the worst. Which workflow a check run is of GitHub tells in another list, which is asked for only where runs
+workflows the worst. Which workflow a check run is of GitHub reports in another list, which is asked for only where runs
 of one name stand differently.
 """
 

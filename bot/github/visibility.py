@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 FRESH_SECONDS = 300.0
-"""How long GitHub's answer is believed. There is no grace after that, not even while GitHub is away: most of what
-strangers read needs GitHub too, and to refuse them for a while does less harm than to show them what is private."""
+"""How long GitHub's answer is believed. There is no grace after that, not even while GitHub is unavailable: most of
+what strangers read needs GitHub too, and to refuse them for a while does less harm than to show them what is
+private."""
 PATIENCE = 3.0
 """Seconds that somebody waits for GitHub's answer before the repository counts as private."""
 PAUSE = 60.0
@@ -64,7 +65,7 @@ class Visibility:
         """Say whether anybody may read about `owner/name`; not for one that is unknown, here or on GitHub.
 
         Answers at once about one that was private, so that the time taken does not tell which repositories there are.
-        Raises ConnectorException while the database is away.
+        Raises ConnectorException while the database is unavailable.
         """
         config = self._config.repository(repository)
         if config is None:

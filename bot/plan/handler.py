@@ -54,7 +54,7 @@ class Plan:
     """What the handler's conclude stage is given once all effects have ended, well or badly: a frozen dataclass of
     plain JSON values. None: nothing follows from how they end."""
     rank: Rank = Rank.EVENT
-    """For whom the effects are applied, where GitHub's limits leave little."""
+    """Who waits for the effects; it sets their order where GitHub's limits leave little."""
 
 
 NOTHING = Plan()

@@ -33,7 +33,7 @@ class RunArrived:
 
 @dataclass(frozen=True, slots=True)
 class CheckEvent:
-    """A check run that is to be written, as what is known of a commit on a target has changed.
+    """A check run that is to be written, as what is known about a commit on a target has changed.
 
     `asked` names who asked for it `again`, whatever it says now, and when.
     """

@@ -97,11 +97,11 @@ class ResultsService:
         return await self._run(self.store.targets, named, sha)
 
     async def admission(self, repository: str, sha: str) -> Admission | None:
-        """Return what is known of a commit that labs tested."""
+        """Return what is known about a commit that labs tested."""
         return await self._run(self.store.admission, repository, sha)
 
     async def state(self, about: TargetKey, sha: str) -> TargetState:
-        """Return what is known of a commit on a target."""
+        """Return what is known about a commit on a target."""
         return await self._run(self.store.state, about, sha)
 
     async def baseline_candidates(self, about: TargetKey, suite: str, sha: str) -> list[Candidate]:
@@ -109,7 +109,7 @@ class ResultsService:
         return await self._run(self.store.baselines, about, suite, sha)
 
     async def relations(self, repository: str, shas: Collection[str]) -> list[Relation]:
-        """Return what is known of how some commits lie to others."""
+        """Return what is known about how some commits lie to others."""
         return await self._run(self.store.relations, repository, shas)
 
     async def learn(self, repository: str, relations: Sequence[Relation]) -> None:
@@ -150,7 +150,7 @@ class ResultsService:
     async def publish(self, repository: str, results: Results, name: str, document: Mapping[str, Any]) -> bool:
         """Have a JSON file beside the folders of a repository's labs say this; return whether it was written now.
 
-        Raises `TryAgain` while the bucket is away, `UserError` where it may not be written.
+        Raises `TryAgain` while the bucket is unavailable, `UserError` where it may not be written.
         """
         named = self.canonical(TargetKey(repository, "", "")).repository
         bucket, key = self.source_for(results.bucket), f"{results.prefix}{named}/{name}"

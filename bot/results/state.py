@@ -1,4 +1,4 @@
-"""What is known of runs, and what all runs of one commit come to on one target: as the store gives it."""
+"""What is known about runs, and what all runs of one commit come to on one target: as the store gives it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RunState(StrEnum):
     """A file is missing, or is not what the manifest says: it may still be on its way."""
     STORED = "stored"
     INCOMPLETE = "incomplete"
-    """It waited in vain."""
+    """Its files never arrived."""
     REFUSED = "refused"
 
 
@@ -38,8 +38,8 @@ class Run:
     """One run. `version` is the manifest's ETag or version in the bucket, `reason` what the lab can read about it.
 
     Of a stored run, `reason` says what was repaired in its files.
-    `received_at`: when we first heard of it, in seconds since 1970. `claims` is None where the manifest could not be
-    read, `admission` where the run was not admitted. `bytes`: of its files, as the manifest says.
+    `received_at`: when the bot was first notified, in seconds since 1970. `claims` is None where the manifest could not
+    be read, `admission` where the run was not admitted. `bytes`: of its files, as the manifest says.
     """
 
     key: RunKey
@@ -78,7 +78,7 @@ class SuiteState:
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """What is known of one commit on one target: all its suites by name, and whose head it is.
+    """What is known about one commit on one target: all its suites by name, and whose head it is.
 
     `missing_suites`: the newest earlier commit on the nightly branch, which this one is on too, had results of them.
     """
@@ -100,7 +100,7 @@ class TargetState:
 class PendingCheck:
     """A check run that is to be written: for which state of the results, and whether more of them is waited for.
 
-    `revision` counts the changes of what is known of the commit on the target. `over`: everything has arrived, or
+    `revision` counts the changes of what is known about the commit on the target. `over`: everything has arrived, or
     nothing more is waited for.
     """
 

@@ -146,14 +146,14 @@ class RepositoryTimers:
         for repository, name, schedule in timers_of(self._config):
             key = f"{repository.lower()} {name}"
             if repository.lower() in away:
-                # The timer starts anew when the repository is back; runs skipped meanwhile matter to nobody.
+                # The timer starts over when the repository is back; nobody misses the runs skipped meanwhile.
                 continue
             # Stays if announcing fails, so that the same moment is tried again in the next minute.
             if key in known:
                 now[key] = known[key]
             with only_logged(TIMER_FAILED, repository=repository, timer=name):
                 now[key] = await self._announce_if_scheduled(repository, name, schedule, known.get(key))
-        # Forget timers that are off or whose repository is away: when they come back, they are new.
+        # Forget timers that are off or whose repository is unavailable: when they come back, they are new.
         # After the announcements: if this is not stored, they are repeated, and their GUIDs are known.
         if now != known:
             await self._records.put(ANNOUNCED.of(), AnnouncedTimers(now))
@@ -180,7 +180,7 @@ class RepositoryTimers:
         return replace(known, guid=await self._once_more(repository, name, known, hours), hours=hours)
 
     async def _once_more(self, repository: str, name: str, known: AnnouncedTimer, hours: int) -> str:
-        """Announce a run again that has failed for good, GitHub having been away; return what to look at next."""
+        """Announce a run again that failed for good during an outage of GitHub; return what to check next."""
         last = await last_run(self._journal, known.guid)
         if last is LastRun.FAILED:
             return await self.announce(repository, name, f"{_iso(known.moment)}:{hours}")

@@ -54,7 +54,7 @@ def connections_allowed(most: int) -> int:
 
 @dataclass(slots=True)
 class _Place:
-    """What is known of an open connection; `since` is when it was opened, or when its last request came or ended.
+    """What is known about an open connection; `since` is when it was opened, or when its last request came or ended.
 
     `body` is that of the request that is being handled.
     """

@@ -61,7 +61,7 @@ class SparingRefresh:
 
 
 def operations(checks: Sequence[HealthCheck]) -> list[Operation]:
-    """Return the routes that tell whether the process lives and can work."""
+    """Return the routes that return whether the process lives and can work."""
 
     async def healthz(_: web.Request) -> web.Response:
         return _answer(200, HealthAnswer(status=OK))

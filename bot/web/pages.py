@@ -67,8 +67,8 @@ class Pages:
     """Makes the pages of an application; `folders` hold the templates of features.
 
     `known` is known in all templates: `version`, and `github`, the address of GitHub's own pages.
-    `is_public` says whether strangers may see a repository, and raises ConnectorException while the database is away;
-    `viewers` says who is signed in.
+    `is_public` says whether strangers may see a repository, and raises ConnectorException while the database is
+    unavailable; `viewers` says who is signed in.
     """
 
     def __init__(

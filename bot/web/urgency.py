@@ -1,4 +1,4 @@
-"""Whether somebody waits for what comes of a delivery: such a one goes before those that are only noted. No I/O.
+"""Whether a person waits for the effect of a delivery: such a delivery goes before those that are only noted. No I/O.
 
 What mentions nobody holds no command, as the grammar of commands has it (`bot.commands.grammar`).
 """

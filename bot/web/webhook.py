@@ -65,7 +65,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class OpenedDelivery(NamedTuple):
-    """What is found out about a body: its lock, whether a person waits for it, and its note if nobody wants it."""
+    """What a body shows: its lock, whether a person waits for it, and its note if no handler accepts it."""
 
     lock: str
     urgent: bool
@@ -112,7 +112,7 @@ def verify(body: bytes | bytearray, header: str | None, secrets: Sequence[bytes]
 
 
 LeadsToNothing = Callable[[Delivery], str]
-"""Says why a delivery is certain to lead to nothing, empty where that is not certain. Called from any thread."""
+"""Says why a delivery certainly has no effect, empty where that is not certain. Called from any thread."""
 
 
 def always_in_doubt(_: Delivery) -> str:

@@ -58,7 +58,7 @@ def moves(step: Step) -> tuple[MoveBranch, ...]:
 async def how_it_ended(context: Context, step: Step, outcomes: EffectOutcomes) -> Ended | None:
     """Return where the branch is once its move was tried; GitHub is asked where the move does not say so.
 
-    None: GitHub was away. The timer comes back, and there is nothing that people could do.
+    None: GitHub was unavailable. The timer comes back, and there is nothing that people could do.
     """
     move, trouble = outcomes.of(MoveBranch), ""
     if move is not None and move.state.is_failure:

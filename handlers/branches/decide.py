@@ -38,7 +38,7 @@ FIT = "chosen"
 
 
 class TrackingRules(Protocol):
-    """What app.yaml says of a branch that follows another."""
+    """What app.yaml says about a branch that follows another."""
 
     @property
     def branch(self) -> str:

@@ -49,12 +49,12 @@ class MarkNightly:
 
 @dataclass(frozen=True, slots=True)
 class PublishNightly:
-    """Have `nightly.json`, beside the folders of the repository's labs, say what is known of the branch."""
+    """Have `nightly.json`, beside the folders of the repository's labs, say what is known about the branch."""
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     known: Mapping[str, Any]
-    """What it says of the branch: the members `FOR_LABS`."""
+    """What it says about the branch: the members `FOR_LABS`."""
 
     @property
     def target(self) -> str:

@@ -54,7 +54,7 @@ class TrackedBranch(BaseModel):
     moved_at: datetime | None = Field(description="When it moved last.")
     commits: int | None = Field(description="How many commits the last move brought.")
     scanned_at: datetime = Field(description="When it was last searched for a newer commit.")
-    why: str = Field(description="What came of that scan, and why, in a sentence for people.")
+    why: str = Field(description="The result of that scan, and its reason, as a sentence.")
     trouble: str = Field(description="Why the branch cannot be moved; empty while it can.")
     why_not_newer: list[ListedCommit] = Field(description="The commits that were scanned, the newest first.")
 

@@ -73,7 +73,7 @@ class ScanInProgress:
         if before in shas:
             newer = chain[: shas.index(before)]
             return (AHEAD if newer else IDENTICAL), newer, _lag(newer)
-        # The branch is not among the newest first parents, so only GitHub can tell ahead from diverged.
+        # The branch is not among the newest first parents, so only GitHub can distinguish ahead from diverged.
         whole = await compared(self.github, self.repository, before, shas[0])
         return whole.status, chain, Lag(whole.ahead_by, "")
 

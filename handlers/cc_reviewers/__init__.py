@@ -1,1 +1,1 @@
-"""Review requests for whom a text names after `cc`."""
+"""Review requests for the people that a text names after `cc`."""

@@ -26,9 +26,9 @@ UNRESOLVED = "could not resolve to a node"
 class ReviewRequests:
     """The review requests of a pull request; names in lower case, except in `refused`.
 
-    `asked` holds everybody whom we have handled, so that the bot does not ask again whom a person removed. `refused`
-    are those whom GitHub did not accept, `hidden` the teams among them that it does not show to the App. `message` is
-    the text in the sticky comment.
+    `asked` holds everybody whom the bot asked, so that it does not ask again after a person removed somebody.
+    `refused` are those that GitHub did not accept, `hidden` the teams among them that it does not show to the App.
+    `message` is the text in the sticky comment.
     """
 
     asked: Annotated[frozenset[str], SORTED] = frozenset()
@@ -56,7 +56,7 @@ class RequestReviewers:
     users: tuple[str, ...]
     teams: tuple[str, ...]
     named: tuple[str, ...]
-    """Everybody whom the text names, in lower case: a refused name that it no longer has is not reported."""
+    """Everybody that the text names, in lower case: a refused name that it no longer has is not reported."""
 
     @property
     def target(self) -> str:

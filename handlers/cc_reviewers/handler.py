@@ -1,7 +1,7 @@
 """`cc @octocat` in a pull request's text asks octocat for a review.
 
-The predecessor read only the first page of reviews, failed on the author's own name, asked people again whom somebody
-had removed, and read `cc` in code and HTML comments; see `bot.github.mentions` for what counts as a `cc` here.
+The predecessor read only the first page of reviews, failed on the author's own name, asked people again whose request
+somebody had removed, and read `cc` in code and HTML comments; see `bot.github.mentions` for what counts as a `cc` here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class KnownReviewers:
 
 
 def decide_reviewers(ccs: Ccs, known: KnownReviewers) -> Ccs:
-    """Return whom to ask, at most `MOST`: not the author or the bot, nobody asked before, nobody who has reviewed."""
+    """Return the people to ask, at most `MOST`: not the author, the bot, or who was asked or has reviewed."""
     # GitHub answers 422 for the author, and then asks nobody of the whole request.
     # https://docs.github.com/rest/pulls/review-requests#request-reviewers-for-a-pull-request
     taken = {known.author, *known.asked_before, *known.reviewed, *known.mentions}

@@ -50,7 +50,7 @@ async def get_from_bot(url: str, path: str, token: str = "", *, pauses: Sequence
     `token` is what a private repository needs. It is sent over an encrypted line or to this machine itself, and not on
     to where that address redirects to. What another try may cure is tried again after each of `pauses`, in seconds.
     """
-    # The path is quoted already; without `encoded` yarl would quote it anew.
+    # The path is quoted already; without `encoded` yarl would quote it again.
     address = URL(url + path, encoded=True)
     headers = {"User-Agent": "nightjar"}
     if token:

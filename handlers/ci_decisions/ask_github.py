@@ -1,4 +1,4 @@
-"""Decide what CI should do without the bot, from what GitHub alone tells, with a token of the CI's own.
+"""Decide what CI should do without the bot, from what GitHub alone reports, with a token of the CI's own.
 
 What the bot has in its records GitHub shows in part: whether slow tests are off is read from the bot's commit status.
 """
@@ -74,8 +74,8 @@ async def ask_github(
 ) -> CiDecision:
     """Return what CI should do for a pull request of `owner/name`, in about five requests; raises `CannotAsk`.
 
-    `given` is what app.yaml says of the repository, None where there is no app.yaml to go by: then all holds that the
-    repository's own file on its default branch says. What is in a checkout of the pull request counts for nothing.
+    `given` is what app.yaml says about the repository, None where there is no app.yaml to go by: then all holds that
+    the repository's own file on its default branch says. What is in a checkout of the pull request counts for nothing.
     """
     async with _client(api_url, token) as github:
         try:

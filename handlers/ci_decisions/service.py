@@ -78,7 +78,7 @@ class KnownPull:
 
 @dataclass(frozen=True, slots=True)
 class SeenPull:
-    """What is known of a pull request once GitHub was asked, where that was needed; `head` None: not even where it is.
+    """What the bot or GitHub knows about a pull request; `head` is None where neither knows it.
 
     `title` is empty, and `changes` says why, where GitHub's answer is none about the commit that was asked for.
     """
@@ -123,7 +123,7 @@ class Decisions:
         try:
             config = await config_in_force(self._config, self._records, repository)
         except Exception:
-            # Any error at all, here and below: a database that is away must not stop CI.
+            # Any error at all, here and below: a database that is unavailable must not stop CI.
             log.exception("the repository's settings could not be read", repository=repository, number=number)
             config = None
         seen = await self._read_pull(repository, number, sha, known, config)

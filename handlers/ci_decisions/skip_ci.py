@@ -121,7 +121,7 @@ async def _shown(context: Context, proposed: ProposedChange, verdict: CiVerdict)
 
 
 def shown_for(verdict: CiVerdict, sha: str, before: ShownSkip | None) -> ShownSkip:
-    """Return what the status says of a verdict; `before` is what was shown last of the pull request, if anything."""
+    """Return what the status says about a verdict; `before` is what was shown last of the pull request, if anything."""
     same_head = before if before is not None and before.sha == sha else None
     if same_head is not None and same_head.reason == verdict.reason:
         return ShownSkip(sha, verdict.reason, verdict.value, same_head.description, same_head.run_again)

@@ -20,11 +20,11 @@ class SuiteOutcomes:
     complete: bool = True
 
     def ran(self, test: str) -> bool:
-        """Tell whether a test ran: one that is not there did not, and neither did a skipped one."""
+        """Return whether a test ran: one that is not there did not, and neither did a skipped one."""
         return test in self.seen and self.seen[test].status is not Status.SKIPPED
 
     def skipped(self, test: str) -> bool:
-        """Tell whether a test was skipped, by itself or with the whole of its file."""
+        """Return whether a test was skipped, by itself or with the whole of its file."""
         if test in self.seen:
             return self.seen[test].status is Status.SKIPPED
         return any(place in self.seen and self.seen[place].status is Status.SKIPPED for place in places(test))

@@ -69,7 +69,7 @@ def read_required(raw: bytes) -> Mapping[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class NotRun:
-    """A required test that did not run: `there` tells whether it was skipped, or is not there at all.
+    """A required test that did not run: `there` says whether it was skipped, or is not there at all.
 
     `test` is empty where the whole suite has no results.
     """

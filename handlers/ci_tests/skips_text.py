@@ -49,7 +49,7 @@ def describe_skips(
 
 
 def _all_same(tested: HeadAndBase, found: dict[str, Skips]) -> bool:
-    """Tell whether there is one base of all suites, all of which are complete, and nothing differs from it."""
+    """Return whether there is one base of all suites, all of which are complete, and nothing differs from it."""
     whole = all(suite.complete for suite in tested.suites.values())
     one_base = len({base.sha for name, base in tested.bases.items() if name in tested.suites}) == 1
     return whole and one_base and found.keys() == tested.suites.keys() and not any(found.values())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def stored(context: Context, about: TargetKey, sha: str, *, over: bool) -> HeadAndBase | None:
-    """Return what is known of a commit on a target; None where that is nothing.
+    """Return what is known about a commit on a target; None where that is nothing.
 
     Each suite is compared with the nearest ancestor on a branch that labs test which has complete results of it.
     `over`: everything has arrived, or nothing more is waited for.

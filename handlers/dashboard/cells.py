@@ -19,7 +19,7 @@ STALE_SECONDS = 36 * 3600.0
 
 
 class CellState(StrEnum):
-    """What is known of a commit; each has a shape of its own."""
+    """What is known about a commit; each has a shape of its own."""
 
     NEW = "new-failure"
     STILL = "still-failing"
@@ -42,7 +42,7 @@ WORST_FIRST = (CellState.NEW, CellState.INFRA, CellState.PART, CellState.STILL, 
 
 
 class GridCell(BaseModel):
-    """What is known of one row at one commit. `failed` tests include the `new` ones; `flaky` ones count twice."""
+    """What is known about one row at one commit. `failed` tests include the `new` ones; `flaky` ones count twice."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -74,7 +74,7 @@ class ComparedTest(BaseModel):
 
 
 class ComparedSuiteCounts(BaseModel):
-    """What a comparison says of a suite."""
+    """What a comparison says about a suite."""
 
     model_config = ConfigDict(extra="forbid")
 

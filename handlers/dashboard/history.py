@@ -174,7 +174,7 @@ def read_test(
     links: HistoryAddresses,
     now: float,
 ) -> HistoryPage:
-    """Read everything known of a test; it blocks. Raises LookupError for a test that no suite has."""
+    """Read everything known about a test; it blocks. Raises LookupError for a test that no suite has."""
     lab, _, target = (query.target or "").partition("/")
     lines = store.grids.lines_of_test(GridRange(repository, lab or None, target or None), query.id)
     if not lines:

@@ -13,7 +13,7 @@ QUIET = ("link", "autolink", "image", "html_inline", "linkify")
 
 def plain_html(text: str) -> Markup:
     """Render one line of Markdown; links and HTML in it stay text."""
-    return Markup(_parser().renderInline(text))  # noqa: S704 (the parser escapes HTML, and knows no links)
+    return Markup(_parser().renderInline(text))  # noqa: S704 (the parser escapes HTML, and renders no links)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What app.yaml says of a repository, as its pages need it."""
+"""What app.yaml says about a repository, as its pages need it."""
 
 from __future__ import annotations
 

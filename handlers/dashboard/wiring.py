@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bot.results.store.store import ResultsStore
 
 MOMENT_SECONDS = 300.0
-"""How late pages say that something is late: what they say of time is in hours."""
+"""How late pages say that something is late: what they say about time is in hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class DashboardParts:
     def moment(self) -> float:
         """Return the moment that pages are about, which moves on every few minutes.
 
-        So what they say of time, such as that a result is late, is the same for everybody until then.
+        So what they say about time, such as that a result is late, is the same for everybody until then.
         """
         now = self.now()
         return now - now % MOMENT_SECONDS

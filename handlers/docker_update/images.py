@@ -186,7 +186,7 @@ def places(text: str, namespaces: Sequence[str]) -> list[ImageReference]:
 
 @dataclass(slots=True)
 class _Edits:
-    """What lines are to say, by their keys, and what comes of it."""
+    """The new content of lines by their keys, and the result."""
 
     values: dict[str, str] = field(default_factory=dict)
     changes: list[TagChange] = field(default_factory=list)

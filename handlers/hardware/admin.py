@@ -201,7 +201,7 @@ class ResultsAdmin:
                     await self._watch.announce_check(one)
 
     async def published(self, keys: Collection[RunKey], patience: float) -> bool:
-        """Wait until the check runs of these runs' commits are written, for so many seconds; tell whether they are."""
+        """Wait up to `patience` seconds for the check runs of these runs' commits; return whether they are written."""
         end = time.monotonic() + patience
         while await self._unsettled(keys):
             if time.monotonic() > end:

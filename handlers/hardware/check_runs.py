@@ -1,6 +1,6 @@
 """What hardware labs found, as advisory check runs: one for each target of a lab on a commit, over all its suites.
 
-It is computed anew from the stored results each time: when they changed, and when somebody presses a button of it.
+It is computed again from the stored results each time: when they changed, and when somebody presses a button of it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ButtonPress:
 class RequestedCheck:
     """Which check run is to be written, and why: a press, or results that changed.
 
-    `over`: enough was waited. `again`: it is wanted anew, even if it says the same.
+    `over`: enough was waited. `again`: it is wanted again, even if it says the same.
     """
 
     about: TargetKey
@@ -102,7 +102,7 @@ async def show_all(context: Context) -> Plan:
 @router.on(CHECK_EVENT.name, name=NAME, feature=KEY)
 @router.on(CHECK_RUN, *ASKED_OF_US, name=NAME, feature=KEY)
 async def show(context: Context) -> Plan:
-    """Say on a commit what is known of it on a target."""
+    """Say on a commit what is known about it on a target."""
     as_of = time.time()
     results, asked = context.config.results, asked_of(context.delivery, context.me.app_id)
     if results is None or asked is None:
@@ -256,6 +256,6 @@ def _baseline_of(compared_suite: ComparedSuite) -> str:
 
 
 def is_over(state: TargetState, deadline: float, now: float) -> bool:
-    """Say whether what has not come of a commit has been waited for long enough; times are in seconds."""
+    """Say whether the wait for missing results of a commit was long enough; times are in seconds."""
     runs = [run for suite in state.suites.values() for run in (*suite.runs, *suite.waiting, *suite.broken)]
     return not state.complete and all(run.received_at + deadline < now for run in runs)

@@ -44,7 +44,7 @@ class IngestRun:
 
 @dataclass(frozen=True, slots=True)
 class RequestCheckRun:
-    """Have the check of a lab's target (`on`) computed and written anew, in order with all else that writes it."""
+    """Have the check of a lab's target (`on`) computed and written again, in order with all else that writes it."""
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 

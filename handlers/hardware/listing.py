@@ -63,7 +63,7 @@ class RunListing:
         """Return the runs, the newest first.
 
         Raises LookupError where app.yaml has no results for the repository, ValueError where `before` is no run of it,
-        `TryAgain` while the database is away.
+        `TryAgain` while the database is unavailable.
         """
         repository = self._names.get(asked.repository.lower())
         if repository is None:
@@ -122,7 +122,8 @@ class FailureListing:
     async def __call__(self, about: TargetKey, limit: int) -> FailuresOfTarget:
         """Return at most `limit` tests that fail in the newest nightly runs of a target, and how reliable those are.
 
-        Raises LookupError where app.yaml has no results for the repository, `TryAgain` while the database is away.
+        Raises LookupError where app.yaml has no results for the repository, `TryAgain` while the database is
+        unavailable.
         """
         known = self._aliases.get(about.repository.lower())
         if known is None:

@@ -67,12 +67,12 @@ class RegressionChanges:
     reliable: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Tell whether there is any."""
+        """Return whether there is any."""
         return bool(self.of_tests or self.unreliable or self.reliable)
 
     @property
     def of_tests(self) -> bool:
-        """Tell whether there is any of single tests."""
+        """Return whether there is any of single tests."""
         return bool(self.began or self.recovered or self.removed)
 
 

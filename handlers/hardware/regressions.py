@@ -208,10 +208,10 @@ def decide_regressions(
 ) -> Plan:
     """Return what is stored of a target, under a key, and the messages about it, with the contexts of new failures.
 
-    It is stored first: where a channel is away for hours, the next nightly run is judged by what is reported here.
-    `hold` says whether the messages wait for those of other targets; `history` links the page of each test.
-    `behind`: the issue lacks the newest message, because GitHub was away for too long; so it is brought up to date even
-    without news.
+    It is stored first: where a channel is unavailable for hours, the next nightly run is judged by what is reported
+    here. `hold` says whether the messages wait for those of other targets; `history` links the page of each test.
+    `behind`: the issue lacks the newest message, because GitHub was unavailable for too long; so it is brought up to
+    date even without news.
     """
     issue, title, body = _issue_of(target.about), issue_title(target), issue_body(target, hold.own(failing), history)
     if not changes:

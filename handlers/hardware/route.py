@@ -80,7 +80,7 @@ class ListedRun(BaseModel):
     shard: Shard | None
     state: RunState
     reason: str = Field(description="Why the run is not stored, or what was repaired in its files, for people.")
-    received_at: datetime = Field(description="When the bot first heard of it.")
+    received_at: datetime = Field(description="When the bot was first notified of it.")
     check_run: str | None = Field(
         description="GitHub's address of the check run of this commit and target; null if it is not written yet."
     )

@@ -91,7 +91,7 @@ class IngestService:
         return run
 
     async def _complete_job(self, run: Run, repository: Repository) -> None:
-        """Note that the results of a job arrived, whenever that is; what a manifest says of another's job is ignored.
+        """Note that the results of a job arrived, at any time. Ignore a manifest that names another lab's job.
 
         A run of which nothing could be read has a check run as well.
         """

@@ -168,7 +168,7 @@ class Watch:
                 unknown = found[0] if found is not None else unknown
         log.warning("a run of nobody", bucket=arrival.bucket, key=arrival.key)
         if unknown is not None:
-            # The journal then shows it, and why nothing came of it.
+            # The journal then shows it, and why it had no effect.
             await self._announce(arrival, unknown, NOBODYS)
 
     async def tick(self) -> str:
@@ -218,7 +218,7 @@ class Watch:
     async def _announce_run(self, arrival: Arrival, key: RunKey) -> None:
         repository_id = await self.repository_id(key.repository)
         if not await self._announce(arrival, key, repository_id):
-            # It was announced before. Where all that came of that has failed, it gets a new chance now and then.
+            # It was announced before. If all its jobs failed, it gets a new chance now and then.
             last = await last_run(self._journal, RunArrived(key.lab, key.target, arrival).guid)
             if last in (LastRun.FAILED, LastRun.DONE):
                 await self._announce(arrival, key, repository_id, time=str(hours_between(0.0, self._now())))
@@ -239,7 +239,7 @@ class Watch:
         return scans
 
     async def _check_failed_checks(self, repository: str, _: Results) -> int:
-        """Have check runs written again of which every try has failed, GitHub having been away or a permission missing.
+        """Have check runs written again whose tries all failed, in an outage or without a permission.
 
         Nothing else would: their results are stored, and may never change again.
         """
@@ -282,7 +282,7 @@ class Watch:
         known = await self._records.under(REGRESSIONS, number)
         if not is_time_to_post(waiting.values(), groups, known, self._now(), wait):
             return 0
-        # Where everything that came of it has failed, it gets a new chance.
+        # If all its jobs failed, it gets a new chance.
         digest = hashlib.sha256("\0".join(sorted(waiting)).encode()).hexdigest()[:16]
         event = NightlyNews(self._now(), f"{digest}:{hours_between(0.0, self._now())}")
         return await announce(self._accept, NIGHTLY_NEWS, Repository(number, repository, None), event)
@@ -296,7 +296,7 @@ class Watch:
         await asyncio.to_thread(self._store.announced, scheduled_checks)
 
     async def announce_again(self, about: TargetKey, sha: str, repository_id: int, asked: str) -> bool:
-        """Have the check run of a commit written anew, once for each request; return whether this one is new."""
+        """Have the check run of a commit written again, once for each request; return whether this one is new."""
         scheduled_checks = CheckEvent(about.lab, about.target, sha, revision=0, again=True, asked=asked)
         return await announce(
             self._accept, CHECK_EVENT, Repository(repository_id, about.repository, None), scheduled_checks

@@ -26,14 +26,14 @@ stale, and whatever still runs."""
 REMOVED_AFTER = 86400.0
 """Seconds after which what no commit that is scanned reports any more, in whatever state, is no longer waited for.
 
-They begin with the first scan that does not find it: nothing is known of the time before.
+They begin with the first scan that does not find it: nothing is known about the time before.
 """
 LONGEST_WORDS, LONGEST_URL = 140, 800
 """Characters of what a status says, and of its address, that are stored; a longer address is left out."""
 
 
 def has_failed(result: str) -> bool | None:
-    """Tell whether a status's state, or a check run's conclusion, is a failure; None where it tells neither."""
+    """Return whether a status's state, or a check run's conclusion, is a failure; None where it tells neither."""
     return True if result in FAILED else False if result in PASSED else None
 
 
@@ -111,7 +111,7 @@ class FailureChanges:
 
     @property
     def is_news(self) -> bool:
-        """Tell whether there is anything to be reported."""
+        """Return whether there is anything to be reported."""
         return bool(self.began or self.recovered or self.removed)
 
 

@@ -76,7 +76,7 @@ class RequestScan:
 
 
 def is_scan_pending(record: NextScan | None, at: float, wait: float) -> bool:
-    """Tell whether a scan is still to come that will see what happened at a moment, so that none has to be asked for.
+    """Return whether a scan is still to come that will see what happened at a moment, so that none has to be asked for.
 
     One that is further away than the `wait` is not counted on: a clock was changed, or app.yaml.
     """

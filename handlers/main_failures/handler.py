@@ -231,7 +231,7 @@ def plan(
 
 
 def issue_of(known: KnownFailures, branch: str) -> EnsureIssue:
-    """Return what brings the issue up to date, where the last news has not come to it: GitHub was away for too long.
+    """Return the effect that adds the last news to the issue, which lacks it after a long outage of GitHub.
 
     Scans run one by one, each after all effects of the last one have ended: nothing else is about to write the issue.
     """

@@ -1,4 +1,4 @@
-"""What GitHub has to say to a merge and to hear of it: templates, merge queue, commits, and the merge itself."""
+"""Calls to GitHub for a merge: templates, merge queue, commits, and the merge itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ query($owner: String!, $name: String!, $number: Int!) {
   }
 }
 """
-# Enterprise Server knows no merge queues before 3.12, and refuses a query that names their fields.
+# Enterprise Server has no merge queues before 3.12, and refuses a query that names their fields.
 _FACTS_WITHOUT_QUEUES = _FACTS.replace(" isInMergeQueue isMergeQueueEnabled", "")
 # https://docs.github.com/graphql/reference/mutations#enqueuepullrequest
 _ENQUEUE = """

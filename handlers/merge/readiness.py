@@ -75,7 +75,10 @@ class MergeBlocker:
 
 @dataclass(frozen=True, slots=True)
 class PullReview:
-    """A review as GitHub lists it. `by_id` 0: whose account was deleted; `sha` empty: GitHub does not say of what."""
+    """A review as GitHub lists it.
+
+    `by_id` 0: whose account was deleted; `sha` empty: GitHub does not say about what.
+    """
 
     by_id: int
     by: str

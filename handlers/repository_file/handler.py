@@ -174,7 +174,7 @@ async def _page(context: Context, sha: str) -> str:
 
 
 def _given(context: Context) -> RepositoryConfig:
-    """Return what app.yaml says of the repository."""
+    """Return what app.yaml says about the repository."""
     given = context.app_config.repository(context.repository.full_name)
     assert given is not None, "a handler is asked where app.yaml has the repository"
     return given

@@ -176,7 +176,7 @@ async def _switch(asked: CommandRequest, *, on: bool) -> CommandAnswer:
 
 
 def catch_up(runs: Sequence[CiRun], patterns: Sequence[str], sha: str, mention: str) -> tuple[list[CiRun], str]:
-    """Return what must restart because it finished before slow tests were on, and what to say of all else."""
+    """Return what must restart because it finished before slow tests were on, and what to say about all else."""
     runs = [run for run in runs if run.state is not CiState.MISSING]
     ours = [run for run in runs if not run.untouchable and any(matches(patterns, name) for name in run.names)]
     ended = [run for run in ours if run.state in (CiState.SUCCEEDED, CiState.FAILED)]

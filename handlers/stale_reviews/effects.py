@@ -34,7 +34,7 @@ REMINDED_AT = Record("stale-reviews", 1, Reminded, "when people were reminded of
 class Remind:
     """Remind people of a pull request by a comment, unless they were reminded, or somebody has written, `since` then.
 
-    `since` is a moment in ISO 8601. So however often this is applied, and by whom, a period has one reminder.
+    `since` is a moment in ISO 8601. However often this is applied, and by any process, a period has one reminder.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES})

@@ -1,7 +1,7 @@
 """A repository's open pull requests, with who did something on each and when: one GraphQL request for each page.
 
-REST tells when a pull request was last touched, but not by whom, and asking for the history of each would be a request
-for every open pull request. The query costs one of the 5,000 points that an installation has for an hour.
+REST says when a pull request was last touched, but not who did it, and asking for the history of each would be a
+request for every open pull request. The query costs one of the 5,000 points that an installation has for an hour.
 
 https://docs.github.com/graphql/reference/objects#pullrequest
 """

@@ -35,7 +35,7 @@ class MentionSubscribers:
         return f"subscribers:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Mention the people whom our record does not name yet; send no request to GitHub if there are none."""
+        """Mention the people that our record does not name yet; send no request to GitHub if there are none."""
         key = MENTIONED_PEOPLE.of(context.repository.id, self.number)
         before = await context.records.get(key) or MentionedPeople()
         after = before.and_then(MentionedPeople(self.people, self.topics))

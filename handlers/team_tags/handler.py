@@ -78,7 +78,7 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     An edit matters only if it changes the title: the description names no topics.
     """
     subject = _subject(delivery)
-    # A draft gets another event, `ready_for_review`, when people are to hear of it.
+    # A draft gets another event, `ready_for_review`, when people are to be notified.
     if subject.text("state") != "open" or subject.flag("draft") or config.teams is None:
         return False
     if delivery.action == "edited" and not delivery.payload.has("changes", "title"):

@@ -177,7 +177,7 @@ class OpenedThread:
 def topic_subscribers(
     opened: OpenedThread, topics: Topics, owner: str, not_meant: Collection[str] = ()
 ) -> MentionedPeople:
-    """Return the subscribers of its topics, without the author and without people whom its own text mentions.
+    """Return the subscribers of its topics, without the author and without people that its own text mentions.
 
     Names are compared without regard to case. Only teams of the repository's `owner` count. `not_meant` are lowercase
     names that never count, such as the names that people call the bot by.

@@ -36,7 +36,7 @@ MAX_JSON_DEPTH = 100
 MAX_STRING_BYTES = 8 << 20
 """Bytes of one JSON string; a test's whole captured output is one."""
 MAX_RETAINED_CHARACTERS = 4 << 20
-"""Characters read of what a JSON report says of one test, before they become a message and a text."""
+"""Characters read of what a JSON report says about one test, before they become a message and a text."""
 MAX_OPEN_TESTS = 1000
 """Tests of a pytest-reportlog that have begun and not ended: one for each worker, and those that wait for a rerun."""
 MAX_UNFINISHED_CHARACTERS = 64 << 20
@@ -48,7 +48,7 @@ MAX_CASES = 500_000
 MAX_TESTS = 1_000_000
 """Tests of one run, all files together."""
 MAX_SUITE_NAMES = 3_000_000
-"""Names that a suite's tests have had in all runs of all labs; more come of names that differ in every run."""
+"""Names that a suite's tests have had in all runs of all labs; more arise from names that differ in every run."""
 MAX_PATH_STEPS = 20_000_000
 """Steps in which the tests of one file are found among the repository's files; 10,000 classes take some 100,000."""
 MAX_NAME = 1000

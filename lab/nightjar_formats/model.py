@@ -134,7 +134,7 @@ class TargetKey:
 
 @dataclass(frozen=True, order=True)
 class RunKey:
-    """A run is a folder of the bucket, and this is what the folder's key says of it: whose it is, and for what."""
+    """A run is a folder of the bucket, and this is what the folder's key says about it: whose it is, and for what."""
 
     repository: str
     lab: str
@@ -155,7 +155,10 @@ class RunKey:
 
 @dataclass(frozen=True)
 class Claims:
-    """What a run's manifest says of itself: nothing of it is known to be true. Times are ISO 8601, empty if unsaid."""
+    """What a run's manifest says about itself: nothing of it is known to be true.
+
+    Times are ISO 8601, empty if unsaid.
+    """
 
     suite: str
     attempt: int = 1

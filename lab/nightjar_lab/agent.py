@@ -1,7 +1,7 @@
 """`nightjar-lab agent`: claim a job, test the commit, upload the results, again and again.
 
-One agent has one device at a time. It survives what happens to labs: while the network is away it tests on and tries
-again; what a killed agent left is removed when the next one starts, and its job is handed out again by the bot.
+One agent has one device at a time. It survives what happens to labs: while the network is unavailable it tests on and
+tries again; what a killed agent left is removed when the next one starts, and its job is handed out again by the bot.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class JobFailed(Exception):
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """What a lab says of its agent. Times are in seconds; `clone_url` is a mirror of its own."""
+    """What a lab says about its agent. Times are in seconds; `clone_url` is a mirror of its own."""
 
     targets: tuple[str, ...]
     command: tuple[str, ...]

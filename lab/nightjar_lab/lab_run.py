@@ -64,7 +64,7 @@ class RunFolder:
             yield _lock(file)
 
     def save(self, run: PendingRun) -> None:
-        """Store what is known of the run, in one step."""
+        """Store what is known about the run, in one step."""
         self.results.mkdir(parents=True, exist_ok=True)
         fresh = self.path / f"{STATE}.new"
         known = {"bucket": run.bucket, "prefix": run.prefix, "key": asdict(run.key), "claims": asdict(run.claims)}
@@ -72,7 +72,7 @@ class RunFolder:
         fresh.replace(self.path / STATE)
 
     def load(self) -> PendingRun:
-        """Return what is known of the run; one that was killed has the exit status of that. Raises `UserError`."""
+        """Return what is known about the run; one that was killed has the exit status of that. Raises `UserError`."""
         try:
             known = json.loads((self.path / STATE).read_text(encoding="utf-8"))
             run = PendingRun(known["bucket"], known["prefix"], RunKey(**known["key"]), Claims(**known["claims"]))

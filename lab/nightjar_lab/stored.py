@@ -13,13 +13,13 @@ from nightjar_lab import texts
 from nightjar_lab.api import BotRefused, BotUnavailable, get_from_bot_api
 
 PAUSE = 2.0
-"""Seconds between two questions; the bot lists a bucket every 30 s, or hears of a run within seconds."""
+"""Seconds between two questions; the bot lists a bucket every 30 s, or is notified of a run within seconds."""
 WAITING, STORED = "waiting", "stored"
 
 
 @dataclass(frozen=True)
 class BotsRun:
-    """What the bot says of a run; `check_run` is GitHub's address, empty while the check run is not written."""
+    """What the bot says about a run; `check_run` is GitHub's address, empty while the check run is not written."""
 
     state: str
     reason: str

@@ -72,7 +72,7 @@ NO_NIGHTLY_BRANCH = (
     "{repository} has no nightly commit yet; ask the maintainers when the branch moves for the first time"
 )
 NO_NIGHTLY = (
-    "the bot knows no nightly branch of {repository} ({reason}); correct NIGHTJAR_REPOSITORY, set NIGHTJAR_TOKEN for a "
+    "the bot has no nightly branch for {repository} ({reason}); correct NIGHTJAR_REPOSITORY, set NIGHTJAR_TOKEN for a "
     "private repository, or ask the maintainers for nightly: in app.yaml"
 )
 NO_NIGHTLY_FILE = (
@@ -84,7 +84,7 @@ NO_NEW_NIGHTLY = "no new nightly commit within {seconds:g} s; the last one is {s
 BOT_REFUSES = "the bot at {url} refuses: {reason}"
 BOT_AWAY = "the bot at {url} cannot be asked now ({reason}); check NIGHTJAR_URL and the network, then try again"
 
-# What the bot says of a run
+# What the bot says about a run
 UNKNOWN_TO_BOT = "cannot upload for {repository}: {reason}; nothing was uploaded"
 NOT_STORED = "the bot did not store the run ({state}): {reason}"
 NOT_READ = "the bot has not read the run after {seconds:g} s; ask later: {url}"

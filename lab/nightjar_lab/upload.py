@@ -42,7 +42,7 @@ class ResultFile:
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What the manifest says of it."""
+        """What the manifest says about it."""
         return {
             "name": self.name,
             "bytes": len(self.content),

@@ -198,7 +198,7 @@ class InstallationToken:
         return f"it may write {written} at once" if len(written) > MOST_WRITES else None
 
     def may(self, permission: str, level: str) -> bool:
-        """Tell whether the token has a permission; `write` includes `read`."""
+        """Return whether the token has a permission; `write` includes `read`."""
         granted = self.permissions.get(permission)
         return granted == "write" or (granted == "read" and level == "read")
 

@@ -92,7 +92,7 @@ class CheckRun:
 
     @property
     def created_at(self) -> datetime | None:
-        """Return when it came to be: GitHub tells when it was started, which an App may set."""
+        """Return when it appeared: GitHub reports when it was started, which an App may set."""
         return self.started_at
 
     @property

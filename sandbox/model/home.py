@@ -70,7 +70,7 @@ class Home(ABC):
         return self.roles.get(user, "none" if self.private else "read")
 
     def is_collaborator(self, user: User) -> bool:
-        """Tell whether somebody was given access."""
+        """Return whether somebody was given access."""
         return user is self.owner or user in self.roles
 
     def branch(self, name: str) -> str:
@@ -85,7 +85,7 @@ class Home(ABC):
         return self.git.find(ref)
 
     def label(self, name: str) -> Label:
-        """Return a label of this repository, made if need be."""
+        """Return a label of this repository, created if missing."""
         return self.labels.setdefault(name.lower(), Label(self.github.new_id(), name))
 
     def set_status(

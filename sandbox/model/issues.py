@@ -60,9 +60,9 @@ class Issue:
         self.locked = False
         """Whether only people with write access may comment and react, and no App."""
         self.last_edited: tuple[datetime, User] | None = None
-        """When the text was changed last, and by whom."""
+        """When the text was changed last, and who did it."""
         self.history: list[tuple[str, User, datetime]] = []
-        """What was announced: the action, by whom and when. A new title is `renamed`."""
+        """What was announced: the action, the person and the time. A new title is `renamed`."""
 
     @property
     def node_id(self) -> str:

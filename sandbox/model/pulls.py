@@ -71,7 +71,7 @@ class ReviewComment:
 
 @dataclass(eq=False)
 class QueueEntry:
-    """A pull request in a merge queue: which head was put there, and by whom."""
+    """A pull request in a merge queue: which head was put there, and who did it."""
 
     pull: PullRequest
     head_sha: str
@@ -133,7 +133,7 @@ class PullRequest(Issue):
 
     @property
     def mergeable(self) -> bool | None:
-        """Tell whether base and head changed different files since they parted; None once closed."""
+        """Return whether base and head changed different files since they parted; None once closed."""
         if self.state != "open":
             return None
         git = self.repository.git

@@ -200,7 +200,7 @@ class Repository(Home):
         return self._queues.setdefault(branch, [])
 
     def fork(self, login: str) -> Repository:
-        """Return somebody's fork, made if need be; it shares all commits."""
+        """Return somebody's fork, created if missing; it shares all commits."""
         owner = self.github.user(login)
         existing = self.github.repositories.get(f"{owner.login}/{self.name}".lower())
         if existing is not None:
@@ -250,7 +250,7 @@ class Repository(Home):
     # What hangs on commits
 
     def check_suite(self, app: App, sha: str, branch: str | None = None) -> CheckSuite:
-        """Return an App's suite on a commit, made if need be."""
+        """Return an App's suite on a commit, created if missing."""
         for suite in self.suites:
             if suite.app is app and suite.head_sha == sha:
                 return suite

@@ -54,7 +54,7 @@ class UserToken:
     expires_at: datetime | None
 
     def reads(self, repository: Repository) -> bool:
-        """Tell whether a repository is visible with the token."""
+        """Return whether a repository is visible with the token."""
         if not repository.private:
             return True
         return self.app.covers(repository) is not None and repository.role(self.user) != "none"

@@ -72,7 +72,7 @@ def _check_run(github: GitHubState, request: web.Request) -> CheckRun:
 
 
 def _presses(github: GitHubState, unknown: Handler) -> Handler:
-    """Return what presses a button of a check run, as the person that the form names, and shows what came of it."""
+    """Return what presses a button of a check run, as the person that the form names, and shows the result."""
 
     async def press(request: web.Request) -> web.StreamResponse:
         form = await request.post()

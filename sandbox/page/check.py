@@ -93,7 +93,7 @@ def _state(run: CheckRun) -> str:
 
 
 def _buttons(run: CheckRun) -> str:
-    """Return what may be pressed, and by whom: nobody is logged in here."""
+    """Return the buttons, and the people who may press them: nobody is logged in here."""
     if not run.actions or newest(run) is not run:
         return ""
     repository = run.suite.repository

@@ -181,7 +181,7 @@ def _deliveries(call: Call) -> list[SentDelivery]:
 
 
 def _seen(delivery: SentDelivery) -> bool:
-    """Tell whether GitHub shows a delivery: it does once there is an outcome."""
+    """Return whether GitHub shows a delivery: it does once there is an outcome."""
     return delivery.status_code is not None
 
 

@@ -182,7 +182,7 @@ async def test_what_a_freeze_of_ten_minutes_left_is_asked_for_by_two_sweeps_at_g
     """389 were still missing after ten minutes, when a sweep asked for 25 every five."""
     lost = world.lose(400)
     for place, delivery in enumerate(world.github.webhooks.deliveries):
-        delivery.created_at -= timedelta(seconds=1000 - place)  # GitHub tells whole seconds
+        delivery.created_at -= timedelta(seconds=1000 - place)  # GitHub reports whole seconds
     began = world.time.now
     assert (await world.sweeper.sweep()).asked == PER_SWEEP
     assert (await world.sweeper.sweep()).asked == len(lost) - PER_SWEEP
@@ -244,11 +244,11 @@ async def test_an_outage_ends_the_asking_and_counts_for_none(world: World) -> No
     assert (await world.sweeper.sweep()).asked == 0
     remaining = await world.records.get(MISSING.of())
     assert remaining is not None
-    assert [one.asked for one in remaining.missing] == [1, 0, 0, 0], "once five requests failed, GitHub is away"
+    assert [one.asked for one in remaining.missing] == [1, 0, 0, 0], "once five requests failed, GitHub is unavailable"
 
 
 async def test_a_list_that_takes_too_long_is_read_in_part_and_what_was_found_is_asked_for(world: World) -> None:
-    """A job is cancelled after 15 minutes: a sweep that reads longer has noted nothing, each time anew."""
+    """A job is cancelled after 15 minutes: a sweep that reads longer has noted nothing, every time."""
     lost = world.lose(5)
     ticks = count(0, READING_SECONDS / 3)
     sweeper = world.sweeper_with(clock=lambda: float(next(ticks)))

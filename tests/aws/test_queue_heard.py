@@ -55,7 +55,7 @@ async def listening(
 
 
 def empty(world: World, queue_url: str) -> Callable[[], bool]:
-    """Tell whether a queue holds nothing any more."""
+    """Return whether a queue holds nothing any more."""
     return lambda: world.waiting(queue_url) == 0
 
 
@@ -123,7 +123,7 @@ async def test_what_could_not_be_noted_comes_again_and_does_not_hold_up_others(a
     async def deliver(arrival: Arrival) -> None:
         if arrival == bad and inbox.tries < 3:
             inbox.tries += 1
-            raise TryAgain("the database is away")
+            raise TryAgain("the database is unavailable")
         await inbox.deliver(arrival)
 
     keys = ["results/bad/manifest.json", KEY]

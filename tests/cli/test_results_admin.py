@@ -44,7 +44,7 @@ class Operator:
         return await run("results", *arguments, env=env, cwd=self.folder)
 
     def snapshot(self, database: str) -> dict[str, object]:
-        """Return all that is known of the repository in a database."""
+        """Return all that is known about the repository in a database."""
         store = ResultsStore(f"sqlite:///{self.folder}/{database}")
         store.open()
         try:

@@ -54,7 +54,7 @@ def test_the_verdict(items: list[Item], outcomes: list[EffectOutcome], lines: li
 
 
 def test_what_failed_has_lines_of_its_own_behind_a_list() -> None:
-    """Else it would read as if it were said of the last thing on the list."""
+    """Else it would read as if it were said about the last thing on the list."""
     listed = replace(RERUN, say="Running again:\n- `build`\n- `docs`")
     failed = [ended("1", True, "`build` is removed."), ended("2", True, "`docs` is removed.")]
     lines, _ = verdict([listed], EffectOutcomes(tuple(failed)))

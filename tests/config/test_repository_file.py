@@ -1,4 +1,4 @@
-"""What a repository may say of itself, what it may not, and what comes of it over app.yaml."""
+"""What a repository may say about itself, what it may not, and what comes of it over app.yaml."""
 
 from pathlib import Path
 from textwrap import indent
@@ -29,7 +29,7 @@ main_failures: {to: [discord], wait: 5m}
 
 
 def given(keys: str = "") -> RepositoryConfig:
-    """What app.yaml says of a repository."""
+    """What app.yaml says about a repository."""
     text = f"repositories:\n  octocat/compiler:\n{indent(keys, '    ')}\n"
     found = parse_config(text.encode(), "app.yaml").repository("octocat/compiler")
     assert found is not None

@@ -1,4 +1,4 @@
-"""What may stand below `docs`, `skipped_tests` and `runtime`, and what is said of anything else."""
+"""What may stand below `docs`, `skipped_tests` and `runtime`, and what is said about anything else."""
 
 from __future__ import annotations
 

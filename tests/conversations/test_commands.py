@@ -127,7 +127,7 @@ async def test_an_edited_review_runs_what_is_new_in_it(here: Town) -> None:
 
 
 async def test_a_review_that_is_edited_again_at_once_is_heard_again(here: Town) -> None:
-    """GitHub tells no time of a review's last edit."""
+    """GitHub reports no time of a review's last edit."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     review = pull.review("octocat", "Looks right.")
     pull.edit_review(review, "Looks right!")

@@ -183,7 +183,7 @@ async def test_only_what_app_yaml_lists_runs_again(tmp_path: Path) -> None:
     ],
 )
 async def test_what_is_not_there_is_answered_with_problem_details(here: Town, path: str, expected: int) -> None:
-    """As RFC 9457 says; of a repository that is not there, what is said of a private one."""
+    """As RFC 9457 says; of a repository that is not there, what is said about a private one."""
     status, kind, answer = await here.ask(path)
     assert (status, kind) == (expected, "application/problem+json")
     assert answer["status"] == expected

@@ -87,7 +87,7 @@ class Targets:
         return [job.target for job in jobs]
 
     async def page(self) -> dict[str, Any]:
-        """Return what the API says of the targets of the lab."""
+        """Return what the API says about the targets of the lab."""
         address = f"{self.place.town.url}/api/v1/repos/{REPOSITORY}/labs/{LAB}"
         async with aiohttp.ClientSession() as session, session.get(address) as answer:
             return {one["target"]: one for one in (await answer.json())["targets"]}

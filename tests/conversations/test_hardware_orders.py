@@ -351,6 +351,6 @@ async def test_a_bucket_that_is_read_anew_gives_what_was_known(tmp_path: Path, a
                 random.Random(times).shuffle(arrivals)
                 for arrival in arrivals:
                     await service.take(arrival, github, repository, config, again=True)
-                later.ahead += FOR_EVER  # what is missing is waited for again, where nothing was known of it
+                later.ahead += FOR_EVER  # what is missing is waited for again, where nothing was known about it
             assert unlike("", lane.snapshot(store), before) == {}
         anew.close()

@@ -1,4 +1,4 @@
-"""GitHub is away when the nightly branch is to be moved: it moves when GitHub is back, once."""
+"""GitHub is unavailable when the nightly branch is to be moved: it moves when GitHub is back, once."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ async def test_opening_a_pull_request_looks_twice_and_writes_once(here: Town) ->
 
 
 async def test_a_description_that_asks_for_slow_tests_writes_one_status(here: Town) -> None:
-    """The command is worked off before the status of the opening, which then finds nothing left to write."""
+    """The command is processed before the status of the opening, which then finds nothing left to write."""
     pulls = f"POST {REPO}/issues/{{issue_number}}/reactions"
     here.repo.open_pull_request("hubot", "First")
     opened = await cost(here, lambda: here.repo.open_pull_request("hubot", "Faster", "@ci run slow tests"))

@@ -182,7 +182,7 @@ async def test_other_sections_and_comments_of_others_stay_as_they_are(here: Town
 
 
 async def reasons(here: Town) -> str:
-    """Return what the audit record says of everything that happened."""
+    """Return what the audit record says about everything that happened."""
     return "\n".join(job.text for record in await here.bot.engine.journal.recent(limit=500) for job in record.jobs)
 
 

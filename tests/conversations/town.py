@@ -91,7 +91,7 @@ class Town:
             return response.status, response.content_type, await response.json(content_type=None)
 
     async def failures(self) -> list[str]:
-        """Return what the audit record says of the jobs that failed for good."""
+        """Return what the audit record says about the jobs that failed for good."""
         records = await self.bot.engine.journal.recent(limit=500, failed=True)
         return [job.text for record in records for job in record.jobs if job.state == "failed"]
 

@@ -40,7 +40,7 @@ def well(number: int) -> EnsureIssue:
 
 
 async def applied_text(world: World, effect: EnsureIssue) -> str:
-    """Apply an effect; return what the audit record says of it."""
+    """Apply an effect; return what the audit record says about it."""
     return (await world.apply_alone(effect)).text
 
 

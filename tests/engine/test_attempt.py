@@ -64,7 +64,7 @@ async def waiting(connector: BaseAsyncConnector, *keys: str) -> list[int]:
 
 
 class Ending:
-    """Ends jobs as a worker does, without waiting for a database that is away."""
+    """Ends jobs as a worker does, without waiting for a database that is unavailable."""
 
     def __init__(self, connector: BaseAsyncConnector, guard: Guard | None = None) -> None:
         self.guard = guard or Guard()

@@ -196,7 +196,7 @@ def partial() -> Unavailable:
 
 
 def unanswered(cause: Exception) -> ConnectorException:
-    """What a statement fails with while our database is away."""
+    """What a statement fails with while our database is unavailable."""
     error = ConnectorException(str(cause))
     error.__cause__ = cause
     return error

@@ -32,7 +32,7 @@ def pem() -> str:
 
 
 def quota(remaining: int, *, limit: int = 5000, reset: int = 4_102_444_800, resource: str = "core") -> dict[str, str]:
-    """The headers by which GitHub tells a primary quota."""
+    """The headers by which GitHub reports a primary quota."""
     return {
         "x-ratelimit-limit": str(limit),
         "x-ratelimit-remaining": str(remaining),

@@ -134,7 +134,7 @@ async def test_a_payload_without_a_head_says_what_it_lacks(records: Records) -> 
 
 
 async def test_the_pull_request_of_a_head_is_known_by_its_commit(records: Records) -> None:
-    """Commit statuses and workflow runs name a commit, and for a fork's GitHub tells no pull request of it."""
+    """Commit statuses and workflow runs name a commit, and for a fork's GitHub reports no pull request of it."""
     await noted(records, head_after(A, 1, action="opened", home=8))
     assert await pulls_with_head(records, 7, A) == [12]
     assert await pulls_with_head(records, 7, B) == []

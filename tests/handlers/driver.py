@@ -69,13 +69,13 @@ class World:
     records: Records
     connector: BaseAsyncConnector
     applied: list[str] = field(default_factory=list)
-    """What the audit record says of each effect."""
+    """What the audit record says about each effect."""
     planned_to_write: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
     """What each handler planned and concluded, as JSON, by the handler's name."""
     run_dry_first: bool = False
     """Whether each delivery is run dry, and what that shows compared with what is written then."""
     announced: list[Delivery] = field(default_factory=list)
-    """Deliveries of the bot's own that nobody has worked off yet."""
+    """Deliveries of the bot's own that nobody has processed yet."""
 
     async def accept(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
         """Take a delivery of the bot's own, as the engine does; return whether it is new."""
@@ -91,7 +91,7 @@ class World:
         self.pipeline = replace(self.pipeline, config=config, router=router, door=door)
 
     async def work_off_announced(self) -> None:
-        """Work off the bot's own deliveries, and those that they lead to."""
+        """Process the bot's own deliveries, and those that they lead to."""
         for delivery in self.announced:  # it grows meanwhile
             await self._deliver(delivery)
         self.announced.clear()
@@ -101,14 +101,14 @@ class World:
         return self.repository.open_pull_request("octocat", body=body, **values)
 
     async def happen(self, *, event: str = "") -> None:
-        """Work off every delivery that waits, oldest first; of one event only, where one is named."""
+        """Process every delivery that waits, oldest first; of one event only, where one is named."""
         waiting = [d for d in self.github.webhooks.held if event in ("", d.event)]
         for deliver in waiting:
             self.github.webhooks.held.remove(deliver)
             await self._deliver(_delivery(deliver))
 
     async def deliver(self, guid: str, event: str, body: str) -> None:
-        """Work off a delivery of the bot's own."""
+        """Process a delivery of the bot's own."""
         await self._deliver(Delivery(guid, event, Payload(json.loads(body)), time.time()))
 
     async def planned(self, deliver: SentDelivery, handler: str) -> Sequence[PlannedEffect]:

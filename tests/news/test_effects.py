@@ -37,7 +37,7 @@ class Teller:
     channel: ChannelSandbox
 
     async def report(self, key: str = "alarm:1", news: News = NEWS) -> str:
-        """Tell news; return what the audit record says of it."""
+        """Tell news; return what the audit record says about it."""
         return (await self.world.apply_alone(PostNews(self.place, key, news))).text
 
     async def fails(self, kind: type[Exception] = TryAgain) -> Exception:

@@ -47,7 +47,7 @@ def runs(letters: str) -> list[RunFlips]:
         pytest.param("..UUU.....", 0, 0, id="five do"),
         pytest.param("UUU....U....", 1, 4, id="another unstable one delays the end"),
         pytest.param("UUU.....UU", 0, 0, id="afterwards it takes three again"),
-        pytest.param("UUU.....UUU", 9, 0, id="and begins anew"),
+        pytest.param("UUU.....UUU", 9, 0, id="and starts over"),
         pytest.param("", 0, 0, id="nothing is known"),
     ],
 )

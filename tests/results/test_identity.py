@@ -302,7 +302,7 @@ def test_the_place_of_an_endless_class_is_not_remembered(more: int, remembered: 
 
 
 def is_remembered(resolver: Resolver, classname: str) -> bool:
-    """Resolve a test of a class twice; tell whether the second time took far fewer steps than looking for the class."""
+    """Resolve a test of a class twice; return whether the second time took far fewer steps than the first."""
     found = case("test_x", classname)
     # Newer Pythons report each instruction of a function only from its second traced call on.
     resolvers = (resolver, Resolver(()), Resolver(()), resolver)

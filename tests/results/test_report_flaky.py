@@ -1,4 +1,4 @@
-"""What a check run says of failures of tests that are known to be flaky."""
+"""What a check run says about failures of tests that are known to be flaky."""
 
 from __future__ import annotations
 

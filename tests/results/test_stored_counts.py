@@ -79,7 +79,7 @@ def test_counts_are_those_of_the_columns_whatever_is_late(store: ResultsStore, s
         if place % 20 == 0:
             assert differences(store, GridRange(REPOSITORY, limit=COMMITS)) == []
     for upload in chance.sample(runs, 5):
-        # The bucket is read anew, and holds something else.
+        # The bucket is read again, and holds something else.
         other = replace(upload, tests={name: chance.choice(("passed", "failed")) for name in upload.tests})
         store.put(other.run, other.columns, replace=True)
     for aliases, quarantine in CONFIGURED:

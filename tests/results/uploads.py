@@ -44,7 +44,7 @@ class Upload:
 
     @property
     def run(self) -> Run:
-        """What is known of it besides its tests."""
+        """What is known about it besides its tests."""
         claims = Claims(self.suite, self.attempt, *self.shard, environment={"device": "Pixel 9"})
         moment = 1000.0 * self.commit if self.at is None else self.at
         admission = Admission(moment, self.mainline, self.pull_request)
@@ -107,7 +107,7 @@ def merged(uploads: Iterable[Upload]) -> Results:
 
 
 def is_complete(uploads: Sequence[Upload]) -> bool:
-    """Tell whether all shards of one suite and commit are there."""
+    """Return whether all shards of one suite and commit are there."""
     totals = {one.shard[1] for one in uploads}
     return any({one.shard for one in uploads} >= {(index + 1, total) for index in range(total)} for total in totals)
 

@@ -209,7 +209,8 @@ class Crash:
         """Begin the conversations; kill the bot at each of their points, and start it again."""
         await self.come_to_the_points()
         while True:
-            # What a bot misses that is away, other tests have: webhooks of conversations that go on wait meanwhile.
+            # What a bot misses that is unavailable, other tests have: webhooks of conversations that go on wait
+            # meanwhile.
             self.here.github.webhooks.hold()
             await self.here.github.delivered()
             await self.here.bot.kill()

@@ -60,7 +60,7 @@ class Place:
     gate: Gate | None = None
     bucket: World | None = None
     results: Mapping[str, Any] | None = None
-    """What app.yaml says of the results of each repository, where labs upload to a bucket."""
+    """What app.yaml says about the results of each repository, where labs upload to a bucket."""
 
     def add_repository(self, owner: str, name: str = "compiler") -> Repository:
         """Make a repository on which the App is installed; `config` must name it before the bot starts."""
@@ -107,7 +107,7 @@ class Place:
         return Engine(self.bot.environment["DATABASE_URL"])
 
     async def quiet(self, *, deadline: float = PATIENCE) -> list[dict[str, Any]]:
-        """Wait until every webhook was answered and worked off, and return the deliveries."""
+        """Wait until every webhook was answered and processed, and return the deliveries."""
         async with self.beside() as engine:
 
             async def settled() -> bool:

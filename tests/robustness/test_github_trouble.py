@@ -119,7 +119,7 @@ def holds(next_hour: float) -> list[Hold]:
 
 
 WAITS = ("retrying", "away")
-"""What notes say of a job that is to be tried again."""
+"""What notes say about a job that is to be tried again."""
 READ, WRITE = ("GET", "/repos/{owner}/{repo}/pulls/{pull_number}"), ("POST", "/repos/{owner}/{repo}/statuses/{sha}")
 
 
@@ -146,7 +146,7 @@ async def first_tries(here: Place, repository: Repository) -> list[float]:
 
 
 async def held_back(here: Place, repositories: Sequence[Repository]) -> bool:
-    """Tell whether something of two pull requests of each repository waits for another try."""
+    """Return whether something of two pull requests of each repository waits for another try."""
     waits = {
         (one["repository"], one["number"])
         for one in await here.deliveries()

@@ -218,7 +218,7 @@ async def test_a_database_that_somebody_else_writes_to_is_waited_for(sqlite_url:
         with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             place.town.github.faults.clear()
-            await asyncio.sleep(BUSY_TIMEOUT + 1)  # so long it is away, longer than SQLite itself waits
+            await asyncio.sleep(BUSY_TIMEOUT + 1)  # so long it is unavailable, longer than SQLite itself waits
             other.execute("ROLLBACK")
 
 

@@ -1,4 +1,4 @@
-"""GitHub is away, and back: no try is used up, and whatever waited goes on at once."""
+"""GitHub is unavailable, and back: no try is used up, and whatever waited goes on at once."""
 
 from __future__ import annotations
 

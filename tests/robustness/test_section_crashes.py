@@ -20,7 +20,7 @@ KEYS = {
     "skipped_tests": {"workflow": "Tests", "artifacts": ["*"]},
 }
 EDITS = 4
-"""The section of tests, the mark on both, and each of them anew."""
+"""The section of tests, the mark on both, and each of them again."""
 
 
 class Pushed(Conversation):

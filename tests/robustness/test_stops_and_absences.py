@@ -1,4 +1,4 @@
-"""A bot that is stopped with work in its hands, and one that was away when GitHub called."""
+"""A bot that is stopped with work in its hands, and one that was unavailable when GitHub called."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def repositories() -> list[str]:
 
 
 def know(repository: Repository, body: dict[str, Any]) -> None:
-    """Give the sandbox's repository what an example says of it: its number, and the commits it names."""
+    """Give the sandbox's repository what an example says about it: its number, and the commits it names."""
     repository.id = body["repository"]["id"]
     first = next(commit for commit in repository.git.commits.values() if not commit.parents)
     group = body.get("merge_group", {}).get("head_sha")

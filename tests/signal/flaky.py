@@ -120,7 +120,7 @@ def rows(tests: int) -> Iterator[tuple[str, ...]]:
 @click.option("--tests", default=2_000, show_default=True, help="How many tests of each pair of rates.")
 @click.option("--write", is_flag=True, help="Write the table into docs/signal.md.")
 def main(tests: int, write: bool) -> None:
-    """Simulate flaky tests, and print how often what is said of them is wrong."""
+    """Simulate flaky tests, and print how often what is said about them is wrong."""
     text = table(HEADER, rows(tests))
     click.echo(text)
     if write:

@@ -1,4 +1,4 @@
-"""What is said of flaky tests is as right as docs/signal.md promises, for tests with known rates."""
+"""What is said about flaky tests is as right as docs/signal.md promises, for tests with known rates."""
 
 from __future__ import annotations
 

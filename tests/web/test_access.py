@@ -1,4 +1,4 @@
-"""Who may read what the API says of a repository; no route can forget to ask."""
+"""Who may read what the API says about a repository; no route can forget to ask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many connections are open, who has to go, and what the log says of it."""
+"""How many connections are open, who has to go, and what the log says about it."""
 
 from __future__ import annotations
 

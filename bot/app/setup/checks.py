@@ -82,7 +82,7 @@ class SetupChecks:
         return self._found
 
     async def _first_delivery(self, bot: Bot) -> DeliveryRecord | None:
-        """Return a delivery from GitHub, None while there is none or the database is away."""
+        """Return a delivery from GitHub, None while there is none or the database is unavailable."""
         if self._arrived is None:
             try:
                 recent = await bot.engine.journal.recent(NEWEST)

@@ -56,7 +56,7 @@ async def _stop_nothing() -> None:
 class SetupSite:
     """The set-up of one process. `ready` is set once credentials and app.yaml exist.
 
-    `load_settings` reads the credentials anew, and raises `SettingsError`; `settings` is None until there are any.
+    `load_settings` reads the credentials again, and raises `SettingsError`; `settings` is None until there are any.
     `stop_listening` accepts no more connections, and leaves those that are open.
     """
 

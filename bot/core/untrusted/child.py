@@ -88,7 +88,7 @@ def _outcome(function: object, arguments: Sequence[object]) -> tuple[bytes, byte
     try:
         result = function(*arguments)  # type: ignore[operator]  # the server sends functions
         return wire.RESULT, pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
-    except Exception as error:  # the server decides what comes of it
+    except Exception as error:  # the server decides how to handle it
         if _is_out_of_memory(error):
             return wire.OUT_OF_MEMORY, b""
         kind = type(error)

@@ -85,7 +85,7 @@ class AncestorSearch:
             self._derive(Relation(self._sha, met, is_ancestor=True, url=relation.url.replace(relation.other, met)))
 
     def fail(self, other: str) -> None:
-        """Note that GitHub knows no way from one commit to the other; that may change, so it is not stored."""
+        """Note that GitHub finds no path from one commit to the other; that may change, so it is not stored."""
         self._asked.add(other)
         self._others.add(other)
 

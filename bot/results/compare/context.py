@@ -1,4 +1,4 @@
-"""What the earlier runs of a target and the runs of others say of a failing test: no I/O."""
+"""What the earlier runs of a target and the runs of others say about a failing test: no I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bot.results.compare.lasting import Segment
 
 @dataclass(frozen=True, slots=True)
 class FailureContext:
-    """What is known of a failing test besides how it failed.
+    """What is known about a failing test besides how it failed.
 
     It fails since the earlier run of the commit `since`, which is empty if it began to fail in the present run; it
     passed last at `good`, which is empty if it never passed in the runs that were looked at. `older`: there are runs

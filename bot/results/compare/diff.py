@@ -177,7 +177,7 @@ def _stopped(test: str, seen: SeenTest) -> str:
 
 
 def _ended_early(now: Mapping[str, SeenTest], exit_status: int | None) -> bool:
-    """Tell whether the run ended before it had come to all tests.
+    """Return whether the run ended before it had come to all tests.
 
     pytest ends after collection if a file could not be collected, unless an option says that it continues.
     """
@@ -190,7 +190,7 @@ def _ended_early(now: Mapping[str, SeenTest], exit_status: int | None) -> bool:
 
 
 def _left_out(test: str, seen: SeenTest) -> bool:
-    """Tell whether this is a file that was skipped as a whole."""
+    """Return whether this is a file that was skipped as a whole."""
     return "::" not in test and seen.status is _SKIPPED
 
 

@@ -29,7 +29,7 @@ _ONE_SIDED_95 = 1.6449
 
 @dataclass(frozen=True, slots=True)
 class Flakiness:
-    """What the runs of a window say of a test.
+    """What the runs of a window say about a test.
 
     `row` counts the failed runs since the last pass. Before those, `runs` passed or failed, and `failed` of them
     failed; in `proved` runs one commit had both outcomes, which count as passes; `suspected` are single failed runs.

@@ -25,13 +25,13 @@ class Places:
                 self._outermost.append(place)
 
     def hold(self, name: str) -> bool:
-        """Tell whether one of the places is this one, or one that this one lies in."""
+        """Return whether one of the places is this one, or one that this one lies in."""
         place = name.translate(_SEPARATORS)
         index = bisect_right(self._outermost, place)
         return index > 0 and _lies_in(place, self._outermost[index - 1])
 
     def lie_in(self, name: str) -> bool:
-        """Tell whether one of the places is this one, or lies in it."""
+        """Return whether one of the places is this one, or lies in it."""
         place = name.translate(_SEPARATORS)
         index = bisect_left(self._all, place)
         return index < len(self._all) and _lies_in(self._all[index], place)

@@ -364,7 +364,7 @@ class _Concerned:
         return self._having[inside]
 
     def are_made(self, change: _Change) -> bool:
-        """Tell whether a change was made to most that it could concern: what begins so, or has a word, on each side."""
+        """Return whether most candidates changed this way: names with this beginning, or this word, on each side."""
         made, enough = self._made[change], MOST_OF_CLASS
         if change.inside:
             if change.kind is _Kind.REORDERED:
@@ -399,7 +399,7 @@ def _below(names: Iterable[_Name], places: Collection[Parts], steps: StepBudget)
 
 
 def _ended_alike(candidates: Collection[_Candidate], old: Ended, new: Ended) -> bool:
-    """Tell whether tests ended alike before and after."""
+    """Return whether tests ended alike before and after."""
     return sum(_is_alike(old[one.old], new[one.new]) for one in candidates) >= ALIKE * len(candidates)
 
 

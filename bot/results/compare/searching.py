@@ -94,7 +94,7 @@ def _are_few(*lists: Collection[str]) -> bool:
 def written(write: Callable[[Renames], Written], search: Renames) -> Written:
     """Write in one transaction that may ask which tests were renamed, and search for them outside of it.
 
-    A transaction that asks what is not known yet is undone, and begins anew once it is. Raises `TryAgain` after
+    A transaction that asks what is not known yet is undone, and starts over once it is. Raises `TryAgain` after
     MOST_SEARCHES.
     """
     answers = Answers(search)

@@ -60,7 +60,7 @@ def find_commit(timelines: Timelines, about: TargetKey, sha: str) -> str:
 
 
 def unknown_test(about: TargetKey, test: str, names: Iterable[str]) -> UserError:
-    """Return the error for a test that nobody has heard of, with the names that are most like it."""
+    """Return the error for an unknown test, with the names that are most like it."""
     target = about.full_name
     similar = _similar(test, list(islice(names, MOST_SEARCHED)))
     if not similar:

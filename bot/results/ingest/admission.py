@@ -1,7 +1,7 @@
 """Whether a run may be ingested: it is the lab's own, and for a commit that labs are to test.
 
-What the run says of itself does not count. Whose it is, the key in the bucket says, for a lab's credentials may write
-below its own folder only; what the commit is, GitHub says. That the commit exists is not enough: GitHub shows the
+What the run says about itself does not count. Whose it is, the key in the bucket says, for a lab's credentials may
+write below its own folder only; what the commit is, GitHub says. That the commit exists is not enough: GitHub shows the
 commits of every fork under the repository's own name.
 """
 
@@ -37,7 +37,7 @@ REFUSED_SECONDS = 60.0
 
 
 def lab_of(key: RunKey, config: Results) -> Lab:
-    """Return the lab that a run belongs to. Raises `Refused` where app.yaml knows no such lab or target."""
+    """Return the lab that a run belongs to. Raises `Refused` where app.yaml has no such lab or target."""
     lab = config.labs.get(key.lab)
     if lab is None:
         raise Refused(texts.UNKNOWN_LAB.format(lab=key.lab, repository=key.repository))

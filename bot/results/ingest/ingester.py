@@ -54,7 +54,7 @@ class Incomplete(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IngestRequest:
-    """One run to ingest: where it lies, whose it is, and whom to ask about its commit.
+    """One run to ingest: its place in the bucket, its owner, and the source to ask about its commit.
 
     `repository` is its name as app.yaml has it, which the folder may spell otherwise; `branches` are those that labs
     test.
@@ -104,7 +104,7 @@ class RunIngester:
         before = await asyncio.to_thread(self._store.run, request.key)
         if before is not None and not again and _is_settled(before, request.arrival.version):
             return before
-        # Of the first notification: a deadline that began anew with each retry would never come.
+        # Of the first notification: a deadline that each retry moved would never come.
         since = before.received_at if before is not None else self._now()
         run = Run(request.key, request.arrival.version, RunState.REFUSED, "", since)
         try:
@@ -129,7 +129,7 @@ class RunIngester:
         return await self._read(request, run, manifest, again=again, waited=waited)
 
     async def _admit(self, request: IngestRequest, manifest: Manifest, before: Run | None, *, again: bool) -> Admission:
-        """Return what is known of the run's commit; what was found out once stands, though branches and heads move.
+        """Return what is known about the run's commit; what was found out once stands, though branches and heads move.
 
         So a shard that comes when the head has moved on is taken as those before it were.
         """
@@ -137,7 +137,7 @@ class RunIngester:
             return before.admission
         key, claimed = request.key, manifest.claims.pull_request
         lab = lab_of(key, request.config)
-        if not again:  # who reads months of a bucket anew reads them on one day
+        if not again:  # a rebuild reads months of a bucket on one day
             today = datetime.fromtimestamp(self._now(), UTC).replace(hour=0, minute=0, second=0, microsecond=0)
             usage = partial(self._store.usage, key.repository, key.lab, today.timestamp())
             runs, sent = await asyncio.to_thread(usage)

@@ -1,1 +1,1 @@
-"""What is said of results on a commit."""
+"""What is said about results on a commit."""

@@ -22,7 +22,7 @@ FOREIGN = ("site-packages/", "dist-packages/")
 
 
 def annotations_of(findings: Findings) -> tuple[Annotation, ...]:
-    """Return the annotations of at most fifty new failures, those first that tell most about the code."""
+    """Return the annotations of at most fifty new failures, those first that say most about the code."""
     about = findings.state.about
     title = shortened(plain(texts.ANNOTATION_TITLE.format(lab=about.lab, target=about.target)), TITLE_LIMIT)
     found = []

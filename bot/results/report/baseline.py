@@ -103,7 +103,7 @@ async def nearest_ancestors(
 ) -> dict[str, list[Baseline]]:
     """Return for each suite the nearest ancestors of a commit with results, the nearest first, at most `wanted`.
 
-    Suites without are missing. However far away an ancestor is, one request tells whether a commit is one, and the
+    Suites without are missing. However far away an ancestor is, one request says whether a commit is one, and the
     answer is stored (https://docs.github.com/en/rest/commits/commits#compare-two-commits).
     """
     candidates = {suite: await results.baseline_candidates(about, suite, sha) for suite in suites}

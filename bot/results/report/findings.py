@@ -71,7 +71,7 @@ class IgnoredFailures:
 
 @dataclass(frozen=True)
 class NewFailure:
-    """One new failure with all that is known of it. Its details may take a query, so few of them are looked at."""
+    """One new failure with all that is known about it. Its details may take a query, so few of them are looked at."""
 
     suite: str
     test: str
@@ -99,7 +99,7 @@ class Findings:
     """Everything that a report tells; `compared` has an entry for each suite of the state.
 
     `over`: what has not come is waited for no longer. `files` are the paths of the repository at the commit, None where
-    they are not known. `contacts` and `reproduce` are what app.yaml says of the lab. `notice` (Markdown) answers who
+    they are not known. `contacts` and `reproduce` are what app.yaml says about the lab. `notice` (Markdown) answers who
     pressed a button. `contexts` are those of failures that are listed, by suite and test. `quarantine` holds on this
     target now, `ended` held until an earlier day. `unreliable` are the suites of the target whose results are.
     `degraded` (Markdown) says why the target takes fewer requests than usual, empty where it does not.
@@ -147,7 +147,7 @@ class Findings:
 
     @cached_property
     def all_new_failures(self) -> tuple[NewFailure, ...]:
-        """All new failures, ignored ones too, those that tell most about the code first."""
+        """All new failures, ignored ones too, those that say most about the code first."""
         found = [
             _failure(suite, test)
             for suite, comparison_ in self.reported
@@ -177,7 +177,7 @@ class Findings:
 
     @cached_property
     def quarantined(self) -> tuple[tuple[NewFailure, QuarantinedTest], ...]:
-        """The quarantined tests that fail, new or not, each with what app.yaml says of it."""
+        """The quarantined tests that fail, new or not, each with what app.yaml says about it."""
         return self._failing_in(self.quarantine)
 
     @cached_property
@@ -210,7 +210,7 @@ class Findings:
 
     @cached_property
     def external_id(self) -> str:
-        """The ID of the newest run, by what the lab says of its times."""
+        """The ID of the newest run, by what the lab says about its times."""
         runs = [run for suite in self.state.suites.values() for run in (*suite.runs, *suite.waiting, *suite.broken)]
         newest = max(runs, key=lambda run: (run.claims.started_at if run.claims else "", run.key.run_id), default=None)
         return newest.key.run_id if newest else ""

@@ -1,4 +1,4 @@
-"""What a check run says of quarantined tests: they are never left out, and a new failure of one is never a success."""
+"""What a check run says about quarantined tests: all are listed, and a new failure of one is never a success."""
 
 from __future__ import annotations
 

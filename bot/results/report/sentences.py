@@ -169,7 +169,7 @@ def pull_request(findings: Findings) -> str:
 
 
 def unreliable(findings: Findings) -> str:
-    """Say of each suite whose results are unreliable why, since when, and what ends it."""
+    """Say for each suite whose results are unreliable why, since when, and what ends it."""
     lines = [texts.unreliable(code(suite), one) for suite, one in _unreliable(findings).items()]
     return f"{_lines(lines)}\n\n{texts.unreliable_means()}" if lines else ""
 

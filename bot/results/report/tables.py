@@ -78,7 +78,7 @@ def _beside(suite: SuiteState, comparison_: ComparedSuite) -> str:
 
 
 def new_failures(findings: Findings) -> str:
-    """Return the new failures, those that tell most about the code first."""
+    """Return the new failures, those that say most about the code first."""
     return _failures(findings, texts.NEW_FAILURES, findings.new_failures)
 
 

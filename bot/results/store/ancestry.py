@@ -12,7 +12,7 @@ from bot.results.store import schema
 
 
 def relations(connection: sa.Connection, repository: str, shas: Collection[str]) -> list[Relation]:
-    """Return what is known of how these commits lie to others."""
+    """Return what is known about how these commits lie to others."""
     table = schema.ancestry
     found = []
     wanted = sorted(shas)

@@ -32,7 +32,7 @@ class Reasons:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What one run says of its tests."""
+    """What one run says about its tests."""
 
     statuses: bytes
     reasons: Reasons
@@ -49,7 +49,7 @@ class LaidOut:
     new_names: bytes
 
     def stored(self) -> Stored:
-        """Return what the run says of its tests; texts have the numbers that they have in the run."""
+        """Return what the run says about its tests; texts have the numbers that they have in the run."""
         return Stored(raw(self.statuses), self.reasons)
 
 

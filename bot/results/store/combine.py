@@ -45,7 +45,7 @@ class Details(Mapping[str, Detail]):
 
 
 def has_evidence(runs: Sequence[Stored]) -> bool:
-    """Tell whether runs so plainly tell something about the code that nobody need look closer.
+    """Return whether runs so plainly say something about the code that nobody need look closer.
 
     Most of the tests that ran ended well, and nothing befell the test runner.
     """

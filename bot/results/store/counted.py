@@ -68,7 +68,7 @@ def count_new(
     """Store how many failures are new at the points of a series that a change at a position may change.
 
     `newest` is the point there if none comes after it. With `renamed`, a test has other names than before, and what
-    is known of older points may be wrong: those are left to whoever reads them.
+    is known about older points may be wrong: those are left to whoever reads them.
     """
     here = {"of_series": series, "at": position[0], "of_sha": position[1]}
     if renamed:

@@ -154,7 +154,7 @@ def _under_present_names(
     found: _Found,
     aliases: Aliases,
 ) -> list[_Candidate]:
-    """Add up what is known of a test under all its names; leave out those that the newest run does not have."""
+    """Add up what is known about a test under all its names; leave out those that the newest run does not have."""
     absent = defaultdict[int, list[int]](list)
     for series, ordinal in found:
         if at(columns.get(series, b""), ordinal) == ABSENT:

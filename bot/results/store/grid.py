@@ -47,11 +47,11 @@ Shown = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class GridPoint:
-    """What came of a suite on a target at a commit.
+    """The outcome of a suite on a target at a commit.
 
     `before` and `now` are status columns: how its tests ended at the commit that it is compared with, under their
     present names, and at this one. `before` is None where there is none. A test whose failure is explained, by a
-    quarantine or by its flakiness, has failed before. `infra` says why the run tells nothing about the code.
+    quarantine or by its flakiness, has failed before. `infra` says why the run says nothing about the code.
 
     A point with `counts`, which only a grid of counts has, has no columns.
     """

@@ -1,4 +1,4 @@
-"""What the series say of a suite: which commits there are to compare with, and which tests change most."""
+"""What the series say about a suite: which commits there are to compare with, and which tests change most."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class LabActivity:
     """What a lab sent since a moment, by target.
 
     `tested` are the commits of the nightly branch with results of any lab, by SHA, and when they were made. `unusable`
-    are the newest uploads that were refused, or waited in vain for files.
+    are the newest uploads that were refused, or whose files never arrived.
     """
 
     targets: Mapping[str, TargetActivity]
@@ -64,7 +64,8 @@ class NightlyReports:
     """What the targets of a repository made of the nightly branch since a moment.
 
     `committed` and `arrived` are when each commit was made, and when the first results of it came from any lab, by SHA.
-    `first` is when the first commit of each target was made, whenever that was; `targets` has what came of each commit.
+    `first` is when the first commit of each target was made, whenever that was; `targets` has the outcome of each
+    commit.
     """
 
     committed: Mapping[str, float]
@@ -144,7 +145,7 @@ def _series(connection: sa.Connection, repository: str, numbers: Mapping[str, in
 def _commits(
     connection: sa.Connection, repository: str, since: float
 ) -> tuple[dict[str, float], dict[int, dict[str, CommitReport]]]:
-    """Return the commits on the nightly branch that any lab has tested, and what came of each on each target."""
+    """Return the commits on the nightly branch that any lab has tested, and the outcome of each on each target."""
     series, points = schema.series, schema.points
     infra = sa.func.sum(sa.case((points.c.infra != "", 1), else_=0))
     statement = (

@@ -32,7 +32,7 @@ _FIND = sa.select(schema.suites.c.id, schema.suites.c.names).where(
 
 
 def find(connection: sa.Connection, repository: str, suite: str, *, make: bool = False) -> SuiteRow | None:
-    """Return a suite of a repository; None, or a new one, where nothing is known of it."""
+    """Return a suite of a repository; None, or a new one, where nothing is known about it."""
     table = schema.suites
     row = connection.execute(_FIND, {"repository": repository, "suite": suite}).first()
     if row is not None:

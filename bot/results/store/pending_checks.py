@@ -170,13 +170,13 @@ def _arrived(connection: sa.Connection, target: int, shas: Sequence[str]) -> dic
 
 
 def is_pending(connection: sa.Connection, target: int, sha: str) -> bool:
-    """Tell whether the check run of a commit is still to be written, or waits for more."""
+    """Return whether the check run of a commit is still to be written, or waits for more."""
     conditions = (schema.checks.c.target_id == target, schema.checks.c.sha == sha, schema.OPEN)
     return bool(_select(connection, *conditions))
 
 
 def _all_here(reported: Iterable[Run]) -> bool:
-    """Tell whether no shard or file is missing of the suites of these runs."""
+    """Return whether no shard or file is missing of the suites of these runs."""
     by_suite: dict[str, list[Run]] = {}
     for run in reported:
         if run.claims:

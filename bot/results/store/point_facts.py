@@ -14,7 +14,7 @@ from bot.results.store.combine import has_evidence, verdicts
 from bot.results.store.series import Facts, Series
 
 Infra = Callable[[Mapping[str, SeenTest]], str]
-"""Says why the tests of a suite tell nothing about the code, or nothing."""
+"""Says why the tests of a suite say nothing about the code, or nothing."""
 
 
 def point_facts(

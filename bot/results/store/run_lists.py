@@ -62,7 +62,7 @@ def waiting(connection: sa.Connection, repository: str) -> list[Run]:
 
 
 def newest(connection: sa.Connection, repository: str) -> dict[TargetKey, float]:
-    """Return when the last run of each target was heard of that is stored, in seconds since 1970."""
+    """Return when the newest stored run of each target arrived, in seconds since 1970."""
     table, targets = schema.runs, schema.targets
     at = (
         sa.select(table.c.received_at)
@@ -91,7 +91,7 @@ def targets(connection: sa.Connection, repository: str, sha: str) -> list[Target
 
 
 def usage(connection: sa.Connection, repository: str, lab: str, since: float) -> tuple[int, int]:
-    """Return how many runs of a lab were heard of since a moment, and the bytes of the files of those taken."""
+    """Return how many runs of a lab arrived since a moment, and the bytes of the ingested files."""
     table, targets = schema.runs, schema.targets
     taken = table.c.state != RunState.REFUSED.value
     statement = (

@@ -46,8 +46,8 @@ def order(run: Run) -> tuple[int, str, str]:
 def shards(runs: Iterable[Run]) -> Shards:
     """Tell what is there of a suite whose runs these are, in any order.
 
-    A run that waits, or waited in vain, no longer matters once a later one brought the same shard. Attempts may be cut
-    into shards differently: where one cut is there as a whole, of another nothing is missing.
+    A run that waits, or whose files never arrived, no longer matters once a later one brought the same shard. Attempts
+    may be cut into shards differently: where one cut is there as a whole, of another nothing is missing.
     """
     ordered = sorted((run for run in runs if run.claims), key=order)
     cuts: dict[int, set[int]] = {}
@@ -73,7 +73,7 @@ def shards(runs: Iterable[Run]) -> Shards:
 
 
 def admission(runs: Iterable[Run]) -> Admission | None:
-    """Return what is known of a commit to which all these runs belong, whichever of them came first."""
+    """Return what is known about a commit to which all these runs belong, whichever of them came first."""
     known = [run.admission for run in runs if run.admission]
     if not known:
         return None
@@ -90,7 +90,7 @@ def _claims(run: Run) -> Claims:
 
 
 def target_id(connection: sa.Connection, about: TargetKey, *, make: bool = False) -> int | None:
-    """Return the number of a target; None, or a new one, where nothing is known of it."""
+    """Return the number of a target; None, or a new one, where nothing is known about it."""
     values = {"repository": about.repository, "lab": about.lab, "target": about.target}
     found: int | None = connection.execute(_TARGET, values).scalar()
     if found is None and make:
@@ -99,7 +99,7 @@ def target_id(connection: sa.Connection, about: TargetKey, *, make: bool = False
 
 
 def save(connection: sa.Connection, target: int, run: Run, number: int | None) -> int:
-    """Write a run's row anew; return its number. `number` is None for one that is not stored yet."""
+    """Write a run's row again; return its number. `number` is None for one that is not stored yet."""
     admission = run.admission
     values: dict[str, Any] = {
         "suite": run.claims.suite if run.claims else None,
@@ -242,7 +242,7 @@ def stored(numbered: Iterable[Numbered]) -> list[int]:
 def columns(
     connection: sa.Connection, numbers: Sequence[int], known: Mapping[int, Stored] | None = None
 ) -> list[Stored]:
-    """Return what stored runs say of their tests; of those that are `known`, nothing is read."""
+    """Return what stored runs say about their tests; of those that are `known`, nothing is read."""
     found = dict(known or {})
     if wanted := [number for number in numbers if number not in found]:
         for row in connection.execute(_COLUMNS, {"numbers": wanted}):

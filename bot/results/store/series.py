@@ -85,7 +85,7 @@ def find(connection: sa.Connection, known: SuiteNames, suite: SuiteRow, suite_na
 
 
 def place(connection: sa.Connection, series: Series, facts: Facts, statuses: bytes, find_renames: Renames) -> bool:
-    """Write a point as it is now, and link it with its neighbours; tell whether it is another than before.
+    """Write a point as it is now, and link it with its neighbours; return whether it is another than before.
 
     `statuses` is its merged status column.
     """

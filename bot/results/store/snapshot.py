@@ -1,4 +1,4 @@
-"""Everything known of a repository in one form, whatever the order of its arrival and its numbers inside."""
+"""Everything known about a repository in one form, whatever the order of its arrival and its numbers inside."""
 
 from __future__ import annotations
 

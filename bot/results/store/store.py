@@ -101,7 +101,7 @@ class ResultsStore:
     # Runs
 
     def run(self, key: RunKey) -> Run | None:
-        """Return a run, None if nothing is known of it."""
+        """Return a run, None if nothing is known about it."""
         with self._database.reading() as connection:
             found = runs.find(connection, key)
         return None if found is None else found[1]
@@ -136,7 +136,7 @@ class ResultsStore:
             return run_lists.waiting(connection, repository)
 
     def newest(self, repository: str) -> dict[TargetKey, float]:
-        """Return when the last run of each target was heard of that is stored, in seconds since 1970."""
+        """Return when the newest stored run of each target arrived, in seconds since 1970."""
         with self._database.reading() as connection:
             return run_lists.newest(connection, repository)
 
@@ -146,12 +146,12 @@ class ResultsStore:
             return run_lists.targets(connection, repository, sha)
 
     def usage(self, repository: str, lab: str, since: float) -> tuple[int, int]:
-        """Return how many runs of a lab were heard of since a moment, and the bytes of the files of those taken."""
+        """Return how many runs of a lab arrived since a moment, and the bytes of the ingested files."""
         with self._database.reading() as connection:
             return run_lists.usage(connection, repository, lab, since)
 
     def admission(self, repository: str, sha: str) -> Admission | None:
-        """Return what is known of a commit that a run of any lab was taken for."""
+        """Return what is known about a commit that a run of any lab was taken for."""
         statement = runs.select().where(
             schema.targets.c.repository == repository,
             schema.runs.c.sha == sha,
@@ -163,7 +163,7 @@ class ResultsStore:
     # What arrives
 
     def note(self, run: Run, renames: Renames | None = None) -> bool:
-        """Keep what is known of a run whose results are not there, and tell whether that is news.
+        """Keep what is known about a run whose results are not there, and return whether that is news.
 
         `renames` says which tests were renamed, and may raise `SearchNeeded`: then nothing has changed. Without it,
         they are searched for between two transactions.
@@ -263,7 +263,7 @@ class ResultsStore:
     # What it comes to
 
     def state(self, about: TargetKey, sha: str) -> TargetState:
-        """Return all that is known of a commit on a target, whatever the order in which it came."""
+        """Return all that is known about a commit on a target, whatever the order in which it came."""
         suites: dict[str, SuiteState] = {}
         admission = None
         with self._database.reading() as connection:
@@ -333,7 +333,7 @@ class ResultsStore:
             return history.baselines(connection, about, suite, sha, limit)
 
     def relations(self, repository: str, shas: Collection[str]) -> list[Relation]:
-        """Return what is known of how some commits lie to others."""
+        """Return what is known about how some commits lie to others."""
         with self._database.reading() as connection:
             return ancestry.relations(connection, repository, shas)
 
@@ -371,7 +371,7 @@ class ResultsStore:
                 checks.touch(connection, target, [sha], self._now())
 
     def is_pending(self, about: TargetKey, sha: str) -> bool:
-        """Tell whether the check run of a commit is still to be written, or waits for more."""
+        """Return whether the check run of a commit is still to be written, or waits for more."""
         with self._database.reading() as connection:
             target = runs.target_id(connection, about)
             return target is not None and checks.is_pending(connection, target, sha)
@@ -393,6 +393,6 @@ class ResultsStore:
             return history.flakiest(connection, self._known, about, suite, limit, since, aliases)
 
     def snapshot(self, repository: str) -> dict[str, object]:
-        """Return everything known of a repository as JSON, the same whatever the order in which it came."""
+        """Return everything known about a repository as JSON, the same whatever the order in which it came."""
         with self._database.reading() as connection:
             return snapshot.of(connection, repository, TextReader(self._database.reading).text)

@@ -54,7 +54,7 @@ class _Rename(NamedTuple):
 
 @dataclass(slots=True)
 class _Line:
-    """One series, and what is known of the test in it: `oldest` is what it was called first."""
+    """One series, and what is known about the test in it: `oldest` is what it was called first."""
 
     about: TargetKey
     target_id: int

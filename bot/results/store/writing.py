@@ -1,4 +1,4 @@
-"""Write what a run says of its tests."""
+"""Write what a run says about its tests."""
 
 from __future__ import annotations
 

@@ -81,5 +81,5 @@ async def _nobody(_: str, __: str) -> Collection[int]:
 
 
 def no_operators(viewers: Viewers) -> Operators:
-    """Return operators of whom there are none."""
+    """Return an empty list of operators."""
     return Operators((), viewers, _nobody)

@@ -103,7 +103,10 @@ class Viewers:
         return viewer
 
     async def may_read(self, request: web.Request, repository: str) -> bool:
-        """Say whether who asks was given access to a repository on GitHub. Raises `Problem` 503 if GitHub is away."""
+        """Say whether who asks was given access to a repository on GitHub.
+
+        Raises `Problem` 503 if GitHub is unavailable.
+        """
         try:
             return bool(await self.readable(request, [repository]))
         except TryAgain as error:
@@ -112,7 +115,7 @@ class Viewers:
     async def readable(self, request: web.Request, repositories: Sequence[str]) -> Collection[str]:
         """Return those of the repositories that who asks was given access to on GitHub.
 
-        Asks GitHub once for every hundred that are not known yet. Raises `TryAgain` if GitHub is away.
+        Asks GitHub once for every hundred that are not known yet. Raises `TryAgain` if GitHub is unavailable.
         """
         viewer = await self.of(request)
         if viewer is None or self.parts is None:
@@ -130,7 +133,7 @@ class Viewers:
     async def current(self, request: web.Request) -> Person | None:
         """Return who asks as GitHub knows them now; None for somebody who is not signed in, or no longer.
 
-        Raises `TryAgain` if GitHub is away.
+        Raises `TryAgain` if GitHub is unavailable.
         """
         viewer = await self.of(request)
         if viewer is None or self.parts is None:
@@ -160,7 +163,7 @@ class Viewers:
         try:
             viewer = await self.of(request)
         except ConnectorException:
-            viewer = None  # the page itself says that the database is away
+            viewer = None  # the page itself says that the database is unavailable
         address = str(request.rel_url) if request.method in (hdrs.METH_GET, hdrs.METH_HEAD) else "/"
         offered = self.parts is not None and viewer is None and not request.path.startswith(LOGIN_PATH)
         return {

@@ -42,7 +42,7 @@ TARGET_CHANGED = InternalEvent(
 
 @dataclass(frozen=True, slots=True)
 class ReportedTarget:
-    """What an issue is being made to say of a target."""
+    """What an issue is being made to say about a target."""
 
     lab: str
     target: str

@@ -113,7 +113,7 @@ class SubmitDeviceJob:
 
 @dataclass(frozen=True, slots=True)
 class CancelDeviceJobs:
-    """End the jobs of a pull request that nobody wants any more; `end` is a `JobEnd`.
+    """End the jobs of a pull request that are no longer wanted; `end` is a `JobEnd`.
 
     `other_than` is the head whose jobs stay, empty for none. `only` is the one target that it is about, as LAB/TARGET,
     empty for all. Without `also_running`, tests that a lab has already go on; with `but_commands`, so do those that

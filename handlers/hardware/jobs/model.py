@@ -34,7 +34,7 @@ class DeviceJobState(StrEnum):
     ENDED = "ended"
     """It ended without results; `end` says why. Its check run is neutral."""
     CANCELLED = "cancelled"
-    """Nobody wants it any more; `end` says why."""
+    """It is no longer wanted; `end` says why."""
 
 
 OPEN = frozenset({DeviceJobState.WAITING, DeviceJobState.QUEUED, DeviceJobState.LEASED})
@@ -145,7 +145,7 @@ class DeviceJob:
     """The suites whose results arrived."""
     log_url: str = ""
     note: str = ""
-    """What the lab says of its progress, or why it failed. Data from outside, never Markdown."""
+    """What the lab says about its progress, or why it failed. Data from outside, never Markdown."""
     end: JobEnd = JobEnd.NONE
     ended_at: float = 0.0
     shown: ShownStep = ShownStep.NOTHING

@@ -53,7 +53,7 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
 
 @router.on("pull_request", *PUSHES, "labeled", "unlabeled", "closed", name=NAME, feature=KEY, accepts=accepts)
 async def follow_pull_request(context: Context) -> Plan:
-    """Cancel what nobody wants any more, and request what is wanted now."""
+    """Cancel what is no longer wanted, and request what is wanted now."""
     event, known = PullRequestEvent.of(context.delivery.payload), request_targets(context.config.results)
     able = without_degraded(known, await degraded_targets(context.records, context.repository.id))
     pull, label = event.pull, context.delivery.payload.text("label", "name")

@@ -21,7 +21,7 @@ class TargetLimits:
 
 
 LimitsOf = Callable[[DeviceJob], TargetLimits | None]
-"""Returns what app.yaml says of a job's target; None where it no longer takes requests, so that nobody gets the job."""
+"""Returns the settings of a job's target; None if it no longer takes requests, so that no lab gets the job."""
 
 
 @dataclass(frozen=True, slots=True)

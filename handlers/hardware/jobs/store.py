@@ -212,7 +212,7 @@ class JobStore:
         return [job_of_row(row) for row in await self._connector.execute_query_all_async(UNSHOWN, most=BATCH)]
 
     async def served(self, lab: str) -> LastServed:
-        """Return whom a lab served last, of the last day."""
+        """Return the person that a lab served last, within the last day."""
         since = self._now() - ONE_DAY
         rows: list[dict[str, Any]] = await self._connector.execute_query_all_async(SERVED, lab=lab, since=since)
         repositories: dict[int, float] = {}

@@ -132,7 +132,7 @@ def complete(job: DeviceJob, suite: str, now: float) -> DeviceJob:
 
 
 def cancel(job: DeviceJob, why: JobEnd, now: float) -> DeviceJob:
-    """End a job that nobody wants any more. A lab that has it loses its lease."""
+    """End a job that is no longer wanted. A lab that has it loses its lease."""
     return _ended(job, DeviceJobState.CANCELLED, why, now) if job.is_open else job
 
 

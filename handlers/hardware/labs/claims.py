@@ -1,4 +1,4 @@
-"""Hand out jobs to labs that ask, and let those wait for whom there is none."""
+"""Give jobs to labs that ask; a lab without a job waits for one."""
 
 from __future__ import annotations
 

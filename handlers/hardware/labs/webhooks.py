@@ -82,7 +82,7 @@ class LabWebhooks:
             key: of.webhook for key, of in labs.items() if of.webhook is not None
         }
         self.notified = frozenset(key for key, of in labs.items() if of.webhook or of.workflow)
-        """The labs that hear of each job, by a webhook or by a workflow that starts, as (repository, lab)."""
+        """The labs that are notified of each job, by a webhook or by a workflow that starts, as (repository, lab)."""
         self._secrets = {name: environ.get(name, "").strip() for name in {one.secret_env for one in self.labs.values()}}
         short = sorted(name for name, secret in self._secrets.items() if len(secret) < SHORTEST_SECRET)
         if short:

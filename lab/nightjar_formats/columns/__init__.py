@@ -80,12 +80,12 @@ def status_of(byte: int) -> Status | None:
 
 
 def is_flaky(byte: int) -> bool:
-    """Tell whether a byte says that the test was flaky."""
+    """Return whether a byte says that the test was flaky."""
     return bool(byte & FLAKY)
 
 
 def is_flip(before: int, after: int) -> bool:
-    """Tell whether a test went from good to bad or back, or became flaky."""
+    """Return whether a test went from good to bad or back, or became flaky."""
     one, other = before & STATUS_BITS, after & STATUS_BITS
     turned = (one in GOOD_CODES and other in BAD_CODES) or (one in BAD_CODES and other in GOOD_CODES)
     return turned or (is_flaky(after) and not is_flaky(before))
@@ -94,7 +94,7 @@ def is_flip(before: int, after: int) -> bool:
 SEEN = tuple(
     SeenTest(_STATUSES.get(byte & STATUS_BITS, Status.SKIPPED), is_flaky(byte)) for byte in range(STATUS_BYTES)
 )
-"""What a status byte alone says of a test that is there."""
+"""What a status byte alone says about a test that is there."""
 
 
 def _table(of: set[int], value: int) -> bytes:

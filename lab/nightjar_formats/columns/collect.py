@@ -63,7 +63,7 @@ class Columns:
     `names` are the test IDs, compressed. Their hashes stand for them elsewhere, as 300,000 IDs are 50 MB: 64 bits with
     a key of the process's own, so that two of as many tests are taken for one in one of 400 million such runs. `tests`
     holds, in the order of the names, what `split` takes apart: the status byte and the number of the duration.
-    `reasons` says of those that did not simply pass which of `whys` it is. `texts` numbers failures' texts by their
+    `reasons` says about those that did not simply pass which of `whys` it is. `texts` numbers failures' texts by their
     SHA-256, from 1 on: their places in `packs`, which may have texts besides that are there twice.
     """
 
@@ -279,7 +279,7 @@ def merge(files: Iterable[Columns]) -> Columns:
 
 
 def _attempts(before: int, now: int) -> tuple[int, bool]:
-    """Fold two attempts; the second value tells whether the later one is the one that counts."""
+    """Fold two attempts; the second value says whether the later one is the one that counts."""
     one, other = before & STATUS_BITS, now & STATUS_BITS
     if one in _BAD or other in _BAD:
         # Attempts that looked passed were no passes, so what they made flaky is not.
@@ -330,7 +330,7 @@ def _cut_message(message: str) -> str:
 
 
 def begins_with(test_id: str, path: str) -> bool:
-    """Tell whether a test's ID begins with a path, as pytest's do."""
+    """Return whether a test's ID begins with a path, as pytest's do."""
     return test_id == path or test_id.startswith(path + "::")
 
 

@@ -40,7 +40,7 @@ class TextPattern(ABC):
     """A pattern in RE2's syntax. Raises ValueError for text that is none.
 
     Half a surrogate pair, which JSON can hold and UTF-8 cannot, is matched as if it were U+FFFD. No method takes a
-    position to begin at: a loop that called it would encode the text anew each time. Use `finditer`.
+    position to begin at: a loop that called it would encode the text again each time. Use `finditer`.
     """
 
     __slots__ = ("source",)

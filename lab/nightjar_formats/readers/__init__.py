@@ -85,7 +85,7 @@ def read_runs(
 
     Simple cases that follow each other come together, where the reader finds such. What had to be repaired is added to
     `repairs`. Raises Refused, with `name` in the text, for what cannot be understood; TooMuch beyond a limit; nothing
-    else that comes of the content.
+    else that follows from the content.
     """
     if format is not None and format not in FORMATS:
         raise Refused(texts.UNKNOWN_FORMAT.format(name=name, format=format, known=KNOWN))

@@ -114,6 +114,6 @@ def skip_of(kind: str) -> dict[str, str]:
 
 
 def is_plain(values: Iterable[str]) -> bool:
-    """Tell whether values of attributes mean what they are: printable, no reference, no `<`, which XML forbids."""
+    """Return whether values of attributes mean what they are: printable, no reference, no `<`, which XML forbids."""
     every = "".join(values)
     return every.isprintable() and "<" not in every and "&" not in every

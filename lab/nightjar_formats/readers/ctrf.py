@@ -119,7 +119,7 @@ def _message(test: Mapping[str, Any], status: Status) -> str:
 
 
 def _failed_before(test: Mapping[str, Any]) -> bool:
-    """Tell whether a test that was good in the end failed before: its attempts say so, or else that there were some."""
+    """Return whether a test that passed in the end failed before: its attempts say so, or their number does."""
     attempts = values.sequence(test.get("retryAttempts"))
     if attempts:
         return any(values.mapping(attempt).get("status") == "failed" for attempt in attempts)

@@ -55,7 +55,7 @@ KNOWN = {
     (Status.SKIPPED, "known failure"): Status.XFAILED,
     (Status.PASSED, "unexpected pass"): Status.XPASSED,
 }
-"""By result and detail: what `nightjar-lab suite` says of cases that are known to fail."""
+"""By result and detail: what `nightjar-lab suite` says about cases that are known to fail."""
 _WORST_FIRST = (Status.ERRORED, Status.FAILED, Status.XFAILED, Status.SKIPPED, Status.XPASSED, Status.PASSED)
 
 

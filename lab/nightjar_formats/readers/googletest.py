@@ -23,7 +23,7 @@ def knows(attributes: dict[str, str], _parts: Sequence[Part], suite: SuiteElemen
 
 
 def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement) -> Case:
-    """Read a case: `status` tells whether it was run, `result` whether to its end, and a failure outweighs a skip."""
+    """Read a case: `status` says whether it was run, `result` whether to its end, and a failure outweighs a skip."""
     get = attributes.get
     ended = outcome(parts) if parts else PASSED
     if ended is PASSED and (get("status") == "notrun" or get("result") == "suppressed"):

@@ -16,7 +16,7 @@ from nightjar_formats.readers.json_events import JsonEvents
 from nightjar_formats.refused import Refused, TooMuch
 
 CHUNK, MAX_PIECE = 1 << 16, 1 << 21
-"""Bytes read at once; and given to the parser at once while a text goes on, for which yajl begins anew at its start."""
+"""Bytes read at once; and given to the parser at once while a text goes on, which yajl then reads from its start."""
 END = b""
 UTF8_BOM, UTF16_BOMS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 

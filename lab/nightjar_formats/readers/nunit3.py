@@ -46,7 +46,7 @@ def read(stream: BinaryIO, repairs: Repairs) -> Iterator[Case]:
 
 
 class _NunitResult:
-    """A test case or a suite that has begun, and what is known of why it ended so."""
+    """A test case or a suite that has begun, and what is known about why it ended so."""
 
     __slots__ = ("attributes", "failure", "has_cases", "more", "output", "reason")
 

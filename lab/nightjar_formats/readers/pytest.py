@@ -41,7 +41,7 @@ def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElemen
 
 
 def is_own(parts: Sequence[Part]) -> bool:
-    """Tell whether a case was skipped as pytest writes it, whatever its suite is."""
+    """Return whether a case was skipped as pytest writes it, whatever its suite is."""
     if len(parts) == 1:  # as nearly always, and a generator costs more than all the rest
         return parts[0].attributes.get("type") in SKIPS
     return any(part.attributes.get("type") in SKIPS for part in parts)

@@ -123,7 +123,7 @@ def _ending(finished: Mapping[str, Any] | None, *, died_in_a_test: bool) -> Iter
 
 
 class _Attempts:
-    """What is known of a test that has not ended yet: its last attempt, and whether one before was not good."""
+    """What is known about a test that has not ended yet: its last attempt, and whether one before was not good."""
 
     __slots__ = ("failed_subtest", "line", "phases", "reran")
 

@@ -177,7 +177,7 @@ class TapLevels:
                 yield from self._give(outer, lost)
 
     def _end_report(self, level: TapLevel) -> Iterator[Case]:
-        """Say that tests are missing, if they are, and begin anew."""
+        """Report missing tests, if there are any, and start over."""
         if level.plan is not None and level.count < level.plan and not self._has_bailed_out:
             message = texts.TAP_TOO_FEW.format(planned=level.plan, count=level.count)
             yield from self._give(

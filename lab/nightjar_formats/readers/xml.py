@@ -191,7 +191,7 @@ class _Reader:
         self._give(text[at:].encode())
 
     def _is_between_cases(self) -> bool:
-        """Tell whether a `<` that comes next begins an element beside cases, with room for a case and its skip."""
+        """Return whether a `<` that comes next begins an element beside cases, with room for a case and its skip."""
         is_outside = self._case is None and not self._in_cdata and 0 < self._depth <= MAX_DEPTH - 2
         return is_outside and not self._after and self._parser.CurrentByteIndex == self._fed
 

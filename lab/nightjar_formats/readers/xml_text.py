@@ -111,7 +111,7 @@ class XmlText:
 
 
 def begins_xml(head: bytes) -> bool:
-    """Tell whether a report begins within the first bytes of a file, behind a log line perhaps."""
+    """Return whether a report begins within the first bytes of a file, behind a log line perhaps."""
     return head[_begin_of(head) :].startswith(b"<")
 
 

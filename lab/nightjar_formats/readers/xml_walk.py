@@ -1,6 +1,6 @@
 """Read XML of formats other than JUnit: a stream of bytes in, elements out to a listener, and within limits.
 
-What `nightjar_formats.readers.xml` says of expat and of its limits holds here too. A listener gets the start of each
+What `nightjar_formats.readers.xml` says about expat and of its limits holds here too. A listener gets the start of each
 element, and its end with its text, for those elements whose text it names. It stores nothing of the document besides.
 """
 

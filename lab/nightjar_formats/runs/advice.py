@@ -75,7 +75,7 @@ class Onlooker:
 
 
 def _changes(test: str) -> bool:
-    """Tell whether a name holds what differs in every run; of letters or figures alone no hash is made."""
+    """Return whether a name holds what differs in every run; of letters or figures alone no hash is made."""
     found = (match["digits"] for match in _CHANGING.finditer(test))
     return any(digits is None or not (digits.isdecimal() or digits.isalpha()) for digits in found)
 

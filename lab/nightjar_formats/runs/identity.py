@@ -199,7 +199,7 @@ def _visible(name: str) -> str:
 
 
 def is_shortened(test: str) -> bool:
-    """Tell whether an ID stands for one that is too long: no test is called so."""
+    """Return whether an ID stands for one that is too long: no test is called so."""
     begin, end = MAX_NAME - SHORTENED_TAIL - HASH_DIGITS - 2, MAX_NAME - SHORTENED_TAIL - 1
     return len(test) == MAX_NAME and test[begin] == test[end] == "…"
 

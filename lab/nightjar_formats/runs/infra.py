@@ -28,7 +28,7 @@ _NUMBER = Pattern(r"0x[0-9a-fA-F]+|\p{Nd}+")
 
 
 def infra(now: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] | None, *, exit_status: int | None) -> str:
-    """Say why a run tells nothing about the code, what to look at included, or ""; none of a lab's words is in it."""
+    """Say why a run says nothing about the code, what to look at included, or ""; none of a lab's words is in it."""
     return infra_of(now, SharedOutcomes(now), baseline, exit_status)
 
 
@@ -89,10 +89,10 @@ def file_of(test: str) -> str:
 
 
 def could_not_be_collected(seen: SeenTest) -> bool:
-    """Tell whether this is a file that could not be collected."""
+    """Return whether this is a file that could not be collected."""
     return seen.trouble is Trouble.COLLECTION and seen.status in BAD
 
 
 def is_skipped(seen: SeenTest) -> bool:
-    """Tell whether a test was skipped."""
+    """Return whether a test was skipped."""
     return seen.status is Status.SKIPPED

@@ -1,6 +1,6 @@
 """The manifest of a run: what its lab says that the run holds. It is uploaded last, and read before anything else.
 
-What it says of itself are claims; whose run it is and for which commit, the key in the bucket says (`RunKey`).
+What it says about itself are claims; whose run it is and for which commit, the key in the bucket says (`RunKey`).
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _or_null(is_right: Callable[[Any], bool]) -> _Faults:
 
 
 def _is_text(value: Any) -> bool:
-    """Tell whether a value is a text that UTF-8 can hold: JSON can hold half of a surrogate pair."""
+    """Return whether a value is a text that UTF-8 can hold: JSON can hold half of a surrogate pair."""
     return isinstance(value, str) and without_half_pairs(value) == value
 
 
@@ -227,7 +227,7 @@ MANIFEST_KEYS: Mapping[str, _Faults] = {
     "log_url": _or_null(_is_at_most(2000)),
     "job": _or_null(_matches(r"[A-Za-z0-9_-]{1,64}")),
 }
-"""What the contract says of a manifest."""
+"""What the contract says about a manifest."""
 
 
 def _check_fields(value: Mapping[str, Any]) -> None:

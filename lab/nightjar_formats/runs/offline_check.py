@@ -126,7 +126,7 @@ def key_of(folder: Path) -> RunKey | None:
 
 
 def is_run(path: Path) -> bool:
-    """Tell whether a path is to be checked as a run: a folder, or a manifest."""
+    """Return whether a path is to be checked as a run: a folder, or a manifest."""
     return path.is_dir() or path.name == MANIFEST
 
 

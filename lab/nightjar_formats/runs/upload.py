@@ -33,7 +33,7 @@ _FILE_NAME = Pattern(FILE_NAME)
 
 @dataclass(frozen=True)
 class Piece:
-    """A file of a run: where it lies on this machine, and what the manifest says of it."""
+    """A file of a run: where it lies on this machine, and what the manifest says about it."""
 
     path: Path
     name: str
@@ -43,7 +43,7 @@ class Piece:
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What the manifest says of it."""
+        """What the manifest says about it."""
         fields = {"name": self.name, "format": self.format, "bytes": self.bytes, "sha256": self.sha256}
         return {key: value for key, value in fields.items() if value is not None}
 

@@ -251,7 +251,7 @@ def _upload_pending(options: Mapping[str, Any], own: RunFolder | None) -> bool:
 
 
 def _upload_run(folder: RunFolder) -> RunKey:
-    """Upload a run and remove its folder: what the bot says of it later changes nothing."""
+    """Upload a run and remove its folder: what the bot says about it later changes nothing."""
     run = folder.load()
     send_parcel(folder.parcel(run), run.bucket)
     folder.remove()

@@ -230,7 +230,7 @@ def verifier_of(options: Mapping[str, Any], key: RunKey) -> UploadVerifier:
 
 
 def wait_for_bot(verifier: UploadVerifier | None, key: RunKey, timeout: float) -> str:
-    """Wait for the bot and print what it says of a run; return its check run's address, if it is written in time.
+    """Wait for the bot and print what it says about a run; return its check run's address, if it is written in time.
 
     Raises `UserError` if the bot does not store the run. Without a verifier, the text says so.
     """
@@ -259,7 +259,7 @@ def new_run_id() -> str:
 
 
 def claims_of(options: Mapping[str, Any]) -> Claims:
-    """Return what the options say of a run."""
+    """Return what the options say about a run."""
     index, _, total = (options["shard"] or "1/1").partition("/")
     return Claims(
         suite=options["suite"],

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
 DISABLE = ("NIGHTJAR_TEST_DISABLE_CACHE", "TVM_TEST_DISABLE_CACHE")
-"""With one of these variables set to true, 1 or yes, every fixture is computed anew for each test."""
+"""With one of these variables set to true, 1 or yes, every fixture is computed again for each test."""
 PLAIN = (
     type(None), bool, int, float, complex, str, bytes, bytearray, range, slice, type(Ellipsis), type(NotImplemented),
     type, types.FunctionType, types.BuiltinFunctionType, enum.Enum,
@@ -96,7 +96,7 @@ class CacheUses:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> None:
-        """Count a test as done, whatever came of it."""
+        """Count a test as done, whatever its outcome."""
         for cache in self._caches.get(item.nodeid, ()):
             waiting = self._waiting[id(cache)]
             waiting.discard(item.nodeid)

@@ -26,7 +26,7 @@ class Sharding:
         self._shard = shard
         self._config = config
         self.counts: Mapping[str, Any] | None = None
-        """What the report says of the shard."""
+        """What the report says about the shard."""
         self._notice = ""
         sent = getattr(config, "workerinput", {}).get(SENT)
         if sent is not None:
@@ -112,7 +112,7 @@ def shard_summary(shard: ShardSpec, counts: Mapping[str, Any]) -> str:
 
 
 def past_durations(source: str | None, text: str) -> tuple[dict[str, KnownDuration], str]:
-    """Return what is known of tests, and a notice if it is not available; `text` is the notice's."""
+    """Return what is known about tests, and a notice if it is not available; `text` is the notice's."""
     if not source:
         return {}, ""
     try:

@@ -33,7 +33,7 @@ class TimedTest(NamedTuple):
 
 
 class PastOfTest(Protocol):
-    """What is known of earlier runs of a test."""
+    """What is known about earlier runs of a test."""
 
     @property
     def failed(self) -> int | None: ...  # noqa: D102

@@ -173,7 +173,7 @@ def print_diff(found: ReportDiff) -> None:
 
 
 def print_result(result: SuiteResult) -> None:
-    """Print a result with all that is known of it."""
+    """Print a result with all that is known about it."""
     rows = [
         ("Result", result.outcome.value),
         ("Stage", result.stage.value if result.stage else ""),

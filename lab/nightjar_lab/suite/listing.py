@@ -27,7 +27,7 @@ class ListedFlow:
 
     @property
     def words(self) -> str:
-        """What is known of it, in one line."""
+        """What is known about it, in one line."""
         if self.reason:
             return texts.UNAVAILABLE.format(reason=self.reason)
         count = "" if self.cases is None else texts.CASES.format(count=self.cases)

@@ -51,7 +51,7 @@ UPLOAD_SECONDS = 120.0
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes at a time.")
 @timeout_option
 @memory_option
-@click.option("--fresh", is_flag=True, help="Begin anew; otherwise the results in the JSONL file are continued.")
+@click.option("--fresh", is_flag=True, help="Start over; without it, the run continues the results in the JSONL file.")
 @click.option("--jsonl", type=click.Path(path_type=Path), help=f"Where results go as they come. Default: in {FOLDER}/")
 @report_option
 @summary_option

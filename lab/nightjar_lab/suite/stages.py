@@ -24,7 +24,8 @@ Announce = Callable[[SuiteStage, Mapping[str, str]], None]
 def run_case(flow: Flow, suite: TestSuite, name: str, announce: Announce) -> SuiteResult:
     """Run a case and return its result. Whatever a stage raises is a result.
 
-    `announce` is called before each stage with what is known of the case's parameters, so that a crash names its stage.
+    `announce` is called before each stage with what is known about the case's parameters, so that a crash names its
+    stage.
     """
     result = SuiteResult(test_id_of(name, flow.name, {}), name, flow.name, SuiteOutcome.PASS)
     if reason := matching(flow.skip, name):
@@ -33,7 +34,7 @@ def run_case(flow: Flow, suite: TestSuite, name: str, announce: Announce) -> Sui
 
 
 class _CaseRun:
-    """One case on its way. `result` is what is known of it so far."""
+    """One case on its way. `result` is what is known about it so far."""
 
     def __init__(self, flow: Flow, announce: Announce, result: SuiteResult) -> None:
         self._flow = flow

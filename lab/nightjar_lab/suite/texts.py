@@ -47,7 +47,7 @@ NO_FILE = "{path} is not a regular file; name a file that can be replaced"
 IN_USE = "another run writes {path}; wait for its end, or name another file with --jsonl"
 NOT_OURS = "{path} does not begin as a JSONL file of `nightjar-lab suite run`; name another file with --jsonl"
 OTHER_RUN = (
-    "{path} has results of another {what}: {stored}, and now it is {now}; begin anew with --fresh, or name another "
+    "{path} has results of another {what}: {stored}, and now it is {now}; start over with --fresh, or name another "
     "file with --jsonl"
 )
 NOT_CSV = "it is not CSV ({reason})"
@@ -73,7 +73,7 @@ NOTHING_LISTED = (
 )
 PROGRESS = "{done}/{total}  {failed} failed  {rate:.1f} cases/s  {left} left"
 NO_CASES = "no case of {suite} is chosen; --filter matches whole names, as in --filter '*conv*'"
-CONTINUES = "{done} of {total} cases have results in {path}; --fresh begins anew"
+CONTINUES = "{done} of {total} cases have results in {path}; --fresh starts over"
 RAN = "{count} cases of {suite} on {flow}:"
 STORED = "Results: {path}"
 STOPPED = "{count} cases have no result; the same command continues"

@@ -1,4 +1,4 @@
-"""What is remembered of review requests, and what is said of those that came to nothing."""
+"""What is remembered of review requests, and what is said about those that came to nothing."""
 
 from __future__ import annotations
 

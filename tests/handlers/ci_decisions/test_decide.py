@@ -135,7 +135,7 @@ def test_files_that_do_not_matter_and_documentation_may_come_together() -> None:
         (["src/x.cc"], False),
         ([], False),
         (["docker/bash.sh", "docker/with_the_same_user"], False),
-        # These built images anew: the first two by mistake, the others by `docker/` anywhere in the name.
+        # These built images again: the first two by mistake, the others by `docker/` anywhere in the name.
         (["docker/README.md"], False),
         (["docker/clear-stale-images.sh", "docker/lint.sh"], False),
         (["tests/docker/x.py"], False),

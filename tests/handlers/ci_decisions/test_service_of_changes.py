@@ -139,7 +139,7 @@ async def test_each_hundred_files_are_one_more_request(asker: Asker) -> None:
 
 @pytest.mark.no_cover
 async def test_more_files_than_github_lists_run_everything(asker: Asker) -> None:
-    """It lists 3,000: of what comes after, nobody could tell whether it matters."""
+    """It lists 3,000: of what comes after, nobody could return whether it matters."""
     pull = asker.world.open(files={f"docs/{n}.rst": "x" for n in range(3_001)})
     await asker.world.happen()
     asker.requests()
@@ -225,7 +225,7 @@ async def test_a_push_without_a_webhook_yet_is_found_by_the_commit_that_is_built
 
 
 async def test_a_github_that_lags_behind_its_own_webhooks_skips_nothing(asker: Asker) -> None:
-    """What it says of the head before is not about the one that is built."""
+    """What it says about the head before is not about the one that is built."""
     world = asker.world
     pull = world.open(files={"docs/x.rst": "x"})
     await world.happen()

@@ -1,4 +1,4 @@
-"""Which suites have become slower or faster, which new tests are slow, and what is said of them."""
+"""Which suites have become slower or faster, which new tests are slow, and what is said about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of skipped tests."""
+"""What is said about skipped tests."""
 
 from __future__ import annotations
 

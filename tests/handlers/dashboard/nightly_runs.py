@@ -74,7 +74,7 @@ class Sent:
 
     @property
     def run(self) -> Run:
-        """What is known of it besides its tests."""
+        """What is known about it besides its tests."""
         arrived = committed_at(self.number) + 5 * 3600
         key = RunKey(REPOSITORY, *self.target, sha(self.number), self.run_name or f"{self.suite}-{self.run_id}")
         claims = Claims(

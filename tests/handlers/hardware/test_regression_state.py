@@ -68,7 +68,7 @@ class Nightly:
         assert self.store.put(upload.run, upload.columns)
 
     def judge(self, number: int) -> RegressionChanges:
-        """Judge the target now, with what GitHub would say of its commits."""
+        """Judge the target now, with what GitHub would say about its commits."""
         before = {}
         for newest in self.store.failures.newest_runs(ABOUT):
             older = sorted((one for one in self.here if sha(one) < newest.sha), reverse=True)

@@ -47,7 +47,7 @@ def came(world: World) -> list[tuple[str, str, dict[str, Any], str, float | None
 
 
 async def ask(world: World, effect: RequestScan) -> tuple[str, bool]:
-    """Apply an effect; return what the audit record says of it, and whether anything has changed."""
+    """Apply an effect; return what the audit record says about it, and whether anything has changed."""
     applied = await world.apply_alone(effect)
     return applied.text, applied.changed
 

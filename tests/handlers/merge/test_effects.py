@@ -73,7 +73,7 @@ async def test_who_merges_by_hand_at_the_same_moment_has_merged(world: World) ->
 
 
 async def test_a_base_that_moves_at_the_same_moment_is_waited_for(world: World) -> None:
-    """GitHub answers 405, and finds out anew whether there are conflicts."""
+    """GitHub answers 405, and checks again whether there are conflicts."""
     pull = ready(world)
     held = world.github.faults.pause("PUT", MERGE, when="before")
     merging = asyncio.create_task(applied(world, MergePull(pull.number, pending(pull))))

@@ -63,7 +63,7 @@ async def test_operators_are_named_by_id_by_login_or_by_team(listed: list[str], 
 
 async def test_pages_are_shown_without_the_link_while_github_is_away() -> None:
     async def members_of(_: str, __: str) -> Collection[int]:
-        raise TryAgain("GitHub is away")
+        raise TryAgain("GitHub is unavailable")
 
     operators = Operators(["@octo-org/operators"], Viewers(), members_of)
     assert not await operators.sees_link(Person(583231, "octocat", is_bot=False))

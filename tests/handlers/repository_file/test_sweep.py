@@ -27,7 +27,7 @@ repositories:
 
 @dataclass
 class Desk:
-    """A sweep with a clock that a test sets; what it announces is worked off as the engine does it."""
+    """A sweep with a clock that a test sets; what it announces is processed as the engine does it."""
 
     world: World
     now: float = 1_795_152_400.0
@@ -51,7 +51,7 @@ class Desk:
 
     async def github(self, repository: str) -> GitHub:
         if repository != FULL_NAME:
-            raise TryAgain("GitHub is away")
+            raise TryAgain("GitHub is unavailable")
         app = self.world.pipeline.app
         return await app.reader(repository)
 

@@ -16,7 +16,7 @@ BROKEN = (0.5, 0.97)
 
 
 def read_all(folder: Path) -> dict[str, list[str]]:
-    """Return the cases of each report below a folder, whole and cut off, and what a check says of it."""
+    """Return the cases of each report below a folder, whole and cut off, and what a check says about it."""
     from nightjar_formats.readers.opening import inflated
     from nightjar_formats.runs.offline_check import check_files
 

@@ -71,7 +71,7 @@ def says(sha: str, tag: str = "") -> dict[str, Any]:
 
 
 async def test_waiting_is_polite() -> None:
-    """An unchanged answer is not sent again, Retry-After is respected, and pauses grow while the bot is away."""
+    """An unchanged answer is not sent again, Retry-After is respected, and pauses grow while the bot is unavailable."""
     server = NightlyServer(
         says(OLD, '"1"'),
         {"status": 304},

@@ -49,7 +49,7 @@ def test_a_run_is_continued_and_its_reports_have_all_of_it(folder: Path) -> None
     assert len(read_results(Path("a.jsonl"))[1]) == 1
     again = suite("run", *TOYS, "--jsonl", "a.jsonl", "--report", "deep/a.csv", "--summary", "a.md")
     assert again.exit_code == 0, again.output
-    assert "1 of 3 cases have results in a.jsonl; --fresh begins anew" in again.stderr
+    assert "1 of 3 cases have results in a.jsonl; --fresh starts over" in again.stderr
     assert "3 cases of toys on toy:\n      3  pass\n" in again.stdout
     assert [line.partition(",")[0] for line in Path("deep/a.csv").read_text().splitlines()[1:]] == [
         "add[toy]",
@@ -111,7 +111,7 @@ def test_a_file_of_another_run_is_refused_with_the_remedy(folder: Path) -> None:
     path = folder / "a.jsonl"
     SuiteResultFile(path, INFO).close()
     other = SuiteInfo("toy", "lists", "1.1", "toys", "2.0", 120)
-    with pytest.raises(FileUnusable, match=r"another flow: toy 1.0, and now it is toy 1.1; begin anew with --fresh"):
+    with pytest.raises(FileUnusable, match=r"another flow: toy 1.0, and now it is toy 1.1; start over with --fresh"):
         SuiteResultFile(path, other)
     SuiteResultFile(path, other, fresh=True).close()
     assert read_results(path)[0]["flow"]["version"] == "1.1"

@@ -35,7 +35,7 @@ def sqlite(tmp_path: Path) -> Iterator[ResultsStore]:
 
 
 def store_story(store: ResultsStore, letters: str, test: str = TEST, **values: object) -> None:
-    """Store a run for each letter, and what GitHub said of the commits: each contains the one before."""
+    """Store a run for each letter, and what GitHub said about the commits: each contains the one before."""
     for number, letter in enumerate(letters, 1):
         word = "passed" if letter == FLAKY else WORDS.get(letter, "")
         tests = OTHERS | ({test: word} if word else {})

@@ -57,7 +57,7 @@ Seen = tuple[str, str, bool]
 
 
 def folded(path: str, files: list[str]) -> dict[str, Seen]:
-    """Return what a report says of each test, under its ID in a repository with these files.
+    """Return what a report says about each test, under its ID in a repository with these files.
 
     Several cases of one test are attempts: the first bad one counts, and all good ones make it flaky.
     """

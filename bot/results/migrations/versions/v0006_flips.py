@@ -7,6 +7,6 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Make the index anew."""
+    """Create the index again."""
     op.drop_index("nightjar_changes_point", "nightjar_changes")
     op.create_index("nightjar_changes_point", "nightjar_changes", ["point_id", "before", "after"])

@@ -96,7 +96,7 @@ async def test_one_head_has_one_open_job_for_a_target(jobs: JobStore) -> None:
     await submit(jobs, "other head", sha=OTHER_SHA)
     await jobs.cancel(first, JobEnd.BY_PERSON, also_running=True)
     await submit(jobs, "second")
-    # A retry of the first request does not make it anew.
+    # A retry of the first request does not create it again.
     ended = await jobs.find(LAB, "first")
     assert await jobs.submit(new_job("first"), approval_needed=False) == (ended, False)
 
