@@ -29,7 +29,7 @@ async def test_it_prints_the_commit_of_the_bot_and_of_the_bucket(
         for env, words in ((bot, "has no nightly commit yet"), (bucket, "may not read it")):
             missing = await run_kit("nightly", env=env, cwd=tmp_path)
             assert (missing.status, missing.out, len(missing.err.splitlines())) == (1, "", 1), missing
-            assert words in missing.err or "knows no nightly branch" in missing.err, missing
+            assert words in missing.err or "has no nightly branch" in missing.err, missing
         first = place.push("The first")
         await place.nightly_run()
         for env in (bot, bucket):
