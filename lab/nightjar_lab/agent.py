@@ -20,11 +20,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO
 
+from nightjar_formats.errors import UserError
+from nightjar_formats.model import MANIFEST, Claims, RunKey
+from nightjar_formats.runs.manifest import run_key
+from nightjar_formats.runs.upload import pack
 from nightjar_lab import texts
 from nightjar_lab.api import BotClient, BotRefused, BotUnavailable, LostLease
 from nightjar_lab.command import RunningCommand, clean_environment
 from nightjar_lab.job import LabJob, UnusableJob
-from nightjar_lab.upload import UploadFailed, manifest, result_files, send
+from nightjar_lab.upload import UploadFailed, result_files, send_permitted
 from nightjar_lab.worktree import FetchFailed, check_out, remove
 
 WAIT = 50
@@ -290,20 +294,23 @@ class _JobRun:
         if settings.upload_command:
             self._by_command(results, {**variables, "NIGHTJAR_EXIT_STATUS": str(status), "NIGHTJAR_PREFIX": folder})
             return
-        claims = {
-            "sha": job.sha,
-            "suite": suite,
-            "attempt": job.attempt,
-            "started_at": started,
-            "finished_at": _now(),
-            "exit_status": status,
-            "pull_request": job.pull_request,
-            "job": job.id,
-            **({"log_url": settings.log_url} if settings.log_url else {}),
-            **({"environment": dict(settings.environment)} if settings.environment else {}),
-        }
+        claims = Claims(
+            suite=suite,
+            attempt=job.attempt,
+            started_at=started,
+            finished_at=_now(),
+            exit_status=status,
+            pull_request=job.pull_request,
+            environment=dict(settings.environment),
+            log_url=settings.log_url or "",
+            job=job.id,
+        )
+        try:
+            parcel = pack(*key_of(folder), [file.piece for file in files], claims)
+        except UserError as error:
+            raise JobFailed(texts.BAD_MANIFEST.format(reason=error)) from None
         assert job.upload is not None
-        send(job.upload, folder, files, manifest(files, claims))
+        send_permitted(job.upload, parcel, files)
 
     def _by_command(self, results: Path, variables: dict[str, str]) -> None:
         """Have the lab's own command upload, with the agent's own environment, which may hold credentials."""
@@ -313,6 +320,16 @@ class _JobRun:
         status = upload.wait(max(60.0, self._until - time.monotonic()), self._over)
         if status != 0:
             raise UploadFailed(texts.UPLOAD_FAILED.format(reason=f"status {status}"))
+
+
+def key_of(folder: str) -> tuple[RunKey, str]:
+    """Return whose run a folder of the bucket holds, and the bucket's prefix. Raises `UnusableJob`."""
+    # owner, name, lab, target, SHA and run, and what follows the last slash
+    prefix = "".join(f"{part}/" for part in folder.split("/")[:-7])
+    found = run_key(folder + MANIFEST, prefix)
+    if found is None:
+        raise UnusableJob("prefix")
+    return found[0], prefix
 
 
 def _now() -> str:

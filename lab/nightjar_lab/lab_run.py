@@ -28,6 +28,9 @@ STATE, LOCK, RESULTS = "run.json", "lock", "results"
 EMPTY_REPORT = "nightjar-run.xml"
 KILLED = 137
 """The exit status of a command that was killed together with us: 128 and the number of SIGKILL."""
+CAPABILITIES = b'{"$report_type": "NightjarCapabilities"'
+"""How the line of the plugin's report begins that says which targets can be tested."""
+MOST_CAPABILITIES, MOST_NAME = 50, 64
 REPORT_OPTIONS = ("--junitxml", "--junit-xml", "--report-log")
 """Options of pytest that name a report."""
 
@@ -139,6 +142,28 @@ def collect_reports(run: RunFolder, command: Sequence[str], named: Sequence[str]
             else:
                 shutil.copyfile(path, run.results / path.name)
     return stale
+
+
+def capabilities_of(folder: Path) -> str:
+    """Return the targets that the reports of a folder say can be tested, for the manifest; empty if none says so.
+
+    A stranger's tests may have written into the reports: what is not a printable name is left out.
+    """
+    found: dict[str, bool] = {}
+    for path in reports(folder):
+        with path.open("rb") as file:
+            for line in file:
+                if line.startswith(CAPABILITIES):
+                    found.update(_capabilities(line))
+    names = [name for name, usable in found.items() if usable and name.isprintable() and len(name) <= MOST_NAME]
+    return ", ".join(names[:MOST_CAPABILITIES])
+
+
+def _capabilities(line: bytes) -> dict[str, bool]:
+    try:
+        return {str(name): reason == "" for name, reason in json.loads(line)["targets"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
 
 
 def reports_of_pytest(command: Sequence[str]) -> list[str]:

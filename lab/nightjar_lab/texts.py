@@ -30,6 +30,7 @@ UPLOAD_FAILED = "the results could not be uploaded: {reason}"
 NO_PERMISSION = (
     "the bot gives no permission to upload, and the agent has no --upload-command; set presigned_uploads in app.yaml"
 )
+BAD_MANIFEST = "the agent's settings make a manifest that the bot would refuse: {reason}"
 DISK = "the lab's disk failed: {reason}"
 STOPPED = "the agent was stopped"
 UNEXPECTED = "the agent failed ({kind}); its log says more"

@@ -1,9 +1,8 @@
-"""The results of one run: found with care, for a stranger's code wrote them, and uploaded, the manifest last."""
+"""Results that a stranger's code wrote: found with care, and sent with the bot's permission, the manifest last."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re  # noqa: TID251
 import secrets
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from nightjar_formats.model import FILE_NAME, MANIFEST
+from nightjar_formats.runs.upload import Parcel, Piece
 from nightjar_lab import texts
 from nightjar_lab.api import OPENER, check_address
 
@@ -41,13 +41,9 @@ class ResultFile:
     content: bytes
 
     @property
-    def entry(self) -> dict[str, Any]:
+    def piece(self) -> Piece:
         """What the manifest says about it."""
-        return {
-            "name": self.name,
-            "bytes": len(self.content),
-            "sha256": hashlib.sha256(self.content).hexdigest(),
-        }
+        return Piece(Path(self.name), self.name, len(self.content), hashlib.sha256(self.content).hexdigest())
 
 
 def is_result_name(name: str) -> bool:
@@ -89,19 +85,14 @@ def _read(folder: int, name: str, most: int) -> list[ResultFile]:
     return [ResultFile(name, content)]
 
 
-def manifest(files: Sequence[ResultFile], claims: Mapping[str, Any]) -> bytes:
-    """Return the manifest of a run."""
-    return json.dumps({"schema": 1, **claims, "files": [file.entry for file in files]}, indent=2).encode()
-
-
-def send(permission: Mapping[str, Any], folder: str, files: Sequence[ResultFile], last: bytes) -> None:
-    """Upload files and then the manifest into a folder of the bucket. Raises `UploadFailed`."""
+def send_permitted(permission: Mapping[str, Any], parcel: Parcel, files: Sequence[ResultFile]) -> None:
+    """Upload the files of a run and then its manifest, by the bot's permission. Raises `UploadFailed`."""
     try:
         url, fields = check_address(str(permission["url"])), dict(permission["fields"])
     except (KeyError, TypeError, ValueError) as error:
         raise UploadFailed(texts.UPLOAD_FAILED.format(reason=type(error).__name__)) from None
-    for file in [*files, ResultFile(MANIFEST, last)]:
-        _send(url, {**fields, "key": f"{folder}{file.name}"}, file)
+    for file in [*files, ResultFile(MANIFEST, parcel.manifest)]:
+        _send(url, {**fields, "key": f"{parcel.folder}{file.name}"}, file)
 
 
 def _send(url: str, fields: Mapping[str, str], file: ResultFile) -> None:

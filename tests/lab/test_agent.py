@@ -16,6 +16,9 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from nightjar_formats.model import RunKey
+from nightjar_lab.agent import key_of
+from nightjar_lab.job import UnusableJob
 
 from handlers.hardware.jobs.model import LEASE_SECONDS, DeviceJobState, JobEnd, ShownStep
 from tests.bucket import World
@@ -272,6 +275,15 @@ async def test_while_the_network_is_away_it_tests_on(rack: Rack) -> None:
         assert (status, "the test goes on" in said, "are uploaded" in said) == (0, True, True), said
 
 
+@pytest.mark.parametrize("prefix", ["results/", "", "a/b/"])
+def test_the_folder_of_a_job_says_whose_run_it_is_and_anything_else_is_refused(prefix: str) -> None:
+    key = RunKey("octocat/compiler", LAB, "rpi-4@lab:1", "0" * 40, "job-1")
+    assert key_of(prefix + key.folder) == (key, prefix)
+    for wrong in ("results/", "", f"{prefix}{key.folder}x/", f"{prefix}{key.folder}".replace("%40", "@")):
+        with pytest.raises(UnusableJob):
+            key_of(wrong)
+
+
 def test_it_needs_nothing_of_the_server_and_nothing_for_the_bucket() -> None:
     program = (
         "import sys; sys.path.insert(0, 'lab'); from nightjar_lab.main import kit; "
@@ -280,4 +292,4 @@ def test_it_needs_nothing_of_the_server_and_nothing_for_the_bucket() -> None:
     done = subprocess.run([sys.executable, "-I", "-c", program], cwd=ROOT, check=True, capture_output=True, text=True)
     loaded = {name.partition(".")[0] for name in done.stderr.split()}
     assert "nightjar_lab" in loaded
-    assert loaded.isdisjoint({"bot", "handlers", "aiohttp", "boto3", "botocore", "zstandard", "pydantic"})
+    assert loaded.isdisjoint({"bot", "handlers", "aiohttp", "boto3", "botocore", "pydantic"})

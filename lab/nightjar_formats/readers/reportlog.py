@@ -1,6 +1,7 @@
 """pytest-reportlog: one JSON object a line, one line for each phase of each attempt at a test.
 
-nightjar_lab.pytest writes it too, with two kinds of lines of its own: NightjarStart and NightjarWorkerDied.
+nightjar_lab.pytest writes it too, with lines of its own: NightjarStart, NightjarWorkerDied and NightjarCapabilities,
+which is for the manifest and passed over here.
 
 A file without its last line, SessionFinish, is of a process that died; what it held until then counts. The tests that
 were running are errored with Trouble.CRASH, and where none is known, `pytest::internal` is. A torn last line is part of

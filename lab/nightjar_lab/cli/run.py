@@ -37,7 +37,7 @@ from nightjar_lab.cli.upload import (
     wants_wait,
 )
 from nightjar_lab.command import StreamedCommand, clean_environment
-from nightjar_lab.lab_run import PendingRun, RunFolder, collect_reports, moment, pending_runs, reports
+from nightjar_lab.lab_run import PendingRun, RunFolder, capabilities_of, collect_reports, moment, pending_runs, reports
 from nightjar_lab.nightly import nightly_commit
 
 GRACE = 20.0
@@ -194,6 +194,9 @@ class _CommandRun:
             _say(texts.NO_REPORT.format(status=status))
         # A clock that jumps must not make a test end before it began.
         self._save(finished_at=moment(began + time.monotonic() - counter), exit_status=status)
+        if capabilities := capabilities_of(self._folder.results):
+            # What the lab says itself counts more.
+            self._save(environment={"capabilities": capabilities, **self._run.claims.environment})
         if found := reports(self._folder.results):
             for line in report_lines(check_files(found)):
                 click.echo(line, err=True)

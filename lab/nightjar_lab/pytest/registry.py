@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 ANSWERS = "nightjar_answers"
 """Where a worker of pytest-xdist finds the folder of the answers of probes in its input."""
+CAPABILITIES = "nightjar_capabilities"
+"""Where a worker of pytest-xdist writes which targets it can test in its output."""
 FIXTURES = "nightjar-device"
 """The name under which the fixture `dev` is registered, in projects that use targets."""
 
@@ -59,6 +61,8 @@ class TargetRegistry:
         self._declarations: dict[Path | None, TargetDeclaration] = {}
         self._of_folder: dict[Path, TargetDeclaration] = {}
         self._configured: dict[str, tuple[ConfiguredTarget, ...]] = {}
+        self.capabilities: dict[str, str] = {}
+        """The targets that tests asked for, and why each cannot run, or an empty text."""
         self.in_use = False
         self.answers_of_workers: Path | None = None
 
@@ -108,6 +112,12 @@ class TargetRegistry:
 
     def why_not(self, declaration: TargetDeclaration, name: str, *, compile_only: bool = False) -> str:
         """Return why tests cannot run on a target, or an empty text. Where nothing is declared, they can."""
+        reason = self._why_not(declaration, name, compile_only=compile_only)
+        if not compile_only:
+            self.capabilities[name] = reason
+        return reason
+
+    def _why_not(self, declaration: TargetDeclaration, name: str, *, compile_only: bool) -> str:
         target = declaration.find(name)
         if target is None and declaration.targets:
             values = {"variable": self.variable, "where": declaration.where, "names": declaration.names()}

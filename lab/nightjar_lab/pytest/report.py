@@ -14,6 +14,7 @@ import pytest
 
 from nightjar_lab.pytest import run_texts as texts
 from nightjar_lab.pytest.printable import counted, printable
+from nightjar_lab.pytest.registry import ACTIVE
 from nightjar_lab.pytest.report_file import ReportFile, ReportNotOpened, open_report, open_report_in
 from nightjar_lab.pytest.report_lines import line_of, poor_line, report_line
 
@@ -62,6 +63,7 @@ class Report:
         self._fault = ""
         self._begin = time.monotonic()
         self._ended = False
+        self._capabilities: dict[str, str] = {}
         self._marks = False
 
     def pytest_report_header(self) -> str:
@@ -94,6 +96,17 @@ class Report:
         if shard is not None:
             run["shard"] = str(shard)
         self._file.write(line_of("SessionStart", pytest_version=pytest.__version__, nightjar=run))
+
+    def pytest_collection_finish(self) -> None:
+        """Write which targets can be tested, as soon as all tests have asked."""
+        self._write_capabilities()
+
+    def _write_capabilities(self) -> None:
+        registry = next((one for one in ACTIVE if one.config is self._config), None)
+        known = dict(registry.capabilities) if registry else {}
+        if self._file and known != self._capabilities:
+            self._capabilities = known
+            self._write(lambda: line_of("NightjarCapabilities", targets=known))
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         """Write that a test begins."""
@@ -144,6 +157,7 @@ class Report:
         """Write how the run ended."""
         if self._file and not self._ended:
             self._ended = True
+            self._write_capabilities()
             status = int(getattr(session, "exitstatus", exitstatus))
             run = {"seconds": round(time.monotonic() - self._begin, 3), **self.session}
             self._file.write(line_of("SessionFinish", exitstatus=status, nightjar=run))

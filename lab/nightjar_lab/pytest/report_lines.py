@@ -1,8 +1,9 @@
 """Lines of a report: those of pytest-reportlog without what nobody reads, and a few of our own.
 
 `NightjarStart`: a test begins, so it is known if its process dies before anything else of it is reported.
-`NightjarWorkerDied`: a worker of pytest-xdist died. The member `nightjar` of SessionStart says what was run where, that
-of SessionFinish how long it took.
+`NightjarWorkerDied`: a worker of pytest-xdist died. `NightjarCapabilities`: the targets that tests asked for, each with
+the reason why it cannot run, or an empty text; the last such line counts. The member `nightjar` of SessionStart says
+what was run where, that of SessionFinish how long it took.
 https://github.com/pytest-dev/pytest-reportlog
 """
 

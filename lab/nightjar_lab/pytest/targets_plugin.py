@@ -16,7 +16,7 @@ from nightjar_lab.pytest.cached_fixtures import CachedValues, CacheUses
 from nightjar_lab.pytest.decorators import MARKS, DecoratorUse
 from nightjar_lab.pytest.parameters import ParameterSets, parametrize_together
 from nightjar_lab.pytest.parametrize import mark_item, parametrize_over_targets
-from nightjar_lab.pytest.registry import ACTIVE, ANSWERS, TargetRegistry, start_registry
+from nightjar_lab.pytest.registry import ACTIVE, ANSWERS, CAPABILITIES, TargetRegistry, start_registry
 from nightjar_lab.pytest.targets import TargetUseError
 
 
@@ -53,6 +53,22 @@ def pytest_configure_node(node: Any) -> None:
         if registry.answers_of_workers is None:
             registry.answers_of_workers = Path(tempfile.mkdtemp(prefix="nightjar-probes-"))
         node.workerinput[ANSWERS] = str(registry.answers_of_workers)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Have a worker of pytest-xdist tell the controller which targets it can test."""
+    registry = _registry_of(session.config.pluginmanager)
+    output = getattr(session.config, "workeroutput", None)
+    if registry is not None and output is not None:
+        output[CAPABILITIES] = registry.capabilities
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Learn from a worker which targets it can test; one that died has not said so."""
+    registry = _registry_of(node.config.pluginmanager)
+    if registry is not None:
+        registry.capabilities.update(getattr(node, "workeroutput", {}).get(CAPABILITIES, {}))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

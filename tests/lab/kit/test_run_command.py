@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from nightjar_lab.lab_run import capabilities_of
 
 from tests.bucket import World
 from tests.conversations.lab import lab_town
@@ -110,6 +112,26 @@ async def test_a_signal_while_it_waits_for_the_bot_says_that_nothing_is_left_to_
         assert done.status == 128 + signal.SIGTERM, done
         assert "everything is uploaded; stopped while waiting for the bot" in done.err
         assert "--resume" not in done.err
+
+
+async def test_the_manifest_says_which_targets_the_tests_could_use(tmp_path: Path, aws_world: World) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "from nightjar_lab.pytest import Target\n"
+        "nightjar_targets = [Target('llvm'), Target('cuda', available=False), Target('cpu')]\n"
+    )
+    (tmp_path / "test_ops.py").write_text("def test_add(target): pass\n")
+    words = ("--", sys.executable, "-m", "pytest", "-p", "nightjar_lab.pytest", "test_ops.py")
+    env = kit_environment(tmp_path, aws_world, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    done = await run_kit(*OPTIONS, "--environment", "device=Pixel 9", *words, env=env, cwd=tmp_path)
+    assert done.status == 0, done
+    assert manifest(aws_world)["environment"] == {"capabilities": "llvm, cpu", "device": "Pixel 9"}
+
+
+def test_capabilities_that_a_test_wrote_badly_are_left_out(tmp_path: Path) -> None:
+    kind = '{"$report_type": "NightjarCapabilities", "targets": '
+    said = ['{"llvm": "", "a\\nb": "", "\\ud800": "", "cuda": "no device", "x": 1}}', "[1]}", "{}", "{" * 5000]
+    (tmp_path / "pytest.jsonl").write_text("".join(f"{kind}{one}\n" for one in said))
+    assert capabilities_of(tmp_path) == "llvm"
 
 
 async def test_a_refused_run_fails_a_command_that_succeeded(sqlite_url: str, tmp_path: Path, aws_world: World) -> None:

@@ -236,3 +236,46 @@ def test_durations_are_of_a_clock_that_does_not_jump(pytester: pytest.Pytester) 
     assert case.seconds is not None
     assert 0 <= case.seconds < 60
     assert 0 <= lines()[-1]["nightjar"]["seconds"] < 60
+
+
+CAPABLE = """
+    from nightjar_lab.pytest import Target
+
+    nightjar_targets = [
+        Target("llvm"),
+        Target("gpu", parametrized=False),
+        Target("cuda", available=False),
+        Target("never-asked", parametrized=False),
+    ]
+"""
+ASKS = """
+    from nightjar_lab.pytest import requires
+
+    def test_all(target): pass
+    @requires("gpu")
+    def test_gpu(): pass
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_the_targets_that_tests_asked_for_are_reported_as_capabilities(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    pytester.makeconftest(CAPABLE)
+    pytester.makepyfile(test_o=ASKS)
+    assert pytester.runpytest_inprocess(*OPTION, *workers).ret == pytest.ExitCode.OK
+    (line,) = [line for line in lines() if line["$report_type"] == "NightjarCapabilities"]
+    reason = 'target "cuda" has no device: it is declared so'
+    assert line["targets"] == {"llvm": "", "cuda": reason, "gpu": ""}
+    assert len(cases()) == 3, "the server reads past it"
+
+
+def test_a_run_whose_tests_ask_for_no_target_reports_no_capabilities(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_passes(): pass")
+    pytester.runpytest_inprocess(*OPTION)
+    assert {line["$report_type"] for line in lines()} == {
+        "SessionStart",
+        "NightjarStart",
+        "TestReport",
+        "SessionFinish",
+    }
