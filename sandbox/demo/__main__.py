@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import signal
 import sys
 from contextlib import suppress
@@ -12,6 +13,7 @@ import click
 from bot.core.page_paths import help_path, view_path
 from sandbox.demo.conversation import Conversation
 from sandbox.demo.device_requests import DeviceRequests
+from sandbox.demo.lab import OTHER, ROOT
 from sandbox.demo.nightly_runs import NightlyRuns
 from sandbox.demo.stage import REPOSITORY, DemoStage, stage
 
@@ -19,6 +21,15 @@ INTRODUCTION = """\
 GitHub: {github}   Jenkins: {jenkins}   bot: {bot}   S3: an empty bucket
 @hubot has write access to octocat/compiler; @octo-friend has no access.
 """
+
+BE_A_LAB = """
+To be a lab, type this in another terminal. In an empty folder, it installs the lab kit for any Python from 3.9 on:
+
+  echo 'def test_adds(): assert 1 + 1 == 2' > test_ops.py
+  python3 -m venv venv && . venv/bin/activate && export {variables}
+  pip install --quiet {lab} pytest
+  nightjar-lab doctor --target {target}
+  nightjar-lab run --sha nightly -- pytest"""
 
 BROKEN, INTERRUPTED = 1, 128 + signal.SIGINT
 
@@ -77,7 +88,14 @@ def _addresses(on: DemoStage) -> str:
         "the bot's metrics": f"{on.bot.url}/metrics",
     }
     lines = [f"  {name + ':':20} {address}" for name, address in pages.items()]
-    return "\n".join(["\nPages:", *lines, "\nPress Ctrl-C to stop."])
+    return "\n".join(["\nPages:", *lines, _be_a_lab(on), "\nPress Ctrl-C to stop."])
+
+
+def _be_a_lab(on: DemoStage) -> str:
+    """Return what to type in another terminal in order to be a lab of this demo."""
+    variables = {**on.lab.variables, "NIGHTJAR_URL": on.bot.url, "NIGHTJAR_TARGET": OTHER}
+    assignments = shlex.join(f"{name}={value}" for name, value in variables.items())
+    return BE_A_LAB.format(lab=shlex.quote(str(ROOT / "lab")), variables=assignments, target=OTHER)
 
 
 @click.command()

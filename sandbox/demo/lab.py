@@ -18,17 +18,23 @@ OTHER, LOST = "adreno", "mali"
 """Targets that take requests and have no nightly runs; the machine of the second one fails."""
 CHECK = f"hardware/{LAB}/{TARGET}"
 DEVICE = "device=v73 simulator"
-COMMAND = "nightjar results upload"
+COMMAND = "nightjar-lab upload"
 ROOT = Path(__file__).parent.parent.parent
 
 
 class DemoLab:
     """Reads the commit to test and uploads reports, one run per suite. It has credentials for the bucket only."""
 
-    def __init__(self, bucket: BucketServer, config: Path) -> None:
-        self._environment = {**inherited(), **bucket.environment}
+    def __init__(self, bucket: BucketServer, repository: str, bucket_name: str) -> None:
+        self.variables = {
+            **bucket.environment,
+            "NIGHTJAR_REPOSITORY": repository,
+            "NIGHTJAR_LAB": LAB,
+            "NIGHTJAR_BUCKET": bucket_name,
+        }
+        """What a lab's machine has in its environment, but for the bot's address."""
+        self._environment = {**inherited(), **self.variables}
         self._bucket = bucket
-        self._config = config
 
     async def read(self, bucket: str, key: str) -> str:
         """Return the text of an object."""
@@ -54,7 +60,7 @@ class DemoLab:
         `status` is the exit status of the tests; `report` gets the first command and a line for each file.
         Raises AssertionError with the output of the commands.
         """
-        about = ["--lab", LAB, "--target", TARGET, "--sha", sha, "--exit-status", str(status)]
+        about = ["--target", TARGET, "--sha", sha, "--exit-status", str(status)]
         about += ["--environment", DEVICE]
         about += ["--pull-request", str(pull_request)] if pull_request else []
         runs = [
@@ -64,16 +70,15 @@ class DemoLab:
         ]
         options, path = runs[0]
         report(f"$ {COMMAND} {shlex.join([*options, path.name])}")
-        where = ["--config", str(self._config)]
-        await self._run([[*options, *where, str(path)] for options, path in runs], report)
+        await self._run([[*options, str(path)] for options, path in runs], report)
 
     async def upload_report(
         self, sha: str, target: str, suite: str, path: Path, report: Callable[[str], None], *, status: int
     ) -> None:
         """Upload one report as a run of a target. Raises AssertionError with the output of the command."""
-        options = ["--lab", LAB, "--target", target, "--sha", sha, "--suite", suite, "--exit-status", str(status)]
+        options = ["--target", target, "--sha", sha, "--suite", suite, "--exit-status", str(status)]
         report(f"$ {COMMAND} {shlex.join([*options, path.name])}")
-        await self._run([[*options, "--config", str(self._config), str(path)]], report)
+        await self._run([[*options, str(path)]], report)
 
     async def _run(self, commands: Sequence[Sequence[str]], report: Callable[[str], None]) -> None:
         process = await asyncio.create_subprocess_exec(

@@ -107,7 +107,7 @@ async def stage(settings: str = CONFIG) -> AsyncIterator[DemoStage]:
                 **bucket.environment,
             }
             bot = BotProcess(environment, config=config, module="sandbox.demo.bot", port=port)
-            lab = DemoLab(bucket, config)
+            lab = DemoLab(bucket, REPOSITORY, BUCKET)
             try:
                 await bot.start()
                 app.webhook_url = f"{bot.url}/webhook"

@@ -1,13 +1,13 @@
-"""What the lab's machine runs after its tests: `nightjar results upload` for each argument, a JSON list of options."""
+"""What the lab's machine runs after its tests: `nightjar-lab upload` for each argument, a JSON list of options."""
 
 from __future__ import annotations
 
 import json
 import sys
 
-from bot.cli.results.upload import upload
+from nightjar_lab.cli.upload import upload
 
 if __name__ == "__main__":
     for options in sys.argv[1:]:
         # In one process, for starting one takes longer than what it does.
-        upload.main(json.loads(options), prog_name="nightjar results upload", standalone_mode=False)
+        upload.main(json.loads(options), prog_name="nightjar-lab upload", standalone_mode=False)

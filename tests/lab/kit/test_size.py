@@ -1,0 +1,23 @@
+"""What the kit installs beyond boto3 stays small, but for zstandard: docs/decisions/lab-kit-size.md."""
+
+from __future__ import annotations
+
+from importlib.metadata import distribution
+
+from packaging.requirements import Requirement
+
+from tests.lab.kit.running import ROOT
+
+MOST = 4_000_000
+
+
+def test_it_needs_three_packages_and_is_small_without_zstandard() -> None:
+    required = [Requirement(one) for one in distribution("nightjar-lab").requires or []]
+    assert {one.name for one in required if one.marker is None} == {"boto3", "click", "zstandard"}
+    ours = [path for name in ("nightjar_lab", "nightjar_formats") for path in (ROOT / "lab" / name).rglob("*")]
+    sources = sum(path.stat().st_size for path in ours if path.is_file() and path.suffix != ".pyc")
+    click = sum(file.size or 0 for file in distribution("click").files or ())
+    assert sources > 100_000
+    assert click > 100_000
+    # pip compiles what it installs: bytecode takes less than twice as much as its source.
+    assert 3 * (sources + click) < MOST
