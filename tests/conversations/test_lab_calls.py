@@ -163,7 +163,7 @@ async def test_a_flood_of_calls_is_held_back(lab: DeviceLab) -> None:
     assert (status, int(headers["Retry-After"]) >= 1) == (429, True)
     assert "The lab example-lab makes too many calls." in found["detail"]
     assert await lab.claim(lab="other-lab", token=lab.other_token, target="adreno") is None
-    assert 'nightjar_lab_calls_total{call="claims",lab="example-lab",outcome="too many"} 1.0' in await lab.metrics()
+    assert 'nightjar_lab_calls_total{call="claims",lab="example-lab",outcome="too many"} 1.0' in lab.metrics()
 
 
 async def test_a_lab_has_a_limit_on_claims_that_wait(lab: DeviceLab) -> None:

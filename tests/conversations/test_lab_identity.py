@@ -51,7 +51,7 @@ async def refused(lab: DeviceLab, token: str | None, status: int = 401, name: st
     assert (answer, headers["Content-Type"]) == (status, "application/problem+json")
     assert ("WWW-Authenticate" in headers) == (status == 401)
     assert (await lab.store.find(LAB, "job")).attempt == attempts
-    assert f'nightjar_lab_calls_total{{call="claims",lab="{name}",outcome="refused"}}' in await lab.metrics()
+    assert f'nightjar_lab_calls_total{{call="claims",lab="{name}",outcome="refused"}}' in lab.metrics()
     detail: str = problem["detail"]
     return detail
 

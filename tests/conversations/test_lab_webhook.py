@@ -84,7 +84,7 @@ async def test_each_job_that_waits_is_announced_once_for_an_attempt(
         await ticked(lab)
         await until(lambda: len(listener.heard) == 2)
         assert listener.heard[1][0]["X-Nightjar-Delivery"] == "job-2"
-        assert 'nightjar_lab_calls_total{call="webhook",lab="example-lab",outcome="sent"} 2.0' in await lab.metrics()
+        assert 'nightjar_lab_calls_total{call="webhook",lab="example-lab",outcome="sent"} 2.0' in lab.metrics()
 
 
 async def test_a_private_address_is_refused_and_recorded(
@@ -97,7 +97,7 @@ async def test_a_private_address_is_refused_and_recorded(
         await ticked(lab)
         await lab.town.quiet()
         assert await lab.town.failures() == [texts.WEBHOOK_PRIVATE.format(host="127.0.0.1")]
-        assert 'nightjar_lab_calls_total{call="webhook",lab="example-lab",outcome="refused"} 1.0' in await lab.metrics()
+        assert 'nightjar_lab_calls_total{call="webhook",lab="example-lab",outcome="refused"} 1.0' in lab.metrics()
     assert listener.heard == []
 
 

@@ -54,7 +54,7 @@ async def test_the_workflow_starts_once_for_each_attempt_and_claims_the_job(tmp_
         await lab.call("jobs/job/failed", {"lease": got["lease"], "reason": "x"})
         await ticked(lab)
         assert len(devices.workflow_runs) == 2
-        assert 'nightjar_lab_calls_total{call="workflow",lab="example-lab",outcome="sent"} 2.0' in await lab.metrics()
+        assert 'nightjar_lab_calls_total{call="workflow",lab="example-lab",outcome="sent"} 2.0' in lab.metrics()
 
 
 async def test_a_job_that_was_claimed_meanwhile_starts_nothing(tmp_path: Path, aws_world: World) -> None:
@@ -88,7 +88,7 @@ async def test_a_workflow_that_github_cannot_start_is_reported_with_the_remedy(
         assert said in failure
         assert devices.workflow_runs == []
         calls = 'nightjar_lab_calls_total{call="workflow",lab="example-lab",outcome="refused"} 1.0'
-        assert calls in await lab.metrics()
+        assert calls in lab.metrics()
 
 
 async def test_without_the_app_in_the_labs_repository_the_failure_names_it(tmp_path: Path, aws_world: World) -> None:
