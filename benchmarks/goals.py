@@ -171,7 +171,7 @@ GOALS = (
         for n, count, _ in LEVELS
     ),
     Goal("p99 of 202 at half of that load", "accepted", 20, cell(4, "nightjar p99 ms"), "ms"),
-    Goal("CPU of a delivery that nobody wants, all in", "delivery-cost", 0.4, cell(0, "CPU ms each"), "ms"),
+    Goal("CPU of a delivery that no handler accepts, all in", "delivery-cost", 0.4, cell(0, "CPU ms each"), "ms"),
     Goal("CPU of one seen before, of a new one", "delivery-cost", 1, _seen_beside_new, "ms"),
     Goal("PostgreSQL, one replica, of SQLite", "replicas", 0.5, _share(1, "per second", "of SQLite"), "/s", True),
     Goal("… two replicas", "replicas", 0.9, _share(2, "per second", "of SQLite"), "/s", True),

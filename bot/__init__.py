@@ -1,1 +1,1 @@
-"""Carries events from GitHub to handlers and their effects back; knows no feature."""
+"""Carries events from GitHub to handlers, and their effects back; it depends on no feature."""

@@ -1,4 +1,4 @@
-"""Everything that one simulated GitHub holds, and how it changes. It knows no HTTP."""
+"""Everything that one simulated GitHub holds, and how it changes, without HTTP."""
 
 from __future__ import annotations
 

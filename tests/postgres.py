@@ -62,7 +62,7 @@ def program(name: str) -> Path:
 
 
 def unprivileged() -> dict[str, Any]:
-    """Return how to start a program as somebody whom PostgreSQL accepts: not as root."""
+    """Return how to start a program as a user that PostgreSQL accepts: not as root."""
     if os.geteuid() != 0:
         return {}
     for name in ("postgres", "nobody"):

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PARSES_OUR_TEXT = {
     "bot/effects/section_state.py": "replaces the mark above a section of a comment",
-    "handlers/ci_decisions/ask_github.py": "asks GitHub while the bot is away: the text of a status is all there is",
+    "handlers/ci_decisions/ask_github.py": "asks GitHub while the bot is down: the text of a status is all there is",
 }
 # One worker reads all of it, once.
 pytestmark = pytest.mark.xdist_group("source")
@@ -81,7 +81,7 @@ def test_a_decision_by_text_is_found(code: str) -> None:
     assert list(decided_by_text(ast.parse(code)))
 
 
-def test_the_function_of_a_decision_says_of_what() -> None:
+def test_the_function_of_a_decision_says_about_what() -> None:
     """Commands of click are left out: their names are those of the command line."""
     where: dict[str, list[str]] = defaultdict(list)
     for path, tree in modules().items():

@@ -20,7 +20,7 @@ HOUR = 3600.0
 REFUSALS_AN_HOUR = 5
 """Refused comments of one person that get a reaction within an hour; the bot ignores further ones."""
 MOST_NOTIFIED = 200
-"""People per pull request to whom we remember explaining who may run commands."""
+"""How many people per pull request the bot remembers as informed of who may run commands."""
 MOST_COUNTED = 1_000
 """Comments of one hour that we store for a pull request or a person; the limits are far lower."""
 
@@ -63,7 +63,7 @@ class CountedComment:
 class CommandTally:
     """The comments of a person, or on a pull request, by the intents of their deliveries.
 
-    `notified`: the IDs of people to whom the bot has explained on this pull request who may run commands.
+    `notified`: the IDs of people who have read on this pull request who may run commands.
     """
 
     counted: Mapping[str, CountedComment] = field(default_factory=dict)

@@ -27,7 +27,7 @@ class Rank(IntEnum):
     SWEEP = 2
     """Nobody waits for it: timers, reconciliation."""
     EVENT = 3
-    """The default: a webhook, a lab's results, a person about whom nothing is known yet."""
+    """The default: a webhook, a lab's results, an unknown person."""
     WRITER = 4
     """A person with the write role on the repository."""
 

@@ -88,7 +88,7 @@ def operations(checks: Sequence[HealthCheck]) -> list[Operation]:
 
 
 OF_ANY = frozenset({"queue", "lab"})
-"""Labels that may tell something of any repository."""
+"""Labels that may reveal something about any repository."""
 
 
 class PublicPart:

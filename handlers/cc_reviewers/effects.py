@@ -26,7 +26,7 @@ UNRESOLVED = "could not resolve to a node"
 class ReviewRequests:
     """The review requests of a pull request; names in lower case, except in `refused`.
 
-    `asked` holds everybody whom the bot asked, so that it does not ask again after a person removed somebody.
+    `asked` holds everybody that the bot asked, so that it does not ask again after a person removed somebody.
     `refused` are those that GitHub did not accept, `hidden` the teams among them that it does not show to the App.
     `message` is the text in the sticky comment.
     """

@@ -61,7 +61,7 @@ class LabBucket:
                 code = _code(error)[0]
                 if code in _UNCHANGED:
                     return None, tag
-                # Who may not list a bucket is not told that an object is missing.
+                # S3 hides from those who may not list a bucket that an object is missing.
                 if code in _NO_KEY | _DENIED:
                     raise NoObject(texts.NO_OBJECT.format(key=key, bucket=self.name)) from None
                 raise

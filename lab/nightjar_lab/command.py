@@ -1,4 +1,4 @@
-"""The lab's command for one suite: under a keeper, with a time limit, its output in a file of limited size."""
+"""The lab's command for one suite: under a supervisor, with a time limit, its output in a file of limited size."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ SECRETS = (
 """Variables that the command does not get: it runs somebody else's code."""
 KILL_SECONDS = 10.0
 PR_SET_DUMPABLE = 4
-KEEPER = Path(__file__).with_name("keeper.py")
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 
 def clean_environment(more: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of the command: the agent's own, without its secrets."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(SECRETS)}
-    return {**kept, **more}
+    safe = {name: value for name, value in os.environ.items() if not name.startswith(SECRETS)}
+    return {**safe, **more}
 
 
 def hide_secrets() -> None:
@@ -57,7 +57,7 @@ class StreamedCommand:
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         hide_secrets()
         self._process = subprocess.Popen(  # noqa: S603  # the lab's own command
-            [sys.executable, "-I", str(KEEPER), *command], env=dict(environment), stdin=subprocess.PIPE
+            [sys.executable, "-I", str(SUPERVISOR), *command], env=dict(environment), stdin=subprocess.PIPE
         )
 
     def wait(self) -> int:
@@ -82,7 +82,7 @@ class RunningCommand:
     def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path) -> None:
         hide_secrets()
         self._process = subprocess.Popen(  # noqa: S603  # the lab's own command
-            [sys.executable, "-I", str(KEEPER), *command],
+            [sys.executable, "-I", str(SUPERVISOR), *command],
             cwd=folder,
             env=dict(environment),
             stdin=subprocess.PIPE,

@@ -172,8 +172,8 @@ def reports_of_pytest(command: Sequence[str]) -> list[str]:
     for number, word in enumerate(command):
         option, equals, value = word.partition("=")
         if option in REPORT_OPTIONS:
-            following = command[number + 1 : number + 2]
-            found += [value] if equals else list(following)
+            after = command[number + 1 : number + 2]
+            found += [value] if equals else list(after)
     return found
 
 

@@ -1,1 +1,1 @@
-"""What a repository on GitHub holds: people's work, checks, workflow runs and rules. It knows no HTTP."""
+"""What a repository on GitHub holds: people's work, checks, workflow runs and rules, without HTTP."""

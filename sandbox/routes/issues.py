@@ -152,7 +152,7 @@ def list_labels(call: Call) -> ApiResponse:
 
 @route("POST", f"{REPO}/issues/{{issue_number}}/labels", *EITHER)
 def add_labels(call: Call) -> ApiResponse:
-    """Add labels, which come to be if they do not exist."""
+    """Add labels, and create those that do not exist."""
     issue = call.issue
     names = [item if isinstance(item, str) else item["name"] for item in call.body.get("labels", [])]
     issue.label(call.actor, *names)

@@ -1,4 +1,4 @@
-"""What the door says leads to nothing is what the job would have come to; in doubt it says nothing."""
+"""What the door ignores, the job would have ignored too; in doubt the door decides nothing."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def pipeline_of(world: World, keys: Mapping[str, Any], names: list[str]) -> Pipe
 
 
 @pytest.mark.parametrize("keys", [{}, ALL_ON, {**ALL_ON, "repository_file": False}], ids=["plain", "all", "no file"])
-async def test_what_leads_to_nothing_changes_no_record_and_is_wanted_by_no_handler(
+async def test_what_has_no_effect_changes_no_record_and_is_wanted_by_no_handler(
     tmp_path: Path, keys: Mapping[str, Any]
 ) -> None:
     decided: Counter[bool] = Counter()
@@ -97,14 +97,14 @@ def comment(text: str | None, **more: Any) -> Delivery:
     return delivery("issue_comment", action="created", comment={"body": text}, issue={"number": 1}, **more)
 
 
-def test_a_comment_that_mentions_nobody_leads_to_nothing(door: WebhookDoor) -> None:
+def test_a_comment_that_mentions_nobody_has_no_effect(door: WebhookDoor) -> None:
     assert door.leads_to_nothing(comment("looks good")) == "no handler accepts it"
     assert door.leads_to_nothing(comment(None)) == "no handler accepts it"
     assert door.leads_to_nothing(comment("`@CI help`")) == ""
     assert door.leads_to_nothing(delivery("issue_comment", action="created")) == "", "its job says what is missing"
 
 
-def test_an_event_that_nobody_wants_leads_to_nothing(door: WebhookDoor) -> None:
+def test_an_event_that_no_handler_accepts_has_no_effect(door: WebhookDoor) -> None:
     assert door.leads_to_nothing(delivery("star", action="created")) == "no handler wants star.created"
     assert door.leads_to_nothing(delivery("status")) == "the features that want it are off for this repository"
     assert door.leads_to_nothing(Delivery("g", "ping", Payload({}), 0.0)) == "no handler wants ping"
@@ -150,7 +150,7 @@ def test_what_an_effect_may_have_changed_is_not_certain(door: WebhookDoor, clock
     assert door.leads_to_nothing(delivery())
 
 
-async def test_while_deliveries_come_what_records_say_is_read_anew_also_without_jobs(
+async def test_while_deliveries_come_what_records_say_is_read_again_also_without_jobs(
     door: WebhookDoor, clock: Clock
 ) -> None:
     view, asked, away = door.view_of(Repository(ID, FULL_NAME, None)), list[int](), [True]

@@ -5,7 +5,7 @@ from bot.app.features import full_router
 from bot.app.registration import EVENTS, PERMISSIONS, registration_text, registration_url
 
 
-def test_the_app_hears_of_what_the_handlers_want_and_of_nothing_else() -> None:
+def test_the_app_subscribes_to_the_events_that_handlers_accept_and_to_no_others() -> None:
     wanted = {event for handler in full_router().handlers for event, _ in handler.wants}
     # Events of our own have a dot in their names, and GitHub is not asked for them.
     # GitHub sends those of installations to every App.

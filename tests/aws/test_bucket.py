@@ -227,7 +227,7 @@ async def test_a_read_that_is_cancelled_stops_reading(script: Script, aws: Aws) 
     await removed.wait()
 
 
-async def test_a_server_that_is_away_is_tried_again_later_and_serves_when_it_is_back(own_world: World) -> None:
+async def test_a_server_that_is_down_is_tried_again_later_and_serves_when_it_is_back(own_world: World) -> None:
     bucket = Bucket(own_world.aws, own_world.name)
     own_world.put("results/a/manifest.json")
     assert await listed(bucket) == ["results/a/manifest.json"]

@@ -59,7 +59,7 @@ def empty(world: World, queue_url: str) -> Callable[[], bool]:
     return lambda: world.waiting(queue_url) == 0
 
 
-async def test_what_is_uploaded_is_heard_of_as_the_listing_tells_it(aws_world: World) -> None:
+async def test_the_queue_reports_an_upload_as_the_listing_does(aws_world: World) -> None:
     inbox, queue = Inbox(), aws_world.queue()
     keys = [KEY, "results/octocat/c++/Prüf stand/100%/run/manifest.json"]
     async with listening(aws_world, queue, inbox.deliver) as notifications:
@@ -154,7 +154,7 @@ async def test_a_fault_of_ours_is_logged_with_its_traceback_and_the_queue_is_sti
     assert isinstance(log["exc_info"], LookupError)
 
 
-async def test_a_queue_that_is_away_is_heard_again_when_it_is_back(own_world: World) -> None:
+async def test_a_queue_that_is_down_is_heard_again_when_it_is_back(own_world: World) -> None:
     inbox, queue = Inbox(), own_world.queue()
     with capture_logs() as logs:
         async with listening(own_world, queue, inbox.deliver):

@@ -84,7 +84,7 @@ async def test_of_many_builds_some_are_asked_about(talker: Talker, url: str, bui
     assert (len(results), len(talker.asked)) == (MOST, MOST)
 
 
-async def test_a_server_that_is_away_ends_nothing(builds: JenkinsBuilds) -> None:
+async def test_a_server_that_is_down_ends_nothing(builds: JenkinsBuilds) -> None:
     assert await builds.results(["http://127.0.0.1:9/job/gpu/7"]) == {}
 
 

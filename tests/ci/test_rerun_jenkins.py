@@ -105,7 +105,7 @@ async def test_a_jenkins_that_is_broken_is_tried_again(world: World, status: int
         await world.apply_alone(again(world, job))
 
 
-async def test_a_jenkins_that_is_away_is_tried_again(world: World) -> None:
+async def test_a_jenkins_that_is_down_is_tried_again(world: World) -> None:
     job = failed_job(world)
     effect = again(world, job)
     await world.jenkins.stop()

@@ -1,4 +1,4 @@
-"""`nightjar ci`: its usage, and builds of no pull request. What it asks whom is in the conversations."""
+"""`nightjar ci`: its usage, and builds of no pull request. Which server it asks is in the conversations."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ async def test_a_folder_is_taken_in_and_a_server_that_runs_writes_the_check_runs
     assert conclusions == [["success"]] * 3
 
 
-async def test_everything_is_built_anew_from_the_bucket_whatever_the_quota(operator: Operator) -> None:
+async def test_everything_is_built_again_from_the_bucket_whatever_the_quota(operator: Operator) -> None:
     for number in range(3):
         operator.upload(operator.run(nightly_run(operator, number), "run-1"))
     operator.upload(operator.run("f" * 40, "run-1"))

@@ -16,7 +16,7 @@ from tests.gfm import rendered
 
 SLOW = Item("`@ci run slow tests`", "", done=True, targets=("record:status", "record:slow"))
 RERUN = Item("`@ci rerun`", "Running `build` again.", done=True, targets=("record:1", "record:2"))
-TYPO = Item("`@ci rerunn`", "I know no such command.", done=False)
+TYPO = Item("`@ci rerunn`", "Unknown command.", done=False)
 
 
 def ended(name: str, failed: bool = False, text: str = "") -> EffectOutcome:
@@ -40,11 +40,11 @@ def ended(name: str, failed: bool = False, text: str = "") -> EffectOutcome:
             ["- 😕 `@ci rerun`: Running `build` again. `build` is removed. `docs` is removed."],
             False,
         ),
-        ([TYPO], [], ["- 😕 `@ci rerunn`: I know no such command."], False),
+        ([TYPO], [], ["- 😕 `@ci rerunn`: Unknown command."], False),
         (
             [SLOW, TYPO],
             [ended("status")],
-            ["- `@ci run slow tests`: done.", "- 😕 `@ci rerunn`: I know no such command."],
+            ["- `@ci run slow tests`: done.", "- 😕 `@ci rerunn`: Unknown command."],
             False,
         ),
     ],

@@ -42,7 +42,7 @@ def kinds(plan: PlannedEffects) -> list[str]:
 
 
 def items(plan: PlannedEffects) -> list[tuple[str, bool]]:
-    """The commands that are concluded, and whether they come to be done if their effects are."""
+    """The commands that are concluded, and whether they succeed if their effects do."""
     assert plan.conclusion_basis is not None
     return [(item["shown"], item["done"]) for item in plan.conclusion_basis["basis"]["items"]]
 

@@ -1,4 +1,4 @@
-"""What a repository may say about itself, what it may not, and what comes of it over app.yaml."""
+"""What a repository may say about itself, what it may not, and how it changes app.yaml."""
 
 from pathlib import Path
 from textwrap import indent

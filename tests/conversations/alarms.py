@@ -44,7 +44,7 @@ class AlarmTown:
             self.town.repo.set_status("hubot", sha, f"{name}/branch", state, f"{name}: {state}", url)
 
     async def sweep(self, hours: int = 1) -> None:
-        """Let an hour pass, or more, and wait until the bot has done what comes of it."""
+        """Let an hour pass, or more, and wait until the bot has finished."""
         self.time.ahead += hours * HOUR
         await self.town.bot.timers.tick()
         await self.town.quiet()

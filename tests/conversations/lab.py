@@ -116,7 +116,7 @@ class LabTown:
         return folder
 
     async def scan(self, later: float = 60.0) -> None:
-        """Let some seconds pass and the bot look around, and wait until it has done what comes of it."""
+        """Let some seconds pass and the bot look around, and wait until it has finished."""
         self.time.ahead += later
         await self.town.bot.services.part(WATCH).tick()
         await self.town.quiet()

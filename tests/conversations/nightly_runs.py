@@ -39,7 +39,7 @@ class NightlyTown(BranchTown):
         await self.come_to(SCHEDULE)
 
     async def hour(self) -> None:
-        """Let an hour pass, and wait until the bot has done what comes of it."""
+        """Let an hour pass, and wait until the bot has finished."""
         self.time.ahead += HOUR
         await self.town.bot.timers.tick()
         await self.town.quiet()

@@ -269,7 +269,7 @@ async def test_the_section_of_an_older_head_is_not_written_over_the_newer(here: 
 
 
 async def test_what_cannot_be_found_out_is_said_and_taken_back_by_the_next_run(here: Town) -> None:
-    """TVM #12860: failures ended in `|| /bin/true`, and nobody heard of them."""
+    """TVM #12860: failures ended in `|| /bin/true`, and nobody noticed them."""
     on_main(here, ALL_PASS)
     pull = await opened(here)
     here.github.faults.add(

@@ -126,7 +126,7 @@ async def test_a_name_that_would_be_a_command_is_none(here: Town, tmp_path: Path
     assert "# skip_ci=false: CI runs because _(touch broken)__x_ changed." in decided.err.splitlines()
 
 
-async def test_where_the_bot_is_away_or_knows_nothing_everything_runs_and_it_is_said(
+async def test_where_the_bot_is_down_or_knows_nothing_everything_runs_and_it_is_said(
     here: Town, tmp_path: Path
 ) -> None:
     """TVM #10457: what looked like an answer was an error, for days."""
@@ -141,7 +141,7 @@ async def test_where_the_bot_is_away_or_knows_nothing_everything_runs_and_it_is_
     assert "Fallback: the bot answered 401: There is no public repository" in unknown.err
 
 
-async def test_whom_to_ask_may_be_in_app_yaml_and_where_nobody_is_named_everything_runs(
+async def test_the_server_to_ask_may_be_in_app_yaml_and_where_nobody_is_named_everything_runs(
     here: Town, tmp_path: Path
 ) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", files={"docs/index.rst": "x"})

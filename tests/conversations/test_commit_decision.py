@@ -162,7 +162,7 @@ async def test_that_there_is_no_such_commit_is_said_and_remembered(here: Town) -
 
 
 @pytest.mark.parametrize("fails", [COMMIT, ACTIVITY, COMPARE])
-async def test_where_github_is_away_everything_runs_and_the_reason_says_so(here: Town, fails: str) -> None:
+async def test_where_github_is_down_everything_runs_and_the_reason_says_so(here: Town, fails: str) -> None:
     pushed = here.repo.push("main", {"docs/a.rst": "x"}, by="octocat")
     await here.quiet()
     here.github.faults.add("GET", fails.removeprefix("GET "), status=502, times=None)

@@ -375,7 +375,7 @@ async def test_help_lists_the_targets(devices: Devices) -> None:
     assert "cortex-m" not in answer
 
 
-async def test_what_a_lab_says_of_another_job_is_ignored(devices: Devices) -> None:
+async def test_what_a_lab_says_about_another_job_is_ignored(devices: Devices) -> None:
     pull, other = devices.pull(), devices.pull()
     await devices.says(pull, "hubot", "@ci test on hexagon-v73")
     claimed = await devices.claim()

@@ -1,4 +1,4 @@
-"""When something fails for good: the person hears of it, always, with the reason or with what finds it."""
+"""When something fails for good: the person is always notified, with the reason or with what finds it."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ async def test_a_waiting_run_ends_although_its_manifest_was_removed(place: LabTo
     assert await place.town.failures() == []
 
 
-async def test_a_run_that_waits_comes_to_an_end_though_the_bucket_was_away_at_its_deadline(place: LabTown) -> None:
+async def test_a_run_that_waits_comes_to_an_end_though_the_bucket_was_down_at_its_deadline(place: LabTown) -> None:
     sha = place.nightly_run()
     folder = place.upload(sha, {"ops.xml": junit(**GOOD)}, without=("ops.xml",))
     await place.settle()

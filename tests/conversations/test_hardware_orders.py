@@ -1,6 +1,6 @@
 """Whatever the order in which labs upload, in how many pieces and how often: people see the same in the end.
 
-One town holds the same story in many repositories, each of which hears of it in an order of its own.
+One town holds the same story in many repositories, each of which receives it in another order.
 """
 
 from __future__ import annotations
@@ -331,7 +331,7 @@ async def test_splitting_into_shards_changes_nothing_but_the_list_of_runs(tmp_pa
         assert len(seen[0]) == len(story)
 
 
-async def test_a_bucket_that_is_read_anew_gives_what_was_known(tmp_path: Path, aws_world: World) -> None:
+async def test_a_bucket_that_is_read_again_gives_what_was_known(tmp_path: Path, aws_world: World) -> None:
     async with labs_with([any_order(99)], tmp_path, aws_world) as (here, (lane,)):
         before = lane.snapshot(here.bot.services.part(RESULTS).store)
         services, name = here.bot.services, lane.repository.full_name
@@ -339,9 +339,9 @@ async def test_a_bucket_that_is_read_anew_gives_what_was_known(tmp_path: Path, a
         github = await here.bot.github.reader(name)
         repository = Known(lane.repository.id, name, None)
         config, config_of_all = here.bot.config.repositories[name], here.bot.config
-        anew = ResultsStore(f"sqlite:///{tmp_path}/anew.db")
-        anew.open()
-        for store, times in ((results.store, 1), (anew, 2)):
+        rebuilt = ResultsStore(f"sqlite:///{tmp_path}/rebuilt.db")
+        rebuilt.open()
+        for store, times in ((results.store, 1), (rebuilt, 2)):
             later = Moments(2 * FOR_EVER)
             read = ResultsService(config_of_all, store, results.file_lists, results.pool, results.source_for)
             service = IngestService(read, services.records, watch, services.part(JOBS), later)
@@ -353,4 +353,4 @@ async def test_a_bucket_that_is_read_anew_gives_what_was_known(tmp_path: Path, a
                     await service.take(arrival, github, repository, config, again=True)
                 later.ahead += FOR_EVER  # what is missing is waited for again, where nothing was known about it
             assert unlike("", lane.snapshot(store), before) == {}
-        anew.close()
+        rebuilt.close()

@@ -71,7 +71,7 @@ async def test_a_suite_that_vanished_is_reported_and_prevents_success(place: Lab
     assert place.check(third).conclusion == "success"
 
 
-async def test_a_device_that_is_away_for_several_nightly_runs_prevents_success_on_each(place: LabTown) -> None:
+async def test_a_device_that_is_down_for_several_nightly_runs_prevents_success_on_each(place: LabTown) -> None:
     nightly_runs = [place.nightly_run() for _ in range(4)]
     for sha, verdict in zip(nightly_runs, ("passed", "skipped", "skipped", "passed"), strict=True):
         place.upload(sha, {"a.xml": junit(**{f"test_{number}": verdict for number in range(5)})})
@@ -207,7 +207,7 @@ async def test_a_person_may_have_all_checks_of_a_commit_computed_again(place: La
     assert await place.town.failures() == []
 
 
-async def test_the_same_run_heard_of_many_times_is_taken_once(place: LabTown) -> None:
+async def test_a_run_that_is_announced_many_times_is_ingested_once(place: LabTown) -> None:
     sha = place.nightly_run()
     place.upload(sha, {"ops.xml": junit(**GOOD)})
     for _ in range(3):

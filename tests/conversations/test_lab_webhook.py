@@ -1,4 +1,4 @@
-"""A lab that accepts connections hears of each job by a signed webhook, and nobody else's machine does."""
+"""A lab that accepts connections is notified of each job by a signed webhook, and nobody else's machine is."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ async def test_two_branches_follow_in_one_repository_each_by_its_own_rules(url: 
         assert ((await nightly_run.branch_state())["sha"], (await good.branch_state())["sha"]) == (sha, sha)
 
 
-async def test_what_the_bot_says_of_every_commit_makes_none_of_them_good(url: str) -> None:
+async def test_what_the_bot_says_about_every_commit_makes_none_of_them_good(url: str) -> None:
     async with good_town(url, require=["*"], also="    nightly: {}\n") as place:
         sha = place.push("first")
         await NightlyTown(place.town, place.time, "nightly", place.config).nightly_run()

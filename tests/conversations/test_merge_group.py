@@ -50,7 +50,7 @@ async def test_what_is_switched_off_is_not_reported(tmp_path: Path) -> None:
         assert here.repo.check_runs(sha) == []
 
 
-async def test_an_app_without_the_permission_hears_of_no_groups(tmp_path: Path) -> None:
+async def test_an_app_without_the_permission_receives_no_groups(tmp_path: Path) -> None:
     permissions = {name: access for name, access in PERMISSIONS.items() if name != "merge_queues"}
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", permissions=permissions) as here:
         sha = (await queued(here)).test_in_queue()

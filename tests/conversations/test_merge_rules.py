@@ -64,7 +64,7 @@ async def test_what_the_branch_requires_is_read_from_its_rules_and_its_protectio
 OWN = "    skip_ci: {}\n    lint: {}\n    nightly: {}\n"
 
 
-async def test_what_the_bot_itself_says_of_a_head_is_no_test_of_it(tmp_path: Path) -> None:
+async def test_what_the_bot_itself_says_about_a_head_is_no_test_of_it(tmp_path: Path) -> None:
     """With `required: ["*"]` an untested pull request was merged: `ci/slow-tests` was green at once."""
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", 'required: ["*"]', OWN) as here:
         pull = here.repo.open_pull_request("hubot", "Faster", BODY)
@@ -285,7 +285,7 @@ async def test_a_branch_with_a_merge_queue_is_merged_into_by_it(here: Town, clas
     assert pull.queued is None
 
 
-async def test_an_enterprise_server_that_knows_no_merge_queues_merges_all_the_same(here: Town) -> None:
+async def test_an_enterprise_server_without_merge_queues_merges_all_the_same(here: Town) -> None:
     """Before 3.12 it refuses a query with their fields."""
     here.github.knows_merge_queues = False
     pull = ready(here)

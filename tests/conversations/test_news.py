@@ -16,7 +16,7 @@ FAILS = "AssertionError: 3 != 4"
 
 
 async def nightly_run(place: LabTown, verdict: str) -> None:
-    """Let a lab test a night, and wait for all that comes of it."""
+    """Let a lab test a night, and wait for all its effects."""
     place.upload(place.nightly_run(), {"ops.xml": junit(test_a=verdict, test_b="passed")})
     await place.settle()
 

@@ -142,7 +142,7 @@ async def test_where_the_branch_cannot_be_moved_the_file_says_where_it_is(bench:
     assert bench.read()["sha"] == stray
 
 
-async def test_a_bucket_that_is_away_gets_the_file_when_it_is_back(bench: Bench) -> None:
+async def test_a_bucket_that_is_down_gets_the_file_when_it_is_back(bench: Bench) -> None:
     away = bench.gate.faults.add("PUT", f"/{bench.bucket.name}/{KEY}", status=503, message="SlowDown", times=3)
     sha = bench.place.push()
     await bench.place.nightly_run()

@@ -31,7 +31,7 @@ class ManyTargets(LabNews):
             self.place.upload(sha, {"ops.xml": junit(**verdicts)}, lab=lab, target=target)
 
     async def nightly_run(self, failed: Collection[str], targets: Sequence[str] = TARGETS) -> str:
-        """Let targets test a new commit of the nightly branch, and the bot look what came of it."""
+        """Let targets test a new commit of the nightly branch, and the bot read the results."""
         sha = self.place.nightly_run()
         self.upload(sha, failed, targets)
         await self.place.settle()

@@ -57,7 +57,7 @@ async def created(folder: Path, *arguments: str) -> dict[str, Any]:
     return made
 
 
-async def test_strangers_hear_of_a_private_repository_what_they_hear_of_one_that_is_not_there(here: Town) -> None:
+async def test_strangers_get_the_same_answer_for_a_private_repository_and_a_missing_one(here: Town) -> None:
     here.repo.private = True
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
@@ -122,7 +122,7 @@ async def test_a_token_of_the_repository_lets_programs_in(here: Town, tmp_path: 
     "sent", ["Bearer x", "Bearer " + "x" * 3000, "Basic b2N0b2NhdDpo", "Bearer", "Bearer nightjar_0_0", "bearer \xe9"]
 )
 async def test_a_bad_token_is_refused_for_a_public_repository_too(here: Town, sent: str) -> None:
-    """A CI whose token has expired hears of it, instead of a share of the quota that runs out now and then."""
+    """A CI whose token has expired gets an error, instead of a share of the quota that runs out now and then."""
     status, _, problem = await asked(here, path_of(), Authorization=sent)
     assert (status, problem["detail"]) == (401, BAD_TOKEN)
 

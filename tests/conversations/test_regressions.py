@@ -32,7 +32,7 @@ class NightlyRuns(LabNews):
         self.place.upload(sha, {"ops.xml": junit(**verdicts)}, suite=suite, **values)
 
     async def nightly_run(self, *failed: str, relax: Sequence[str] | None = None, tests: int = 4) -> str:
-        """Let a lab test a new commit of the nightly branch, one suite or two, and wait for what comes of it."""
+        """Let a lab test a new commit of the nightly branch, one suite or two, and wait for its effects."""
         sha = self.place.nightly_run()
         self.upload(sha, *failed, tests=tests)
         if relax is not None:

@@ -25,7 +25,7 @@ def shown(here: Town, pull: PullRequest) -> str | None:
     return status.description if status and status.state == "success" else None
 
 
-async def test_switched_on_they_stay_on_and_ci_hears_of_it(here: Town) -> None:
+async def test_switched_on_they_stay_on_and_ci_is_notified(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()
     assert shown(here, pull) == OFF

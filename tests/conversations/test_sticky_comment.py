@@ -138,7 +138,7 @@ async def test_a_comment_that_a_maintainer_edited_in_a_browser_keeps_its_section
     assert "`passer-by`" in sections["cc-reviewers"]
 
 
-async def test_a_sticky_comment_that_was_deleted_at_this_very_moment_is_written_anew(here: Town) -> None:
+async def test_a_sticky_comment_that_was_deleted_at_this_very_moment_is_written_again(here: Town) -> None:
     pull = await with_refusal(here, "stranger")
     (ours,) = pull.comments_by(BOT)
     edit = here.github.faults.pause("PATCH", ONE, when="before")

@@ -1,4 +1,4 @@
-"""People open pull requests and issues with tags and labels, and those who follow them hear of it once."""
+"""People open pull requests and issues with tags and labels, and their subscribers are notified once."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ async def test_the_text_of_the_issue_is_answered_too(tmp_path: Path) -> None:
         assert [comment.body.count("`@hubot`") for comment in roll.comments_by(BOT)] == [1]
 
 
-async def test_a_member_whom_github_calls_a_contributor_lists_people(listing: Town) -> None:
+async def test_a_member_that_github_calls_a_contributor_lists_people(listing: Town) -> None:
     """`author_association` is CONTRIBUTOR for members of the organization who are not public."""
     listing.repo.set_role("monalisa", "triage")
     listing.repo.private_members.add("monalisa")

@@ -99,7 +99,7 @@ async def test_another_repository_that_gets_the_old_name_is_not_taken_for_the_fi
 
 
 @pytest.mark.parametrize("message", [True, False])
-async def test_a_repository_that_was_deleted_and_made_anew_is_served(nightly: Town, message: bool) -> None:
+async def test_a_repository_that_was_deleted_and_created_again_is_served(nightly: Town, message: bool) -> None:
     here = nightly
     here.repo.open_pull_request("hubot", "Faster")
     await here.quiet()

@@ -76,7 +76,7 @@ class Town:
         await self.bot.watch.checked.wait()
 
     async def _settled(self) -> bool:
-        # Cheaper than every delivery with all that came of it.
+        # Cheaper than every delivery with all its jobs.
         try:
             if any((await self.bot.engine.backlog()).waiting.values()):
                 return False

@@ -89,7 +89,7 @@ class MemoryStore(JobStore):
         return sorted(self._unshown.values(), key=lambda job: -job.requested_at)[:BATCH]
 
     async def served(self, lab: str) -> LastServed:
-        """Return whom a lab served last."""
+        """Return the person that a lab served last."""
         since, repositories = self._clock() - ONE_DAY, dict[int, float]()
         people = {who: at for who, at in self._served[lab].items() if at > since}
         for (repository, _), at in people.items():

@@ -70,7 +70,7 @@ async def test_a_trouble_from_beginning_to_end(world: World) -> None:
     assert [one.state for one in issues(world)] == ["closed", "open"]
 
 
-async def test_where_lists_know_no_apps_the_recorded_number_is_what_closes_the_issue(world: World) -> None:
+async def test_where_lists_omit_apps_the_recorded_number_is_what_closes_the_issue(world: World) -> None:
     """A filter by `creator=` may find nothing of an App: the issue stayed open for ever, and was opened once more."""
     world.github.finds_apps_as_creators = False
     await applied_text(world, broken("gpu", 1))

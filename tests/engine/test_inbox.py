@@ -1,4 +1,4 @@
-"""A delivery is stored once, with its body; one that nobody wants is no job, and goes by its age."""
+"""A delivery is stored once, with its body; one that no handler accepts is no job, and is removed by its age."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_keys_name_the_intent_and_not_the_delivery() -> None:
     assert effect_keys(ORIGIN) == effect_keys(other)
 
 
-def test_a_replay_plans_anew_but_knows_its_effects() -> None:
+def test_a_replay_plans_again_but_knows_its_effects() -> None:
     again = Origin("guid-1", "rerun", ORIGIN.intent, 3, 1.5, 2, "pr:1#7")
     assert plan_job(again).key != plan_job(ORIGIN).key
     assert effect_keys(again) == effect_keys(ORIGIN)

@@ -24,9 +24,7 @@ class CountingConnector:
         return await self._connector.execute_query_all_async(query, **arguments)  # type: ignore[attr-defined]
 
 
-async def test_a_delivery_is_shown_with_what_it_is_about_and_what_came_of_it(
-    url_with_tables: str, world: World
-) -> None:
+async def test_a_delivery_is_shown_with_what_it_is_about_and_its_result(url_with_tables: str, world: World) -> None:
     effects = [{"target": "x", "text": "hello"}, {"target": "y", "always": "user:Not on Sundays."}]
     payload = body({"a": {"effects": effects, "conclude": {}}}, issue={"number": 7})
     async with running(url_with_tables, world) as engine:

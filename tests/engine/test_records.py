@@ -103,7 +103,7 @@ async def test_what_was_removed_since_it_was_read_stays_removed(database: Databa
     assert await records.get(key) is None
 
 
-async def test_an_update_begins_anew_from_what_another_process_has_written(
+async def test_an_update_starts_over_from_what_another_process_has_written(
     database: Database, url_with_tables: str
 ) -> None:
     records, key = Records(database.connector), NOTE.of(1, 7)

@@ -247,7 +247,7 @@ def test_looks_for_a_late_write_use_up_no_tries_and_end_no_outage() -> None:
     assert (tries.away_since, tries.named) == (NOW, 0)
 
 
-def test_what_was_away_for_long_is_asked_less_and_less_often() -> None:
+def test_what_was_down_for_long_is_asked_less_and_less_often() -> None:
     waits = waits_until_final(Unavailable("no answer in time"))
     assert 1 <= waits[0] <= 1 + JITTER
     assert all(later >= earlier / (1 + JITTER) for earlier, later in pairwise(waits))

@@ -151,7 +151,7 @@ async def test_a_job_that_outlasts_the_stop_is_returned_to_the_queue(url_with_ta
     assert world.written == ["g a x"]
 
 
-async def test_the_observer_hears_of_every_step(url_with_tables: str, world: World) -> None:
+async def test_the_observer_is_called_for_every_step(url_with_tables: str, world: World) -> None:
     heard = Heard()
     async with running(url_with_tables, world, observer=heard) as engine:
         script = {"effects": [{"target": "x", "errors": ["again:0"]}, {"target": "y", "always": "user"}]}
@@ -317,7 +317,9 @@ async def _age(engine: Engine, *, days: int) -> None:
 IGNORED = {"text": "nobody wants it", "about": {"action": "created"}}
 
 
-async def test_a_delivery_that_nobody_wants_is_no_job_until_it_is_replayed(url_with_tables: str, world: World) -> None:
+async def test_a_delivery_that_no_handler_accepts_is_no_job_until_it_is_replayed(
+    url_with_tables: str, world: World
+) -> None:
     heard = Heard()
     async with running(url_with_tables, world, observer=heard) as engine:
         assert await engine.accept("g", EVENT, body({"a": writes("x")}), LOCK, ignored=IGNORED)

@@ -138,7 +138,7 @@ async def test_a_fault_of_ours_is_tried_three_times_then_stored_with_its_text(sq
     assert texts(record) == {"a x": "RuntimeError: a fault of ours: fault"}
 
 
-async def test_whoever_asked_hears_of_a_plan_that_failed(url_with_tables: str, world: World) -> None:
+async def test_the_person_who_asked_is_notified_of_a_plan_that_failed(url_with_tables: str, world: World) -> None:
     async with running(url_with_tables, world) as engine:
         await engine.accept(
             "refused", EVENT, body({"a": {"always": "user:Ask somebody with triage.", "answer": {}}}), LOCK
@@ -168,7 +168,7 @@ async def test_a_conclusion_is_drawn_from_how_all_effects_ended(url_with_tables:
 
 
 async def test_a_refusal_to_a_person_is_an_answer_and_no_failure(url_with_tables: str, world: World) -> None:
-    """The person hears of it as of a failure; operators do not find it among what they have to look after."""
+    """The person is notified as of a failure; operators do not find it in their list of failures."""
     effects = [{"target": "merge", "errors": ["refused:Squash merges are not allowed."]}, {"target": "eyes"}]
     async with running(url_with_tables, world) as engine:
         await engine.accept("g", EVENT, body({"a": {"effects": effects, "conclude": {}}}), LOCK)

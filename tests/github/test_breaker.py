@@ -18,7 +18,7 @@ def test_a_few_failures_keep_nobody_from_asking() -> None:
     assert away(FAILURES).is_open
 
 
-def test_while_github_is_away_one_request_asks_after_each_pause() -> None:
+def test_while_github_is_down_one_request_asks_after_each_pause() -> None:
     breaker = away()
     assert not breaker.may_ask(100.0 + FIRST_PAUSE - 0.01)
     asked = [breaker.may_ask(100.0 + FIRST_PAUSE) for _ in range(1000)]

@@ -170,7 +170,7 @@ def test_whatever_is_written_is_read_without_an_error(pieces: list[str]) -> None
         ("a\r\n@octocat\r\n", ("octocat",)),
     ],
 )
-def test_github_tells_those_whom_the_page_names(text: str, expected: tuple[str, ...]) -> None:
+def test_github_tells_those_that_the_page_names(text: str, expected: tuple[str, ...]) -> None:
     assert mentioned(text, "Octo-Org") == expected
 
 

@@ -27,7 +27,7 @@ def test_a_404_for_something_that_existed_is_believed_after_a_while(elapsed: flo
     assert seen.doubts("1", PULL) is doubted
 
 
-def test_what_comes_back_is_doubted_anew_when_it_vanishes_again() -> None:
+def test_what_comes_back_is_doubted_again_when_it_vanishes_again() -> None:
     clock = Clock()
     seen = SeenAddresses(clock)
     for _ in range(2):

@@ -115,7 +115,7 @@ async def test_what_app_yaml_says_needs_no_question(here: Asked, private: bool) 
     assert here.requests() == 0
 
 
-async def test_while_github_is_away_it_is_private_until_it_was_asked(here: Asked) -> None:
+async def test_while_github_is_down_it_is_private_until_it_was_asked(here: Asked) -> None:
     here.world.github.faults.add("GET", REPO, status=404, times=1)
     assert not await here.visibility.is_public(FULL_NAME)
     here.clock[0] = PAUSE - 0.5

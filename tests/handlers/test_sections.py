@@ -223,7 +223,7 @@ async def test_a_section_that_has_nothing_to_say_is_taken_away_with_its_mark(wor
     assert pull.comments == []
 
 
-async def test_a_comment_that_a_maintainer_has_deleted_is_not_made_anew(world: World, pull: PullRequest) -> None:
+async def test_a_comment_that_a_maintainer_has_deleted_is_not_created_again(world: World, pull: PullRequest) -> None:
     await shown(world, of(pull, "Built."))
     pull.delete_comment(pull.comments_by(BOT)[0], by="octocat")
     await pushed(world, pull)

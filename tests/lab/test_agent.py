@@ -242,7 +242,7 @@ async def test_an_agent_that_is_stopped_gives_its_job_back(rack: Rack) -> None:
     assert (job.state, job.note) == (DeviceJobState.QUEUED, "the agent was stopped")
 
 
-async def test_while_the_network_is_away_it_tests_on(rack: Rack) -> None:
+async def test_while_the_network_is_down_it_tests_on(rack: Rack) -> None:
     """The bot is reached by a proxy that is unavailable for a while; the results arrive all the same."""
     away, beats = asyncio.Event(), 0
 

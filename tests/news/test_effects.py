@@ -41,7 +41,7 @@ class Teller:
         return (await self.world.apply_alone(PostNews(self.place, key, news))).text
 
     async def fails(self, kind: type[Exception] = TryAgain) -> Exception:
-        """Tell news in vain; return the error, in which the address is not seen."""
+        """Send news to a channel that refuses them; return the error, in which the address is not seen."""
         with pytest.raises(kind) as raised:
             await self.report()
         shown = "".join(traceback.format_exception(raised.value)) + repr(raised.value)

@@ -44,7 +44,7 @@ def write(folder: Path, name: str, content: str | bytes) -> Path:
     return path
 
 
-def test_counts_are_counted_anew_whatever_the_file_says(tmp_path: Path) -> None:
+def test_counts_are_counted_again_whatever_the_file_says(tmp_path: Path) -> None:
     report = check_files([write(tmp_path, "ops.xml", JUNIT)])
     [file] = report.files
     assert report.good

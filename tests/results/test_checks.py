@@ -82,7 +82,7 @@ def test_a_check_with_all_suites_of_the_previous_nightly_run_does_not_wait(store
     assert store.whole(ABOUT, sha(2)) is None
 
 
-def test_reading_everything_anew_has_no_check_written_again_unless_something_is_another(store: ResultsStore) -> None:
+def test_reading_everything_again_has_no_check_written_again_unless_something_is_another(store: ResultsStore) -> None:
     nightly_runs = [
         Upload(number, {ADD: "failed", f"{MUL}[{number}]": "passed"}, suite=suite, run_id=suite)
         for number in (3, 1, 2)
@@ -103,7 +103,7 @@ def test_reading_everything_anew_has_no_check_written_again_unless_something_is_
     }
 
 
-def test_a_rule_that_has_changed_has_checks_written_again_when_everything_is_read_anew(url_with_tables: str) -> None:
+def test_a_rule_that_has_changed_has_checks_written_again_when_everything_is_read_again(url_with_tables: str) -> None:
     nightly_runs = [Upload(number, {ADD: "failed"}) for number in (1, 2)]
     rules: list[Infra] = [lambda _: "", lambda _: "it is the lab's trouble"]
     for rule in rules:

@@ -66,7 +66,7 @@ def test_a_run_that_does_not_count_is_marked_among_the_others() -> None:
     assert "| `run-2b` |" in text
 
 
-def test_what_a_lab_says_of_its_runs_is_shown_as_what_it_says() -> None:
+def test_what_a_lab_says_about_its_runs_is_shown_as_what_it_says() -> None:
     run = a_run(
         started_at="2026-11-20T05:10:00Z", environment={"device": "Pixel 9"}, log_url="https://logs.example.org/7"
     )

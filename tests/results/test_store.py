@@ -80,7 +80,7 @@ def test_a_folder_is_stored_once_and_what_came_first_stays(store: ResultsStore) 
     assert store.snapshot(REPOSITORY) == before
 
 
-def test_reading_the_bucket_anew_replaces_a_run_and_what_follows_from_it(store: ResultsStore) -> None:
+def test_reading_the_bucket_again_replaces_a_run_and_what_follows_from_it(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}), Upload(2, {ADD: "failed", MUL: "passed"}), Upload(3, {ADD: "passed"}))
     again = Upload(2, {ADD: "passed"})
     assert store.put(again.run, again.columns, replace=True)
@@ -143,7 +143,7 @@ def test_a_run_that_waits_is_shown_and_then_stored(store: ResultsStore) -> None:
     assert store.state(ABOUT, sha(1)).complete
 
 
-def test_a_run_that_waited_in_vain_is_broken_until_its_shard_is_sent_again(store: ResultsStore) -> None:
+def test_a_run_whose_files_never_arrived_is_broken_until_its_shard_is_sent_again(store: ResultsStore) -> None:
     broken = Upload(1, {ADD: "passed"}, "1").without_results(RunState.INCOMPLETE)
     store.note(broken)
     assert store.state(ABOUT, sha(1)).suites[SUITE].broken == (broken,)

@@ -41,7 +41,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
 def undisturbed_nightly_runs(
     bucket_server: BucketServer, bucket_aws: Aws, tmp_path_factory: pytest.TempPathFactory
 ) -> Undisturbed:
-    """Return how nightly runs go without any fault: a lab hears of them and uploads their results."""
+    """Return how nightly runs go without any fault: a lab is notified of them and uploads their results."""
 
     def make() -> Undisturbed:
         world = World(bucket_server, bucket_aws)

@@ -111,12 +111,12 @@ class Conversation:
 
 
 class Reviewers(Conversation):
-    """A text names people, some of whom GitHub refuses; it is changed; and two sticky comments become one."""
+    """A text names people, and GitHub refuses some of them; it is changed; and two sticky comments become one."""
 
     BODY = "cc @triager, @reader and @stranger"
 
     async def talk(self) -> None:
-        """Wait for the sticky comment, make a second one, and name another person whom GitHub refuses."""
+        """Wait for the sticky comment, make a second one, and name another person that GitHub refuses."""
         await self.until(lambda: len(self._sticky()) == 1)
         # As a race between two replicas leaves it.
         self.pull.comment(self.place.app.bot, self._sticky()[0].body, app=self.place.app)

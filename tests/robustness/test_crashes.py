@@ -16,7 +16,7 @@ from tests.robustness.place import place
 NOT_KILLED = {"UpsertSection", "SendLabWebhook", "StartLabWorkflow"}
 """`welcome` plans the first, for a first contribution. The same write is part of other effects, which kills hit.
 
-The others tell a lab that there is a job, which it then claims: to hear of it twice does no harm.
+The others tell a lab that there is a job, which it then claims: two notifications do no harm.
 """
 IN_CHANNELS = {"StoreReports", "EnsureIssue", "PostNews", "PostMessage"}
 """Effects of news: tests/robustness/test_channel_crashes.py has channels, and kills the bot around them."""

@@ -76,7 +76,9 @@ async def test_one_shard_of_ten_thousand_is_reported_in_few_words(place: LabTown
     assert len(str(check.summary)) < 4_000
 
 
-async def test_what_a_lab_says_of_itself_is_shown_as_text_whatever_it_is(database_url: str, aws_world: World) -> None:
+async def test_what_a_lab_says_about_itself_is_shown_as_text_whatever_it_is(
+    database_url: str, aws_world: World
+) -> None:
     """Control characters that no database holds, signs that turn the text around, Markdown and HTML."""
     test = {"name": f"test_{NASTY}", "status": "failed", "duration": 1, "message": NASTY, "trace": NASTY * 2000}
     report = {"results": {"tool": {"name": NASTY}, "summary": {}, "tests": [test]}}

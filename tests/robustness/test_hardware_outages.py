@@ -130,7 +130,7 @@ async def test_a_run_whose_last_scan_fails_is_scanned_again_until_it_ends(
         assert "is unusable: " in str(place.check(sha).summary)
 
 
-async def test_a_queue_that_is_away_is_heard_again_and_the_listing_finds_what_it_lost(
+async def test_a_queue_that_is_down_is_heard_again_and_the_listing_finds_what_it_lost(
     sqlite_url: str, aws_world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = aws_world.queue(visibility=1)
@@ -222,7 +222,7 @@ async def test_a_database_that_somebody_else_writes_to_is_waited_for(sqlite_url:
             other.execute("ROLLBACK")
 
 
-async def test_a_postgresql_that_is_started_anew_while_a_run_is_read_gets_it_all_the_same(
+async def test_a_postgresql_that_is_restarted_while_a_run_is_read_gets_it_all_the_same(
     postgres_url: str, postgres_server: PostgresServer, aws_world: World
 ) -> None:
     async with lab_town(postgres_url, aws_world) as place, held_before_it_is_stored(place):

@@ -120,7 +120,7 @@ async def test_an_outage_loses_no_command(tmp_path: Path) -> None:
         assert [len(here.answers(pull)) for pull in pulls] == [COMMANDS] * PULLS
 
 
-async def test_while_github_is_away_hardly_anything_is_asked(tmp_path: Path) -> None:
+async def test_while_github_is_down_hardly_anything_is_asked(tmp_path: Path) -> None:
     async with town(f"sqlite:///{tmp_path}/nightjar.db") as here:
         await here.started()
         here.repo.open_pull_request("hubot", "First")

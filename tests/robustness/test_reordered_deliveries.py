@@ -49,7 +49,7 @@ SWITCHED_ON_AND_OFF = Story(
 
 
 async def end_of(story: Story, folder: Path, url: str) -> dict[tuple[int, ...], dict[str, Any]]:
-    """Let the bot hear of a story in every order, each in a repository of its own; return what is seen in the end."""
+    """Send the bot a story in every order, each in a repository of its own; return what is seen in the end."""
     orders = list(permutations(range(len(story.steps) + 1)))
     async with place(folder, url) as here:
         repositories = [here.add_repository(f"example-lab-{n}") for n in range(len(orders))]

@@ -77,7 +77,7 @@ async def test_approvals_and_methods_are_asked_for(client: Client, repo: Reposit
     assert (await tried(client, merge_method="squash"))[0] == 200
 
 
-async def test_a_rebase_makes_every_commit_anew(client: Client, repo: Repository, pull: PullRequest) -> None:
+async def test_a_rebase_creates_every_commit_again(client: Client, repo: Repository, pull: PullRequest) -> None:
     pull.push({"a.py": "1\n"}, message="Second")
     repo.push("main", {"b.py": "2\n"}, by="octocat")
     assert (await tried(client, merge_method="rebase", commit_title="unused"))[0] == 200

@@ -99,7 +99,7 @@ async def test_text_in_a_check_run_is_never_markup(session: aiohttp.ClientSessio
         assert "<script" not in await read(session, page)
 
 
-async def test_who_presses_a_button_ends_at_the_run_that_comes_of_it(
+async def test_who_presses_a_button_ends_at_the_new_run(
     github: GitHubSandbox, session: aiohttp.ClientSession, receiver: Receiver, run: CheckRun
 ) -> None:
     run.app.webhook_url = receiver.url

@@ -78,7 +78,7 @@ async def test_a_new_timer_waits_for_its_next_moment(desk: Desk) -> None:
     assert desk.accepted == ["timer:7:nightly:2026-03-07T05:00:00Z"]
 
 
-async def test_under_a_new_name_in_app_yaml_a_timer_begins_anew_and_repeats_nothing(desk: Desk) -> None:
+async def test_under_a_new_name_in_app_yaml_a_timer_starts_over_and_repeats_nothing(desk: Desk) -> None:
     """Timers are stored by name: a repository that was renamed has its next run at the next moment."""
     new = "octocat/compiler-next"
     await desk.timers().tick()

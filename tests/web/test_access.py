@@ -78,7 +78,7 @@ def test_a_route_of_no_repository_is_left_as_it_is(path: str, public: bool) -> N
     assert access().guarded(operation(path, public)) == operation(path, public)
 
 
-def test_a_route_of_a_repository_is_guarded_whatever_it_says_of_itself() -> None:
+def test_a_route_of_a_repository_is_guarded_whatever_it_says_about_itself() -> None:
     path = "/api/v1/repos/{owner}/{repo}/grid"
     for public in (False, True):
         guarded = access().guarded(operation(path, public))

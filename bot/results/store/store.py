@@ -190,7 +190,7 @@ class ResultsStore:
         """Store a run with its results; return False, and change nothing, if its folder is stored already.
 
         `renames` is as in `note`. What was stored first stays, for the bucket is written once; `replace` is for reading
-        the bucket anew.
+        the bucket again.
         """
         suite_name = run.claims.suite if run.claims else ""
         with self._database.reading() as connection:

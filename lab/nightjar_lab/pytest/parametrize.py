@@ -40,7 +40,7 @@ def parametrize_over_targets(metafunc: pytest.Metafunc, registry: TargetRegistry
     declaration = registry.declared_for(definition.path)
     for mark in _ours(definition):
         _check_declared(declaration, registry, mark)
-    if "target" not in metafunc.fixturenames or _by_hand(definition):
+    if "target" not in metafunc.fixturenames or _is_explicit(definition):
         return
     chosen = definition.get_closest_marker(PARAMETRIZE)
     if chosen is None and _has_fixture(metafunc, "target"):
@@ -71,9 +71,9 @@ def mark_item(item: pytest.Item, registry: TargetRegistry) -> None:
     for mark in item.iter_markers(REQUIRES):
         for required in mark.args:
             _require(item, registry, declaration, required, mark)
-    by_hand = item.get_closest_marker(OURS) is None
-    if name is not None and (not by_hand or declaration.find(name) is not None):
-        _mark_target(item, registry, declaration, name, by_hand=by_hand)
+    is_explicit = item.get_closest_marker(OURS) is None
+    if name is not None and (not is_explicit or declaration.find(name) is not None):
+        _mark_target(item, registry, declaration, name, is_explicit=is_explicit)
     for mark in item.iter_markers(IDS):
         callspec = getattr(item, "callspec", None)
         if callspec is not None and {callspec.id, f"[{callspec.id}]"} & set(mark.args):
@@ -81,16 +81,16 @@ def mark_item(item: pytest.Item, registry: TargetRegistry) -> None:
 
 
 def _mark_target(
-    item: pytest.Item, registry: TargetRegistry, declaration: TargetDeclaration, name: str, *, by_hand: bool
+    item: pytest.Item, registry: TargetRegistry, declaration: TargetDeclaration, name: str, *, is_explicit: bool
 ) -> None:
     target = declaration.find(name)
     if target is not None:
         for mark in registry.marks(declaration, target):
             item.add_marker(mark)
-    explicit = by_hand or bool(getattr(item.get_closest_marker(PARAMETRIZE), "args", ()))
+    explicit = is_explicit or bool(getattr(item.get_closest_marker(PARAMETRIZE), "args", ()))
     reason = registry.other_targets(declaration, name) if explicit else ""
     reason = reason or registry.why_not(declaration, name)
-    if by_hand and _matches(declaration, name, _named(item, EXCLUDE)):
+    if is_explicit and _matches(declaration, name, _named(item, EXCLUDE)):
         reason = texts.EXCLUDED.format(name=name)
     if reason:
         item.add_marker(pytest.mark.skip(reason=reason))
@@ -139,7 +139,7 @@ def _matches(declaration: TargetDeclaration, name: str, kinds: set[str]) -> bool
     return bool({name, kind_of(name), declaration.kind(name)} & kinds)
 
 
-def _by_hand(node: pytest.Item) -> bool:
+def _is_explicit(node: pytest.Item) -> bool:
     """Return whether a `parametrize` mark gives the target."""
     for mark in node.iter_markers("parametrize"):
         names = mark.args[0] if mark.args else mark.kwargs.get("argnames", "")

@@ -1,4 +1,4 @@
-"""A set-up in a folder of its own, in front of a GitHub, and a browser that knows no scripts."""
+"""A set-up in a folder of its own, in front of a GitHub, and a browser without scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking a bot over HTTP: what is tried again, and what comes of it where nobody answers as expected."""
+"""Asking a bot over HTTP: what is tried again, and the result where no answer is as expected."""
 
 from __future__ import annotations
 

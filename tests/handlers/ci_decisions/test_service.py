@@ -130,7 +130,7 @@ async def test_whoever_asks_much_leaves_webhooks_their_part_of_githubs_quota(wor
     assert await decide(FULL_NAME, pull.number) == answer(pull.head_sha, ON)
 
 
-async def test_a_database_that_is_away_runs_everything(world: World, tmp_path: Path) -> None:
+async def test_a_database_that_is_down_runs_everything(world: World, tmp_path: Path) -> None:
     pull = world.open()
     await world.happen()
     closed = Database(f"sqlite:///{tmp_path / 'closed.db'}")

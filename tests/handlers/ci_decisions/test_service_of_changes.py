@@ -255,7 +255,7 @@ async def test_a_push_while_the_files_are_listed_skips_nothing(asker: Asker) -> 
     assert answer_ == {"value": False, "reason": why}
 
 
-async def test_where_github_is_away_everything_runs_and_the_reason_says_so(asker: Asker) -> None:
+async def test_where_github_is_down_everything_runs_and_the_reason_says_so(asker: Asker) -> None:
     """TVM #10457: an error is reported, and is not an answer."""
     world = asker.world
     pull = world.open(title="[skip ci] Revert it", files={"docs/x.rst": "x"})

@@ -184,7 +184,7 @@ async def test_an_artifact_that_has_just_expired_is_reported(world: World) -> No
     assert (await read(world, run)).troubles == ("The artifact `tests` cannot be read: `GitHub no longer has it`.",)
 
 
-async def test_while_github_is_away_it_is_tried_again_later(world: World) -> None:
+async def test_while_github_is_down_it_is_tried_again_later(world: World) -> None:
     run = a_run(world)
     run.upload("tests", {"a.xml": junit(add="passed")})
     world.github.faults.add("GET", ZIP, status=502, times=3)

@@ -105,7 +105,7 @@ def test_all_files_together_have_one_limit() -> None:
     assert taken <= 4_999
 
 
-def test_what_an_archive_says_of_its_sizes_is_not_believed() -> None:
+def test_what_an_archive_says_about_its_sizes_is_not_believed() -> None:
     """The list at its end says that the file is empty: then nothing of it is taken for whole."""
     content = bytearray(zipped({"a.xml": "<a/>" * 10}))
     struct.pack_into("<L", content, content.index(b"PK\x01\x02") + 24, 0)

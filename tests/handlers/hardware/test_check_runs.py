@@ -49,7 +49,7 @@ def ignoring(*tests: str) -> IgnoredFailures:
 def decided(
     known: Findings, button: str | None = None, *, may: bool = True, key: Key[IgnoredFailures] | None = KEY
 ) -> list[Effect]:
-    """Return what comes of a press by somebody who sees what is known."""
+    """Return the effect of a press by somebody who sees the newest results."""
     shown = (title(known), known.external_id)
     press = None if button is None else ButtonPress(button, HUBOT, PRESSED, shown)
     return list(

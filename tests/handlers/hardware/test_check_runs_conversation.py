@@ -1,4 +1,4 @@
-"""What people see of hardware results, and what comes of the buttons that they press."""
+"""What people see of hardware results, and what the buttons do that they press."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ async def test_whoever_may_write_can_ignore_what_fails_for_a_pull_request(labs: 
     assert f"for `#42` by `octocat` at `{first[:10]}`" in (check.summary or "")
 
 
-async def test_what_is_ignored_stays_so_on_later_commits_and_what_fails_anew_does_not(labs: Labs) -> None:
+async def test_what_is_ignored_stays_so_on_later_commits_and_what_fails_again_does_not(labs: Labs) -> None:
     base = labs.commit()
     labs.upload(base)
     await labs.press(await labs.checked(labs.commit(onto=base), TILE, pull=42), "octocat", "ignore")
@@ -238,7 +238,7 @@ async def test_a_request_for_a_check_run_is_made_once(labs: Labs) -> None:
 
 
 @pytest.mark.parametrize("button", ["", "re-check"])
-async def test_asked_for_again_it_is_computed_and_written_anew(labs: Labs, button: str) -> None:
+async def test_asked_for_again_it_is_computed_and_written_again(labs: Labs, button: str) -> None:
     older, now = labs.commit(), labs.commit()
     check = await labs.checked(now, TILE)
     again = await labs.press(check, "hubot", button)

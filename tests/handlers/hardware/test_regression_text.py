@@ -39,7 +39,7 @@ def judged(*contacts: str, **values: Any) -> JudgedTarget:
     return JudgedTarget(ABOUT, SHA, AT, REPOSITORY, contacts, **values)
 
 
-def test_a_message_says_what_where_and_since_when_and_whom_to_ask() -> None:
+def test_a_message_says_what_where_and_since_when_and_who_to_ask() -> None:
     began = (*some("tests/a.py::test_x", "tests/a.py::test_y"), *some("r.py::test_z", suite="relax"))
     news = regression_news(judged("@example-lab-ci"), RegressionChanges(began=began), began)
     assert news.title == f"3 tests began to fail {WHERE}"

@@ -48,7 +48,7 @@ def upload(lab: Labs, sha: str, test: str, status: Status = Status.FAILED) -> No
 
 
 async def judged(lab: Labs, sha: str) -> str:
-    """Judge a nightly run for regressions, store what comes of that, and return the reason."""
+    """Judge a nightly run for regressions, store the outcome, and return the reason."""
     body = CHECK_EVENT.body(
         Repository(lab.world.repository.id, FULL_NAME, None),
         CheckEvent(ABOUT.lab, ABOUT.target, sha, revision=1, over=True),

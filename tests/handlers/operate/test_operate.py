@@ -61,7 +61,7 @@ async def test_operators_are_named_by_id_by_login_or_by_team(listed: list[str], 
     assert await operators.includes(person) is operator
 
 
-async def test_pages_are_shown_without_the_link_while_github_is_away() -> None:
+async def test_pages_are_shown_without_the_link_while_github_is_down() -> None:
     async def members_of(_: str, __: str) -> Collection[int]:
         raise TryAgain("GitHub is unavailable")
 

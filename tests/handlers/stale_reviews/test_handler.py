@@ -103,7 +103,7 @@ def test_pull_requests_without_need_of_a_reminder_displace_no_other() -> None:
         "all who were asked",
         "nobody twice",
         "by number",
-        "the author in other letters, whom TVM reminded",
+        "the author in other letters, which TVM reminded",
         "a deleted author is nobody",
         "no team beside people",
         "a team where there are no people",

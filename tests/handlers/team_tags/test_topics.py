@@ -1,4 +1,4 @@
-"""Who follows what, and who is to hear of it, as tables: each vector of the script that did it before, and ours."""
+"""Who subscribes to what, and who is notified, as tables: each vector of the script that did it before, and ours."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def opened(title: str = "[hexagon] Faster", body: str = "", *labels: str, author
         (opened("[adreno] Faster", "@octo-org/GPU"), ("octocat",)),
     ],
 )
-def test_who_is_to_hear_of_it(what: OpenedThread, expected: tuple[str, ...]) -> None:
+def test_who_is_notified(what: OpenedThread, expected: tuple[str, ...]) -> None:
     """By tags and labels in any case; not the author, not who is in the text; in TVM `@bob` did not stop `cc @Bob`."""
     assert topic_subscribers(what, TOPICS, OWNER).people == expected
 

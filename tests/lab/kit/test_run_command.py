@@ -72,7 +72,7 @@ async def test_the_command_cannot_read_the_secrets_out_of_the_process_that_start
     env = kit_environment(tmp_path, NIGHTJAR_LAB_TOKEN="the token")
     done = await run_kit(*words, env=env, cwd=tmp_path, under=under)
     assert "--dry-run" in done.out, "it is the kit's own process"
-    assert "NIGHTJAR_SHA=" in done.out, "the keeper has the environment of the command"
+    assert "NIGHTJAR_SHA=" in done.out, "the supervisor has the environment of the command"
     assert "Permission denied" in done.err
     assert "the token" not in done.out
 

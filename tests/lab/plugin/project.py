@@ -1,4 +1,4 @@
-"""Run pytest on a small project, and say what came of each test."""
+"""Run pytest on a small project, and return the outcome of each test."""
 
 from __future__ import annotations
 

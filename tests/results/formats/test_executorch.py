@@ -107,7 +107,7 @@ def test_the_rows_of_a_test_are_taken_together() -> None:
     assert one(table(row(), row(result="Skip", Subtest=1))).status is Status.SKIPPED
 
 
-def test_rows_that_begin_anew_are_a_rerun() -> None:
+def test_rows_that_start_over_are_a_rerun() -> None:
     bad = [row(), row(result="Fail", Subtest=1)]
     good = [row(), row(Subtest=1)]
     flaky = one(table(*bad, *good))

@@ -184,7 +184,7 @@ def test_pytest_s_formats_agree_on_crashes() -> None:
 
 
 def test_executorch_s_formats_agree() -> None:
-    """The CSV has neither paths nor tests that pytest skipped itself; JUnit knows no stage of a failure."""
+    """The CSV has neither paths nor tests that pytest skipped itself; JUnit has no stage of a failure."""
     installed = "etv/lib/python3.11/site-packages/executorch/"
     files = sorted(
         {case.path.removeprefix(installed) for case in cases("executorch/operators.pytest-json-report.json.zst")}

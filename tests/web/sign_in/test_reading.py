@@ -112,7 +112,7 @@ async def test_the_overview_names_what_its_reader_may_see_and_asks_github_once(h
     ]
 
 
-async def test_while_github_is_away_no_private_repository_is_shown_or_denied(here: Town, visitor: Visitor) -> None:
+async def test_while_github_is_down_no_private_repository_is_shown_or_denied(here: Town, visitor: Visitor) -> None:
     await visitor.sign_in("octocat")
     here.github.faults.add("POST", "/graphql", status=502, times=None)
     try:

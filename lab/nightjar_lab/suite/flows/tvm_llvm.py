@@ -94,7 +94,7 @@ def _arrays(output: Any) -> list[Any]:
 
 
 def _operators(module: Any) -> Counter[str]:
-    """Count Relax's operators in a module by name, those aside that are calls of compiled functions."""
+    """Count Relax's operators in a module by name, except calls of compiled functions."""
     found: Counter[str] = Counter()
 
     def visit(node: Any) -> None:

@@ -282,6 +282,6 @@ async def test_no_statement_scans_the_table(jobs: JobStore) -> None:
         assert whole == [], (statement, steps)
 
 
-async def test_an_id_that_clashes_with_an_old_job_is_not_made_anew(jobs: JobStore) -> None:
+async def test_an_id_that_clashes_with_an_old_job_is_not_created_again(jobs: JobStore) -> None:
     first = await submit(jobs)
     assert (await jobs.submit(replace(first, sha=OTHER_SHA), approval_needed=False))[0].id == first.id

@@ -1,4 +1,4 @@
-"""The process above a lab's command: however it is asked to end, the command hears of it, and never outlives it."""
+"""The process above a lab's command: however it is asked to end, the command is asked too, and never outlives it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 ASKED_WHILE_IT_STARTS = """
 import os, signal, subprocess, sys
 from pathlib import Path
-from nightjar_lab import keeper
+from nightjar_lab import supervisor
 
 class AskedWhileItStarts(subprocess.Popen):
     def __init__(self, *words, **options):
@@ -23,7 +23,7 @@ class AskedWhileItStarts(subprocess.Popen):
         os.kill(os.getpid(), signal.SIGTERM)
 
 subprocess.Popen = AskedWhileItStarts
-sys.exit(keeper.main(sys.argv[1:]))
+sys.exit(supervisor.main(sys.argv[1:]))
 """
 
 

@@ -1,7 +1,7 @@
 """Runs a command in a process group of its own, and kills all of it once standard input ends.
 
 The agent holds the other end. However the agent ends, kill -9 included, the command does not outlive it: the device
-would be busy with a job that somebody else has by then. `python -I keeper.py COMMAND…`
+would be busy with a job that somebody else has by then. `python -I supervisor.py COMMAND…`
 """
 
 from __future__ import annotations
