@@ -46,7 +46,7 @@ _RUNS = r"(?:(?:a|an|the|this|that|one|each|every|these|those|new|old|its|of|lab
 
 def _phrase(instead: str, text: str) -> Rule:
     """Return a rule for sentences alone."""
-    return Rule(instead, NO_NAME, text)
+    return Rule(instead, NO_NAME, f"(?i:{text})")
 
 
 RULES = (

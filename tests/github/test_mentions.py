@@ -1,4 +1,4 @@
-"""Whom a text copies in."""
+"""The people that a text names after `cc`, and those that GitHub notifies."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Whom to ask for a review, decided from plain data."""
+"""The people to ask for a review, decided from plain data."""
 
 from __future__ import annotations
 

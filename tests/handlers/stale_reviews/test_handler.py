@@ -1,4 +1,4 @@
-"""Whom to remind of which pull requests, decided from plain data."""
+"""The people to remind of which pull requests, decided from plain data."""
 
 from __future__ import annotations
 
