@@ -31,7 +31,7 @@ from bot.engine.sqlite_lists import LISTS
 from bot.engine.sqlite_queries import CHANGES
 from bot.engine.sqlite_schema import BEFORE_MOVE, VERSIONS, WAKE_TRIGGERS
 from bot.engine.sqlite_steps import STEPS
-from bot.engine.sqlite_writer import Notices, Writer
+from bot.engine.sqlite_writer import MAX_BATCH, Notices, Writer
 from bot.engine.steps import ANY_QUEUE, FETCH, WAKE
 
 BUSY_TIMEOUT = 10.0
@@ -69,12 +69,21 @@ class SqliteConnector(connector.BaseAsyncConnector):
     queueing lock is UniqueViolation.
     """
 
-    def __init__(self, path: Path, *, synchronous: str = "FULL", now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        synchronous: str = "FULL",
+        now: Callable[[], float] = time.time,
+        most_at_once: int = MAX_BATCH,
+    ) -> None:
         """Take the file's path; `synchronous` other than FULL is for tests: a power cut could take answered work.
 
-        `now` is the clock that deadlines are compared with, in seconds since 1970.
+        `now` is the clock that deadlines are compared with, in seconds since 1970, and `most_at_once` how many
+        operations share a commit.
         """
         self.path = path
+        self._most_at_once = most_at_once
         self._now = now
         self._synchronous = synchronous
         self._file = OpenFile(path)
@@ -90,7 +99,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
         """Open the file and bring its schema up to date."""
         if self._writer is not None:
             return
-        writer = Writer(self._connect, self._publish, self._check_file)
+        writer = Writer(self._connect, self._publish, self._check_file, self._most_at_once)
         try:
             await writer.start()
         except sqlite3.Error as error:

@@ -54,7 +54,7 @@ class Writer:
 
     `connect` makes the connection, in the writer's thread; what it and the operations append to `notices` goes to
     `publish` after the commit, and nowhere if the operation or the commit failed. `check` is called before each
-    commit: nothing is committed when it raises.
+    commit: nothing is committed when it raises. `most` is how many operations a commit may have.
     """
 
     def __init__(
@@ -62,10 +62,12 @@ class Writer:
         connect: Callable[[Notices], sqlite3.Connection],
         publish: Callable[[Notices], None],
         check: Callable[[], None] = lambda: None,
+        most: int = MAX_BATCH,
     ) -> None:
         self._connect = connect
         self._publish = publish
         self._check = check
+        self._most = most
         self._notices: Notices = []
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._gate = threading.Lock()
@@ -143,7 +145,7 @@ class Writer:
         item = self._calls.get()
         while item is not None:
             calls.append(item)
-            if len(calls) == MAX_BATCH:
+            if len(calls) == self._most:
                 return calls, True
             try:
                 item = self._calls.get_nowait()

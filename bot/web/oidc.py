@@ -20,6 +20,7 @@ import structlog
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from bot.core.errors import TryAgain, UserError
+from bot.core.parts import PartKey
 from bot.core.single_flight import SingleFlight
 from bot.core.web_json import Reader
 
@@ -61,27 +62,27 @@ class _Keys:
 
 
 class IssuerKeys:
-    """The keys of issuers, read below each issuer's own address; `clock` is in seconds from anywhere."""
+    """The keys of issuers, read below each issuer's own address; `clock` is in seconds from anywhere, never back."""
 
     def __init__(self, reader: Reader, clock: Callable[[], float] = time.monotonic) -> None:
         self._reader = reader
-        self._clock = clock
+        self.clock = clock
         self._issuers: dict[str, _Keys] = {}
         self._flights: SingleFlight[str, None] = SingleFlight()
 
     async def find(self, issuer: str, key_id: str) -> RSAPublicKey | None:
         """Return a key of an issuer, None if it has no such key. Raises `IssuerAway` where that cannot be known."""
         known = self._issuers.setdefault(issuer, _Keys())
-        now = self._clock()
+        now = self.clock()
         stale = key_id not in known.keys or now - known.read_at >= FRESH_SECONDS
         if stale and now - known.asked_at >= PAUSE_SECONDS:
             await self._flights.do(issuer, lambda: self._read(issuer, known))
-        if not known.keys or self._clock() - known.read_at >= LONGEST_OUTAGE:
+        if not known.keys or self.clock() - known.read_at >= LONGEST_OUTAGE:
             raise IssuerAway(issuer)
         return known.keys.get(key_id)
 
     async def _read(self, issuer: str, known: _Keys) -> None:
-        known.asked_at = self._clock()
+        known.asked_at = self.clock()
         try:
             answer = await self._reader.json(f"{issuer}/.well-known/jwks", within=TIMEOUT, limit=LARGEST)
             keys = _rsa_keys(answer)
@@ -89,9 +90,12 @@ class IssuerKeys:
             log.warning("keys of an issuer cannot be read", issuer=issuer, reason=str(error), known=len(known.keys))
             return
         if keys:
-            known.keys, known.read_at = keys, self._clock()
+            known.keys, known.read_at = keys, self.clock()
         else:
             log.warning("an issuer has no keys", issuer=issuer, known=len(known.keys))
+
+
+ISSUER_KEYS = PartKey[IssuerKeys]("issuer-keys")
 
 
 async def verified_claims(keys: IssuerKeys, token: str, *, issuer: str, audience: str) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.web import oidc
+from bot.web.oidc import ISSUER_KEYS
 from handlers.hardware.jobs.model import DeviceJobState
 from handlers.hardware.labs import texts
 from handlers.hardware.labs.calls import REFUSALS_PER_MINUTE
@@ -171,19 +172,23 @@ async def test_a_lab_cannot_touch_the_job_of_another(lab: DeviceLab) -> None:
 
 
 async def test_the_keys_survive_an_outage_of_the_issuer_and_change(
-    lab: DeviceLab, monkeypatch: pytest.MonkeyPatch
+    lab: DeviceLab,
 ) -> None:
+    keys, moment = lab.town.bot.services.part(ISSUER_KEYS), 0.0
+    keys.clock = lambda: moment
     lab.issuer.away = True
     status, headers, problem = await lab.call("claims", CLAIM, token=lab.issuer.token())
     assert (status, problem["detail"], "Retry-After" in headers) == (503, texts.ISSUER_AWAY, True)
-    monkeypatch.setattr(oidc, "PAUSE_SECONDS", 0.0)
+    moment += oidc.PAUSE_SECONDS
     lab.issuer.away = False
     assert await lab.claim(token=lab.issuer.token()) is None
     lab.issuer.away = True
-    monkeypatch.setattr(oidc, "FRESH_SECONDS", 0.0)
+    moment += oidc.FRESH_SECONDS
     assert await lab.claim(token=lab.issuer.token()) is None
+    moment += oidc.PAUSE_SECONDS
     lab.issuer.away, lab.issuer.keys = False, ["second", "third"]
     assert await lab.claim(token=lab.issuer.token(key="third")) is None
+    moment += oidc.PAUSE_SECONDS
     await refused(lab, lab.issuer.token(key="first"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -15,7 +16,9 @@ from bot.engine.database import Database
 from bot.engine.guard import Guard
 from bot.engine.manager import EngineJobManager
 from bot.engine.once import NewJob, defer_once
+from bot.engine.sqlite import SqliteConnector
 from bot.engine.steps import ANY_QUEUE, WINDOW
+from tests.tables import with_tables
 from tests.waiting import until
 
 STATES = "SELECT queueing_lock, status, attempts, worker_id FROM procrastinate_jobs ORDER BY id"
@@ -23,8 +26,8 @@ TRIED = "UPDATE procrastinate_jobs SET attempts = 1 WHERE queueing_lock = ANY(%(
 LATER = "UPDATE procrastinate_jobs SET scheduled_at = to_timestamp(4000000000) WHERE queueing_lock = ANY(%(keys)s)"
 
 
-def manager_of(database: Database, concurrency: int) -> EngineJobManager:
-    return EngineJobManager(database.connector, Guard(), lambda: None, concurrency=concurrency)
+def manager_of(connector: BaseAsyncConnector, concurrency: int) -> EngineJobManager:
+    return EngineJobManager(connector, Guard(), lambda: None, concurrency=concurrency)
 
 
 async def stored(connector: BaseAsyncConnector, *keys: str) -> None:
@@ -48,7 +51,7 @@ async def fetched(manager: EngineJobManager, worker: int, count: int) -> list[st
 
 
 async def test_as_many_are_fetched_as_can_begin_and_one_of_each_lock(database: Database) -> None:
-    connector, manager = database.connector, manager_of(database, 3)
+    connector, manager = database.connector, manager_of(database.connector, 3)
     await stored(connector, "a", "ab", "-x", "b", "c9", "-y")
     worker = await manager.register_worker()
     assert await fetched(manager, worker, 1) == ["c9"]
@@ -58,7 +61,7 @@ async def test_as_many_are_fetched_as_can_begin_and_one_of_each_lock(database: D
 
 
 async def test_a_slot_that_a_job_leaves_is_filled_again(database: Database) -> None:
-    connector, manager = database.connector, manager_of(database, 2)
+    connector, manager = database.connector, manager_of(database.connector, 2)
     await stored(connector, *(f"-{n}x" for n in range(5)))
     worker = await manager.register_worker()
     first, _ = [cast("Job", await manager.fetch_job(None, worker)) for _ in range(2)]
@@ -69,7 +72,7 @@ async def test_a_slot_that_a_job_leaves_is_filled_again(database: Database) -> N
 
 async def test_a_job_that_was_tried_before_is_fetched_alone(database: Database) -> None:
     """It may be what ends its process; what was fetched with it would look as if it had been in progress."""
-    connector, manager = database.connector, manager_of(database, 9)
+    connector, manager = database.connector, manager_of(database.connector, 9)
     await stored(connector, "-a", "-b", "-c", "-d")
     await connector.execute_query_async(TRIED, keys=["once:-b", "once:-c"])
     worker = await manager.register_worker()
@@ -80,21 +83,21 @@ async def test_a_job_that_was_tried_before_is_fetched_alone(database: Database) 
 
 
 async def test_a_job_behind_many_that_cannot_run_is_found(database: Database) -> None:
-    connector, manager = database.connector, manager_of(database, 1)
+    connector, manager = database.connector, manager_of(database.connector, 1)
     await stored(connector, *(f"a{n}x" for n in range(3 * WINDOW)), "b", "c")
     worker = await manager.register_worker()
     assert await fetched(manager, worker, 4) == ["a0x", "b", "c", "nothing"]
 
 
 async def test_a_job_that_waits_for_its_time_holds_its_lock(database: Database) -> None:
-    connector, manager = database.connector, manager_of(database, 5)
+    connector, manager = database.connector, manager_of(database.connector, 5)
     await stored(connector, "a", "ab", "-x")
     await connector.execute_query_async(LATER, keys=["once:a"])
     assert await fetched(manager, await manager.register_worker(), 2) == ["-x", "nothing"]
 
 
 async def test_jobs_that_a_stopped_worker_had_not_begun_go_back_without_a_lost_try(database: Database) -> None:
-    connector, manager = database.connector, manager_of(database, 5)
+    connector, manager = database.connector, manager_of(database.connector, 5)
     await stored(connector, "-a", "-b", "-c")
     worker = await manager.register_worker()
     assert await fetched(manager, worker, 1) == ["-a"]
@@ -123,7 +126,7 @@ async def test_replicas_share_out_jobs_and_locks(database_url: str, replicas: in
 
 
 async def _work(database: Database) -> list[str]:
-    manager = manager_of(database, 4)
+    manager = manager_of(database.connector, 4)
     worker, mine = await manager.register_worker(), list[str]()
     while any(state.startswith("todo") for state in (await states(database.connector)).values()):
         jobs = [job for job in [await manager.fetch_job(None, worker) for _ in range(4)] if job]
@@ -134,13 +137,13 @@ async def _work(database: Database) -> list[str]:
 
 
 async def test_what_is_stored_after_a_fetch_wakes_the_worker_also_on_a_busy_event_loop(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+    sqlite_url: str,
 ) -> None:
     """The event loop gets the answer of a fetch together with notices of what came before it and after it."""
-    monkeypatch.setattr("bot.engine.sqlite_writer.MAX_BATCH", 1)
-    database = Database(sqlite_url)
-    await database.open()
-    connector, manager, woken = database.connector, manager_of(database, 2), asyncio.Event()
+    path = Path(with_tables(sqlite_url).removeprefix("sqlite:///"))
+    connector = SqliteConnector(path, most_at_once=1)
+    await connector.open_async()
+    manager, woken = manager_of(connector, 2), asyncio.Event()
 
     async def hear(*, channel: str, payload: str) -> None:
         woken.set()
@@ -151,7 +154,7 @@ async def test_what_is_stored_after_a_fetch_wakes_the_worker_also_on_a_busy_even
 
     listening = asyncio.create_task(connector.listen_notify(hear, [ANY_QUEUE]))
     worker = await manager.register_worker()
-    other = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)
+    other = sqlite3.connect(path, isolation_level=None)
     try:
         other.execute("BEGIN IMMEDIATE")
         later = [NewJob("before", "t", {}, scheduled_at=datetime.now(UTC) + timedelta(days=1))]
@@ -167,4 +170,4 @@ async def test_what_is_stored_after_a_fetch_wakes_the_worker_also_on_a_busy_even
         other.close()
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
-        await database.close()
+        await connector.close_async()

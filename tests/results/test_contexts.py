@@ -16,8 +16,7 @@ from nightjar_formats.model import SeenTest, Status, TargetKey
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.context import FailureContext, failure_context
 from bot.results.compare.flaky import WINDOW
-from bot.results.store import contexts
-from bot.results.store.contexts import AskedFailures
+from bot.results.store.contexts import MOST_RUNS, RECENT, AskedFailures
 from bot.results.store.store import ResultsStore
 from tests.results.uploads import ABOUT, REPOSITORY, SUITE, Upload, sha
 from tests.tables import with_tables
@@ -51,11 +50,17 @@ def stored(
 
 
 def context(
-    store: ResultsStore, commit: int, *, baseline: int | None = None, aliases: Aliases = NO_ALIASES, test: str = TEST
+    store: ResultsStore,
+    commit: int,
+    *,
+    baseline: int | None = None,
+    aliases: Aliases = NO_ALIASES,
+    test: str = TEST,
+    most_runs: int = MOST_RUNS,
 ) -> FailureContext:
     before = sha(commit - 1 if baseline is None else baseline)
     asked = {SUITE: AskedFailures(before, [test])}
-    return store.timelines.contexts(ABOUT, sha(commit), asked, aliases)[SUITE, test]
+    return store.timelines.contexts(ABOUT, sha(commit), asked, aliases, most_runs)[SUITE, test]
 
 
 @pytest.mark.parametrize(
@@ -120,10 +125,9 @@ def test_a_first_run_has_no_past(store: ResultsStore) -> None:
     assert store.timelines.contexts(ABOUT, sha(1), {"relax": AskedFailures("", [TEST])}) == {}
 
 
-def test_older_runs_than_are_looked_at_are_mentioned(store: ResultsStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contexts, "MOST_RUNS", 3)
+def test_older_runs_than_are_looked_at_are_mentioned(store: ResultsStore) -> None:
     stored(store, "PFFFFF")
-    assert context(store, 6) == FailureContext(since=sha(3), older=True)
+    assert context(store, 6, most_runs=3) == FailureContext(since=sha(3), older=True)
 
 
 def test_a_renamed_test_keeps_its_past(store: ResultsStore) -> None:
@@ -154,8 +158,8 @@ def test_it_says_on_which_other_targets_the_test_fails(store: ResultsStore) -> N
 
 def test_a_target_without_runs_for_a_month_is_not_mentioned(store: ResultsStore) -> None:
     stored(store, "F", target="hexagon", at=0.0)
-    stored(store, "F", first=2, at=contexts.RECENT)
-    stored(store, "F", first=3, at=contexts.RECENT + 1)
+    stored(store, "F", first=2, at=RECENT)
+    stored(store, "F", first=3, at=RECENT + 1)
     assert context(store, 2).also_on == ("example-lab/hexagon",)
     assert context(store, 3).also_on == ()
 

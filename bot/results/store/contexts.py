@@ -59,10 +59,11 @@ def of_suite(
     sha: str,
     asked: AskedFailures,
     aliases: Aliases,
+    most_runs: int = MOST_RUNS,
 ) -> dict[str, FailureContext]:
     """Return the contexts of tests of a suite that fail at a commit on a target.
 
-    `aliases` are the names of tests that maintainers renamed.
+    `aliases` are the names of tests that maintainers renamed; `most_runs` is how many earlier runs are read.
     """
     target, suite = runs.target_id(connection, about), names.find(connection, about.repository, name)
     if target is None or suite is None:
@@ -71,7 +72,7 @@ def of_suite(
         sa.select(schema.series.c.id).filter_by(target_id=target, suite_id=suite.id)
     ).scalar_one()
     positions = _positions(connection, series, {sha, asked.baseline})
-    chain, older = _earlier(connection, series, positions.get(asked.baseline))
+    chain, older = _earlier(connection, series, positions.get(asked.baseline), most_runs)
     others = _others(connection, suite, target, positions.get(sha))
     before, *elsewhere = _columns(connection, name, [(target, asked.baseline), *others])
     # One pass: a suite may have 300,000 names.
@@ -123,7 +124,7 @@ def _positions(connection: sa.Connection, series: int, shas: Collection[str]) ->
     return {row.sha: (row.committed_at, row.sha) for row in connection.execute(statement)}
 
 
-def _earlier(connection: sa.Connection, series: int, until: Position | None) -> tuple[list[Position], bool]:
+def _earlier(connection: sa.Connection, series: int, until: Position | None, most: int) -> tuple[list[Position], bool]:
     """Return the last runs of a series up to one, in their order, and whether there are older ones."""
     if until is None:
         return [], False
@@ -134,10 +135,10 @@ def _earlier(connection: sa.Connection, series: int, until: Position | None) -> 
         .where(points.c.series_id == series, points.c.linked)
         .where(sa.tuple_(points.c.committed_at, points.c.sha) <= last)
         .order_by(points.c.committed_at.desc(), points.c.sha.desc())
-        .limit(MOST_RUNS + 1)
+        .limit(most + 1)
     )
     found = [(row.committed_at, row.sha) for row in connection.execute(statement)]
-    return found[MOST_RUNS - 1 :: -1], len(found) > MOST_RUNS
+    return found[most - 1 :: -1], len(found) > most
 
 
 def _others(connection: sa.Connection, suite: SuiteRow, target: int, here: Position | None) -> dict[Place, str]:

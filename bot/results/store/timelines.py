@@ -144,15 +144,23 @@ class Timelines:
             return [_run(point, traced.get(about, ()), test_id) for point in points]
 
     def contexts(
-        self, about: TargetKey, sha: str, asked: Mapping[str, AskedFailures], aliases: Aliases = NO_ALIASES
+        self,
+        about: TargetKey,
+        sha: str,
+        asked: Mapping[str, AskedFailures],
+        aliases: Aliases = NO_ALIASES,
+        most_runs: int = contexts.MOST_RUNS,
     ) -> dict[tuple[str, str], FailureContext]:
-        """Return the contexts of failures at a commit, by suite and test; `asked` has those of each suite."""
+        """Return the contexts of failures at a commit, by suite and test; `asked` has those of each suite.
+
+        At most `most_runs` earlier runs of each suite are read.
+        """
         with self._reading() as connection:
             return {
                 (suite, test): context
                 for suite, of_suite in asked.items()
                 for test, context in contexts.of_suite(
-                    connection, self._known, about, suite, sha, of_suite, aliases
+                    connection, self._known, about, suite, sha, of_suite, aliases, most_runs
                 ).items()
             }
 

@@ -11,7 +11,7 @@ from bot.config.environment import SETTINGS
 from bot.core.web_json import READER
 from bot.engine.tokens import LAB, TokenStore
 from bot.feature import RecurringWork, Services
-from bot.web.oidc import IssuerKeys
+from bot.web.oidc import ISSUER_KEYS, IssuerKeys
 from bot.web.openapi import Operation
 from handlers.hardware.jobs.store import JOBS
 from handlers.hardware.jobs.sweep import SWEEP
@@ -24,10 +24,11 @@ from handlers.hardware.labs.webhooks import LAB_WEBHOOKS, TICK, LabWebhooks
 
 
 def provide(services: Services) -> None:
-    """Provide what counts the calls of labs, and their webhooks. Raises `SettingsError` for a missing secret."""
+    """Provide the counts of labs' calls, their webhooks and issuers' keys. Raises `SettingsError` for a missing secret."""
     config = services.config
     labs = {lab for one in config.repositories.values() if one.results for lab in one.results.labs}
     services.parts[LAB_CALLS] = LabCalls(labs, config.http.proxies)
+    services.parts[ISSUER_KEYS] = IssuerKeys(services.part(READER))
     services.parts[LAB_WEBHOOKS] = LabWebhooks(config, services.part(JOBS), services.announce)
 
 
@@ -36,7 +37,7 @@ def routes(services: Services) -> Sequence[Operation]:
     config, store, aws = services.config, services.part(JOBS), services.part(AWS)
     tokens = TokenStore(services.connector, LAB, services.now)
     return LabRoutes(
-        LabAccess(config, tokens, IssuerKeys(services.part(READER))),
+        LabAccess(config, tokens, services.part(ISSUER_KEYS)),
         services.part(LAB_CALLS),
         JobClaims(store, store.bell, services.part(SWEEP).limits_of),
         store,

@@ -26,7 +26,6 @@ from nightjar_lab.pytest import texts
 
 ASK_AGAIN_SECONDS = 0.02
 GRACE_SECONDS = 5.0
-"""How much longer than a probe may take its answer is waited for."""
 NO_LIMIT_SECONDS = 3600.0
 """How long the answer of a probe without a limit is waited for."""
 OUTCOMES = (pytest.skip.Exception, pytest.fail.Exception, pytest.xfail.Exception)
@@ -41,10 +40,14 @@ class ProbeAnswer:
 
 
 class ProbeAnswers:
-    """The answers of a run. `folder` is shared by the workers of the run; without one, this process is alone."""
+    """The answers of a run. `folder` is shared by the workers of the run; without one, this process is alone.
 
-    def __init__(self, folder: Path | None) -> None:
+    `grace` is how many seconds longer than a probe may take its answer is waited for.
+    """
+
+    def __init__(self, folder: Path | None, grace: float = GRACE_SECONDS) -> None:
         self._folder = folder
+        self._grace = grace
         self._known: dict[str, ProbeAnswer] = {}
 
     def ask(self, key: str, probe: Callable[[], object], *, isolated: bool, seconds: float | None) -> ProbeAnswer:
@@ -71,7 +74,7 @@ class ProbeAnswers:
             return ask()
         path = self._path(key, "json")
         if not self.first(key):
-            return _wait_for(path, NO_LIMIT_SECONDS if seconds is None else seconds)
+            return _wait_for(path, (NO_LIMIT_SECONDS if seconds is None else seconds) + self._grace)
         answer = ask()
         part = path.with_suffix(".part")
         try:
@@ -137,7 +140,7 @@ def _answer(probe: Callable[[], object]) -> ProbeAnswer:
 
 
 def _wait_for(path: Path, seconds: float) -> ProbeAnswer:
-    deadline = time.monotonic() + seconds + GRACE_SECONDS
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
             return ProbeAnswer(**json.loads(path.read_text(encoding="utf-8")))

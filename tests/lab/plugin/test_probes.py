@@ -95,9 +95,8 @@ def test_a_worker_without_the_folder_asks_by_itself(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_was_killed_while_it_asked_is_not_waited_for_longer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("nightjar_lab.pytest.probes.GRACE_SECONDS", 0.05)
     assert ProbeAnswers(tmp_path).first("key")
-    answer = ProbeAnswers(tmp_path).ask("key", raises, isolated=False, seconds=0.05)
+    answer = ProbeAnswers(tmp_path, grace=0.05).ask("key", raises, isolated=False, seconds=0.05)
     assert answer == ProbeAnswer(False, "was called by another worker, which did not answer")

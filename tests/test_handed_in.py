@@ -1,0 +1,97 @@
+"""Tests hand in what they need otherwise: none changes a module of ours, which other tests and workers share.
+
+A constant that is patched by its name stops being patched when it moves or is bound elsewhere, and no test says so.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+OURS = frozenset({"bot", "handlers", "sandbox", "nightjar_formats", "nightjar_lab"})
+PATCHES = frozenset({"setattr", "delattr"})
+INSTRUMENTS = {
+    "tests/jumping.py": "has the sandbox's clock jump, in runs that ask for it",
+    "tests/statements.py": "collects the statements that the engine prepares",
+}
+"""They watch a whole run, and change what no test asserts."""
+pytestmark = pytest.mark.xdist_group("source")
+
+
+def _is_ours(name: str) -> bool:
+    return name.split(".")[0] in OURS
+
+
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """Return what our names in a file stand for: `bot.web.oidc` for `oidc`, classes and functions included."""
+    found = dict[str, str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                found[one.asname or one.name.split(".")[0]] = one.name if one.asname else one.name.split(".")[0]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+    return {name: full for name, full in found.items() if _is_ours(full)}
+
+
+def _ours(node: ast.expr, imported: Mapping[str, str]) -> bool:
+    """Return whether an expression is a module of ours, or what one defines: also by its dotted name, as text."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and _is_ours(node.value) and "." in node.value
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id in imported
+
+
+def _assigned(tree: ast.Module, imported: Mapping[str, str]) -> Iterator[int]:
+    """Yield the lines that give an attribute of a module or a class of ours another value."""
+    for node in ast.walk(tree):
+        targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else []
+        targets = [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign) else targets
+        for target in targets:
+            if isinstance(target, ast.Attribute) and _ours(target.value, imported):
+                yield node.lineno
+
+
+def patched(source: str) -> list[int]:
+    """Return the lines of a test that change a module of ours."""
+    tree = ast.parse(source)
+    imported = _imported(tree)
+    lines = set(_assigned(tree, imported))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args and _ours(node.args[0], imported):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in PATCHES or called in {"patch", "object"}:
+                lines.add(node.lineno)
+    return sorted(lines)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'monkeypatch.setattr("bot.web.oidc.PAUSE_SECONDS", 0)',
+        'monkeypatch.setattr(oidc, "PAUSE_SECONDS", 0)',
+        'monkeypatch.delattr(oidc, "PAUSE_SECONDS")',
+        'setattr(oidc.IssuerKeys, "find", None)',
+        "oidc.PAUSE_SECONDS = 0",
+        "oidc.PAUSE_SECONDS += 1",
+        "IssuerKeys.find = None",
+        'mock.patch("bot.web.oidc.PAUSE_SECONDS", 0)',
+        'mock.patch.object(oidc, "PAUSE_SECONDS", 0)',
+    ],
+)
+def test_each_way_to_change_a_module_is_seen(line: str) -> None:
+    imports = "import os\nfrom bot.web import oidc\nfrom bot.web.oidc import IssuerKeys\n"
+    assert patched(imports + line) == [4]
+    assert patched(imports + 'monkeypatch.setattr(os, "fsync", None)\nkeys = IssuerKeys()\nkeys.clock = None') == []
+
+
+def test_no_test_changes_a_module_of_ours() -> None:
+    files = {path.relative_to(ROOT).as_posix(): path for path in sorted((ROOT / "tests").rglob("*.py"))}
+    found = {name: lines for name, path in files.items() if (lines := patched(path.read_text(encoding="utf-8")))}
+    assert {name: lines for name, lines in found.items() if name not in INSTRUMENTS} == {}
+    assert found.keys() == INSTRUMENTS.keys()
