@@ -24,7 +24,10 @@ from handlers.hardware.labs.webhooks import LAB_WEBHOOKS, TICK, LabWebhooks
 
 
 def provide(services: Services) -> None:
-    """Provide the counts of labs' calls, their webhooks and issuers' keys. Raises `SettingsError` for a missing secret."""
+    """Provide what counts the calls of labs, their webhooks and issuers' keys.
+
+    Raises `SettingsError` for a missing secret.
+    """
     config = services.config
     labs = {lab for one in config.repositories.values() if one.results for lab in one.results.labs}
     services.parts[LAB_CALLS] = LabCalls(labs, config.http.proxies)
