@@ -50,11 +50,8 @@ def _ours(node: ast.expr, imported: Mapping[str, str]) -> bool:
 def _assigned(tree: ast.Module, imported: Mapping[str, str]) -> Iterator[int]:
     """Yield the lines that give an attribute of a module or a class of ours another value."""
     for node in ast.walk(tree):
-        targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else []
-        targets = [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign) else targets
-        for target in targets:
-            if isinstance(target, ast.Attribute) and _ours(target.value, imported):
-                yield node.lineno
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and _ours(node.value, imported):
+            yield node.lineno
 
 
 def patched(source: str) -> list[int]:
