@@ -6,6 +6,7 @@ What comes from outside is quoted, so a path is one address whatever a lab calls
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import quote, urlencode
 
 PAGES_OF_A_REPOSITORY = "/r/{owner}/{repo}"
@@ -14,6 +15,7 @@ REPLACED = "replace"
 HELP = "/help"
 
 
+@lru_cache(4096)
 def segment(text: str) -> str:
     """Write a text as one segment of an address's path."""
     return quote(text, safe="", errors=REPLACED)
@@ -55,6 +57,7 @@ def help_path(repository: str = "") -> str:
     return HELP + query({"repo": repository})
 
 
+@lru_cache(1024)
 def _target(target: str) -> str:
     return "/".join(map(segment, target.split("/")))
 

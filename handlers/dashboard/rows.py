@@ -27,6 +27,8 @@ from handlers.dashboard.cells import (
 
 MOST_ROWS = 100
 """Rows of one page."""
+INSIDE = "::"
+"""Stands between a file and what is in it."""
 MATCHES = {
     "failing": (CellState.NEW, CellState.STILL),
     "new-failure": (CellState.NEW,),
@@ -132,7 +134,7 @@ class _Rows:
         more = 0
         for line in self._grid.lines:
             names = self._names_of(line)
-            inner = _only_folder(names, folder)
+            inner = only_folder(names, folder)
             found, further = self._below(line, names, inner)
             rows += found
             more += further
@@ -141,8 +143,7 @@ class _Rows:
     def _below(self, line: GridLine, names: Sequence[str], folder: str) -> tuple[list[GridRow], int]:
         numbers: dict[str, int] = {}
         groups = [
-            PAIRS * numbers.setdefault(child, len(numbers)) if (child := _child(name, folder)) else -PAIRS
-            for name in names
+            PAIRS * numbers.setdefault(child, len(numbers)) if child else -PAIRS for child in below_each(names, folder)
         ]
         points = self._points(line)
         counts = [count_groups(point.before, point.now, groups) if point else {} for point in points]
@@ -244,9 +245,12 @@ def _child(name: str, folder: str) -> str:
     if not name.startswith(folder):
         return ""
     rest = name[len(folder) :]
-    file, inside, _ = rest.partition("::")
+    if INSIDE in folder:
+        # Parameters of a test may hold anything.
+        rest = rest.partition("[")[0]
+    file, inside, _ = rest.partition(INSIDE)
     first, deeper, _ = file.partition("/")
-    if deeper:
+    if deeper and INSIDE not in folder:
         return f"{folder}{first}/"
     return f"{folder}{file}::" if inside and file else name
 
@@ -255,22 +259,20 @@ def _is_test(child: str, folder: str) -> bool:
     return not child.endswith(("/", "::")) or child == folder
 
 
-def _only_folder(names: Sequence[str], folder: str) -> str:
+def only_folder(names: Sequence[str], folder: str) -> str:
     """Go down as long as a folder holds one other and nothing else: `tests/` alone says nothing."""
     below = [name for name in names if name.startswith(folder)]
-    while True:
-        children = set(_children(below, folder))
-        if len(children) != 1 or _is_test(only := next(iter(children)), folder):
-            return folder
-        folder = only
+    first, last = min(below, default=""), max(below, default="")
+    # What those two begin with, all between them do.
+    while not _is_test(child := _child(first, folder), folder) and last.startswith(child):
+        folder = child
+    return folder
 
 
-def _children(names: Sequence[str], folder: str) -> Iterator[str]:
-    """Yield the children of a folder, at most two different ones."""
-    first = ""
+def below_each(names: Sequence[str], folder: str) -> Iterator[str]:
+    """Yield the child of a folder that each name stands below; mostly it is that of the name before."""
+    child = ""
     for name in names:
-        child = _child(name, folder)
+        if not (child and name.startswith(child) and not _is_test(child, folder)):
+            child = _child(name, folder)
         yield child
-        if first and child != first:
-            return
-        first = child

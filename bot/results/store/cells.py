@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
+from functools import cache
 from operator import add
 
 from nightjar_formats.columns import ABSENT, BAD_CODES, CODES, FLAKY, GOOD_CODES, STATUS_BITS, STATUS_BYTES, at
@@ -117,15 +118,22 @@ def count_groups(before: bytes | None, now: bytes, groups: Sequence[int]) -> dic
 
     `groups` has the number of the group of each place, times `PAIRS`; less than 0 for none.
     """
-    found: dict[int, CellCounts] = {}
+    sums: dict[int, list[int]] = {}
+    counts_of = _counts_of_pairs(has_before=before is not None)
     for key, times in Counter(map(add, groups, paired_column(before, now))).items():
         group, pair = divmod(key, PAIRS)
-        was, now_ = divmod(pair, STATUS_BYTES)
-        if now_ and group >= 0:
-            counts = count_cell(None if before is None else bytes([was]), bytes([now_]))
-            every = CellCounts(*(times * getattr(counts, one.name) for one in fields(counts)))
-            found[group] = found.get(group, NO_TESTS) + every
-    return found
+        if pair % STATUS_BYTES and group >= 0:
+            of_group = sums.setdefault(group, [0] * len(counts_of[pair]))
+            for place, count in enumerate(counts_of[pair]):
+                of_group[place] += times * count
+    return {group: CellCounts(*of_group) for group, of_group in sums.items()}
+
+
+@cache
+def _counts_of_pairs(*, has_before: bool) -> list[tuple[int, ...]]:
+    """Return what each byte of a `paired_column` counts."""
+    pairs = (divmod(pair, STATUS_BYTES) for pair in range(PAIRS))
+    return [astuple(count_cell(bytes([was]) if has_before else None, bytes([now]))) for was, now in pairs]
 
 
 def _number(column: bytes) -> int:

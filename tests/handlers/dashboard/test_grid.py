@@ -14,6 +14,7 @@ from nightjar_formats.model import SeenTest, Status
 from bot.results.compare.diff import compare
 from bot.results.store.cells import PAIRS, count_cell, count_groups, new_failures, renamed_column
 from bot.results.store.store import ResultsStore
+from handlers.dashboard.rows import below_each, only_folder
 from tests.engine.filled import Traced
 from tests.handlers.dashboard.nightly_runs import Sent, operators, sha
 from tests.handlers.dashboard.site import DashboardSite, dashboard_site
@@ -164,3 +165,14 @@ async def test_the_first_page_is_small_and_no_statement_scans_a_table(
         await site.get("/r/octocat/compiler?target=example-lab/target-with-a-long-name-3&suite=suite-2")
         await site.get("/r/octocat/compiler?status=passed")
         assert [scan for scan, _ in traced.scans() if "nightjar_" in scan] == []
+
+
+async def test_what_parameters_hold_makes_no_folder() -> None:
+    names = [f"tests/test_io.py::test_read[{one}]" for one in ("a/b", "a::b", "c")]
+    assert only_folder(names, "") == "tests/test_io.py::"
+    assert list(below_each(names, "tests/test_io.py::")) == names
+    classes = ["tests/test_io.py::TestRead::test_one", "tests/test_io.py::TestRead::test_two", "lib/x.py::test"]
+    assert list(below_each(classes, "tests/")) == ["tests/test_io.py::", "tests/test_io.py::", ""]
+    assert only_folder(classes, "") == ""
+    assert only_folder(classes, "tests/") == "tests/test_io.py::TestRead::"
+    assert only_folder([], "") == ""
