@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,14 +17,17 @@ from bot.results.store.grid_rows import GridRange
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import texts
 from handlers.dashboard.content import content_of_results
-from handlers.dashboard.rows import GridRow, RowFilter, rows_of
+from handlers.dashboard.rows import GridRow, RowFilter, RowsFound, find_tests, rows_of, rows_of_tests
 from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
+    from bot.results.store.grid import Grid
     from bot.results.store.store import ResultsStore
 
+EXPLAINED = ("new-failure", "still-failing")
+"""Statuses that go by whether something explains a failure."""
 COLUMNS = 14
 """Commits on a page."""
 
@@ -132,9 +137,12 @@ def read_grid(
         partial(_quarantine, settings, now),
         counts=not (query.status or query.q or (query.target and query.suite)),
     )
-    grid = store.grids.read(asked)
     wanted = RowFilter(query.target, query.suite, query.folder or "", query.status, (query.q or "").lower())
-    found = rows_of(grid, store.grids.names, wanted, configured, now)
+    if wanted.status or wanted.text:
+        grid, found = _tests(store, asked, wanted, configured, now)
+    else:
+        grid = store.grids.read(asked)
+        found = rows_of(grid, store.grids.names, wanted, configured, now)
     return GridPage(
         takes_results=True,
         targets=configured,
@@ -143,6 +151,16 @@ def read_grid(
         more=found.more,
         older=f"{grid.commits[-1][0]!r}" if grid.older else None,
     )
+
+
+def _tests(
+    store: ResultsStore, asked: GridRange, wanted: RowFilter, configured: Sequence[str], now: float
+) -> tuple[Grid, RowsFound]:
+    """Return the rows of the tests that match: how they ended before is read of those alone that are shown."""
+    newest = store.grids.read(replace(asked, newest_only=True, explain=wanted.status in EXPLAINED))
+    tests = find_tests(newest, store.grids.names, wanted)
+    grid = store.grids.read(replace(asked, places={series: set(places) for series, places in tests.places.items()}))
+    return grid, rows_of_tests(grid, store.grids.names, tests, configured, now)
 
 
 def _quarantine(settings: RepositoryConfig, now: float, about: TargetKey) -> Quarantine:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -86,13 +86,64 @@ class RowsFound:
 def rows_of(grid: Grid, names_of: NamesOf, wanted: RowFilter, configured: Sequence[str], now: float) -> RowsFound:
     """Return the rows that a filter asks for; `configured` are the targets of app.yaml, which are expected to run."""
     rows = _Rows(grid, names_of, set(configured), now)
-    if wanted.status or wanted.text:
-        return rows.tests(wanted)
     if wanted.suite and wanted.target:
         return rows.folders(wanted.folder)
     if wanted.target:
         return RowsFound([rows.suite(line) for line in grid.lines])
     return rows.targets(configured)
+
+
+@dataclass(frozen=True, slots=True)
+class TestsFound:
+    """The places of the tests that match, by series, and how many more there are."""
+
+    places: Mapping[int, Sequence[int]]
+    more: int
+
+
+def find_tests(newest: Grid, names_of: NamesOf, wanted: RowFilter) -> TestsFound:
+    """Return the tests that have the status in the newest run of their suite, and the text in their ID.
+
+    `newest` has the newest point of each line.
+    """
+    found: dict[int, Sequence[int]] = {}
+    named: dict[SuiteRow, set[int]] = {}
+    left, more = MOST_ROWS, 0
+    points = {series: point for (series, _), point in newest.points.items()}
+    for line in newest.lines:
+        if line.series in points and (places := _wanted_places(line, names_of, points[line.series], wanted, named)):
+            more += max(0, len(places) - left)
+            if left:
+                found[line.series] = places[:left]
+                left -= len(found[line.series])
+    return TestsFound(found, more)
+
+
+def rows_of_tests(grid: Grid, names_of: NamesOf, found: TestsFound, configured: Sequence[str], now: float) -> RowsFound:
+    """Return a row for each test that was found, of a grid of their series."""
+    rows = _Rows(grid, names_of, set(configured), now)
+    return RowsFound(
+        [row for line in grid.lines for row in rows.tests(line, found.places.get(line.series, ()))], found.more
+    )
+
+
+def _wanted_places(
+    line: GridLine, names_of: NamesOf, newest: GridPoint, wanted: RowFilter, named: dict[SuiteRow, set[int]]
+) -> Sequence[int]:
+    """Return the tests of the newest run that a filter asks for, by their places."""
+    # Tests beyond the end of the column are absent, or are still to come.
+    pairs = paired_column(newest.before, newest.now).ljust(line.row.names, b"\0")
+    places = marked_places(pairs.translate(_table_of(wanted.status or "", newest.before is not None, newest.complete)))
+    if not (wanted.text or wanted.folder):
+        return places
+    if line.row not in named:
+        # Once for all targets of a suite.
+        named[line.row] = {
+            place
+            for place, name in enumerate(names_of(line))
+            if wanted.text in name.lower() and name.startswith(wanted.folder)
+        }
+    return [place for place in places if place in named[line.row]]
 
 
 class _Rows:
@@ -101,7 +152,6 @@ class _Rows:
         self._names_of = names_of
         self._configured = configured
         self._now = now
-        self._named: dict[SuiteRow, set[int]] = {}
 
     def targets(self, configured: Sequence[str]) -> RowsFound:
         """Return a row for each target: those of app.yaml first, also those that sent nothing yet."""
@@ -159,44 +209,16 @@ class _Rows:
             rows.append(self._row(line, kind, child, child.removeprefix(folder), cells))
         return rows, len(seen) - len(rows)
 
-    def tests(self, wanted: RowFilter) -> RowsFound:
-        """Return a row for each test that has the status in the newest run of its suite, and the text in its ID."""
-        rows: list[GridRow] = []
-        more = 0
-        for line in self._grid.lines:
-            points = self._points(line)
-            newest = next((point for point in points if point and not point.infra), None)
-            if newest is None:
-                continue
-            names = self._names_of(line)
-            for place in self._wanted_places(line, names, newest, wanted):
-                if len(rows) >= MOST_ROWS:
-                    more += 1
-                    continue
-                cells = [
-                    _cell_of_test(point, place) if point else self._none(line, column)
-                    for column, point in enumerate(points)
-                ]
-                rows.append(self._row(line, RowKind.TEST, names[place], names[place], cells))
-        return RowsFound(rows, more)
-
-    def _wanted_places(
-        self, line: GridLine, names: Sequence[str], newest: GridPoint, wanted: RowFilter
-    ) -> Sequence[int]:
-        """Return the tests of the newest run that a filter asks for, by their places."""
-        pairs = paired_column(newest.before, newest.now).ljust(len(names), b"\0")
-        table = _table_of(wanted.status or "", newest.before is not None, newest.complete)
-        places = marked_places(pairs.translate(table))
-        if not (wanted.text or wanted.folder):
-            return places
-        if line.row not in self._named:
-            # Once for all targets of a suite.
-            self._named[line.row] = {
-                place
-                for place, name in enumerate(names)
-                if wanted.text in name.lower() and name.startswith(wanted.folder)
-            }
-        return [place for place in places if place in self._named[line.row]]
+    def tests(self, line: GridLine, places: Sequence[int]) -> Iterator[GridRow]:
+        """Yield the rows of some tests of a suite."""
+        points = self._points(line)
+        names = self._names_of(line) if places else ()
+        for place in places:
+            cells = [
+                _cell_of_test(point, place) if point else self._none(line, column)
+                for column, point in enumerate(points)
+            ]
+            yield self._row(line, RowKind.TEST, names[place], names[place], cells)
 
     def _row(self, line: GridLine, kind: RowKind, folder: str, name: str, cells: list[GridCell]) -> GridRow:
         return GridRow(kind=kind, name=name, target=line.about.full_name, suite=line.suite, folder=folder, cells=cells)

@@ -91,7 +91,7 @@ class Grids:
             older, commits = len(commits) > asked.limit, commits[: asked.limit]
             if not commits:
                 return Grid(lines, commits, {}, older)
-            by_series = {line.series: line for line in lines}
+            by_series = {line.series: line for line in lines if asked.places is None or line.series in asked.places}
             rows, previous = rows_at(connection, by_series, commits), rows_before(connection, by_series, commits[-1])
             points, shown = self._points(connection, by_series, rows, previous, asked), {sha for _, sha in commits}
             return Grid(lines, commits, {place: one for place, one in points.items() if place[1] in shown}, older)
@@ -165,11 +165,16 @@ class Grids:
     ) -> dict[Shown, GridPoint]:
         counted = {row["id"]: counts for row in rows if (counts := _stored_counts(row, by_series, asked))}
         compared = _with_earlier(rows, previous)
+        if asked.newest_only:
+            # The last of each series, for they are in their order.
+            compared = list(
+                {row["series_id"]: (row, earlier) for row, earlier in compared if not row["infra"]}.values()
+            )
         read = [(row, earlier) for row, earlier in compared if not asked.counts or _is_read(row, counted)]
         columns_of = {_place(row, by_series) for pair in read for row in pair if row is not None}
         reported = _by_suite(
             reported_runs(
-                connection, {_place(row, by_series)[:2] for row in rows} | {place[:2] for place in columns_of}
+                connection, {_place(row, by_series)[:2] for row, _ in compared} | {place[:2] for place in columns_of}
             )
         )
         columns = status_columns(connection, {place: reported[place] for place in columns_of if place in reported})
@@ -209,6 +214,10 @@ class Grids:
     def _fresh(
         self, connection: sa.Connection, line: GridLine, before: bytes, now: bytes, asked: GridRange
     ) -> list[int]:
+        if not asked.explain:
+            return []
+        if asked.places is not None:
+            return [place for place in new_failures(before, now) if place in asked.places[line.series]]
         if not asked.test:
             return new_failures(before, now)
         place = self._known.ordinal(connection, line.row, asked.test)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
@@ -38,6 +38,10 @@ class GridRange:
     `lab`, `target` and `suite` are None for all. `before` and `since` are in seconds since 1970. With a `test`, only
     its failures are explained, which is cheaper. With `counts`, points are counted as they were when they were stored,
     and have no columns; those that are not counted, or otherwise than is configured now, still have them.
+
+    To find tests and show them takes two grids: one with `newest_only`, which has the newest point of each line that
+    says something about the code, and one with the `places` of tests by series, which has the points of those series
+    and explains the failures of those tests alone. Without `explain`, no failure is explained.
     """
 
     repository: str
@@ -51,6 +55,9 @@ class GridRange:
     quarantine: QuarantineOf | None = field(default=None, compare=False)
     test: str = ""
     counts: bool = False
+    newest_only: bool = False
+    explain: bool = True
+    places: Mapping[int, Collection[int]] | None = field(default=None, compare=False)
 
 
 def lines_of(connection: sa.Connection, asked: GridRange) -> list[GridLine]:
