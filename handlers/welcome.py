@@ -1,4 +1,4 @@
-"""Who opens a pull request for the first time reads one friendly line in its sticky comment, once.
+"""Greet first-time contributors with one line in the sticky comment, once.
 
 The predecessor greeted everybody on every pull request, and greeted nobody where another of its sections failed.
 """
@@ -24,7 +24,7 @@ FIRST_TIME = frozenset({"FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR"})
 """How GitHub calls those who have not contributed before, to anything or to this repository
 (https://docs.github.com/en/graphql/reference/enums#commentauthorassociation)."""
 MAY_BE_FIRST = FIRST_TIME | {"NONE"}
-"""What webhooks say about them, and of others: only GraphQL tells newcomers apart."""
+"""What webhooks say about them and about others: only GraphQL distinguishes newcomers."""
 QUERY = """
 query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) { authorAssociation } }

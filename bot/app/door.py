@@ -71,7 +71,7 @@ class WebhookDoor:
     async def refresh_views(
         self, read: Callable[[Repository], Awaitable[RepositoryView]], *, pause: float = REFRESH_SECONDS
     ) -> None:
-        """Read what records say about the repositories of which deliveries come, until cancelled.
+        """Read the records of repositories that send deliveries, until cancelled.
 
         Jobs do that too. But where jobs wait, the deliveries that need none would get one, and wait behind them.
         """

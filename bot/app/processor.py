@@ -78,7 +78,7 @@ class Pipeline:
     """What features keep of the payload of an event's deliveries before anything is planned."""
 
     async def handlers_for(self, delivery: Delivery) -> Routing:
-        """Name the handlers that want a delivery, or say why nobody does."""
+        """Name the handlers that accept a delivery, or say why none does."""
         wanting = self.router.wanting(delivery.event, delivery.action)
         if not wanting:
             return Routing(reason=no_handler(delivery))

@@ -1,4 +1,4 @@
-"""`nightjar backup` and `nightjar restore`: copy the SQLite file, also beside a running server, and restore a copy."""
+"""`nightjar backup` and `nightjar restore`: copy the SQLite file, also while a server runs, and restore a copy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bot.engine.database import Database
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @env_file_option()
 def backup(file: Path) -> None:
-    """Copy the SQLite database to FILE, also beside a running server.
+    """Copy the SQLite database to FILE, also while a server runs.
 
     FILE is replaced in one step after the copy is complete and checked. Only DATABASE_URL is needed.
     """

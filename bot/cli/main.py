@@ -20,7 +20,7 @@ from bot.cli.texts import CONFIG_VALID, CONFIG_WARNING, REPOSITORY_FILE_VALID
 from bot.core import logs
 
 LAZY = {
-    "backup": ("bot.cli.backup:backup", "Copy the SQLite database, also beside a running server."),
+    "backup": ("bot.cli.backup:backup", "Copy the SQLite database, also while a server runs."),
     "restore": ("bot.cli.backup:restore", "Replace the SQLite database with a backup."),
     "ci": ("bot.cli.ci:ci", "Answer what CI asks: what to run, which images to use."),
     "doctor": ("bot.cli.doctor:doctor", "Check everything the bot depends on, with a remedy for each failure."),

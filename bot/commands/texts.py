@@ -16,7 +16,7 @@ TOO_MANY_NAMES = "A command takes at most 20 names."
 QUOTE_OPEN = "A quotation mark has no closing mark."
 ONE_COMMAND_A_LINE = "Put each command on its own line: this line mentions me twice."
 IN_EARLIER_MAIL = (
-    "This line stands below the head of an earlier mail, so it may be somebody else's. Write commands above that, or "
+    "This line is below the header of an earlier mail, so it may be someone else's. Write commands above that, or "
     "in a comment on GitHub."
 )
 TOO_MANY_COMMANDS = "A comment can have at most 20 commands, so this line and all after it were ignored."

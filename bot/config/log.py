@@ -1,4 +1,4 @@
-"""The keys below `log`: what the log says about deliveries that need no attention."""
+"""The keys below `log`: which deliveries get a line although they need no attention."""
 
 from __future__ import annotations
 

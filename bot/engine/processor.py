@@ -138,7 +138,7 @@ class Processor(Protocol):
     """What the engine calls. Any method but `message` may raise; `bot/engine/retry.py` has what each error leads to."""
 
     async def handlers_for(self, delivery: Delivery) -> Routing:
-        """Name the handlers that want a delivery, or say why nobody does."""
+        """Name the handlers that accept a delivery, or say why none does."""
         ...
 
     async def note(self, delivery: Delivery) -> None:
@@ -171,10 +171,10 @@ class Processor(Protocol):
 
 
 class JobObserver(Protocol):
-    """Hears what the engine does, for metrics; it must neither block nor raise."""
+    """Observes the engine, for metrics; it must neither block nor raise."""
 
     def delivery(self, event: str, outcome: str, seconds: float) -> None:
-        """Hear that a delivery was routed, ignored, refused, retrying or failed, `seconds` after it was received."""
+        """Note that a delivery was routed, ignored, refused, retrying or failed, `seconds` after it was received."""
         ...
 
     def handler(self, name: str, outcome: str, seconds: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 CELL_WORDS = {
     "infra": "says nothing about the code",
-    "missing": "no results came",
+    "missing": "no results arrived",
     "waiting": "no results yet",
     "absent": "not part of the run",
     "not-run": "not run",

@@ -102,7 +102,7 @@ async def show_all(context: Context) -> Plan:
 @router.on(CHECK_EVENT.name, name=NAME, feature=KEY)
 @router.on(CHECK_RUN, *ASKED_OF_US, name=NAME, feature=KEY)
 async def show(context: Context) -> Plan:
-    """Say on a commit what is known about it on a target."""
+    """Report on a commit what is known about it on a target."""
     as_of = time.time()
     results, asked = context.config.results, asked_of(context.delivery, context.me.app_id)
     if results is None or asked is None:

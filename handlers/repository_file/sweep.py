@@ -117,7 +117,7 @@ class RepositoryFileSweep:
         return f"announced {announced}"
 
     async def _scan(self, repository: str, stored_file: StoredFile) -> bool:
-        """Announce the file if it is not what is known about it: as a push, in order with those of its branch."""
+        """Announce the file if it differs from the stored one: as a push, in order with those of its branch."""
         github, given = await self._github_for(repository), self._config.repositories[repository]
         found = await found_at(github, repository, PATH)
         _, faults = await read_found(found, given)

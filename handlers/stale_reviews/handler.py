@@ -70,7 +70,7 @@ async def remind(context: Context) -> Plan:
 
 
 async def _known(context: Context, pull: OpenPull) -> StalePull:
-    """Add what our own records tell: GitHub says about a push only when its commit was made."""
+    """Add what our own records show: GitHub reports of a push only when its commit was created."""
     head = await head_of(context.records, context.repository.id, pull.number)
     pushed = moment(head.moved_at) if head and head.moved_at and not pull.pushed_by_bot else 0.0
     record = await context.records.get(REMINDED_AT.of(context.repository.id, pull.number))

@@ -176,7 +176,7 @@ UNSEARCHED = (
 # Annotations and buttons
 ANNOTATION_TITLE = "New failure on {lab}/{target}"
 UNKNOWN_LINE = "the report does not name a line of this file"
-RECHECK_LABEL, RECHECK_DESCRIPTION = "Re-check", "Compute this check once more"
+RECHECK_LABEL, RECHECK_DESCRIPTION = "Re-check", "Compute this check again"
 IGNORE_LABEL, IGNORE_DESCRIPTION = "Ignore for this PR", "Count these new failures as known"
 
 

@@ -24,12 +24,12 @@ ISSUER_AWAY = "The keys of the token's issuer cannot be read now. Send the same 
 TOO_MANY_CALLS = "The lab {lab} makes too many calls. Try again in {seconds} s, and let a claim wait (`wait`: 60)."
 TOO_MANY_REFUSED = "Too many tokens from your address were refused. Try again in {seconds} s."
 TOO_MANY_WAIT = (
-    "{count} claims of the lab {lab} wait already. Claim for several targets at once, or from fewer machines."
+    "{count} claims of the lab {lab} already wait. Claim for several targets at once, or from fewer machines."
 )
 TOO_MANY_IN_ALL = "Too many labs wait for work at the same time. Try again in {seconds} s."
 
 # What is asked
-BAD_BODY = "The body is not as it must be: {faults}. /api/v1/openapi.json describes it."
+BAD_BODY = "The body is invalid: {faults}. /api/v1/openapi.json describes it."
 NOT_A_LAB = "There is no lab of this name."
 UNKNOWN_TARGET = "The lab {lab} has no target {target} in app.yaml; it has {known}."
 UNKNOWN_JOB = "There is no such job of this lab. Stop, and claim another one."
