@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from bot.config import docs as config_docs
 from bot.config.declared import config_with
 from bot.config.keys import ConfigKey
 from bot.core.docs import replace_block, table
+from bot.feature import Feature
 from bot.results import guide
 from handlers import FEATURES, MODULES
 from scripts.limits import limits_table
@@ -34,7 +36,8 @@ PAGES = tuple(sorted(path.relative_to(ROOT) for path in ROOT.glob("docs/*.md") i
 """The pages of docs/, each with a table of contents."""
 RECORDS_HEADER = ("prefix", "version", "what it holds", "removed after", "feature")
 FOR_EVER = "never"
-FEATURE_MAP_HEADER = ("feature", "where", "keys of app.yaml", "commands", "effects")
+OWN_EFFECTS = "\n\nEffects that only one feature has:\n\n"
+FEATURE_MAP_HEADER = ("feature", "keys of app.yaml", "commands")
 
 
 def documents(root: Path = ROOT) -> dict[Path, str]:
@@ -67,14 +70,17 @@ def feature_map() -> str:
         path = module.removesuffix(".feature").replace(".", "/") + ("/" if module.endswith(".feature") else ".py")
         rows.append(
             (
-                feature.name.replace("_", " "),
                 f"`{path}`",
                 _listed(map(str, feature.config)),
                 _listed(spec.name for spec, _ in feature.commands),
-                _listed(effect.__name__ for effect in feature.effects),
             )
         )
-    return table(FEATURE_MAP_HEADER, rows)
+    return table(FEATURE_MAP_HEADER, rows) + OWN_EFFECTS + "".join(map(_own_effects, FEATURES))
+
+
+def _own_effects(feature: Feature) -> str:
+    line = f"- {feature.name.replace('_', ' ')}: {_listed(effect.__name__ for effect in feature.effects)}"
+    return textwrap.fill(line, 120, subsequent_indent="  ") + "\n" if feature.effects else ""
 
 
 def records_table() -> str:

@@ -100,3 +100,7 @@ def test_the_first_screen_of_the_readme_shows_what_it_is_and_how_to_run_it() -> 
     assert parse_config(shown[1].encode(), "app.yaml").repository("octocat/compiler")
     for needed in ("![", "make demo", "make test", "pip install ./lab .", "nightjar serve --config app.yaml"):
         assert needed in screen
+
+
+def test_every_line_of_the_architecture_fits_a_screen_its_tables_too() -> None:
+    assert [line for line in read(Path("docs/architecture.md")).splitlines() if len(line) > MOST_COLUMNS] == []
