@@ -71,6 +71,8 @@ class React:
                 await _mutate(context, _ADD_REACTION, self.node_id, self.content)
             else:
                 where = _where(context, self.id)
+                # It may be sent twice: GitHub answers 200 and adds nothing if the App has reacted so already.
+                # https://docs.github.com/en/rest/reactions/reactions#create-reaction-for-an-issue-comment
                 await context.github.post(_PATHS[self.comment_kind], url_vars=where, data={"content": self.content})
         # Not only BadRequest: for a review the error is GraphQL's.
         except GitHubException as error:

@@ -71,7 +71,8 @@ class MoveBranch:
         except Exception as error:
             if not (is_forbidden(error) or is_unprocessable(error)):
                 raise
-            # Its own words do not tell a protected branch from one that somebody moved since we looked.
+            # GitHub answers 422 for a protected branch and for one that somebody moved since we looked, with texts that
+            # change. Only the branch itself shows which it was.
             if await branch_head(context.github, repository, self.branch) != before:
                 raise TryAgain(texts.BRANCH_CHANGED.format(branch=self.branch)) from error
             why = str(refusal_text(error))

@@ -57,6 +57,7 @@ async def ensure_status(
             if (status.string("state"), status.text("description"), status.text("target_url")) == wanted:
                 return Applied(texts.STATUS_SAME.format(name=name), changed=False)
             # The combined status has only the newest of each context.
+            # https://docs.github.com/en/rest/commits/statuses#get-the-combined-status-for-a-specific-reference
             break
     body = {"state": state, "context": name, "description": wanted[1]}
     if target_url:

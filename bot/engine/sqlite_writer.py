@@ -1,8 +1,8 @@
 """One thread that owns a SQLite connection and commits what waits together.
 
 A commit that survives a power cut costs an fsync, milliseconds on many disks; so all operations that arrive while
-one commit is under way share the next (group commit). Each runs in a savepoint of its own: one that fails takes
-nothing along. Nobody is answered before the commit.
+one commit is under way share the next (group commit). Each runs in a savepoint of its own: one that fails undoes
+nothing else (https://www.sqlite.org/lang_savepoint.html). Nobody is answered before the commit.
 """
 
 from __future__ import annotations

@@ -154,6 +154,8 @@ class MergePull:
     async def _merge(self, context: EffectContext, merge_state: MergeState, words: Mapping[str, str]) -> Applied:
         repository = context.repository.full_name
         try:
+            # With `sha`, GitHub answers 409 instead of merging a head that somebody pushed since the check above.
+            # https://docs.github.com/rest/pulls/pulls#merge-a-pull-request
             commit = await put_merge(context.github, repository, self.number, {"sha": self.pending.sha, **words})
         except Exception as error:
             if may_lack_workflows(error) and await pull_changes_workflows(context.github, repository, self.number):
