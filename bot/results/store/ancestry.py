@@ -16,10 +16,8 @@ def relations(connection: sa.Connection, repository: str, shas: Collection[str])
     table = schema.ancestry
     found = []
     wanted = sorted(shas)
-    for start in range(0, len(wanted), schema.AT_ONCE):
-        statement = sa.select(table).where(
-            table.c.repository == repository, table.c.sha.in_(wanted[start : start + schema.AT_ONCE])
-        )
+    for some in schema.in_parts(wanted):
+        statement = sa.select(table).where(table.c.repository == repository, table.c.sha.in_(some))
         found += [
             Relation(row.sha, row.other, row.is_ancestor, row.url, row.met_at) for row in connection.execute(statement)
         ]

@@ -103,11 +103,11 @@ def _windows(connection: sa.Connection, asked: Mapping[int, Sequence[FreshFailur
     )
     found: dict[int, list[LinkedPoint]] = {}
     numbers = sorted(asked)
-    for start in range(0, len(numbers), schema.AT_ONCE):
+    for some in schema.in_parts(numbers):
         statement = (
             sa.select(points.c.series_id, points.c.id, points.c.sha, points.c.committed_at)
             .select_from(table.join(points, points.c.series_id == table.c.id))
-            .where(table.c.id.in_(numbers[start : start + schema.AT_ONCE]), points.c.linked)
+            .where(table.c.id.in_(some), points.c.linked)
             .where(points.c.committed_at >= sa.func.coalesce(oldest, 0.0), points.c.committed_at <= max(moments))
             .order_by(points.c.series_id, points.c.committed_at, points.c.sha)
         )
@@ -123,11 +123,9 @@ def _flaky_places(
     table = schema.changes
     points = sorted(point.id for window in windows.values() for point in window)
     found = defaultdict[int, set[int]](set)
-    for start in range(0, len(points), schema.AT_ONCE):
+    for some in schema.in_parts(points):
         statement = (
-            sa.select(table.c.series_id, table.c.ordinal)
-            .where(table.c.point_id.in_(points[start : start + schema.AT_ONCE]), schema.OF_FLAKY)
-            .distinct()
+            sa.select(table.c.series_id, table.c.ordinal).where(table.c.point_id.in_(some), schema.OF_FLAKY).distinct()
         )
         for row in connection.execute(statement):
             found[row.series_id].add(row.ordinal)

@@ -77,8 +77,8 @@ def _write(connection: sa.Connection, prepared: NewTexts) -> None:
 
 def _known(connection: sa.Connection, digests: Sequence[bytes]) -> dict[bytes, int]:
     found = dict[bytes, int]()
-    for start in range(0, len(digests), schema.AT_ONCE):
-        wanted = {"digests": digests[start : start + schema.AT_ONCE]}
+    for part in schema.in_parts(digests):
+        wanted = {"digests": part}
         found |= {row.digest: row.number for row in connection.execute(_KNOWN, wanted)}
     return found
 

@@ -111,8 +111,8 @@ def moments(connection: sa.Connection, about: TargetKey, shas: Collection[str]) 
     table, target = schema.runs, runs.target_id(connection, about)
     found = dict[str, float]()
     wanted = sorted(shas)
-    for start in range(0, len(wanted), schema.AT_ONCE):
-        of = table.c.sha.in_(wanted[start : start + schema.AT_ONCE])
+    for some in schema.in_parts(wanted):
+        of = table.c.sha.in_(some)
         statement = sa.select(table.c.sha, sa.func.min(table.c.committed_at).label("at"))
         statement = statement.where(table.c.target_id == target, of, table.c.committed_at.is_not(None))
         found |= {row.sha: row.at for row in connection.execute(statement.group_by(table.c.sha))}

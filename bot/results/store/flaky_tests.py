@@ -122,11 +122,11 @@ def _candidates(
     counted = Counter[tuple[int, int]]()
     proofs = Counter[tuple[int, int]]()
     numbers = sorted(every)
-    for start in range(0, len(numbers), schema.AT_ONCE):
+    for some in schema.in_parts(numbers):
         statement = (
             sa.select(points.c.series_id, changes.c.ordinal, proved, flips)
             .select_from(points.join(changes, changes.c.point_id == points.c.id))
-            .where(points.c.series_id.in_(numbers[start : start + schema.AT_ONCE]), points.c.committed_at >= since)
+            .where(points.c.series_id.in_(some), points.c.committed_at >= since)
             .where(sa.tuple_(changes.c.before, changes.c.after).in_(FLIPS))
             .group_by(points.c.series_id, changes.c.ordinal)
             .having(sa.or_(proved > 0, flips >= LEAST_FLIPS))

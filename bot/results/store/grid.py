@@ -310,8 +310,8 @@ def _by_suite(reported: Mapping[tuple[int, str], list[runs.Numbered]]) -> dict[P
 def _durations(connection: sa.Connection, numbers: Sequence[int]) -> dict[int, bytes]:
     table = schema.columns
     found: dict[int, bytes] = {}
-    for start in range(0, len(numbers), schema.AT_ONCE):
-        wanted = table.c.run_id.in_(numbers[start : start + schema.AT_ONCE])
+    for some in schema.in_parts(numbers):
+        wanted = table.c.run_id.in_(some)
         for row in connection.execute(sa.select(table.c.run_id, table.c.durations).where(wanted)):
             found[row.run_id] = raw(row.durations)
     return found
@@ -320,9 +320,9 @@ def _durations(connection: sa.Connection, numbers: Sequence[int]) -> dict[int, b
 def _renames(connection: sa.Connection, series: Collection[int], points: Sequence[int]) -> dict[int, dict[int, int]]:
     table = schema.renames
     found: dict[int, dict[int, int]] = {}
-    for start in range(0, len(points), schema.AT_ONCE):
+    for some in schema.in_parts(points):
         statement = sa.select(table.c.point_id, table.c.pairs).where(
-            table.c.series_id.in_(series), table.c.point_id.in_(points[start : start + schema.AT_ONCE])
+            table.c.series_id.in_(series), table.c.point_id.in_(some)
         )
         found |= {row.point_id: dict(RenamePairs(row.pairs)) for row in connection.execute(statement)}
     return found

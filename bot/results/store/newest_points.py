@@ -121,11 +121,11 @@ def newest_points(connection: sa.Connection, series: Collection[int], count: int
     )
     found: dict[int, list[LinkedPoint]] = {}
     numbers = sorted(series)
-    for start in range(0, len(numbers), schema.AT_ONCE):
+    for some in schema.in_parts(numbers):
         statement = (
             sa.select(points.c.series_id, points.c.id, points.c.sha, points.c.committed_at)
             .select_from(table.join(points, points.c.series_id == table.c.id))
-            .where(table.c.id.in_(numbers[start : start + schema.AT_ONCE]), points.c.linked)
+            .where(table.c.id.in_(some), points.c.linked)
             .where(points.c.committed_at >= sa.func.coalesce(oldest, 0.0))
             .order_by(points.c.series_id, points.c.committed_at, points.c.sha)
         )
@@ -152,8 +152,8 @@ def reported_runs(
     """Return what `runs.reported_runs_at` does, of any number of places: pairs of a target's number and a commit."""
     found: dict[tuple[int, str], list[runs.Numbered]] = {}
     ordered = sorted(places)
-    for start in range(0, len(ordered), schema.AT_ONCE):
-        found |= runs.reported_runs_at(connection, ordered[start : start + schema.AT_ONCE])
+    for some in schema.in_parts(ordered):
+        found |= runs.reported_runs_at(connection, some)
     return found
 
 
@@ -161,8 +161,7 @@ def status_columns(connection: sa.Connection, stored: Mapping[Place, Sequence[ru
     """Return the merged status column of each place."""
     found: dict[Place, bytes] = {}
     every = list(stored)
-    for start in range(0, len(every), schema.AT_ONCE):
-        places = every[start : start + schema.AT_ONCE]
+    for places in schema.in_parts(every):
         groups = [runs.stored(stored[place]) for place in places]
         found |= zip(places, runs.statuses(connection, groups), strict=True)
     return found

@@ -139,8 +139,7 @@ def whole(connection: sa.Connection, target: int, sha: str) -> PendingCheck | No
 def _complete(connection: sa.Connection, target: int, shas: Sequence[str]) -> set[str]:
     """Return the commits of which no suite, shard or file is missing; runs that cannot be used are not awaited."""
     found = set[str]()
-    for start in range(0, len(shas), schema.AT_ONCE):
-        some = shas[start : start + schema.AT_ONCE]
+    for some in schema.in_parts(shas):
         arrived = _arrived(connection, target, some)
         here = {sha: {one.suite for one in points} for sha, points in arrived.items()}
         moments = {

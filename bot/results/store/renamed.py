@@ -98,8 +98,8 @@ def changes_of(
     found: ChangesOf = {}
     wanted = sorted(ordinals)
     there = sa.true() if points is None else table.c.point_id.in_(points)
-    for start in range(0, len(wanted), schema.AT_ONCE):
-        some = table.c.ordinal.in_(wanted[start : start + schema.AT_ONCE])
+    for part in schema.in_parts(wanted):
+        some = table.c.ordinal.in_(part)
         statement = sa.select(table, places.c.committed_at, places.c.sha).join(places)
         for row in connection.execute(statement.where(table.c.series_id == series, some, there)):
             found.setdefault(row.ordinal, []).append(((row.committed_at, row.sha), row.before, row.after))

@@ -201,8 +201,8 @@ def known(connection: sa.Connection, versions: Mapping[RunKey, str]) -> set[RunK
         if (target := target_id(connection, about)) is None:
             continue
         shas = sorted({sha for sha, _ in wanted})
-        for start in range(0, len(shas), schema.AT_ONCE):
-            of = table.c.sha.in_(shas[start : start + schema.AT_ONCE])
+        for some in schema.in_parts(shas):
+            of = table.c.sha.in_(some)
             fields = (table.c.sha, table.c.run_id, table.c.version, table.c.state)
             for row in connection.execute(sa.select(*fields).where(table.c.target_id == target, of)):
                 one = wanted.get((row.sha, row.run_id))

@@ -5,6 +5,9 @@ What stands here is what those migrations lead to, and a test compares the two.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
@@ -31,6 +34,15 @@ class Storable(sa.types.TypeDecorator[str]):
 
 AT_ONCE = 500
 """Values of one IN; SQLite takes 32,766."""
+
+Value = TypeVar("Value")
+
+
+def in_parts(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
+    """Yield values in parts of AT_ONCE at most: those of one statement."""
+    for start in range(0, len(values), AT_ONCE):
+        yield values[start : start + AT_ONCE]
+
 
 metadata = sa.MetaData()
 OPEN = sa.text("(announced < revision OR NOT over)")

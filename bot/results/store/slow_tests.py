@@ -136,8 +136,8 @@ def _duration_columns(connection: sa.Connection, stored: dict[Place, list[runs.N
     table = schema.columns
     numbers = [number for of in stored.values() for number, _ in of]
     blobs: dict[int, bytes] = {}
-    for start in range(0, len(numbers), schema.AT_ONCE):
-        wanted = table.c.run_id.in_(numbers[start : start + schema.AT_ONCE])
+    for some in schema.in_parts(numbers):
+        wanted = table.c.run_id.in_(some)
         for row in connection.execute(sa.select(table.c.run_id, table.c.durations).where(wanted)):
             blobs[row.run_id] = raw(row.durations)
     return {place: [blobs[number] for number, _ in of] for place, of in stored.items()}
