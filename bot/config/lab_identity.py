@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -24,6 +24,10 @@ EnvironmentName = Annotated[
     StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,253}[^\s\x00-\x1f\x7f])?$"),
     Says("the name of an environment, as in devices"),
 ]
+
+
+BuildSource = Literal["schedule", "ui", "api", "webhook", "trigger_job"]
+"""What starts a build: https://buildkite.com/docs/pipelines/configure/environment-variables, BUILDKITE_SOURCE."""
 
 
 class GitHubOidc(Keys):
@@ -71,7 +75,8 @@ class GitHubOidc(Keys):
 class BuildkiteOidc(Keys):
     """Builds of Buildkite that speak for a lab.
 
-    The pipeline must not build pull requests from forks under their own branch names.
+    A token does not say whether its build is one of a fork's pull request, whose branch may have any name. So what
+    started the build counts as well: a webhook may come from a fork.
     """
 
     organization_id: Uuid = Field(
@@ -85,6 +90,16 @@ class BuildkiteOidc(Keys):
     branch: BranchName = Field(
         description="The branch that is built.",
         examples=["main"],
+    )
+    sources: tuple[BuildSource, ...] = Field(
+        default=("schedule",),
+        min_length=1,
+        description=(
+            "What may have started the build, as `build_source` in the token. A build of a fork's pull request comes "
+            "from a `webhook`, and its rebuild from the `ui` or the `api`: name these, or `trigger_job`, only if "
+            "neither this pipeline nor one that triggers it builds pull requests from forks."
+        ),
+        examples=[["schedule", "ui"]],
     )
     issuer: EncryptedAddress = Field(
         default=BUILDKITE_ISSUER,

@@ -68,6 +68,7 @@ BUILDKITE = {
     "organization_id": "018f3c1a-5d2e-4b6f-8a77-0c9d1e2f3a4b",
     "pipeline_id": "018f3c1a-5d2e-4b6f-8a77-0c9d1e2f3a4c",
     "build_branch": "main",
+    "build_source": "schedule",
 }
 
 
@@ -195,19 +196,19 @@ class DeviceLab:
 
 @asynccontextmanager
 async def device_lab(
-    database_url: str, bucket: World, *, presigned: bool = False, extra: str = ""
+    database_url: str, bucket: World, *, presigned: bool = False, extra: str = "", config: str = CONFIG
 ) -> AsyncIterator[DeviceLab]:
     """Start everything."""
     moments = Moments()
     async with issuer_of_tokens() as issuer, aiohttp.ClientSession() as client:
-        config = CONFIG.format(
+        text = config.format(
             public_url=PUBLIC_URL,
             bucket=bucket.name,
             issuer=issuer.url,
             presigned=str(presigned).lower(),
             extra=extra,
         )
-        async with town(database_url, config=config, now=moments) as here:
+        async with town(database_url, config=text, now=moments) as here:
             tokens = TokenStore(here.bot.engine.database.connector, LAB_SCOPE)
             ours, _ = await tokens.create(LAB, seconds=3600.0)
             others, _ = await tokens.create("other-lab", seconds=3600.0)

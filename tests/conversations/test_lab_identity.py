@@ -155,8 +155,23 @@ async def test_a_fork_and_foreign_branches_do_not_speak_for_the_lab(lab: DeviceL
         assert said == texts.WRONG_CLAIM.format(claim=claim, lab=LAB)
     fork = lab.issuer.token(BUILDKITE, path="/buildkite", build_branch="stranger:main")
     assert await refused(lab, fork, 403) == texts.WRONG_CLAIM.format(claim="build_branch", lab=LAB)
+    # A token does not say that its build is a fork's, which may call its own branch main.
+    for source in ("webhook", "trigger_job", "ui", "api", None):
+        fork = lab.issuer.token(BUILDKITE, path="/buildkite", build_source=source)
+        assert await refused(lab, fork, 403) == texts.WRONG_CLAIM.format(claim="build_source", lab=LAB)
     # What one issuer signs is not good for the other one.
     assert "was not issued for this bot" in await refused(lab, lab.issuer.token(), 401, "other-lab")
+
+
+async def test_builds_that_a_webhook_starts_speak_for_a_lab_whose_pipeline_builds_no_forks(
+    tmp_path: Path, aws_world: World
+) -> None:
+    config = CONFIG.replace("branch: main\n", "branch: main\n              sources: [schedule, webhook]\n")
+    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world, config=config) as lab:
+        for source in ("schedule", "webhook"):
+            token = lab.issuer.token(BUILDKITE, path="/buildkite", build_source=source)
+            assert await lab.claim(token=token) is None
+        await refused(lab, lab.issuer.token(BUILDKITE, path="/buildkite", build_source="ui"), 403)
 
 
 async def test_a_lab_cannot_touch_the_job_of_another(lab: DeviceLab) -> None:

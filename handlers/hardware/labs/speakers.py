@@ -142,6 +142,8 @@ def wrong_claim(identity: OidcIdentity, claims: Mapping[str, Any]) -> str:
             "ref": identity.branch and f"refs/heads/{identity.branch}",
         }
     else:
+        if claims.get("build_source") not in identity.sources:
+            return "build_source"
         wanted = {
             "organization_id": identity.organization_id,
             "pipeline_id": identity.pipeline_id,
