@@ -39,6 +39,8 @@ MOST_HEARTBEAT = 60.0
 LEAST_HEARTBEAT = 0.2
 RETRY_HEARTBEAT = 2.0
 NO_SPACE_PAUSE = 60.0
+FULL = 1 << 20
+"""Bytes: with less free space the disk counts as full."""
 TEST_SUITE = "tests"
 """The suite of a job that names none."""
 
@@ -122,11 +124,11 @@ class Agent:
                 job=job.id, repository=job.repository, sha=job.sha, target=job.target, attempt=job.attempt, who=job.who
             )
         )
-        heart = _Heart(self._bot, job, self._settings.log_url, self._stopping)
+        heart = _Heart(self._bot, job, self._settings, self._stopping)
         heart.start()
         reason = ""
         try:
-            suites = _JobRun(job, self._settings, heart.over).run()
+            suites = _JobRun(job, self._settings, heart).run()
             log.info(texts.DONE.format(job=job.id, suites=", ".join(suites)))
         except (JobFailed, UnusableJob, UploadFailed) as error:
             reason = texts.BAD_JOB.format(reason=error) if isinstance(error, UnusableJob) else str(error)
@@ -190,16 +192,21 @@ class Agent:
 
 
 class _Heart(threading.Thread):
-    """Sends heartbeats. `over` is set once the job is not ours any more, or the agent is to stop."""
+    """Sends heartbeats. `over` is set once the job is not ours any more, or the agent is to stop.
 
-    def __init__(self, bot: BotClient, job: LabJob, log_url: str | None, stopping: threading.Event) -> None:
+    It also watches the disk: a report that was written while the disk was full may lack anything.
+    """
+
+    def __init__(self, bot: BotClient, job: LabJob, settings: AgentSettings, stopping: threading.Event) -> None:
         super().__init__(daemon=True, name="heartbeats")
         self.over = threading.Event()
         self.lost = False
         self._bot = bot
         self._job = job
-        self._log_url = log_url
+        self._log_url = settings.log_url
+        self._folder = settings.folder
         self._stopping = stopping
+        self._was_full = False
         self._done = threading.Event()
         self._began = time.monotonic()
 
@@ -208,10 +215,16 @@ class _Heart(threading.Thread):
         """Whether the job's deadline has come."""
         return time.monotonic() - self._began >= self._job.seconds
 
+    def saw_full_disk(self) -> bool:
+        """Say whether the disk is full, or was during the job."""
+        self._was_full = self._was_full or shutil.disk_usage(self._folder).free < FULL
+        return self._was_full
+
     def run(self) -> None:
         """Send the first one at once: the check run links the log then."""
         seconds, next_beat = self._job.lease_seconds, 0.0
         while not self._done.wait(LEAST_HEARTBEAT):
+            self.saw_full_disk()
             if self._stopping.is_set() or self.is_late:
                 self.over.set()
             if time.monotonic() < next_beat:
@@ -238,10 +251,11 @@ class _Heart(threading.Thread):
 class _JobRun:
     """One job: its commit, its suites one after the other, their results."""
 
-    def __init__(self, job: LabJob, settings: AgentSettings, over: threading.Event) -> None:
+    def __init__(self, job: LabJob, settings: AgentSettings, heart: _Heart) -> None:
         self._job = job
         self._settings = settings
-        self._over = over
+        self._heart = heart
+        self._over = heart.over
         self._folder = settings.folder / "jobs" / job.run_id
         self._until = time.monotonic() + job.seconds
 
@@ -286,6 +300,8 @@ class _JobRun:
         status = command.wait(limit, self._over)
         if status is None:
             raise JobFailed(texts.STOPPED if self._over.is_set() else texts.TOO_LONG.format(seconds=limit))
+        if self._heart.saw_full_disk():
+            raise JobFailed(texts.DISK_WAS_FULL.format(status=status))
         files = result_files(results, int((job.upload or {}).get("max_bytes", 64 << 20)))
         if not files:
             raise JobFailed(texts.NO_RESULTS.format(status=status))

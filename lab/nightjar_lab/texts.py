@@ -32,6 +32,7 @@ NO_PERMISSION = (
 )
 BAD_MANIFEST = "the agent's settings make a manifest that the bot would refuse: {reason}"
 DISK = "the lab's disk failed: {reason}"
+DISK_WAS_FULL = "the lab's disk was full during the test (exit status {status}), so its results are not uploaded"
 STOPPED = "the agent was stopped"
 UNEXPECTED = "the agent failed ({kind}); its log says more"
 

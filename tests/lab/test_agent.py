@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,9 +51,15 @@ class Rack:
         await self.lab.asked_for(name, sha=self.sha, shown=ShownStep.ENDED, **changes)
 
     async def agent(
-        self, script: str, *options: str, url: str = "", folder: str = "agent", once: bool = False
+        self,
+        script: str,
+        *options: str,
+        url: str = "",
+        folder: str = "agent",
+        once: bool = False,
+        before: Sequence[str] = (),
     ) -> Process:
-        """Start an agent whose command is a script."""
+        """Start an agent whose command is a script; `before` is a command that starts it."""
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.here),
@@ -73,7 +79,7 @@ class Rack:
         ]
         arguments += ["--least-free", "1", *(["--once"] if once else []), *options]
         return await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "nightjar_lab", "agent", *arguments, "--", "bash", "-c", script,
+            *before, sys.executable, "-m", "nightjar_lab", "agent", *arguments, "--", "bash", "-c", script,
             env=environment, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
 
@@ -198,6 +204,32 @@ async def test_a_full_disk_claims_nothing_or_gives_the_job_back(rack: Rack) -> N
     full = await asyncio.create_subprocess_exec("bash", "-c", limited, env=environment, stderr=asyncio.subprocess.PIPE)
     await ended(full)
     assert "could not be fetched" in (await rack.lab.store.find(LAB, "job")).note
+
+
+MOUNTS = ["unshare", "--user", "--map-root-user", "--mount"]
+"""Gives a process file systems of its own."""
+
+
+@pytest.mark.skipif(subprocess.run([*MOUNTS, "true"], check=False).returncode != 0, reason="no namespaces here")
+@pytest.mark.parametrize(
+    "script",
+    [
+        'yes > "$NIGHTJAR_RESULTS/te.xml"',
+        'cp answer.txt "$NIGHTJAR_RESULTS/te.xml"; yes > core; exit 0',
+        "yes > core; yes > log",
+    ],
+)
+async def test_a_disk_that_fills_during_a_test_or_its_report_uploads_nothing_and_gives_the_job_back(
+    rack: Rack, script: str
+) -> None:
+    await rack.job()
+    (rack.here / "agent").mkdir()
+    mounted = f"mount -t tmpfs -o size=16m none {rack.here}/agent && exec "
+    agent = await rack.agent(script, once=True, before=[*MOUNTS, "sh", "-c", mounted + '"$@"', "sh"])
+    assert (await ended(agent))[0] == 0
+    job = await rack.lab.store.find(LAB, "job")
+    assert (job.state, "the lab's disk was full during the test" in job.note) == (DeviceJobState.QUEUED, True), job.note
+    assert rack.bucket.keys("results/") == []
 
 
 async def test_a_killed_agent_leaves_no_process_and_its_job_is_handed_out_again(rack: Rack) -> None:
