@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from aiohttp import web
 
 from bot.engine.tokens import LAB as LAB_SCOPE
 from bot.engine.tokens import TokenStore
@@ -21,6 +22,7 @@ from tests.robustness.conversation import Conversation
 from tests.robustness.crashes import Crash, Point, packed, points_of
 from tests.robustness.place import BOT, PATIENCE, SELDOM, Place, place
 from tests.robustness.side_by_side import SideBySide
+from tests.serving import served
 from tests.waiting import until
 
 TARGET, OTHER = "hexagon-v73", "adreno"
@@ -164,8 +166,8 @@ TOKENS: dict[str, str] = {}
 """The token of each lab in the present test."""
 
 
-async def configure(here: Place, talks: SideBySide) -> None:
-    """Give each conversation a lab of its own, and switch off what this is not about."""
+async def configure(here: Place, talks: SideBySide, **keys: object) -> None:
+    """Give each conversation a lab of its own with these keys, and switch off what this is not about."""
     names = [talk.repository.full_name for talk in talks.talks.values()]
     here.configure(names, slow_tests=False, cc_reviewers=False, repository_file=False)
     path = here.folder / "app.yaml"
@@ -176,7 +178,7 @@ async def configure(here: Place, talks: SideBySide) -> None:
             assert isinstance(talk, DeviceRequest)
             results = {
                 **(here.results or {}),
-                "labs": {talk.lab: {"targets": {TARGET: {"tier": 2}, OTHER: {"tier": 2}}}},
+                "labs": {talk.lab: {"targets": {TARGET: {"tier": 2}, OTHER: {"tier": 2}}, **keys}},
             }
             repository = config["repositories"][talk.repository.full_name]
             config["repositories"][talk.repository.full_name] = {**repository, "results": results}
@@ -261,6 +263,40 @@ async def test_a_kill_after_any_call_of_a_lab_costs_a_lease_at_most(
         assert talk.deeds["check_run.created"] == 2
         ends = [one for one in deliveries if one["event"] == "nightjar.device-job"]
         assert len({one["guid"] for one in ends}) == len(ends)
+
+
+async def test_a_lab_hears_of_its_job_although_the_bot_is_killed_while_it_sends_the_webhook(
+    tmp_path: Path, sqlite_url: str, aws_world: World
+) -> None:
+    heard: list[str] = []
+    in_time = asyncio.Event()
+
+    async def hear(request: web.Request) -> web.Response:
+        heard.append(request.headers["X-Nightjar-Delivery"])
+        # The first message of each job gets no answer: the bot is killed while it waits for one.
+        await asyncio.wait_for(in_time.wait(), PATIENCE) if heard.count(heard[-1]) == 1 else None
+        return web.Response(status=204)
+
+    app = web.Application()
+    app.router.add_post("/", hear)
+    environment = {"LAB_SECRET": "a secret of the lab and the bot"}
+    async with served(app) as url, place(tmp_path, sqlite_url, bucket=aws_world, environment=environment) as here:
+        talks = SideBySide(here, {"lab": DeviceRequest})
+        webhook = {"url": url, "secret_env": "LAB_SECRET", "allow_private": True}
+        await configure(here, talks, webhook=webhook)
+        await here.start()
+        (talk,) = talks.talks.values()
+        assert isinstance(talk, DeviceRequest)
+        await talk.ask()
+        for jobs in (1, 2):
+            await until(lambda jobs=jobs: len({*heard}) == jobs, deadline=PATIENCE, pause=SELDOM)  # type: ignore[misc]
+            await here.bot.kill()
+            await here.start()
+        await until(lambda: sorted(heard) == sorted([*{*heard}] * 2), deadline=PATIENCE, pause=SELDOM)
+        in_time.set()
+        claimed = await talk.claim()
+        assert (claimed["attempt"], f"{claimed['job']}-1" in heard) == (1, True)
+        assert (await talk.call("claims", {"targets": [TARGET], "wait": 0}))[0] == 204, "hearing twice is one job"
 
 
 async def test_two_replicas_hand_out_each_job_once(tmp_path: Path, postgres_url: str, aws_world: World) -> None:
