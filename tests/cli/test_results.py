@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,68 +11,15 @@ import aiohttp
 import click
 import pytest
 from aiohttp import web
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from bot.cli.main import cli
 from bot.cli.results.group import results
 from tests.bucket import Script, World
+from tests.cli.uploads import APP_YAML, JUNIT, RUN, SHA, arguments, content, folder, nightjar, upload
 from tests.running import run, start
 
-SHA = "0d1a26e67d8f5eaf1f6ba5c57fc3c7d91ac0fd1c"
-JUNIT = '<testsuite name="ops"><testcase classname="test_ops" name="test_add" time="0.1"/></testsuite>'
-RUN = f"results/octocat/compiler/example-lab/adreno/{SHA}/run-1/"
-APP_YAML = """
-repositories:
-  octocat/compiler:
-    results:
-      bucket: {bucket}
-      prefix: device/
-      labs: {{example-lab: {{targets: [adreno]}}}}
-"""
-OPTIONS = {
-    "--repository": "octocat/compiler",
-    "--lab": "example-lab",
-    "--target": "adreno",
-    "--sha": SHA,
-    "--suite": "operators",
-    "--run-id": "run-1",
-}
-OURS = ("GITHUB_", "DATABASE_", "NIGHTJAR_")
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a lab's folder, in which the commands run: one good file, and nothing else."""
-    (tmp_path / "ops.xml").write_text(JUNIT)
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith(OURS)]:
-        monkeypatch.delenv(name)
-    return tmp_path
-
-
-def arguments(*more: str, **options: Any) -> list[str]:
-    """Return how ops.xml is uploaded; `options` replace those above, None leaves one out."""
-    whole = {**OPTIONS, **{f"--{name.replace('_', '-')}": value for name, value in options.items()}}
-    given = [part for name, value in whole.items() if value is not None for part in (name, str(value))]
-    return ["upload", *given, *(more or ("ops.xml",))]
-
-
-def nightjar(*words: str, env: dict[str, str] | None = None) -> Result:
-    """Run `nightjar results` in this process."""
-    finished = CliRunner().invoke(results, words, env=env)
-    assert finished.exception is None or isinstance(finished.exception, SystemExit), finished.exception
-    return finished
-
-
-def upload(world: World | None, *more: str, env: dict[str, str] | None = None, **options: Any) -> Result:
-    if world is not None:
-        options.setdefault("bucket", world.name)
-    return nightjar(*arguments(*more, **options), env=env)
-
-
-def content(world: World) -> dict[str, bytes]:
-    listed = world.s3.list_objects_v2(Bucket=world.name).get("Contents", [])
-    return {item["Key"]: world.s3.get_object(Bucket=world.name, Key=item["Key"])["Body"].read() for item in listed}
+__all__ = ["folder"]
 
 
 async def test_check_says_what_would_be_read_and_what_could_be_better(folder: Path) -> None:
@@ -209,88 +155,6 @@ def test_an_upload_that_nobody_verified_promises_no_check_run(aws_world: World) 
     assert finished.exit_code == 0
     assert "Uploaded, but not verified: without --url" in finished.stderr
     assert "If it does, the check run hardware/example-lab/adreno appears" in finished.stderr
-
-
-CHECK = "https://github.com/octocat/compiler/runs/7"
-
-
-def listed_run(state: str, reason: str = "", check_run: str | None = None) -> web.Response:
-    listed = {"run_id": "run-1", "state": state, "reason": reason, "check_run": check_run}
-    return web.json_response({"runs": [listed], "next": None})
-
-
-async def upload_to_bot(
-    folder: Path, world: World, script: Script, *answers: web.Response, wait: float = 60, words: tuple[str, ...] = ()
-) -> tuple[int, str]:
-    """Upload with the address of a bot that answers so, in order; return the exit status and standard error."""
-    script.answers += answers
-    given = arguments("ops.xml", *words, bucket=world.name, api=script.url, timeout=wait)
-    finished = await run("results", *given, env=world.server.environment, cwd=folder)
-    return finished.status, finished.err + finished.out
-
-
-async def test_an_upload_succeeds_when_the_bot_has_stored_the_run_and_names_its_check_run(
-    folder: Path, aws_world: World, script: Script
-) -> None:
-    none = web.json_response({"runs": [], "next": None})
-    stored = [listed_run("stored"), listed_run("stored", check_run=CHECK)]
-    status, err = await upload_to_bot(folder, aws_world, script, none, *stored)
-    assert status == 0, err
-    page, pending, check = err.splitlines()[-4:-1]
-    assert page == f"The bot stored the run: {script.url}/r/octocat/compiler/runs/example-lab/adreno/{SHA}/run-1"
-    assert pending.startswith("Waiting for the check run hardware/example-lab/adreno;")
-    assert check == f"Check run hardware/example-lab/adreno: {CHECK}"
-
-
-@pytest.mark.parametrize(
-    "last", [listed_run("stored"), web.json_response({"detail": "Removed."}, status=404)], ids=["unwritten", "removed"]
-)
-async def test_an_upload_succeeds_even_if_the_check_run_is_not_written_in_time(
-    folder: Path, aws_world: World, script: Script, last: web.Response
-) -> None:
-    none = web.json_response({"runs": [], "next": None})
-    status, err = await upload_to_bot(folder, aws_world, script, none, listed_run("stored"), last, wait=0.001)
-    assert status == 0, err
-    assert f"check run hardware/example-lab/adreno is not written yet; it will appear on {SHA}." in err
-
-
-async def test_json_has_the_address_of_the_check_run(folder: Path, aws_world: World, script: Script) -> None:
-    none = web.json_response({"runs": [], "next": None})
-    answers = none, listed_run("stored", check_run=CHECK)
-    status, err = await upload_to_bot(folder, aws_world, script, *answers, words=("--json",))
-    assert status == 0, err
-    assert f'"check_run": "{CHECK}"' in err
-
-
-@pytest.mark.parametrize("state", ["refused", "incomplete"])
-async def test_an_upload_that_the_bot_does_not_store_ends_with_1_and_the_reason(
-    folder: Path, aws_world: World, script: Script, state: str
-) -> None:
-    none = web.json_response({"runs": [], "next": None})
-    refused = listed_run(state, "app.yaml has no target adreno for the lab example-lab")
-    status, err = await upload_to_bot(folder, aws_world, script, none, refused)
-    assert status == 1
-    assert f"the bot did not store the run ({state}): app.yaml has no target adreno" in err
-    assert "Check run" not in err
-
-
-async def test_a_repository_that_the_bot_does_not_know_is_refused_before_anything_is_uploaded(
-    folder: Path, aws_world: World, script: Script
-) -> None:
-    unknown = web.json_response({"detail": "No such repository here."}, status=404)
-    status, err = await upload_to_bot(folder, aws_world, script, unknown)
-    assert status == 1
-    assert "cannot upload for octocat/compiler: No such repository here" in err
-    assert content(aws_world) == {}
-
-
-async def test_a_run_that_the_bot_does_not_read_in_time_ends_with_1(
-    folder: Path, aws_world: World, script: Script
-) -> None:
-    answers = [web.json_response({"runs": [], "next": None}) for _ in range(2)]
-    status, err = await upload_to_bot(folder, aws_world, script, *answers, wait=0.001)
-    assert status == 1
-    assert "the bot has not read the run after 0.001 s; ask later: " in err
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,7 @@ HEXAGON, ADRENO, MALI = "hexagon-v73", "adreno", "mali"
 TARGETS = """{
     hexagon-v73: {tier: 2, label: "test: hexagon", budget_per_person: 3/day, suites: [operators]},
     adreno: {tier: 2, sticky: true, slots: 2},
-    mali: {tier: 1, paths: ["src/mali/**"]},
-    cortex-m: nightly}"""
+    mali: {tier: 1, paths: ["src/mali/**"]}, cortex-m: nightly}"""
 GOOD = {"test_add": "passed", "test_mul": "passed"}
 BAD = {"test_add": "passed", "test_mul": "AssertionError: 3 != 4"}
 
@@ -368,8 +367,7 @@ async def test_a_result_that_was_there_comes_back_when_the_test_is_cancelled(dev
 
 
 async def test_help_lists_the_targets(devices: Devices) -> None:
-    pull = devices.pull()
-    _, answer = await devices.says(pull, "hubot", "@ci help")
+    _, answer = await devices.says(devices.pull(), "hubot", "@ci help")
     assert "`@ci test on [all \\| TARGET…]`" in answer
     assert "Targets: `hexagon-v73`, `adreno`, `mali`." in answer
     assert "cortex-m" not in answer

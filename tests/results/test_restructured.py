@@ -8,7 +8,7 @@ import pytest
 from nightjar_formats.model import Status
 
 from benchmarks import device_corpus
-from bot.results.compare import restructured
+from bot.results.compare import name_parts, restructured
 from bot.results.compare.renames import search_renames
 from bot.results.compare.restructured import SMALL_CLASS
 from bot.results.compare.searching import renames
@@ -161,5 +161,5 @@ def test_twice_as_many_names_take_twice_the_work(make: Callable[[int], Callable[
 def test_names_of_too_many_words_or_too_many_names_are_not_looked_at() -> None:
     many = range(restructured.MAX_RESTRUCTURED + 1)
     assert renames([f"a{number}.b" for number in many], [f"b.a{number}" for number in many]) == {}
-    words = ".".join("a" for _ in range(restructured.MAX_WORDS))
+    words = ".".join("a" for _ in range(name_parts.MAX_WORDS))
     assert renames([f"{words}.x.{name}" for name in FOUR], [f"{words}.{name}" for name in FOUR]) == {}

@@ -9,7 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import groupby, islice
 
-from bot.results.compare.restructured import SIGNS, SMALL_CLASS, Ended, common_end, search_restructured
+from bot.results.compare.name_parts import SIGNS, common_end
+from bot.results.compare.restructured import SMALL_CLASS, Ended, search_restructured
 from bot.results.compare.steps import StepBudget, TooManyStepsError
 
 RENAMED_TOGETHER = 10

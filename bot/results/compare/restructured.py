@@ -23,7 +23,7 @@ from typing import NamedTuple, cast
 
 from nightjar_formats.model import BAD, Status
 
-from bot.core.patterns import LETTER_OR_DIGIT, Pattern
+from bot.results.compare.name_parts import Parts, SplitName, common_end, new_tuple, split_names, words_in
 from bot.results.compare.steps import StepBudget
 
 SMALL_CLASS = 4
@@ -38,8 +38,6 @@ ALIKE = 0.875
 """So many of a class must have ended alike: all of four, seven of eight. In real renames it was 95 percent or more."""
 MAX_RESTRUCTURED = 30_000
 """Tests on one side; beyond that only moves are looked for. So many that are not alike take three seconds."""
-MAX_WORDS = 64
-"""Words of a name, and parts; longer ones are not looked at."""
 LONGEST_END, LONGEST_BEGINNING = 8, 4
 """Parts of a name by which it may be found again."""
 RARE = 0.1
@@ -47,13 +45,8 @@ RARE = 0.1
 
 Ended = Mapping[str, Status | None]
 """How tests ended, None where that is not known."""
-Parts = tuple[str, ...]
 
 PARTS, WORDS = "parts", "words"
-
-_WORD = Pattern(rf"[{LETTER_OR_DIGIT}]+")
-SIGNS = {code: " " for code in range(128) if not chr(code).isalnum()}
-"""What parts the words of ASCII: with it, `str.translate` and `str.split` are ten times as fast as a pattern."""
 
 
 class _Kind(Enum):
@@ -61,14 +54,6 @@ class _Kind(Enum):
     ADDED = auto()
     REORDERED = auto()
     REPLACED = auto()
-
-
-class _Name(NamedTuple):
-    """A test's name: its parts, the words outside of brackets, and the brackets."""
-
-    parts: Parts
-    words: Parts
-    brackets: str
 
 
 class _Change(NamedTuple):
@@ -89,10 +74,7 @@ class _Candidate(NamedTuple):
     change: _Change
 
 
-# Not `_Name(...)`: the constructor of a NamedTuple is one call more for each of thousands of names.
-_new = tuple.__new__
-
-_Keys = Callable[[Iterable[_Name]], list[int | None]]
+_Keys = Callable[[Iterable[SplitName]], list[int | None]]
 """What each of some names has to share, as a hash, for it may be as long as the name; None for no such thing."""
 
 
@@ -104,7 +86,7 @@ def search_restructured(old: Ended, new: Ended, explained: int, steps: StepBudge
     if not SMALL_CLASS <= min(len(old), len(new)) <= max(len(old), len(new)) <= MAX_RESTRUCTURED:
         return {}
     words_of = dict[str, Parts]()
-    removed, added = (_names(side, words_of, steps) for side in (old, new))
+    removed, added = (split_names(side, words_of, steps) for side in (old, new))
     candidates = [
         _Candidate(before, after, _change(removed[before], added[after], steps))
         for before, after in _alike(removed, added, steps)
@@ -118,44 +100,9 @@ def search_restructured(old: Ended, new: Ended, explained: int, steps: StepBudge
     return {one.old: one.new for one in accepted}
 
 
-def _names(tests: Collection[str], words_of: dict[str, Parts], steps: StepBudget) -> dict[str, _Name]:
-    """Split names; `words_of` remembers the words of parts, which thousands of names have in common."""
-    steps.take(sum(map(len, tests)))
-    names = {}
-    begins: dict[str, tuple[Parts, Parts]] = {}
-    for test in tests:
-        bracket = test.find("[")
-        outside, brackets = (test[:bracket], test[bracket:]) if bracket >= 0 else (test, "")
-        outside = outside.replace("::", ".").replace("/", ".")
-        cut = outside.rfind(".") + 1
-        beginning, last = outside[:cut], outside[cut:]
-        begin = begins.get(beginning)
-        if begin is None:
-            begin = begins[beginning] = _split(beginning, words_of)
-        if last not in words_of:
-            words_of[last] = _words(last)
-        parts, words = (*begin[0], last + brackets), begin[1] + words_of[last]
-        if max(len(words), len(parts)) <= MAX_WORDS:
-            names[test] = _new(_Name, (parts, words, brackets))
-    return names
-
-
-def _split(beginning: str, words_of: dict[str, Parts]) -> tuple[Parts, Parts]:
-    """Return the parts and the words of a beginning that ends with a dot, or is empty."""
-    parts = tuple(beginning[:-1].split(".", MAX_WORDS)) if beginning else ()
-    for part in parts:
-        if part not in words_of:
-            words_of[part] = _words(part)
-    return parts, tuple(chain.from_iterable(map(words_of.__getitem__, parts)))
-
-
-def _words(part: str) -> Parts:
-    if part.isascii():
-        return tuple(part.translate(SIGNS).split())
-    return tuple(found[0] for found in _WORD.finditer(part))
-
-
-def _alike(removed: Mapping[str, _Name], added: Mapping[str, _Name], steps: StepBudget) -> Iterator[tuple[str, str]]:
+def _alike(
+    removed: Mapping[str, SplitName], added: Mapping[str, SplitName], steps: StepBudget
+) -> Iterator[tuple[str, str]]:
     """Yield names that are alike and alone in that on both sides, the likest first, and each once."""
     left, right = dict(removed), dict(added)
     yield from _paired(left, right, [_by_words, *_by_ends(left, right)], steps)
@@ -172,7 +119,7 @@ def _alike(removed: Mapping[str, _Name], added: Mapping[str, _Name], steps: Step
 
 
 def _paired(
-    left: dict[str, _Name], right: dict[str, _Name], ways: Iterable[_Keys], steps: StepBudget
+    left: dict[str, SplitName], right: dict[str, SplitName], ways: Iterable[_Keys], steps: StepBudget
 ) -> Iterator[tuple[str, str]]:
     """Yield names that alone share something in one of some ways, and take them away; each way costs once asked for."""
     for keys in ways:
@@ -185,7 +132,7 @@ def _paired(
             yield before, after
 
 
-def _alone(names: Mapping[str, _Name], keys: _Keys, steps: StepBudget) -> dict[int, str]:
+def _alone(names: Mapping[str, SplitName], keys: _Keys, steps: StepBudget) -> dict[int, str]:
     """Return the tests that share something with no other, by that."""
     steps.take(len(names))
     shared = keys(names.values())
@@ -196,11 +143,11 @@ def _alone(names: Mapping[str, _Name], keys: _Keys, steps: StepBudget) -> dict[i
     return {key: test for key, test in zip(shared, names, strict=True) if key is not None and counts[key] == 1}
 
 
-def _by_words(names: Iterable[_Name]) -> list[int | None]:
+def _by_words(names: Iterable[SplitName]) -> list[int | None]:
     return [hash((frozenset(words), brackets)) for _, words, brackets in names]
 
 
-def _by_ends(removed: Mapping[str, _Name], added: Mapping[str, _Name]) -> Iterator[_Keys]:
+def _by_ends(removed: Mapping[str, SplitName], added: Mapping[str, SplitName]) -> Iterator[_Keys]:
     """Yield how to share a beginning and an end: those of many parts first, and no beginning last."""
     shared = {name.parts[-1] for name in removed.values()} & {name.parts[-1] for name in added.values()}
     sides = ([len(name.parts) for name in side.values() if name.parts[-1] in shared] for side in (removed, added))
@@ -209,7 +156,7 @@ def _by_ends(removed: Mapping[str, _Name], added: Mapping[str, _Name]) -> Iterat
     possible = [size for size in sizes if sum(size) <= longest]
     for first, last in sorted(possible, key=lambda size: (-sum(size), -size[1])):
 
-        def keys(names: Iterable[_Name], first: int = first, last: int = last) -> list[int | None]:
+        def keys(names: Iterable[SplitName], first: int = first, last: int = last) -> list[int | None]:
             least = first + last
             return [
                 hash((parts[:first], parts[-last:])) if parts[-1] in shared and len(parts) >= least else None
@@ -219,7 +166,7 @@ def _by_ends(removed: Mapping[str, _Name], added: Mapping[str, _Name]) -> Iterat
         yield keys
 
 
-def _rare(removed: Mapping[str, _Name], added: Mapping[str, _Name], steps: StepBudget) -> list[set[str]]:
+def _rare(removed: Mapping[str, SplitName], added: Mapping[str, SplitName], steps: StepBudget) -> list[set[str]]:
     """Return the words that vanished everywhere, and those that appeared everywhere."""
     olds, news = (_counted([name.words for name in side.values()], steps) for side in (removed, added))
     return [
@@ -231,13 +178,13 @@ def _rare(removed: Mapping[str, _Name], added: Mapping[str, _Name], steps: StepB
 def _without(rare: Collection[str]) -> _Keys:
     """Return how to share all words but for the rare ones."""
 
-    def keys(names: Iterable[_Name]) -> list[int | None]:
+    def keys(names: Iterable[SplitName]) -> list[int | None]:
         return [hash((tuple([word for word in words if word not in rare]), brackets)) for _, words, brackets in names]
 
     return keys
 
 
-def _bare(names: Mapping[str, _Name], rare: Collection[str], steps: StepBudget) -> dict[str, _Name]:
+def _bare(names: Mapping[str, SplitName], rare: Collection[str], steps: StepBudget) -> dict[str, SplitName]:
     """Return names whose parts have no rare words; what has no others is left out."""
     steps.take(sum(len(name.words) for name in names.values()))
     bare_of = dict[str, str]()
@@ -247,11 +194,11 @@ def _bare(names: Mapping[str, _Name], rare: Collection[str], steps: StepBudget) 
         parts = []
         for part in (*beginning, last[: len(last) - len(name.brackets)]):
             if part not in bare_of:
-                bare_of[part] = " ".join(word for word in _words(part) if word not in rare)
+                bare_of[part] = " ".join(word for word in words_in(part) if word not in rare)
             if bare_of[part]:
                 parts.append(bare_of[part])
         if parts:
-            bare[test] = _new(_Name, ((*parts[:-1], parts[-1] + name.brackets), name.words, name.brackets))
+            bare[test] = new_tuple(SplitName, ((*parts[:-1], parts[-1] + name.brackets), name.words, name.brackets))
     return bare
 
 
@@ -260,7 +207,7 @@ def _counted(names: Collection[Parts], steps: StepBudget) -> Counter[str]:
     return Counter(chain.from_iterable(map(frozenset, names)))
 
 
-def _change(old: _Name, new: _Name, steps: StepBudget) -> _Change:
+def _change(old: SplitName, new: SplitName, steps: StepBudget) -> _Change:
     steps.take(len(old.words) + len(new.words))
     before, after = set(old.words), set(new.words)
     kind = _Kind.REPLACED
@@ -281,23 +228,10 @@ def _change(old: _Name, new: _Name, steps: StepBudget) -> _Change:
     return _Change(kind, tuple(sorted(before - after)), tuple(sorted(after - before)), WORDS)
 
 
-def common_end(left: Parts, right: Parts) -> int:
-    """Return how many parts at the end of two names are the same."""
-    shorter = min(len(left), len(right))
-    if left[len(left) - shorter :] == right[len(right) - shorter :]:  # as nearly always, and a loop costs more
-        return shorter
-    count = 0
-    for one, other in zip(reversed(left), reversed(right), strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
-
-
 def _in_classes(
     candidates: Iterable[_Candidate],
-    removed: Mapping[str, _Name],
-    added: Mapping[str, _Name],
+    removed: Mapping[str, SplitName],
+    added: Mapping[str, SplitName],
     old: Ended,
     new: Ended,
     steps: StepBudget,
@@ -339,8 +273,8 @@ class _Concerned:
 
     def __init__(
         self,
-        removed: Mapping[str, _Name],
-        added: Mapping[str, _Name],
+        removed: Mapping[str, SplitName],
+        added: Mapping[str, SplitName],
         made: Mapping[_Change, int],
         steps: StepBudget,
     ) -> None:
@@ -384,7 +318,7 @@ class _Concerned:
         return True
 
 
-def _below(names: Iterable[_Name], places: Collection[Parts], steps: StepBudget) -> Counter[Parts]:
+def _below(names: Iterable[SplitName], places: Collection[Parts], steps: StepBudget) -> Counter[Parts]:
     """Count the names that begin with each of some parts."""
     below = Counter[Parts]()
     lengths = sorted({len(place) for place in places})
