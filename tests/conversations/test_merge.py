@@ -111,7 +111,7 @@ async def test_a_reply_by_mail_merges_nothing_that_somebody_else_asked_for(here:
     pull = ready(here)
     quoted = "On Tue, Nov 25, 2026 somebody ***@***.***> wrote:\n\nGreat!\n@ci merge\n"
     said = await says(here, pull, f"Not yet, please.\n\n{quoted}")
-    assert "This line stands below the head of an earlier mail" in said
+    assert "This line is below the header of an earlier mail" in said
     assert pull.merged_at is None
 
 

@@ -265,7 +265,7 @@ async def test_a_kill_after_any_call_of_a_lab_costs_a_lease_at_most(
         assert len({one["guid"] for one in ends}) == len(ends)
 
 
-async def test_a_lab_hears_of_its_job_although_the_bot_is_killed_while_it_sends_the_webhook(
+async def test_a_lab_is_notified_of_its_job_although_the_bot_is_killed_while_it_sends_the_webhook(
     tmp_path: Path, sqlite_url: str, aws_world: World
 ) -> None:
     heard: list[str] = []
