@@ -49,8 +49,7 @@ suite-test: $(VENV)/.ready $(SUITE_VENV)/.ready
 
 test: $(VENV)/.ready
 	$(MAKE) --no-print-directory -j4 tools compiled check types
-	$(MAKE) --no-print-directory -j2 untraced traced
-	$(MAKE) --no-print-directory alone
+	$(MAKE) --no-print-directory tests
 
 # Most of this waits for the network, so it is done beside what needs none of them.
 tools: $(VENV)/.ready

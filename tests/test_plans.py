@@ -1,6 +1,6 @@
 """No statement of the bot reads a whole large table, or sorts many rows, on either database.
 
-`make tests` runs all others first, which leave what they ran in the folder that NIGHTJAR_STATEMENTS names: a statement
+`make test` runs all others first, which leave what they ran in the folder that NIGHTJAR_STATEMENTS names: a statement
 that is added is covered by whatever test runs it.
 """
 
