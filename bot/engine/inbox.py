@@ -7,8 +7,8 @@ transaction, and the job has the delivery's id. One that no handler accepts has 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
-from typing import Any, LiteralString
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, LiteralString, TypeVar
 
 from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import UniqueViolation
@@ -18,7 +18,9 @@ from bot.core.payload import Payload
 from bot.engine import text
 from bot.engine.once import ONCE, NewJob
 from bot.engine.packing import packed, unpacked
-from bot.engine.portable import Row, stored
+from bot.engine.portable import Row, Value, stored
+
+Item = TypeVar("Item")
 
 # The id is taken from those of jobs, so a delivery and its job have one number.
 STORE: LiteralString = """
@@ -46,18 +48,20 @@ READ: LiteralString = "SELECT guid, event, received_at, body FROM nightjar_inbox
 BODIES_AT_ONCE = 500
 """Of old databases, in one transaction."""
 
-KNOWN_TO_SQLITE = "SELECT 1 FROM nightjar_inbox WHERE guid = :guid"
-JOB_ON_SQLITE = """
-INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args, scheduled_at)
-VALUES (:queue, :task, :priority, :lock, :key, :args, :scheduled_at) RETURNING id
-"""
+MOST_ROWS = 32
+"""Of one statement, a power of two."""
+
+KNOWN_TO_SQLITE = "SELECT guid FROM nightjar_inbox WHERE guid IN {marks}"
 # https://sqlite.org/autoinc.html: the table has a row for each table that ever had one.
-NEXT_ID = "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'procrastinate_jobs' RETURNING seq AS id"
-FIRST_ID = "INSERT INTO sqlite_sequence (name, seq) VALUES ('procrastinate_jobs', 1) RETURNING seq AS id"
-DELIVERY_ON_SQLITE = """
-INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, note, body)
-VALUES (:id, :guid, :event, :lock, :received_at, :note, :body)
+NEXT_IDS = "UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'procrastinate_jobs' RETURNING seq"
+FIRST_IDS = "INSERT INTO sqlite_sequence (name, seq) VALUES ('procrastinate_jobs', ?) RETURNING seq"
+JOBS_ON_SQLITE = """
+INSERT INTO procrastinate_jobs (id, queue_name, task_name, priority, lock, queueing_lock, args, scheduled_at)
+VALUES {marks}
 """
+JOB_VALUES = ("id", "queue", "task", "priority", "lock", "key", "args", "scheduled_at")
+DELIVERIES_ON_SQLITE = "INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, note, body) VALUES {marks}"
+DELIVERY_VALUES = ("id", "guid", "event", "lock", "received_at", "note", "body")
 
 
 async def store_delivery(
@@ -87,18 +91,47 @@ async def store_delivery(
         return False
 
 
-def store_on_sqlite(connection: sqlite3.Connection, **values: object) -> list[Row]:
-    """Do what `STORE` does."""
-    row = {name: stored(value) for name, value in values.items()}
-    # All writes go through one connection at a time, within a transaction: nobody stores it in between.
-    if connection.execute(KNOWN_TO_SQLITE, row).fetchone():
-        return []
-    if row["note"] is None:
-        (new,) = connection.execute(JOB_ON_SQLITE, row).fetchall()
-    else:
-        (new,) = connection.execute(NEXT_ID).fetchall() or connection.execute(FIRST_ID).fetchall()
-    connection.execute(DELIVERY_ON_SQLITE, {**row, "id": new["id"]})
-    return [new]
+def store_on_sqlite(connection: sqlite3.Connection, deliveries: Sequence[Mapping[str, object]]) -> list[list[Row]]:
+    """Do what `STORE` does for deliveries that came together.
+
+    Statements are few: for each of them the thread lets go of the interpreter, and waits until it gets it back.
+    """
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    rows = [{name: stored(value) for name, value in values.items()} for values in deliveries]
+    # All writes go through one connection at a time, within a transaction: nobody stores one in between.
+    known = {
+        guid for part in _parts(rows) for (guid,) in _run(cursor, KNOWN_TO_SQLITE, [[row["guid"] for row in part]])
+    }
+    new: dict[Value, dict[str, Value]] = {}
+    for row in rows:
+        if row["guid"] not in known:
+            new.setdefault(row["guid"], row)
+    if not new:
+        return [[] for _ in rows]
+    ((last,),) = cursor.execute(NEXT_IDS, (len(new),)).fetchall() or cursor.execute(FIRST_IDS, (len(new),)).fetchall()
+    for number, row in enumerate(new.values(), last - len(new) + 1):
+        row["id"] = number
+    for part in _parts([row for row in new.values() if row["note"] is None]):
+        _run(cursor, JOBS_ON_SQLITE, [[row[name] for name in JOB_VALUES] for row in part])
+    for part in _parts(list(new.values())):
+        _run(cursor, DELIVERIES_ON_SQLITE, [[row[name] for name in DELIVERY_VALUES] for row in part])
+    return [[{"id": row["id"]}] if "id" in row else [] for row in rows]
+
+
+def _run(cursor: sqlite3.Cursor, statement: str, rows: Sequence[Sequence[Value]]) -> sqlite3.Cursor:
+    marks = f"({', '.join('?' * len(rows[0]))})"
+    return cursor.execute(statement.format(marks=", ".join([marks] * len(rows))), [one for row in rows for one in row])
+
+
+def _parts(rows: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Yield rows in parts of 32, 16, 8 and so on: of few statements SQLite keeps little, their last values included."""
+    begin, size = 0, MOST_ROWS
+    while begin < len(rows):
+        while size > len(rows) - begin:
+            size //= 2
+        yield rows[begin : begin + size]
+        begin += size
 
 
 async def read_delivery(connector: BaseAsyncConnector, delivery_id: int) -> Delivery | None:

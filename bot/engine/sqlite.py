@@ -48,7 +48,9 @@ OLD_BODIES = "SELECT id FROM procrastinate_jobs WHERE task_name = 'deliver' AND 
 QUEUE = "procrastinate_queue_v1#"
 
 _NAMED = {sql.queries[name]: answer for name, answer in (CHANGES | LISTS).items() if name in sql.queries}
-_NAMED |= {**STEPS, STORE: store_on_sqlite}
+_NAMED |= STEPS
+_TOGETHER = {STORE: store_on_sqlite}
+"""What is done for all at once that wait for it."""
 _SCHEMA = schema.SchemaManager.get_schema().replace("%", "%%")
 
 ANSWERED = frozenset(CHANGES | LISTS)
@@ -156,6 +158,8 @@ class SqliteConnector(connector.BaseAsyncConnector):
         if query == _SCHEMA:
             return []  # opening made it
         try:
+            if together := _TOGETHER.get(query):
+                return await self._writer.run_together(together, arguments)
             return await self._writer.run(_operation(query, arguments, has_rows=has_rows))
         except sqlite3.IntegrityError as error:
             # The text alone names the columns; the error code is that of every unique index.

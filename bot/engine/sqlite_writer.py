@@ -1,19 +1,21 @@
 """One thread that owns a SQLite connection and commits what waits together.
 
 A commit that survives a power cut costs an fsync, milliseconds on many disks; so all operations that arrive while
-one commit is under way share the next (group commit). Each runs in a savepoint of its own: one that fails undoes
-nothing else (https://www.sqlite.org/lang_savepoint.html). Nobody is answered before the commit.
+one commit is under way share the next (group commit). Each runs in a savepoint of its own, or together with others of
+its kind, and then alone where that fails: one that fails undoes nothing else
+(https://www.sqlite.org/lang_savepoint.html). Nobody is answered before the commit.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from procrastinate.exceptions import ConnectorException
 
@@ -24,6 +26,7 @@ NOT_OPEN = "the database is not open"
 ENDED = "the database was closed before this was stored"
 STOPPED = "the database can no longer be written: {error}"
 
+Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 Notices = list[tuple[str, str]]
 """Notifications for listeners, sent after the commit: (queue name, payload)."""
@@ -31,7 +34,8 @@ Notices = list[tuple[str, str]]
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    operation: Callable[[sqlite3.Connection], object]
+    operation: Callable[[sqlite3.Connection, Sequence[Any]], Sequence[object]]
+    argument: object
     future: asyncio.Future[object]
     result: object = None
     error: Exception | None = None
@@ -103,16 +107,31 @@ class Writer:
         A caller that is cancelled before its turn came has asked for nothing; after that, it is done all the same.
         Raises ConnectorException when the writer is stopped, and what the operation or the commit raised.
         """
+        return cast(Result, await self._asked(_alone, operation))
+
+    async def run_together(
+        self, operation: Callable[[sqlite3.Connection, Sequence[Argument]], Sequence[Result]], argument: Argument
+    ) -> Result:
+        """Return what the operation returned for an argument; it is given those that wait in a row, all at once.
+
+        What it does for all of them is undone where it raises, and then it is given each of them alone. Otherwise as
+        `run`.
+        """
+        return cast(Result, await self._asked(operation, argument))
+
+    def _asked(
+        self, operation: Callable[[sqlite3.Connection, Sequence[Any]], Sequence[object]], argument: object
+    ) -> asyncio.Future[object]:
         # Under the gate, or a call could be queued after `_end` has emptied the queue, and its caller would never wake.
-        call = _Call(operation, asyncio.get_running_loop().create_future())
+        call = _Call(operation, argument, asyncio.get_running_loop().create_future())
         with self._gate:
             if not self._accepting:
                 raise ConnectorException(self._why_not)
             self._calls.put(call)
-        return cast(Result, await call.future)
+        return call.future
 
     def _run(self, opened: asyncio.Future[object]) -> None:
-        first = _Call(lambda _: None, opened)
+        first = _Call(_alone, None, opened)
         try:
             connection = self._connect(self._notices)
         except Exception as error:  # whatever it is, the one who opens must hear it
@@ -156,8 +175,10 @@ class Writer:
     def _commit_together(self, connection: sqlite3.Connection, calls: list[_Call]) -> None:
         try:
             connection.execute("BEGIN IMMEDIATE")
-            for call in calls:
-                self._attempt(connection, call)
+            for operation, asked in itertools.groupby(calls, key=lambda call: call.operation):
+                theirs = [call for call in asked if not call.future.cancelled()]
+                for part in [[call] for call in theirs] if operation is _alone else [theirs] if theirs else []:
+                    self._attempt(connection, part)
             self._check()
             connection.execute("COMMIT")
             for call in calls:
@@ -169,21 +190,28 @@ class Writer:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
 
-    def _attempt(self, connection: sqlite3.Connection, call: _Call) -> None:
-        if call.future.cancelled():
-            return
+    def _attempt(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> None:
+        """Run calls of one operation together, or each alone where that fails."""
         noticed = len(self._notices)
         connection.execute("SAVEPOINT operation")
         try:
-            call.result = call.operation(connection)
+            results = calls[0].operation(connection, [call.argument for call in calls])
+            for call, result in zip(calls, results, strict=True):
+                call.result = result
         except Exception as error:
             # A full disk may have made SQLite give up the whole transaction (https://sqlite.org/lang_transaction.html).
             if not connection.in_transaction:
                 raise
             connection.execute("ROLLBACK TO operation")
+            connection.execute("RELEASE operation")
             del self._notices[noticed:]
-            call.error = error
-        connection.execute("RELEASE operation")
+            if len(calls) == 1:
+                calls[0].error = error
+            else:
+                for call in calls:
+                    self._attempt(connection, [call])
+        else:
+            connection.execute("RELEASE operation")
 
     def _end(self, unanswered: list[_Call]) -> None:
         """Refuse new operations and answer every old one, so that no caller waits for a thread that has ended."""
@@ -198,6 +226,12 @@ class Writer:
             if item is not None:
                 left.append(item)
         _settle(left)
+
+
+def _alone(
+    connection: sqlite3.Connection, operations: Sequence[Callable[[sqlite3.Connection], object]]
+) -> list[object]:
+    return [operation(connection) for operation in operations]
 
 
 def _settle(calls: Iterable[_Call]) -> None:

@@ -16,7 +16,7 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import structlog
@@ -161,7 +161,8 @@ class _Newcomer(asyncio.Protocol):
         self._server = server
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+        # Not `isinstance`: the transports of uvloop are classes of their own.
+        transport = cast("asyncio.Transport", transport)
         if self._connections.admit(transport):
             handler = self._server()
             transport.set_protocol(handler)
