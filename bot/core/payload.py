@@ -12,6 +12,8 @@ from typing import Any
 from bot.core.errors import AnswerError, PayloadError
 
 Json = Mapping[str, Any]
+_OBJECT = (dict, Mapping)
+"""What JSON objects are; almost all are of the first kind, which costs a tenth to find out."""
 
 
 class AnsweredObject(dict[str, Any]):
@@ -63,7 +65,7 @@ class Payload:
         for depth, key in enumerate(keys):
             if value is None:
                 return None
-            if not isinstance(value, Mapping):
+            if not isinstance(value, _OBJECT):
                 raise self._wrong(self._path(*keys[:depth]), f"is {_kind(value)} where an object was expected")
             value = value.get(key)
         return value
@@ -72,7 +74,7 @@ class Payload:
         """Say whether a value other than null stands at the path."""
         value = self._data
         for key in keys:
-            if not isinstance(value, Mapping) or value.get(key) is None:
+            if not isinstance(value, _OBJECT) or value.get(key) is None:
                 return False
             value = value[key]
         return True
@@ -80,7 +82,7 @@ class Payload:
     def at(self, *keys: str) -> Payload:
         """Return the object at the path; raise `PayloadError` if there is none."""
         value = self._find(keys)
-        if not isinstance(value, Mapping):
+        if not isinstance(value, _OBJECT):
             raise self._wrong(self._path(*keys), f"is {_kind(value)} where an object was expected")
         return Payload(value, self._path(*keys), is_answer=self._is_answer)
 

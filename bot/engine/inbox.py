@@ -59,9 +59,9 @@ JOBS_ON_SQLITE = """
 INSERT INTO procrastinate_jobs (id, queue_name, task_name, priority, lock, queueing_lock, args, scheduled_at)
 VALUES {marks}
 """
-JOB_VALUES = ("id", "queue", "task", "priority", "lock", "key", "args", "scheduled_at")
+JOB_VALUES = ("queue", "task", "priority", "lock", "key", "args", "scheduled_at")
 DELIVERIES_ON_SQLITE = "INSERT INTO nightjar_inbox (id, guid, event, lock, received_at, note, body) VALUES {marks}"
-DELIVERY_VALUES = ("id", "guid", "event", "lock", "received_at", "note", "body")
+DELIVERY_VALUES = ("guid", "event", "lock", "received_at", "note", "body")
 
 
 async def store_delivery(
@@ -98,7 +98,10 @@ def store_on_sqlite(connection: sqlite3.Connection, deliveries: Sequence[Mapping
     """
     cursor = connection.cursor()
     cursor.row_factory = None
-    rows = [{name: stored(value) for name, value in values.items()} for values in deliveries]
+    rows = [
+        {name: stored(values[name]) for name in DELIVERY_VALUES + (JOB_VALUES if values["note"] is None else ())}
+        for values in deliveries
+    ]
     # All writes go through one connection at a time, within a transaction: nobody stores one in between.
     known = {
         guid for part in _parts(rows) for (guid,) in _run(cursor, KNOWN_TO_SQLITE, [[row["guid"] for row in part]])
@@ -113,9 +116,9 @@ def store_on_sqlite(connection: sqlite3.Connection, deliveries: Sequence[Mapping
     for number, row in enumerate(new.values(), last - len(new) + 1):
         row["id"] = number
     for part in _parts([row for row in new.values() if row["note"] is None]):
-        _run(cursor, JOBS_ON_SQLITE, [[row[name] for name in JOB_VALUES] for row in part])
+        _run(cursor, JOBS_ON_SQLITE, [[row["id"], *(row[name] for name in JOB_VALUES)] for row in part])
     for part in _parts(list(new.values())):
-        _run(cursor, DELIVERIES_ON_SQLITE, [[row[name] for name in DELIVERY_VALUES] for row in part])
+        _run(cursor, DELIVERIES_ON_SQLITE, [[row["id"], *(row[name] for name in DELIVERY_VALUES)] for row in part])
     return [[{"id": row["id"]}] if "id" in row else [] for row in rows]
 
 

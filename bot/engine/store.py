@@ -152,8 +152,9 @@ def subject_of(delivery: Delivery) -> dict[str, Any]:
     with contextlib.suppress(PayloadError):
         about["repository"] = delivery.repository
     for subject in ("pull_request", "issue"):
-        with contextlib.suppress(PayloadError):
-            about.setdefault("number", delivery.payload.integer(subject, "number"))
+        if delivery.payload.has(subject, "number"):
+            with contextlib.suppress(PayloadError):
+                about.setdefault("number", delivery.payload.integer(subject, "number"))
     return about
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from procrastinate.types import JSONValue
 
 ESCAPE = "\ufdd0"
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _HALF_PAIRS = {half: f"{ESCAPE}{half:04x}" for half in range(0xD800, 0xE000)}
 
 
@@ -42,7 +43,7 @@ def dumps(value: JSONValue) -> str:
 
     Raises ValueError for NaN and infinity, which are not JSON (RFC 8259, section 6).
     """
-    written = storable(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+    written = storable(_ENCODER.encode(value))
     if "\\u0000" in written:
         # Behind an escaped backslash, `u0000` is five characters like any other.
         parts = written.split("\\\\")

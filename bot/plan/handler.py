@@ -117,6 +117,7 @@ class Router:
 
     def __init__(self) -> None:
         self.handlers: list[Handler] = []
+        self._wanting: dict[str, list[Handler]] = {}
 
     def on(
         self,
@@ -142,6 +143,7 @@ class Router:
 
     def add(self, handler: Handler) -> None:
         """Register a handler; two of one name are one handler that wants both sets of events."""
+        self._wanting.clear()
         # `on` may stand several times above one function, once for each event.
         for index, known in enumerate(self.handlers):
             if known.name == handler.name:
@@ -153,7 +155,12 @@ class Router:
 
     def wanting(self, event: str, action: str) -> Sequence[Handler]:
         """Return the handlers that asked for this event, in the order of registration."""
-        return [h for h in self.handlers if (event, action) in h.wants or (event, "*") in h.wants]
+        if not self._wanting:
+            for handler in self.handlers:
+                for wanted in {wanted for wanted, _ in handler.wants}:
+                    self._wanting.setdefault(wanted, []).append(handler)
+        of_event = self._wanting.get(event, ())
+        return [h for h in of_event if (event, action) in h.wants or (event, "*") in h.wants]
 
 
 def joined(routers: Iterable[Router]) -> Router:

@@ -123,7 +123,7 @@ def always_in_doubt(_: Delivery) -> str:
 def parse(body: bytes | bytearray) -> dict[str, object]:
     """Return a body as a JSON object. Raises `ValueError` if it is not a JSON object in UTF-8."""
     try:
-        value = from_json(body, allow_inf_nan=False)
+        value = from_json(body, allow_inf_nan=False, cache_strings="keys")
     except ValueError:
         # pydantic_core is stricter than GitHub's encoder: it rejects, for example, a lone surrogate, which JSON allows.
         try:
