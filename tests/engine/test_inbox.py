@@ -8,7 +8,7 @@ import json
 import pytest
 
 from bot.engine.database import Database
-from bot.engine.inbox import read_delivery, store_delivery
+from bot.engine.inbox import MOST_ROWS, read_delivery, store_delivery
 from bot.engine.jobs import delivery_job
 from bot.engine.journal import Journal
 from bot.engine.once import NewJob, defer_once
@@ -16,6 +16,11 @@ from bot.engine.packing import SMALL, packed, unpacked
 from bot.engine.upkeep import DAY, remove_old
 
 IGNORED = {"text": "nobody wants it", "about": {"action": "created", "repository": "octocat/compiler", "number": 7}}
+MANY = 3 * MOST_ROWS - 1
+WITH_JOBS = """
+SELECT delivery.guid, job.args ->> 'guid' AS of_job
+  FROM nightjar_inbox AS delivery LEFT JOIN procrastinate_jobs AS job ON job.id = delivery.id ORDER BY delivery.id
+"""
 JOBS = "SELECT id FROM procrastinate_jobs ORDER BY id"
 
 
@@ -62,6 +67,19 @@ async def test_of_deliveries_with_one_guid_one_is_stored(database: Database, ign
     assert sum(stored) == 1
     assert await guids(database) == ["a"]
     assert await Journal(database.connector).known(["a", "b"]) == {"a"}
+
+
+async def test_many_that_come_together_are_stored_once_each_and_in_their_order(database: Database) -> None:
+    names = [str(n % MANY) for n in range(2 * MANY)]
+    stored = await asyncio.gather(*(store(database, name, ignored=int(name) % 3 == 0) for name in names))
+    assert sum(stored) == MANY
+    rows = await database.connector.execute_query_all_async(WITH_JOBS)
+    if database.embedded:  # what comes to a server over several connections has no order
+        assert stored == [True] * MANY + [False] * MANY
+        assert [row["guid"] for row in rows] == names[:MANY]
+    assert {row["guid"]: row["of_job"] for row in rows} == {
+        name: None if int(name) % 3 == 0 else name for name in names[:MANY]
+    }
 
 
 async def test_an_ignored_delivery_is_removed_a_week_after_it_came(database: Database) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from procrastinate.exceptions import ConnectorException
@@ -66,3 +68,37 @@ async def test_notices_are_published_after_the_commit_and_not_after_a_failure() 
     await writer.run(lambda _: say("third", fail=False))
     await writer.stop()
     assert published == [("q", "first"), ("q", "third")]
+
+
+async def test_what_waits_in_a_row_is_done_together_and_alone_where_that_fails() -> None:
+    begun, gate = threading.Event(), threading.Event()
+    given: list[list[int]] = []
+
+    def hold(connection: sqlite3.Connection) -> None:
+        connection.execute("CREATE TABLE numbers (number INTEGER UNIQUE)")
+        begun.set()
+        gate.wait(20)
+
+    def add(connection: sqlite3.Connection, numbers: Sequence[int]) -> list[str]:
+        given.append(list(numbers))
+        for number in numbers:
+            connection.execute("INSERT INTO numbers VALUES (?)", (number,))
+        return [f"added {number}" for number in numbers]
+
+    writer = Writer(connect, lambda notices: None)
+    await writer.start()
+    asked: list[asyncio.Future[Any]] = [asyncio.ensure_future(writer.run(hold))]
+    await asyncio.to_thread(begun.wait, 20)
+    asked += [asyncio.ensure_future(writer.run_together(add, number)) for number in (1, 2)]
+    asked += [asyncio.ensure_future(writer.run(one))]
+    asked += [asyncio.ensure_future(writer.run_together(add, number)) for number in (3, 2, 4)]
+    await asyncio.sleep(0)
+    gate.set()
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    stored = await writer.run(lambda connection: connection.execute("SELECT number FROM numbers").fetchall())
+    await writer.stop()
+    assert given == [[1, 2], [3, 2, 4], [3], [2], [4]]
+    assert answers[:5] == [None, "added 1", "added 2", 1, "added 3"]
+    assert isinstance(answers[5], sqlite3.IntegrityError)
+    assert answers[6] == "added 4"
+    assert stored == [(1,), (2,), (3,), (4,)]
