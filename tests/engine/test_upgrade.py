@@ -58,8 +58,6 @@ def make_old(url: str, version: int) -> None:
         with contextlib.closing(sqlite3.connect(Path(url.removeprefix("sqlite:///")))) as file:
             for script in (*sqlite_schema.VERSIONS[:version], ";\n".join([*old_rows(), *finish])):
                 file.executescript(script)
-            file.execute("INSERT OR REPLACE INTO sqlite_sequence (name, seq) VALUES ('procrastinate_jobs', 6)")
-            file.commit()
         return
     with psycopg.connect(url, autocommit=True) as server:
         scripts = [SchemaManager.get_schema(), *postgres_schema.VERSIONS[:version], *old_rows(), *finish]
