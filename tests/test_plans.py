@@ -26,6 +26,7 @@ SORTS = "sorts"
 ENDS_EARLY = "it reads in the order of an index, and ends at its LIMIT"
 RETENTION = "it removes what is old, once an hour, and begins with the oldest"
 COUNTS = "it counts what waits or runs for metrics and people, in a part of the table that an index holds"
+OLDER_RELEASES = "deliveries of older releases are moved, at the first start"
 NOT_CALLED = "Procrastinate offers it, and nothing of ours calls it"
 AS_MUCH_AS_IT_SHOWS = "what it reads is what it returns, as the caller asked for it: a range of keys or of time"
 ALL_OF_A_SUITE = "a search for renames and causes reads all of one suite, in a process of its own"
@@ -53,8 +54,9 @@ EXCEPTIONS = {
     "bot/engine/manager.py:EngineJobManager.fetch_job": exempt(ENDS_EARLY, "procrastinate_jobs"),
     "bot/engine/outage.py:release_waiting": exempt(COUNTS, "procrastinate_jobs"),
     "bot/engine/records.py:Records.under": exempt(AS_MUCH_AS_IT_SHOWS, "nightjar_records"),
+    "bot/engine/service.py:Engine.open": exempt(OLDER_RELEASES, "procrastinate_jobs"),
     "bot/engine/service.py:Engine.backlog": exempt(COUNTS, "procrastinate_jobs", SORTS),
-    "bot/engine/sqlite.py": exempt("deliveries of older releases are moved, at the first start", "procrastinate_jobs"),
+    "bot/engine/sqlite.py": exempt(OLDER_RELEASES, "procrastinate_jobs"),
     "bot/engine/sqlite_lists.py:count_by": exempt(NOT_CALLED, "procrastinate_jobs", SORTS),
     "bot/engine/sqlite_lists.py:list_jobs": exempt(NOT_CALLED, "procrastinate_jobs"),
     "bot/engine/sqlite_queries.py:fetch_job": exempt(ENDS_EARLY, "procrastinate_jobs"),
@@ -62,6 +64,7 @@ EXCEPTIONS = {
     "bot/engine/tokens.py:TokenStore.all": exempt("an operator lists all tokens", SORTS),
     "bot/engine/upkeep.py:_remove": exempt(RETENTION, "nightjar_records"),
     "bot/engine/upkeep.py:count_anew": exempt("the clock was set back, and all waits start over", "procrastinate_jobs"),
+    "bot/engine/upkeep.py:let_old_go_first": exempt(ENDS_EARLY, "procrastinate_jobs"),
     "bot/results/store/failure_texts.py:TextReader.text": exempt(ENDS_EARLY, "nightjar_texts"),
     "bot/results/store/failure_texts.py:_next": exempt(ENDS_EARLY, "nightjar_texts"),
     "bot/results/store/lab_reports.py:_commits": exempt(AS_MUCH_AS_IT_SHOWS, SORTS),
