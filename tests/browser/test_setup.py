@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from bot.app.setup.run import open_port, setup_site
 from sandbox.github import GitHubSandbox
 from sandbox.processes import Program
 from tests.app.setup.conftest import place_in
-from tests.browser.conftest import walking
+from tests.browser.conftest import Walk, walking
+from tests.handlers.dashboard.hostile import ATTACK
 from tests.running import start
 from tests.waiting import until
 
@@ -181,3 +183,61 @@ async def test_killed_between_the_conversion_and_the_file(browser: Browser, star
         link = page.get_by_role("link", name="GitHub's list of your Apps")
         assert await link.get_attribute("href") == f"{starting.github.url}/settings/apps"
         await starting.stop()
+
+
+async def test_text_from_outside_is_text_on_every_page(browser: Browser, starting: Starting) -> None:
+    address = await starting.printed()
+    url, github = address.partition("/setup")[0], starting.github
+    async with walking(browser, url) as walk:
+        page = walk.page
+        page.set_default_timeout(PATIENCE)
+        page.on("dialog", lambda dialog: walk.complaints.append(dialog.message))
+        await walk.go(address.removeprefix(url))
+        for label in ("Public address of this bot", "Organization", "Address of GitHub"):
+            await page.get_by_label(label, exact=True).fill(ATTACK)
+        await page.get_by_role("button", name="Continue").click()
+        await page.get_by_text("3 entries are not right yet").wait_for()
+        assert await page.get_by_label("Organization", exact=True).input_value() == ATTACK
+        await only_text(walk, github)
+        await page.get_by_label("Public address of this bot").fill(url)
+        await page.get_by_label("Organization", exact=True).fill("")
+        await page.get_by_label("Address of GitHub").fill(github.url)
+        await page.get_by_role("button", name="Continue").click()
+        await page.get_by_role("button", name="Create the App on GitHub").click()
+        await page.get_by_role("button", name="Create GitHub App").click()
+        await page.get_by_text("not installed yet").wait_for()
+
+        [app] = [app for app in github.apps.values() if app.slug == "nightjar-ci"]
+        claimed = {"id": app.id, "slug": ATTACK, "html_url": f"javascript:alert(1)//{ATTACK}", "permissions": {}}
+        github.faults.add("GET", "/app", status=422, message=ATTACK, times=None)
+        await walk.go("/setup/install")
+        await only_text(walk, github, ATTACK)
+        github.faults.clear()
+        github.faults.add("GET", "/app", status=200, text=json.dumps(claimed), times=None)
+        await walk.go("/setup/install")
+        await only_text(walk, github, ATTACK)
+        app.install(github.repositories["octocat/compiler"])
+        github.faults.add("GET", "/installation/repositories", status=200, text=json.dumps(hostile_listing()))
+        await walk.go("/setup/install")
+        await only_text(walk, github, ATTACK)
+        await page.get_by_label("app.yaml").fill(f"{ATTACK}: 1")
+        await page.get_by_role("button", name="Write app.yaml and start").click()
+        await page.get_by_role("alert").wait_for()
+        await only_text(walk, github, ATTACK)
+        await page.get_by_label("app.yaml").fill("repositories:\n  octocat/compiler:\n")
+        await page.get_by_role("button", name="Write app.yaml and start").click()
+        await page.get_by_role("heading", name="Checks").wait_for()
+        await only_text(walk, github, ATTACK)
+        assert not walk.complaints
+
+
+def hostile_listing() -> dict[str, object]:
+    """Return repositories of GitHub's answer, one of which has no name that GitHub gives."""
+    return {"total_count": 2, "repositories": [{"full_name": "octocat/compiler"}, {"full_name": f"octocat/{ATTACK}"}]}
+
+
+async def only_text(walk: Walk, github: GitHubSandbox, shown: str = "") -> None:
+    """Require that a page shows a text from outside, and that nothing on it leads elsewhere or runs."""
+    assert shown in await walk.text()
+    assert await walk.foreign_links(f"{github.url}/") == []
+    assert await walk.page.eval_on_selector_all("main script, main [onclick], main [onerror]", "all => all.length") == 0

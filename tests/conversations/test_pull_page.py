@@ -30,3 +30,21 @@ async def test_details_of_a_status_lead_to_the_story_of_the_pull_request(tmp_pat
         assert "Someone commented" in page
         assert "On: requested by hubot" in page
         assert "what a person says" not in page
+
+
+async def test_a_private_repositorys_status_has_the_link_too_and_strangers_see_nothing_there(tmp_path: Path) -> None:
+    config = f"public_url: https://ci.example.org\n{CONFIG}"
+    async with town(f"sqlite:///{tmp_path}/nightjar.db", config=config) as here:
+        here.repo.private = True
+        pull = here.repo.open_pull_request("hubot", "Faster")
+        pull.comment("hubot", "@ci run slow tests")
+        await here.quiet()
+        status = here.repo.status(pull.head_sha, "ci/slow-tests")
+        assert status is not None
+        path = f"/r/octocat/compiler/pulls/{pull.number}"
+        assert status.target_url == f"https://ci.example.org{path}"
+        asking, headers = aiohttp.ClientSession(), {"Accept": "text/html"}
+        async with asking as session, session.get(f"{here.url}{path}", headers=headers) as response:
+            assert response.status == 404
+            page = await response.text()
+        assert "hubot" not in page

@@ -12,6 +12,7 @@ from bot.app.setup.texts import CONFIG_HEADER, MORE_REPOSITORIES
 from bot.config.types import REPOSITORY_NAME
 from bot.core.patterns import Pattern
 from bot.core.payload import Payload
+from bot.core.urls import linkable
 from bot.github.app import GitHubApp
 
 MOST_REPOSITORIES = 50
@@ -24,7 +25,10 @@ INSTALLED_REPOSITORIES = "/installation/repositories"
 
 @dataclass(frozen=True, slots=True)
 class InstalledApp:
-    """The App on GitHub: its page, its webhook's address, and the repositories that it is installed on."""
+    """The App on GitHub: its page, its webhook's address, and the repositories that it is installed on.
+
+    `page` is empty where GitHub says no address that may be linked.
+    """
 
     slug: str
     page: str
@@ -46,7 +50,7 @@ async def read_installed(app: GitHubApp) -> InstalledApp:
     names = sorted({name for name in names if _NAME.fullmatch(name)}, key=str.lower)
     return InstalledApp(
         slug=found.string("slug"),
-        page=found.text("html_url"),
+        page=linkable(found.text("html_url")),
         public_url=hook.removesuffix(WEBHOOK),
         repositories=tuple(names[:MOST_REPOSITORIES]),
         more=max(0, len(names) - MOST_REPOSITORIES),
