@@ -38,6 +38,17 @@ async def test_operators_alone_see_the_pages_and_their_twins(here: OperatedTown,
     assert '<a href="/operate">Operate</a>' in (await visitor.get("/")).text
 
 
+async def test_an_empty_log_says_whether_filters_left_lines_out(here: OperatedTown, visitor: Visitor) -> None:
+    await visitor.sign_in("hubot")
+    filtered = await visitor.get("/operate/log?q=no+line+says+this")
+    assert "No line matches these filters." in filtered.text
+
+
+async def test_a_delivery_of_a_pull_request_links_its_story(here: OperatedTown, visitor: Visitor) -> None:
+    await visitor.sign_in("hubot")
+    assert 'href="/r/octocat/compiler/pulls/1"' in (await visitor.get("/operate")).text
+
+
 @pytest.mark.parametrize(
     ("listed", "operator"),
     [
