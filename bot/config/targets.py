@@ -47,7 +47,7 @@ class TargetSettings(Keys):
         default=NIGHTLY_ONLY,
         description=(
             "When pull requests are tested: `1` at every push that changes its `paths`, `2` when somebody asks by "
-            "command or label, `3` never: only nightly runs, and whatever the lab tests by itself."
+            "command or label, `3` never: only nightly runs, and tests that the lab starts itself."
         ),
         examples=[ON_REQUEST],
     )

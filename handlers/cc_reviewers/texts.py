@@ -13,7 +13,7 @@ HIDDEN = (
 )
 FAILED = "**Reviewers:** I couldn't request reviews. {why}"
 
-NOBODY_ASKED = "there was nobody to ask"
+NOBODY_ASKED = "there are no reviews to request"
 SECTION_SAME = "the sticky comment is up to date"
 
 NO_REVIEWER_FOUND = "we could not find the reviewers to ask"

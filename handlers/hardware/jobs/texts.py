@@ -6,7 +6,7 @@ from handlers.hardware.jobs.model import JobEnd
 
 # Help
 TEST_SUMMARY = (
-    "Ask hardware labs to test this pull request's head. For people without write access, somebody must approve it."
+    "Ask hardware labs to test this pull request's head. Requests by people without write access need approval."
 )
 HELP_TARGETS = "Targets: {targets}."
 HELP_NO_TARGETS = "No target takes requests now: all are degraded."

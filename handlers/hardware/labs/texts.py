@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # Who asks
 NO_TOKEN = (
-    "Send who you are: Authorization: Bearer TOKEN. The operator of the bot creates a token with "  # noqa: S105
+    "Send your token: Authorization: Bearer TOKEN. The operator of the bot creates a token with "  # noqa: S105
     "`nightjar lab token create LAB`, or names a workflow below labs.LAB.identity in app.yaml."
 )
 INVALID_TOKEN = (
