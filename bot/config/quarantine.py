@@ -62,7 +62,7 @@ class QuarantinedTest(Keys):
     """One test, or all whose IDs begin alike, whose failures are known, with the owner, the reason and the last day."""
 
     test: TestPattern = Field(
-        description="The test, or the beginning of such IDs with a star.",
+        description="The ID of the test, or the beginning of IDs followed by a star.",
         examples=[EXAMPLE["test"]],
     )
     targets: tuple[TargetOfLab, ...] = Field(

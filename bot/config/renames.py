@@ -46,7 +46,7 @@ _Renamed = create_model(
         "from": (
             TestPattern,
             Field(
-                description="What the test was called, or the beginning of such IDs with a star.",
+                description="The old ID of the test, or the beginning of old IDs followed by a star.",
                 examples=["kernel.poll.*"],
             ),
         )

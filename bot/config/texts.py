@@ -101,7 +101,7 @@ NO_WORKFLOW_LIMIT = (
     "needs the key environment or branch: without them, whoever can push a branch to that repository would speak for "
     "the lab"
 )
-NO_AUDIENCE = "needs the key public_url beside repositories: it is the audience of the tokens"
+NO_AUDIENCE = "needs the top-level key public_url, which is the audience of the tokens"
 
 # -- the environment --
 

@@ -62,7 +62,7 @@ END_TITLES = {
     JobEnd.LAB_FAILED: "The lab could not run the test",
     JobEnd.NO_DEVICE: "No device was free",
     JobEnd.TOO_LONG: "The test took too long",
-    JobEnd.TARGET_REMOVED: "The target takes no requests any more",
+    JobEnd.TARGET_REMOVED: "The target no longer takes requests",
     JobEnd.NOT_APPROVED: "Nobody approved the test",
     JobEnd.PUSHED: "Cancelled by a push",
     JobEnd.CLOSED: "Cancelled: the pull request was closed",
@@ -76,7 +76,7 @@ ENDS = {
     JobEnd.LAB_FAILED: "The lab could not run the test. This says nothing about the code.",
     JobEnd.NO_DEVICE: "No lab took the test within a day. This says nothing about the code.",
     JobEnd.TOO_LONG: "The test took longer than the target's time limit.",
-    JobEnd.TARGET_REMOVED: "`app.yaml` was changed: the target takes no requests any more.",
+    JobEnd.TARGET_REMOVED: "`app.yaml` changed: the target no longer takes requests.",
     JobEnd.NOT_APPROVED: "Nobody approved the test within a week.",
     JobEnd.PUSHED: "A push replaced this commit before the test began.",
     JobEnd.CLOSED: "The pull request was closed before the test began.",
@@ -92,7 +92,7 @@ CANCELLED_JOBS = "cancelled {count} jobs: {end}"
 APPROVED_JOBS = "{by} approved {sha}: {names}"
 STEP_NOTED = "the check run of {job} is {step}"
 WHY_PUSHED = "{count} targets for {sha}"
-WHY_NOTHING_REQUESTED = "no target is concerned"
+WHY_NOTHING_REQUESTED = "this push requests no tests"
 WHY_CLOSED = "the pull request is closed"
 WHY_UNKNOWN_JOB = "there is no job {job} any more"
 WHY_SHOWN = "the check run says so already"

@@ -18,7 +18,7 @@ WRONG_CLAIM = (
     "The token is valid, but its claim {claim} is not what labs.{lab}.identity in app.yaml names. Run the workflow "
     "there, or have the maintainers correct app.yaml."
 )
-ISSUER_AWAY = "The keys of the token's issuer cannot be read now. Send the same request again."
+ISSUER_AWAY = "We cannot read the keys of the token's issuer at the moment. Send the same request again later."
 
 # How often
 TOO_MANY_CALLS = "The lab {lab} makes too many calls. Try again in {seconds} s, and let a claim wait (`wait`: 60)."
