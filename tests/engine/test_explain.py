@@ -38,7 +38,13 @@ SHORT_INDICES = {
 }
 """Indices of a part of the table, which may be read from their beginning; why that is short."""
 
-SHORT_TABLES = ("procrastinate_workers", "procrastinate_periodic_defers", "nightjar_schema", "sqlite_schema")
+SHORT_TABLES = (
+    "procrastinate_workers",
+    "procrastinate_periodic_defers",
+    "nightjar_schema",
+    "sqlite_schema",
+    "sqlite_sequence",
+)
 """What has a few rows, however much has happened."""
 
 READ_BY_PEOPLE = DERIVED.partition(" WHERE ")[0]
