@@ -116,7 +116,7 @@ class PostgresPlans:
     def steps(self, statement: Statement) -> Iterator[str]:
         """Yield each step that reads a whole large table or index, or sorts many rows."""
         with self._connection.transaction(force_rollback=True):
-            values, plans = _with_json(statement.values), list[dict[str, Any]]()
+            values, plans = _explainable(statement.values), list[dict[str, Any]]()
             if NESTED.search(statement.text):
                 self._said.clear()
                 self._connection.execute(statement.text.encode(), values)
@@ -147,7 +147,12 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from _nodes(inner)
 
 
-def _with_json(values: Any) -> Any:
+def _explainable(values: Any) -> Any:
+    """Return values that PostgreSQL accepts: a test may have tried a NUL, which its texts cannot hold."""
     if isinstance(values, Mapping):
-        return {name: Jsonb(value) if isinstance(value, dict) else value for name, value in values.items()}
-    return values
+        return {
+            name: Jsonb(value) if isinstance(value, dict) else _explainable(value) for name, value in values.items()
+        }
+    if isinstance(values, list | tuple):
+        return [_explainable(value) for value in values]
+    return values.replace("\0", "") if isinstance(values, str) else values
