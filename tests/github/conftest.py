@@ -5,11 +5,21 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
+from bot.engine.database import Database
 from bot.github.app import GitHubApp
 from bot.github.client import GitHub
 from tests.github.scripted import ScriptedGitHub
 from tests.github.support import INSTALLATION, Apps, Seen, client_of
 from tests.github.virtual import JumpingTime
+
+
+@pytest.fixture
+async def database(url_with_tables: str) -> AsyncIterator[Database]:
+    """Return an open database, of each kind in turn."""
+    opened = Database(url_with_tables)
+    await opened.open()
+    yield opened
+    await opened.close()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -64,14 +64,6 @@ def test_a_write_that_does_not_come_back_holds_up_nobody_for_long() -> None:
     ledger.put_off(60.0, about(NEW))
     assert ledger.earliest(59.0, about(OLD))[0] == 61
     assert ledger.earliest(60.0 + RETURNS_WITHIN, about(OLD))[0] == 60.0 + RETURNS_WITHIN
-
-
-@pytest.fixture
-async def database(url_with_tables: str) -> AsyncIterator[Database]:
-    opened = Database(url_with_tables)
-    await opened.open()
-    yield opened
-    await opened.close()
 
 
 async def order_of(governor: Governor, time: JumpingTime, heads: Sequence[HeadWrite]) -> list[HeadWrite]:

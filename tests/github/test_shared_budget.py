@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 from procrastinate.exceptions import ConnectorException
@@ -18,14 +17,6 @@ from tests.github.test_limits import most_within
 from tests.github.virtual import JumpingTime
 
 WRITE = Demand(points=5, write=True, rank=Rank.WRITER)
-
-
-@pytest.fixture
-async def database(url_with_tables: str) -> AsyncIterator[Database]:
-    opened = Database(url_with_tables)
-    await opened.open()
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture
