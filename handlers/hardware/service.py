@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
     from bot.github.client import GitHub
     from bot.results.service import ResultsService
+    from handlers.hardware.labs.calls import LabCalls
     from handlers.hardware.watch import Watch
 
 
@@ -44,8 +44,10 @@ class IngestService:
         records: Records,
         watch: Watch,
         jobs: JobStore,
+        calls: LabCalls,
         now: Callable[[], float] = time.time,
     ) -> None:
+        self._calls = calls
         self._jobs = jobs
         self._results = results
         self._watch = watch
@@ -83,25 +85,33 @@ class IngestService:
             source, arrival, key, named, config.results, config.lab_branches, github, repository.id, tested
         )
         run = await self._intake.take(request, again=again)
-        await self._complete_job(run, repository)
+        await self._complete_job(run, repository, again=again)
         if run.state is RunState.STORED:
             pending_check = await asyncio.to_thread(self._results.store.whole, key.about, key.sha)
             if pending_check is not None:
                 await self._watch.announce_check(pending_check)
         return run
 
-    async def _complete_job(self, run: Run, repository: Repository) -> None:
-        """Note that the results of a job arrived, at any time. Ignore a manifest that names another lab's job.
+    async def _complete_job(self, run: Run, repository: Repository, *, again: bool) -> None:
+        """Note that the results of a job arrived, at any time. A manifest that names another job changes nothing.
 
         A run of which nothing could be read has a check run as well.
         """
         if run.claims is None or not run.claims.job or run.state not in (RunState.STORED, RunState.INCOMPLETE):
             return
         key, about = run.key, self._results.canonical(run.key.about)
-        with suppress(UnknownJob, NotHandedOut):
+        try:
             job = await self._jobs.find(key.lab, run.claims.job)
-            if (job.repository_id, job.about, job.sha) == (repository.id, about, key.sha):
-                await self._jobs.complete(key.lab, job.id, run.claims.suite)
+            if (job.repository_id, job.about, job.sha) != (repository.id, about, key.sha):
+                self._calls.results_refused(key.lab, job.id, f"of {about.full_name} {key.sha}")
+                return
+            await self._jobs.complete(key.lab, job.id, run.claims.suite)
+        except UnknownJob:
+            # A run that is read again may be older than what is stored of jobs.
+            if not again:
+                self._calls.results_refused(key.lab, run.claims.job, "not a job of this lab")
+        except NotHandedOut:
+            self._calls.results_refused(key.lab, run.claims.job, "not handed out")
 
 
 INGEST = PartKey[IngestService]("ingest")

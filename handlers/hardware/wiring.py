@@ -20,6 +20,7 @@ from handlers.hardware.jobs.store import JOBS, JobStore
 from handlers.hardware.jobs.sweep import SWEEP, JobSweep
 from handlers.hardware.jobs.sweep import TICK as JOBS_TICK
 from handlers.hardware.labs import wiring as labs
+from handlers.hardware.labs.calls import LAB_CALLS
 from handlers.hardware.listing import FailureListing, RunListing
 from handlers.hardware.route import operation
 from handlers.hardware.service import INGEST, IngestService
@@ -45,8 +46,11 @@ async def provide(services: Services) -> None:
         await asyncio.to_thread(check_environment, list(watch.queues))
     services.parts[WATCH] = watch
     store = JobStore(services.connector, services.now)
-    services.parts[INGEST] = IngestService(results, services.records, watch, store, services.now)
     services.parts[JOBS] = store
+    labs.provide(services)
+    services.parts[INGEST] = IngestService(
+        results, services.records, watch, store, services.part(LAB_CALLS), services.now
+    )
     services.parts[SWEEP] = JobSweep(
         services.config, store, services.journal, accept=services.announce, now=services.now
     )
@@ -56,7 +60,6 @@ async def provide(services: Services) -> None:
     services.parts[QUEUES] = tuple(
         Notifications(services.part(AWS), queue, places) for queue, places in watch.queues.items()
     )
-    labs.provide(services)
 
 
 def routes(services: Services) -> Sequence[Operation]:

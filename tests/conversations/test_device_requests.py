@@ -3,86 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from handlers.hardware.jobs.model import QUEUE_SECONDS, DeviceJob, DeviceJobState
-from handlers.hardware.jobs.store import JOBS, ClaimedJob, JobStore
+from handlers.hardware.jobs.model import QUEUE_SECONDS, DeviceJobState
 from handlers.hardware.jobs.sweep import SWEEP
-from sandbox import PullRequest
-from sandbox.model.checks import CheckRun
 from tests.bucket import World
-from tests.conversations.lab import LAB, LabTown, junit, lab_town
-
-HEXAGON, ADRENO, MALI = "hexagon-v73", "adreno", "mali"
-TARGETS = """{
-    hexagon-v73: {tier: 2, label: "test: hexagon", budget_per_person: 3/day, suites: [operators]},
-    adreno: {tier: 2, sticky: true, slots: 2},
-    mali: {tier: 1, paths: ["src/mali/**"]}, cortex-m: nightly}"""
-GOOD = {"test_add": "passed", "test_mul": "passed"}
-BAD = {"test_add": "passed", "test_mul": "AssertionError: 3 != 4"}
-
-
-@dataclass
-class Devices:
-    """A lab in a town whose targets take requests."""
-
-    place: LabTown
-
-    @property
-    def store(self) -> JobStore:
-        return self.place.town.bot.services.part(JOBS)
-
-    def pull(self, by: str = "hubot") -> PullRequest:
-        """Open a pull request: of a fork, or of the repository for those who may write."""
-        return self.place.town.repo.open_pull_request(by, "Faster", fork=by not in ("hubot", "octocat"))
-
-    async def says(self, pull: PullRequest, by: str, text: str) -> tuple[list[str], str]:
-        """Comment; return the bot's reactions and its last answer."""
-        before = len(self.place.town.answers(pull))
-        comment = pull.comment(by, text)
-        await self.place.town.quiet()
-        answers = self.place.town.answers(pull)[before:]
-        return pull.reactions(comment), answers[-1] if answers else ""
-
-    async def jobs(self, pull: PullRequest) -> list[DeviceJob]:
-        return await self.store.of_pull(self.place.town.repo.id, pull.number)
-
-    async def states(self, pull: PullRequest) -> dict[str, DeviceJobState]:
-        """Return the state of the newest job of each target."""
-        return {job.target: job.state for job in await self.jobs(pull)}
-
-    def checks(self, sha: str, target: str = HEXAGON) -> list[CheckRun]:
-        return self.place.checks(sha, f"hardware/{LAB}/{target}")
-
-    def check(self, sha: str, target: str = HEXAGON) -> CheckRun:
-        (run,) = self.checks(sha, target)
-        return run
-
-    async def claim(self, target: str = HEXAGON) -> ClaimedJob:
-        """Claim a job as a lab does."""
-        claimed = await self.store.claim(LAB, [target], self.place.town.bot.services.part(SWEEP).limits_of)
-        assert claimed is not None
-        return claimed
-
-    async def sweep(self, later: float = 0.0) -> None:
-        """Let time pass, and the sweep look."""
-        self.place.time.ahead += later
-        await self.place.town.bot.services.part(SWEEP).tick()
-        await self.place.town.quiet()
-
-    def writes(self) -> int:
-        """Count the writes of check runs."""
-        records = self.place.town.github.requests.records
-        return sum(r.method in ("POST", "PATCH") and "/check-runs" in r.route for r in records)
+from tests.conversations.devices import ADRENO, BAD, GOOD, HEXAGON, MALI, Devices, device_town
+from tests.conversations.lab import LAB, junit
 
 
 @pytest.fixture
 async def devices(tmp_path: Path, aws_world: World) -> AsyncIterator[Devices]:
-    async with lab_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world, targets=TARGETS) as place:
-        yield Devices(place)
+    async with device_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as place:
+        yield place
 
 
 async def test_a_target_that_nobody_asked_for_does_not_show_up(devices: Devices) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -87,18 +90,34 @@ async def test_each_job_that_waits_is_announced_once_for_an_attempt(
         assert 'nightjar_lab_calls_total{call="webhook",lab="example-lab",outcome="sent"} 2.0' in lab.metrics()
 
 
-async def test_a_private_address_is_refused_and_recorded(
-    tmp_path: Path, aws_world: World, listener: Listener, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_a_private_address_or_name_is_refused_and_recorded(
+    tmp_path: Path, aws_world: World, listener: Listener, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
     monkeypatch.setenv("LAB_SECRET", SECRET)
-    extra = webhook(listener.url, allow_private=False)
+    extra = webhook(listener.url.replace("127.0.0.1", host), allow_private=False)
     async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world, extra=extra) as lab:
         await lab.asked_for()
         await ticked(lab)
         await lab.town.quiet()
-        assert await lab.town.failures() == [texts.WEBHOOK_PRIVATE.format(host="127.0.0.1")]
+        assert await lab.town.failures() == [texts.WEBHOOK_PRIVATE.format(host=host)]
         assert 'nightjar_lab_calls_total{call="webhook",lab="example-lab",outcome="refused"} 1.0' in lab.metrics()
     assert listener.heard == []
+
+
+async def test_a_redirection_to_a_private_address_is_refused_and_recorded(
+    tmp_path: Path, aws_world: World, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAB_SECRET", SECRET)
+    listener.statuses = [302]
+    extra = webhook(listener.url, allow_private=True)
+    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world, extra=extra) as lab:
+        await lab.asked_for()
+        await ticked(lab)
+        await lab.town.quiet()
+        assert await lab.town.failures() == [texts.WEBHOOK_MOVED.format(host="127.0.0.1", status=302)]
+        assert 'nightjar_lab_calls_total{call="webhook",lab="example-lab",outcome="refused"} 1.0' in lab.metrics()
+    assert len(listener.heard) == 1
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1", "127.1"])
@@ -107,6 +126,51 @@ async def test_no_way_to_write_this_machine_reaches_it(listener: Listener, host:
     with pytest.raises((UserError, TryAgain)):
         await send_webhook(url, b"{}", {}, allow_private=False)
     assert listener.heard == []
+
+
+PUBLIC = "8.8.8.8"
+
+
+@dataclass
+class Names:
+    """The system's look-up of names, and its connections; of a host each look-up gives the next address."""
+
+    addresses: list[str]
+    looked_up: int = 0
+    connected: list[str] = field(default_factory=list)
+
+    def look_up(self, host: str, port: int, *_: object, **__: object) -> list[tuple[Any, ...]]:
+        address = self.addresses[min(self.looked_up, len(self.addresses) - 1)]
+        self.looked_up += 1
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+
+    async def connect(self, _: socket.socket, address: tuple[str, int]) -> None:
+        self.connected.append(address[0])
+        raise OSError("no test reaches the internet")
+
+
+@pytest.fixture
+async def names(monkeypatch: pytest.MonkeyPatch) -> Names:
+    """Have the first look-up of a name lead to a public address, and each later one to this machine."""
+    found = Names([PUBLIC, "127.0.0.1"])
+    monkeypatch.setattr(socket, "getaddrinfo", found.look_up)
+    return found
+
+
+async def test_a_name_that_leads_elsewhere_after_it_was_checked_gains_nothing(
+    names: Names, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DNS rebinding: the connection goes to the address that was checked, and a second message is checked again."""
+    url = listener.url.replace("127.0.0.1", "rebinding.example.org")
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncio.get_running_loop(), "sock_connect", names.connect)
+        with pytest.raises(TryAgain):
+            await send_webhook(url, b"{}", {}, allow_private=False)
+    assert (names.looked_up, names.connected) == (1, [PUBLIC])
+    with pytest.raises(UserError) as caught:
+        await send_webhook(url, b"{}", {}, allow_private=False)
+    assert str(caught.value) == texts.WEBHOOK_PRIVATE.format(host="rebinding.example.org")
+    assert (names.looked_up, listener.heard) == (2, [])
 
 
 async def test_no_redirection_is_followed_and_answers_say_what_happens_next(listener: Listener) -> None:

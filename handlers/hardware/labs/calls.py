@@ -78,6 +78,12 @@ class LabCalls:
             client = self._refusals.client(request)
             log.warning("lab call refused", lab=lab[:64], call=call, why=why, client=client, held_back=held_back)
 
+    def results_refused(self, lab: str, job: str, why: str) -> None:
+        """Record that a manifest names a job that its results do not complete."""
+        self.count(lab, "results", "refused")
+        if (held_back := self._rarely.ready("results")) is not None:
+            log.warning("results refused", lab=lab, job=job[:64], why=why, held_back=held_back)
+
     def count(self, lab: str, call: str, outcome: str) -> None:
         """Count a call."""
         self._counter.labels(lab if lab in self._labs else OTHER, call, outcome).inc()

@@ -135,11 +135,14 @@ class LabRoutes:
 
     async def _answer(self, request: web.Request, call: str, answer: Answer) -> web.Response:
         lab = request.match_info["lab"]
-        self._calls.admit_address(request)
         try:
+            self._calls.admit_address(request)
             speaker = await self._access.speaker(request, lab)
         except RefusedCaller as refused:
             self._calls.refused(request, lab, call, refused.why)
+            raise
+        except Problem as found:
+            self._calls.count(lab, call, "too many" if found.status == 429 else "unavailable")
             raise
         self._calls.accept(request)
         try:

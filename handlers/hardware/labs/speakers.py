@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from bot.config.results import Lab
 
 RETRY_SECONDS = 10
+OF_OTHERS = frozenset({"InvalidIssuerError", "UnknownKey"})
+"""Reasons of `InvalidToken` that say that a token is not this issuer's."""
 _BEARER = Pattern(r"(?i:bearer) +([!-~]+) *")
 FOREIGN_EVENTS = frozenset({"pull_request", "pull_request_target"})
 """Events whose workflows may run code of somebody else: https://docs.github.com/actions/reference/security/secure-use."""
@@ -93,20 +95,21 @@ class LabAccess:
                 if identity is not None:
                     found.setdefault(identity, set()).add(repository)
         claims: dict[str, Mapping[str, Any]] = {}
-        why, away = "no identity", False
+        reasons, away = ["no identity"], False
         for issuer in sorted({identity.issuer for identity in found}):
             try:
                 claims[issuer] = await verified_claims(
                     self._keys, text, issuer=issuer, audience=self._config.public_url or ""
                 )
             except InvalidToken as error:
-                why = str(error)
+                reasons.append(str(error))
             except IssuerAway:
                 away = True
         if not claims:
             if away:
                 raise Problem(503, texts.ISSUER_AWAY, headers={"Retry-After": str(RETRY_SECONDS)})
-            raise self._invalid(why)
+            # That a token is another issuer's says less than what its own issuer's check found.
+            raise self._invalid(next((why for why in reasons[1:] if why not in OF_OTHERS), reasons[-1]))
         wrong = {
             identity: wrong_claim(identity, claims[identity.issuer]) for identity in found if identity.issuer in claims
         }

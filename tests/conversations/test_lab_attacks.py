@@ -1,0 +1,241 @@
+"""Each attack on the hand-out of work is refused, and leaves a record: a line of the log, and a count in a metric."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from structlog.testing import capture_logs
+
+from bot.engine.tokens import LAB as LAB_SCOPE
+from bot.engine.tokens import TokenStore
+from handlers.hardware.jobs.model import LEASE_SECONDS, DeviceJobState, JobEnd
+from handlers.hardware.labs.calls import CALLS_PER_MINUTE, REFUSALS_PER_MINUTE
+from handlers.hardware.labs.routes import MOST_WAITING
+from tests.bucket import World
+from tests.conversations.device_lab import BUILDKITE, TARGET, DeviceLab, device_lab
+from tests.conversations.devices import ADRENO, GOOD, HEXAGON, Devices, device_town
+from tests.conversations.lab import LAB, junit
+from tests.conversations.town import Town
+from tests.waiting import until
+
+CLAIM = {"targets": [TARGET]}
+Logs = list[MutableMapping[str, Any]]
+OTHER_LAB = "other-lab: {targets: [adreno]}"
+
+
+@pytest.fixture
+async def lab(tmp_path: Path, aws_world: World) -> AsyncIterator[DeviceLab]:
+    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as here:
+        yield here
+
+
+@pytest.fixture
+async def devices(tmp_path: Path, aws_world: World) -> AsyncIterator[Devices]:
+    async with device_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world, more_labs=OTHER_LAB) as place:
+        yield place
+
+
+@pytest.fixture
+def logs() -> Iterator[Logs]:
+    with capture_logs() as found:
+        yield found
+
+
+def counted(town: Town, call: str, outcome: str, lab: str = LAB) -> float:
+    """Return how often a call of a lab had an outcome, as operators see it."""
+    line = f'nightjar_lab_calls_total{{call="{call}",lab="{lab}",outcome="{outcome}"}} '
+    found = [one for one in town.bot.metrics.exposition()[0].decode().splitlines() if one.startswith(line)]
+    return float(found[0].removeprefix(line)) if found else 0.0
+
+
+def said(logs: Logs, event: str) -> list[MutableMapping[str, Any]]:
+    return [entry for entry in logs if entry["event"] == event]
+
+
+ATTACKS: dict[str, tuple[Callable[[DeviceLab], str | None], int, str]] = {
+    "no token": (lambda _: None, 401, "no token"),
+    "a token that was never made": (lambda lab: lab.token[:-1] + "x", 401, "unknown token"),
+    "another lab's token": (lambda lab: lab.other_token, 403, "token of another lab"),
+    "an expired token": (lambda lab: lab.issuer.token(age=400), 401, "ExpiredSignatureError"),
+    "another audience": (lambda lab: lab.issuer.token(aud="https://x.example.org"), 401, "InvalidAudienceError"),
+    "a fork's workflow": (lambda lab: lab.issuer.token(repository_id="124"), 403, "claim repository_id"),
+    "a pull request's workflow": (lambda lab: lab.issuer.token(event_name="pull_request"), 403, "claim event_name"),
+    "a fork's build": (
+        lambda lab: lab.issuer.token(BUILDKITE, path="/buildkite", build_branch="x:main"), 403, "claim build_branch",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_whoever_does_not_speak_for_the_lab_is_refused_and_recorded(
+    lab: DeviceLab, logs: Logs, attack: str
+) -> None:
+    token_of, status, why = ATTACKS[attack]
+    await lab.asked_for()
+    got = await lab.claim()
+    token, lease = token_of(lab), {"lease": got["lease"]}
+    calls = {"claims": CLAIM, "jobs/job/heartbeat": lease, "jobs/job/failed": {**lease, "reason": "x"}}
+    for path, body in calls.items():
+        assert (await lab.call(path, body, token=token))[0] == status
+        assert counted(lab.town, path.rpartition("/")[2], "refused") == 1
+    recorded = [(entry["lab"], entry["call"], entry["why"]) for entry in said(logs, "lab call refused")]
+    assert recorded == [(LAB, path.rpartition("/")[2], why) for path in calls]
+    assert all(entry["client"] for entry in said(logs, "lab call refused"))
+    job = await lab.store.find(LAB, "job")
+    assert (job.state, job.attempt, job.note) == (DeviceJobState.LEASED, 1, "")
+
+
+async def test_another_labs_job_is_refused_and_recorded(lab: DeviceLab, logs: Logs) -> None:
+    await lab.asked_for()
+    got = await lab.claim()
+    for call, more in (("heartbeat", {}), ("failed", {"reason": "x"})):
+        body = {"lease": got["lease"], **more}
+        assert (await lab.call(f"jobs/job/{call}", body, token=lab.other_token, lab="other-lab"))[0] == 404
+        assert counted(lab.town, call, "refused", "other-lab") == 1
+    recorded = [(one["lab"], one["call"], one["why"]) for one in said(logs, "lab call refused")]
+    assert recorded == [("other-lab", call, "not a job of this lab") for call in ("heartbeat", "failed")]
+
+
+async def test_a_lease_that_is_replayed_is_refused_and_recorded(lab: DeviceLab, logs: Logs) -> None:
+    """However it was lost: given back, expired, cancelled, or because the results arrived."""
+    store, expected = lab.store, 0.0
+    for number, lost in enumerate(("given back", "expired", "cancelled", "done")):
+        job = await lab.asked_for(f"job-{number}", sha=str(number) * 40)
+        old = (await lab.claim())["lease"]
+        if lost == "given back":
+            await store.fail(LAB, job.id, old, "x")
+            assert (await lab.claim())["attempt"] == 2
+        elif lost == "expired":
+            lab.time.ahead += LEASE_SECONDS + 1
+            await store.expire()
+            assert (await lab.claim())["attempt"] == 2
+        elif lost == "cancelled":
+            await store.cancel(await store.find(LAB, job.id), JobEnd.BY_PERSON, also_running=True)
+        else:
+            await store.complete(LAB, job.id, "operators")
+        before, expected = await store.find(LAB, job.id), expected + 1
+        beat = {"lease": old, "log_url": "https://lab.example.org/forged", "note": "forged"}
+        assert (await lab.call(f"jobs/{job.id}/heartbeat", beat))[0] == 409
+        assert counted(lab.town, "heartbeat", "lease lost") == expected
+        if lost != "given back":  # a report of the same failure again is no error, and changes nothing
+            assert (await lab.call(f"jobs/{job.id}/failed", {"lease": old, "reason": "forged"}))[0] == 409
+        recorded = said(logs, "lease is lost")[-1]
+        assert (recorded["lab"], recorded["job"], recorded["by"].partition(" ")[0]) == (LAB, job.id, "token")
+        assert await store.find(LAB, job.id) == before
+        await store.complete(LAB, job.id, "operators")
+    assert counted(lab.town, "failed", "lease lost") == 3
+
+
+async def test_results_that_are_not_the_jobs_complete_nothing_and_are_recorded(devices: Devices, logs: Logs) -> None:
+    """Results of another commit or target, for another lab's job, for one that nobody has, and for none at all."""
+    pull, other = devices.pull(), devices.pull()
+    await devices.says(pull, "hubot", f"@ci test on {HEXAGON} {ADRENO}")
+    claimed = await devices.claim()
+    (waits,) = [job for job in await devices.jobs(pull) if job.target == ADRENO]
+    assert waits.state is DeviceJobState.QUEUED
+    job, good, place = claimed.job.id, {"a.xml": junit(**GOOD)}, devices.place
+    attacks: list[tuple[dict[str, Any], str]] = [
+        ({"sha": other.head_sha, "job": job}, f"of {LAB}/{HEXAGON} {other.head_sha}"),
+        ({"sha": pull.head_sha, "target": ADRENO, "job": job}, f"of {LAB}/{ADRENO} {pull.head_sha}"),
+        ({"sha": pull.head_sha, "lab": "other-lab", "target": ADRENO, "job": job}, "not a job of this lab"),
+        ({"sha": pull.head_sha, "target": ADRENO, "job": waits.id}, "not handed out"),
+        ({"sha": pull.head_sha, "job": "never-there"}, "not a job of this lab"),
+    ]
+    for attack, why in attacks:
+        # The log has one such line a second; the metric has all of them.
+        logs.clear()
+        lab, before = attack.get("lab", LAB), counted(place.town, "results", "refused", attack.get("lab", LAB))
+        place.upload(attack.pop("sha"), good, **attack)
+        await place.settle()
+        assert counted(place.town, "results", "refused", lab) == before + 1, why
+        recorded = [(entry["lab"], entry["job"], entry["why"]) for entry in said(logs, "results refused")]
+        assert recorded in ([(lab, attack["job"], why)], []), recorded
+        assert (await devices.store.find(LAB, job)).state is DeviceJobState.LEASED
+        assert (await devices.store.find(LAB, waits.id)).state is DeviceJobState.QUEUED
+    place.upload(pull.head_sha, good, job=job)
+    await place.settle()
+    assert (await devices.store.find(LAB, job)).state is DeviceJobState.DONE
+    assert counted(place.town, "results", "refused") == 4
+
+
+async def test_a_head_that_changes_between_approval_and_claim_is_not_handed_out(devices: Devices) -> None:
+    pull, town = devices.pull("somebody"), devices.place.town
+    await devices.says(pull, "somebody", f"@ci test on {ADRENO}")
+    await devices.says(pull, "triager", "@ci approve tests")
+    approved = pull.head_sha
+    pull.push()
+    await town.quiet()
+    tokens = TokenStore(town.bot.engine.database.connector, LAB_SCOPE)
+    token, _ = await tokens.create(LAB, seconds=3600.0)
+    assert await claimed_by_http(town, token, ADRENO) is None
+    states = {job.sha: (job.state, job.end, job.approved_by.login) for job in await devices.jobs(pull)}
+    assert states == {
+        approved: (DeviceJobState.CANCELLED, JobEnd.PUSHED, "triager"),
+        pull.head_sha: (DeviceJobState.WAITING, JobEnd.NONE, ""),
+    }
+    audit = await audited(town)
+    assert f"triager approved {approved}: {LAB}/{ADRENO}" in audit
+    assert "cancelled 1 jobs: pushed" in audit
+
+
+async def test_a_claim_that_comes_before_the_webhook_of_a_push_gets_the_approved_commit(
+    devices: Devices, logs: Logs
+) -> None:
+    pull, town = devices.pull("somebody"), devices.place.town
+    await devices.says(pull, "somebody", f"@ci test on {ADRENO}")
+    await devices.says(pull, "triager", "@ci approve tests")
+    approved = pull.head_sha
+    tokens = TokenStore(town.bot.engine.database.connector, LAB_SCOPE)
+    token, _ = await tokens.create(LAB, seconds=3600.0)
+    town.github.webhooks.hold()
+    pull.push()
+    got = await claimed_by_http(town, token, ADRENO)
+    assert got is not None
+    assert (got["sha"], got["requested_by"], got["approved_by"]) == (approved, "somebody", "triager")
+    (recorded,) = said(logs, "job is handed out")
+    assert (recorded["sha"], recorded["approved_by"], recorded["job"]) == (approved, "triager", got["job"])
+    town.github.webhooks.release()
+    await town.quiet()
+    assert await claimed_by_http(town, token, ADRENO) is None, "the new head waits for an approval of its own"
+
+
+async def claimed_by_http(town: Town, token: str, target: str) -> dict[str, Any] | None:
+    """Claim as a lab's agent does."""
+    address, headers = f"{town.url}/api/v1/labs/{LAB}/claims", {"Authorization": f"Bearer {token}"}
+    body = {"targets": [target], "wait": 0}
+    async with aiohttp.ClientSession(headers=headers) as client, client.post(address, json=body) as answer:
+        assert answer.status in (200, 204)
+        job: dict[str, Any] | None = await answer.json() if answer.status == 200 else None
+        return job
+
+
+async def audited(town: Town) -> list[str]:
+    """Return what the audit log says that effects did."""
+    deliveries = await town.bot.engine.journal.recent(limit=500)
+    return [effect.job.text for one in deliveries for plan in one.plans for effect in plan.effects]
+
+
+async def test_floods_are_held_back_and_recorded(lab: DeviceLab) -> None:
+    waiting = [asyncio.create_task(lab.call("claims", {**CLAIM, "wait": 60})) for _ in range(MOST_WAITING)]
+    await until(lambda: lab.store.bell.waiting(LAB) == MOST_WAITING)
+    assert (await lab.call("claims", {**CLAIM, "wait": 60}))[0] == 429
+    assert counted(lab.town, "claims", "too many") == 1
+    for one in waiting:
+        one.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    answers = [(await lab.call("claims", CLAIM))[0] for _ in range(2 * CALLS_PER_MINUTE)]
+    assert answers.count(204) >= CALLS_PER_MINUTE - MOST_WAITING - 1
+    assert answers.count(429) > 0
+    assert counted(lab.town, "claims", "too many") == 1 + answers.count(429)
+
+
+async def test_a_flood_of_wrong_tokens_is_recorded_also_once_they_are_not_looked_at(lab: DeviceLab) -> None:
+    answers = [(await lab.call("claims", CLAIM, token="x"))[0] for _ in range(2 * REFUSALS_PER_MINUTE)]
+    assert answers.count(429) > 0
+    assert counted(lab.town, "claims", "refused") == answers.count(401)
+    assert counted(lab.town, "claims", "too many") == answers.count(429)
