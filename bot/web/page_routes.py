@@ -17,7 +17,8 @@ from pydantic_core import ErrorDetails, PydanticSerializationError
 
 from bot.core.errors import TryAgain
 from bot.core.page_paths import PAGES_OF_A_REPOSITORY
-from bot.web.csv_tables import CsvTable, csv_bytes
+from bot.web.csv_answers import FORMAT, MOST_CSV_ROWS, csv_answer, in_format, wants_csv
+from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.page_cache import RenderedPage, answer_key, is_anonymous
 from bot.web.pages import HTML, JSON, PAGES, RETRY_SECONDS, Pages, compressed_page
@@ -29,20 +30,10 @@ from bot.web.texts import (
     MISSING_QUERY,
     NO_PAGE,
     REPEATED_QUERY,
-    UNKNOWN_FORMAT,
     UNKNOWN_QUERY,
     WRONG_FORM,
 )
 
-FORMAT, AS_JSON, AS_CSV = "format", "json", "csv"
-IN_FORMAT = Parameter(
-    FORMAT,
-    "`csv` for the rows of the page's table, up to 50,000 of them; default: `json`.",
-    {"enum": [AS_JSON, AS_CSV], "type": "string"},
-    "query",
-    required=False,
-)
-MOST_CSV_ROWS = 50_000
 LONGEST_SHOWN = 40
 """Characters of a wrong parameter that its problem repeats."""
 
@@ -109,8 +100,11 @@ class Page:
     """The parts of the path besides the repository."""
     has_own_twin: bool = True
     """Whether this page makes the route at `api_path`; False where another feature has it."""
+    others_twin_has_csv: bool = False
+    """Whether the route of that other feature takes `format=csv`."""
     table: Callable[[Any], CsvTable] | None = None
     """Makes a table of what `load` returned; then the JSON twin takes `format=csv` too."""
+    most_csv_rows: int = MOST_CSV_ROWS
     content: Callable[[PageRequest], Awaitable[object]] | None = None
     """Returns, at little cost, what the content depends on besides the address, with a `repr` that tells it apart.
 
@@ -130,7 +124,7 @@ class Page:
         shown = Operation("GET", self.path, self.summary, self._answer_page, {200: html, **ERRORS}, parameters)
         if not self.has_own_twin:
             return [shown]
-        formats = [IN_FORMAT] if self.table else []
+        formats = [in_format(self.most_csv_rows)] if self.table else []
         return [
             shown,
             Operation(
@@ -153,7 +147,7 @@ class Page:
                 "query": asked.query,
                 "repository": asked.repository,
                 "api": self.api_path.format(**_halves(asked.repository), **asked.path) + _query_string(request),
-                "has_csv": self.table is not None,
+                "has_csv": self.table is not None or self.others_twin_has_csv,
             }
             return await asked.pages.render(request, self.template, context)
 
@@ -162,7 +156,8 @@ class Page:
     async def _answer_json(self, request: web.Request) -> web.Response:
         asked = self._asked(request, formats=self.table is not None)
         if asked.as_csv and self.table is not None:
-            return await self._answer_csv(asked, self.table, await loaded(self.load, asked))
+            table, found = self.table, await loaded(self.load, asked)
+            return await asked.pages.run(lambda: csv_answer(self.api_path, table(found)))
 
         async def make() -> RenderedPage:
             shown = await loaded(self.load, asked)
@@ -177,16 +172,6 @@ class Page:
         content = await loaded(self.content, asked)
         return None if content is None else answer_key(request, kind, content)
 
-    async def _answer_csv(self, asked: PageRequest, table: Callable[[Any], CsvTable], shown: BaseModel) -> web.Response:
-        body = await asked.pages.run(lambda: csv_bytes(table(shown)))
-        name = self.api_path.rpartition("/")[2]
-        headers = {
-            "Cache-Control": "no-cache",
-            "Content-Disposition": f'attachment; filename="{name}.csv"',
-            "X-Content-Type-Options": "nosniff",
-        }
-        return web.Response(body=body, content_type="text/csv", charset="utf-8", headers=headers)
-
     def _asked(self, request: web.Request, *, formats: bool = False) -> PageRequest:
         pages = request.app[PAGES]
         pages.admit(request)
@@ -194,7 +179,7 @@ class Page:
         repository = repository_of(request) if self.of_repository else ""
         parts = {name: text for name, text in path.items() if name not in ("owner", "repo")}
         query = read_query(self.query, request, [FORMAT] if formats else [])
-        return PageRequest(repository, parts, query, pages, time.time(), request, formats and _wants_csv(request))
+        return PageRequest(repository, parts, query, pages, time.time(), request, formats and wants_csv(request))
 
 
 async def loaded(load: Callable[[PageRequest], Awaitable[Loaded]], asked: PageRequest) -> Loaded:
@@ -248,13 +233,6 @@ def _json(shown: BaseModel) -> bytes:
         return shown.model_dump_json().encode()
     except PydanticSerializationError:  # half of a pair of surrogates, which JSON can write escaped
         return json.dumps(shown.model_dump(mode="json"), separators=(",", ":")).encode()
-
-
-def _wants_csv(request: web.Request) -> bool:
-    wanted = request.query.get(FORMAT) or AS_JSON
-    if wanted not in (AS_JSON, AS_CSV):
-        raise Problem(HTTPStatus.BAD_REQUEST, UNKNOWN_FORMAT)
-    return wanted == AS_CSV
 
 
 @functools.cache

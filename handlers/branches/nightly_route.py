@@ -8,9 +8,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Operation
 from handlers.branches import routes as tracking
-from handlers.branches.record import TrackingRecord
+from handlers.branches.record import MOST_MOVES, TrackingRecord
 
 
 class BranchMove(BaseModel):
@@ -46,4 +47,10 @@ class NightlyBranches:
 def operation(read: tracking.ReadBranch) -> Operation:
     """Return the route."""
     summary = "The commit that all labs test, its last moves, and why it is not a newer one"
-    return tracking.operation("nightly", summary, NightlyBranch, read)
+    return tracking.operation("nightly", summary, NightlyBranch, read, table=moves_table, most_csv_rows=MOST_MOVES)
+
+
+def moves_table(branch: NightlyBranch) -> CsvTable:
+    """Return the last moves of the branch as a table."""
+    columns = tuple(BranchMove.model_fields)
+    return CsvTable(columns, ([getattr(move, column) for column in columns] for move in branch.moves))

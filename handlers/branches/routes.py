@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
+from bot.web.csv_answers import csv_answer, in_format, wants_csv
+from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Operation, ResponseSchema, problem
 from bot.web.repositories import PARAMETERS, answer, answer_about
 from handlers.branches.texts import NO_TRACKING_BRANCH
@@ -59,22 +61,32 @@ class TrackedBranch(BaseModel):
     why_not_newer: list[ListedCommit] = Field(description="The commits that were scanned, the newest first.")
 
 
-def operation(name: str, summary: str, model: type[TrackedBranch], read: ReadBranch) -> Operation:
-    """Return the route `GET /api/v1/repos/{owner}/{repo}/{name}`."""
+def operation(
+    name: str,
+    summary: str,
+    model: type[TrackedBranch],
+    read: ReadBranch,
+    *,
+    table: Callable[[Any], CsvTable] | None = None,
+    most_csv_rows: int = 0,
+) -> Operation:
+    """Return the route `GET /api/v1/repos/{owner}/{repo}/{name}`; with a `table` of the model, in CSV too."""
 
     async def handler(request: web.Request) -> web.Response:
+        as_csv = table is not None and wants_csv(request)
         members = await answer_about(request, read, NO_TRACKING_BRANCH.format(name=name))
-        return answer(request, model.model_validate(members))
+        found = model.model_validate(members)
+        return csv_answer(name, table(found)) if table and as_csv else answer(request, found)
 
     return Operation(
         method="GET",
         path=f"/api/v1/repos/{{owner}}/{{repo}}/{name}",
         summary=summary,
         handler=handler,
-        parameters=PARAMETERS,
+        parameters=[*PARAMETERS, *([in_format(most_csv_rows)] if table else [])],
         answers={
             200: ResponseSchema("The branch", model),
-            400: problem("Not the name of a repository"),
+            400: problem("Not the name of a repository, or an unknown format"),
             404: problem(f"No {name} branch is moved there, or it was not scanned yet"),
             503: problem("The database could not be read; Retry-After says when to ask again"),
         },

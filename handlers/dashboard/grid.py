@@ -14,10 +14,12 @@ from pydantic_core import PydanticCustomError
 
 from bot.results.compare.quarantine import Quarantine, quarantine_at
 from bot.results.store.grid_rows import GridRange
+from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import texts
+from handlers.dashboard.cells import GridCell
 from handlers.dashboard.content import content_of_results
-from handlers.dashboard.rows import GridRow, RowFilter, RowsFound, find_tests, rows_of, rows_of_tests
+from handlers.dashboard.rows import MOST_ROWS, GridRow, RowFilter, RowsFound, find_tests, rows_of, rows_of_tests
 from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
 
@@ -115,6 +117,8 @@ def grid_page(parts: DashboardParts) -> Page:
         query=GridQuery,
         load=load,
         content=content_of_results(parts),
+        table=_table,
+        most_csv_rows=MOST_ROWS * COLUMNS,
     )
 
 
@@ -165,3 +169,18 @@ def _tests(
 
 def _quarantine(settings: RepositoryConfig, now: float, about: TargetKey) -> Quarantine:
     return quarantine_at(settings.quarantine, about, now)[0]
+
+
+def _table(page: GridPage) -> CsvTable:
+    of_row, of_cell = ("kind", "target", "suite", "folder"), tuple(GridCell.model_fields)
+    rows = (
+        [
+            *(getattr(row, name) for name in of_row),
+            commit.sha,
+            commit.committed_at,
+            *(getattr(cell, name) for name in of_cell),
+        ]
+        for row in page.rows
+        for commit, cell in zip(page.commits, row.cells, strict=True)
+    )
+    return CsvTable((*of_row, "sha", "committed_at", *of_cell), rows)

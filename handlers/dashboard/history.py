@@ -22,6 +22,7 @@ from bot.results.store.grid import Grid
 from bot.results.store.grid_rows import GridLine, GridRange
 from bot.results.store.timelines import LeftOut, TimelineRun
 from bot.results.store.trace import Position
+from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard.cells import CellState, GridCell
 from handlers.dashboard.chart import DurationChart, duration_chart
@@ -155,7 +156,18 @@ def history_page(parts: DashboardParts) -> Page:
         query=HistoryQuery,
         load=load,
         content=content_of_results(parts),
+        table=_table,
+        most_csv_rows=MOST_LINES * RUNS,
     )
+
+
+def _table(page: HistoryPage) -> CsvTable:
+    rows = (
+        (f"{on.lab}/{on.target}", on.suite, one.sha, one.committed_at, one.name, one.cell.state, one.seconds)
+        for on in page.targets
+        for one in on.runs
+    )
+    return CsvTable(("target", "suite", "sha", "committed_at", "test", "state", "seconds"), rows)
 
 
 @dataclass(frozen=True, slots=True)

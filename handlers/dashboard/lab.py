@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.config.targets import EVERY_PUSH, NIGHTLY_ONLY
 from bot.github.pull_heads import repository_id_of
 from bot.results.state import Run, RunState
+from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from handlers.branches.record import NIGHTLY, TrackingRecord
@@ -150,6 +151,7 @@ def lab_page(parts: DashboardParts) -> Page:
         parts=(LAB_PART,),
         load=load,
         content=content,
+        table=_table,
     )
 
 
@@ -266,3 +268,19 @@ def _run(run: Run) -> LabRun:
         state=run.state,
         reason=run.reason,
     )
+
+
+def _table(page: LabPage) -> CsvTable:
+    newest = ("sha", "run_id", "received_at", "state")
+    numbers = ("stale", "results", "seconds_p50", "seconds_p90", "infra", "infra_of", "missing", "expected")
+    rows = (
+        [
+            one.target,
+            one.tier,
+            one.degraded.since if one.degraded else None,
+            *(getattr(one.newest, column, None) for column in newest),
+            *(getattr(one, column) for column in numbers),
+        ]
+        for one in page.targets
+    )
+    return CsvTable(("target", "tier", "degraded_since", *newest, *numbers), rows)

@@ -69,4 +69,5 @@ def nightly_page(parts: DashboardParts) -> Page:
         model=NightlyPage,
         load=load,
         has_own_twin=False,
+        others_twin_has_csv=True,
     )

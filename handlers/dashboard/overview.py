@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.core.aliases import Aliases
 from bot.core.errors import TryAgain
+from bot.web.csv_tables import Cell, CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.branches.last_good import LastGoods
 from handlers.branches.record import NIGHTLY, TrackingRecord
@@ -130,6 +131,7 @@ def overview_page(parts: DashboardParts) -> Page:
         model=OverviewPage,
         load=load,
         content=content,
+        table=_table,
     )
 
 
@@ -200,3 +202,21 @@ def _branch(record: Mapping[str, Any], behind: int | None, hours: float | None) 
         hours=hours,
         why=record["trouble"] or record["why"],
     )
+
+
+def _table(page: OverviewPage) -> CsvTable:
+    columns = ("received_at", "stale", "sha", "suites", "failing")
+    branches = ("nightly_sha", "nightly_behind", "last_good_sha", "last_good_behind")
+    return CsvTable(("repository", "target", *columns, *branches), _rows(page, columns))
+
+
+def _rows(page: OverviewPage, columns: Sequence[str]) -> Iterator[list[Cell]]:
+    """Yield a row for each target, and one for a repository without any."""
+    for one in page.repositories:
+        known = [(branch.sha, branch.behind) if branch else (None, None) for branch in (one.nightly, one.last_good)]
+        branches = [cell for branch in known for cell in branch]
+        for target in one.targets:
+            sent = (getattr(target, column) for column in columns)
+            yield [one.repository, f"{target.lab}/{target.target}", *sent, *branches]
+        if not one.targets:
+            yield [one.repository, None, *(None for _ in columns), *branches]

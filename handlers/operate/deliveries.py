@@ -10,10 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.engine.journal import FAILED, PlanStage
 from bot.engine.upkeep import DONE_DAYS, FAILED_DAYS
+from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from handlers.operate.record import replays_asked
-from handlers.operate.search import DeliverySearch, find_deliveries
+from handlers.operate.search import MOST_READ, SHOWN, DeliverySearch, find_deliveries
 
 if TYPE_CHECKING:
     from bot.engine.journal import DeliveryRecord, JobState
@@ -111,7 +112,8 @@ def deliveries_page(parts: OperateParts) -> Page:
     async def load(asked: PageRequest) -> OperatePage:
         query: DeliveriesQuery = asked.query
         search = DeliverySearch(query.repo, query.pr, query.event, query.state, query.q, query.all)
-        found = await find_deliveries(parts.journal, parts.records, search, query.before)
+        most = MOST_READ if asked.as_csv else SHOWN
+        found = await find_deliveries(parts.journal, parts.records, search, query.before, most)
         failed, _ = await parts.journal.failures(1)
         return OperatePage(
             deliveries=[_row(parts, record) for record in found.records],
@@ -129,6 +131,8 @@ def deliveries_page(parts: OperateParts) -> Page:
         model=OperatePage,
         query=DeliveriesQuery,
         load=load,
+        table=_table,
+        most_csv_rows=MOST_READ,
     )
 
 
@@ -179,6 +183,11 @@ def _row(parts: OperateParts, record: DeliveryRecord) -> OperateDelivery:
         reason=parts.shown(record.reason, LONGEST_REASON),
         replays=len(record.replays),
     )
+
+
+def _table(page: OperatePage) -> CsvTable:
+    columns = tuple(OperateDelivery.model_fields)
+    return CsvTable(columns, ([getattr(one, column) for column in columns] for one in page.deliveries))
 
 
 def _steps(parts: OperateParts, record: DeliveryRecord) -> Iterator[OperateStep]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
 
 SHOWN = 50
-"""Deliveries of a page; of failed ones there may be twice as many."""
+"""Deliveries of a page; of failed ones there may be `SHOWN` more than are wanted."""
 READ_AT_ONCE = 200
 MOST_READ = 2_000
 """Deliveries that are read to find those of one page; the next page continues there."""
@@ -64,11 +64,11 @@ class FoundDeliveries:
 
 
 async def find_deliveries(
-    journal: Journal, records: Records, search: DeliverySearch, before: int | None
+    journal: Journal, records: Records, search: DeliverySearch, before: int | None, most: int = SHOWN
 ) -> FoundDeliveries:
-    """Return the newest deliveries that match, before the job with the number `before`."""
+    """Return the newest deliveries that match, `most` of them, before the job with the number `before`."""
     if search.state == FAILED:
-        return await _find_failed(journal, search, before)
+        return await _find_failed(journal, search, before, most)
     lock = await _lock(records, search)
     found: list[DeliveryRecord] = []
     for _ in range(MOST_READ // READ_AT_ONCE):
@@ -80,20 +80,20 @@ async def find_deliveries(
             before = record.job.job_id
             if search.accepts(record):
                 found.append(record)
-            if len(found) == SHOWN:
+            if len(found) == most:
                 return FoundDeliveries(found, before)
         if len(read) < READ_AT_ONCE:
             return FoundDeliveries(found, None)
     return FoundDeliveries(found, before)
 
 
-async def _find_failed(journal: Journal, search: DeliverySearch, before: int | None) -> FoundDeliveries:
+async def _find_failed(journal: Journal, search: DeliverySearch, before: int | None, most: int) -> FoundDeliveries:
     """Return deliveries that failed, by their last failure: `before` is a job that failed then."""
     found: list[DeliveryRecord] = []
     for _ in range(MOST_READ // SHOWN):
         read, before = await journal.failures(SHOWN, before)
         found += [record for record in read if search.accepts(record)]
-        if before is None or len(found) >= SHOWN:
+        if before is None or len(found) >= most:
             break
     return FoundDeliveries(found, before)
 

@@ -26,6 +26,8 @@ from bot.web.app import Parts, create_app, create_runner
 from bot.web.bodies import IN_FLIGHT, Bodies
 from bot.web.connections import Connections, Door
 from bot.web.webhook import MAX_BODY
+from handlers.branches import nightly_route
+from handlers.branches.record import NIGHTLY, TrackingRecord
 from handlers.dashboard.feature import FEATURE, PAGES
 from handlers.dashboard.wiring import DashboardParts
 from tests.handlers.dashboard.nightly_runs import NOW, REPOSITORY, fill
@@ -128,7 +130,12 @@ async def dashboard_site(
                 secrets=[b"a secret that nobody uses here"],
                 checks=[],
                 refresh=nothing,
-                routes=[operation for page in PAGES for operation in page(parts).operations()],
+                routes=[
+                    *(operation for page in PAGES for operation in page(parts).operations()),
+                    nightly_route.operation(
+                        nightly_route.NightlyBranches(TrackingRecord(settings, engine.records, NIGHTLY))
+                    ),
+                ],
                 templates=[FEATURE.templates] if FEATURE.templates else [],
                 pages_per_minute=pages_per_minute,
                 proxies=proxies,

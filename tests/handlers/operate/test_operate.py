@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Collection
 from urllib.parse import quote
@@ -103,6 +105,24 @@ async def test_deliveries_are_found_by_what_they_are(here: OperatedTown, visitor
     page = (await visitor.get("/operate?q=%3Cscript%3E")).text
     assert "<script>" not in page
     assert "No delivery here matches" in page
+
+
+async def test_deliveries_are_a_table_too(here: OperatedTown, visitor: Visitor) -> None:
+    address = "/api/v1/operate?format=csv&state=failed"
+    assert (await visitor.get(address)).status == 404
+    await visitor.sign_in("hubot")
+    await here.town.quiet()
+    table = await visitor.get(address)
+    assert (table.headers["Content-Type"], table.headers["Cache-Control"]) == (
+        "text/csv; charset=utf-8",
+        "private, no-store",
+    )
+    listed = json.loads((await visitor.get("/api/v1/operate?state=failed")).text)["deliveries"]
+    rows = list(csv.DictReader(io.StringIO(table.text)))
+    assert [(row["guid"], row["state"], row["number"]) for row in rows] == [
+        (one["guid"], "failed", str(one["number"])) for one in listed
+    ]
+    assert "as CSV" in (await visitor.get("/operate")).text
 
 
 async def test_the_page_of_a_delivery_shows_each_step(here: OperatedTown, visitor: Visitor) -> None:
