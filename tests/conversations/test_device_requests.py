@@ -301,6 +301,28 @@ async def test_a_result_that_was_there_comes_back_when_the_test_is_cancelled(dev
     assert devices.checks(pull.head_sha)[-1].conclusion == "success"
 
 
+@pytest.mark.parametrize("target", [HEXAGON, MALI])
+async def test_a_fourth_write_is_that_of_results_after_the_other_three(devices: Devices, target: str) -> None:
+    """See docs/decisions/results-after-the-end.md. The test of a push has no check run while it waits."""
+    pull, place, before = devices.pull(), devices.place, devices.writes()
+    if target == HEXAGON:
+        await devices.says(pull, "hubot", f"@ci test on {target}")
+    else:
+        pull.push({"src/mali/tile.cc": "x"})
+        await place.town.quiet()
+    claimed = await devices.claim(target)
+    await devices.store.heartbeat(LAB, claimed.job.id, claimed.lease, note="1 of 3")
+    await devices.sweep()
+    await devices.says(pull, "hubot", "@ci cancel tests")
+    check = devices.check(pull.head_sha, target)
+    assert (check.title, check.conclusion, devices.writes() - before) == ("Cancelled", "neutral", 3 - (target == MALI))
+    place.upload(pull.head_sha, {"a.xml": junit(**GOOD)}, target=target, job=claimed.job.id)
+    await place.settle()
+    await devices.sweep(later=3600)
+    assert devices.check(pull.head_sha, target).conclusion == "success", "results win, however late they arrive"
+    assert devices.writes() - before == 4 - (target == MALI)
+
+
 async def test_help_lists_the_targets(devices: Devices) -> None:
     _, answer = await devices.says(devices.pull(), "hubot", "@ci help")
     assert "`@ci test on [all \\| TARGET…]`" in answer

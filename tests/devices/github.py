@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 import random
-from collections import Counter, deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -20,6 +20,8 @@ from handlers.hardware.jobs.store import JobStore
 
 RESULTS = 4
 """The step of a check run that says what the results are."""
+MOST_WRITES = 3
+"""Of the check run of a job, unless its results come after the third one (docs/decisions/results-after-the-end.md)."""
 
 
 @dataclass(order=True)
@@ -46,12 +48,8 @@ class Checks:
 
     def __init__(self, store: JobStore, now: Callable[[], float], seed: int, fails: float) -> None:
         self.store = store
-        self.said: dict[str, int] = {}
-        """The step that the check run of each job says last."""
-        self.writes: Counter[tuple[str, str, str]] = Counter()
-        """How often each target's check run on a head was written."""
-        self.late: Counter[tuple[str, str, str]] = Counter()
-        """How often results arrived after a check run had said that there are none, which is a write more."""
+        self.steps: dict[str, list[int]] = defaultdict(list)
+        """The steps for which the check run of each job was written, in order."""
         self.moments: list[float] = []
         self.waits: list[float] = []
         self.ahead = 0
@@ -94,6 +92,20 @@ class Checks:
         now = self._now()
         heapq.heappush(self._pending, PendingWrite(now, self._number, lab, job, now, guid))
 
+    def said(self, job: str) -> int:
+        """Return the step that the check run of a job says, 0 if there is none."""
+        return self.steps[job][-1] if job in self.steps else 0
+
+    @property
+    def fourth_writes(self) -> list[str]:
+        """Return the jobs whose results came after a check run had said queued, in progress, and ended without any."""
+        return [job for job, steps in self.steps.items() if len(steps) > MOST_WRITES]
+
+    @property
+    def after_the_end(self) -> int:
+        """Count the results that came after a check run had said that there are none."""
+        return sum({ShownStep.ENDED, RESULTS} <= {*steps} for steps in self.steps.values())
+
     async def work(self) -> None:
         """Do what is to be done now."""
         while self._pending and self._pending[0].at <= self._now():
@@ -120,12 +132,9 @@ class Checks:
         self.ahead += any(other.head is not None and other.head.since > head.since for other in self._pending)
         if pending.guid and self._chance.random() < self._fails:
             return  # the sweep announces it once more, an hour later
-        self.writes[job.lab, job.target, job.sha] += 1
-        if step < self.said.get(job.id, 0):
-            raise AssertionError(f"the check run of {job.id} goes back from {self.said[job.id]} to {step}")
-        if self.said.get(job.id) == ShownStep.ENDED and step == RESULTS:
-            self.late[job.lab, job.target, job.sha] += 1
-        self.said[job.id] = step
+        if step <= self.said(job.id):
+            raise AssertionError(f"the check run of {job.id} goes from {self.steps[job.id]} to {step}")
+        self.steps[job.id].append(step)
         if pending.guid:
             await announce_step(self.accept, await self.store.show(job.lab, job.id, ShownStep(step)))
 

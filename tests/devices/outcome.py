@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from bot.github.limits import WRITES_PER_HOUR, WRITES_PER_MINUTE
 from handlers.hardware.jobs.model import DeviceJob, DeviceJobState, ShownStep, Someone
-from tests.devices.github import RESULTS, Checks
+from tests.devices.github import MOST_WRITES, RESULTS, Checks
 from tests.devices.world import Target
 
-MOST_WRITES = 3
-"""Of a check run for each request; results that arrive after it ended are one more."""
+EVERY_STEP = [ShownStep.QUEUED, ShownStep.RUNNING, ShownStep.ENDED, RESULTS]
+"""The only way to a fourth write."""
 
 
 @dataclass(eq=False)
@@ -45,10 +45,9 @@ class Outcome:
 
 def wrong_ends(jobs: Iterable[DeviceJob], uploaded: set[str], checks: Checks) -> list[str]:
     """Return what is wrong once everything should have ended; `uploaded` are the jobs whose results labs sent."""
-    wrong, of_head = list[str](), Counter[tuple[str, str, str]]()
+    wrong = list[str]()
     for job in jobs:
-        of_head[job.lab, job.target, job.sha] += 1
-        said = checks.said.get(job.id, 0)
+        said = checks.said(job.id)
         if job.is_open:
             wrong.append(f"{job.id} is {job.state} for ever")
         if job.id in uploaded and job.state is not DeviceJobState.DONE:
@@ -57,9 +56,9 @@ def wrong_ends(jobs: Iterable[DeviceJob], uploaded: set[str], checks: Checks) ->
             wrong.append(f"the check run of {job.id} does not say its results")
         if job.shown < job.to_show or 0 < said < ShownStep.ENDED:
             wrong.append(f"the check run of {job.id} is pending for ever")
-    for about, writes in checks.writes.items():
-        if writes > MOST_WRITES * of_head[about] + checks.late[about]:
-            wrong.append(f"the check run of {about} was written {writes} times for {of_head[about]} requests")
+        steps = checks.steps.get(job.id, [])
+        if len(steps) > MOST_WRITES and steps != EVERY_STEP:
+            wrong.append(f"the check run of {job.id} was written for {steps}")
     if checks.most_in_minute > WRITES_PER_MINUTE or checks.most_in_hour > WRITES_PER_HOUR:
         wrong.append(f"{checks.most_in_minute} writes a minute, {checks.most_in_hour} an hour")
     return wrong

@@ -14,6 +14,7 @@ import pytest
 from bot.engine.database import Database
 from handlers.hardware.jobs.model import DeviceJob
 from handlers.hardware.jobs.store import JobStore
+from tests.devices.github import MOST_WRITES
 from tests.devices.simulation import Simulation
 from tests.devices.world import Rates, Size
 from tests.tables import with_tables
@@ -49,6 +50,8 @@ async def test_a_day_with_faults_loses_nothing_and_leaves_no_check_pending(seed:
     simulation = Simulation(Size(5, 40, 100, 1, seed))
     outcome = await simulation.run()
     assert outcome.wrong == []
+    assert simulation.checks.fourth_writes == []
+    assert max(map(len, simulation.checks.steps.values())) == MOST_WRITES
     assert outcome.pulls > 70
     assert outcome.tests >= len(simulation.uploaded) > 50
 
