@@ -20,8 +20,8 @@ from bot.results.store import schema
 from bot.results.store.failures import past_of
 from bot.results.store.names import SuiteNames, SuiteRow
 from bot.results.store.newest_points import LinkedPoint
-from bot.results.store.rename_pairs import renames_of
-from bot.results.store.renamed import changes_of, series_names
+from bot.results.store.rename_pairs import PointRenames, renames_of
+from bot.results.store.renamed import all_names_of, changes_of, series_names
 from bot.results.store.trace import Position
 
 Place = tuple[int, str]
@@ -41,6 +41,31 @@ class FreshFailures:
     linked: bytes
 
 
+# Made once: each run is asked about, and that takes longer than the answer.
+_CHANGES, _SERIES, _POINTS, _OTHERS = schema.changes, schema.series, schema.points, schema.points.alias()
+_OLDEST = (
+    sa.select(_OTHERS.c.committed_at)
+    .where(_OTHERS.c.series_id == _SERIES.c.id, _OTHERS.c.linked, _OTHERS.c.committed_at <= sa.bindparam("first"))
+    .order_by(_OTHERS.c.committed_at.desc(), _OTHERS.c.sha.desc())
+    .limit(1)
+    .offset(WINDOW - 1)
+    .correlate(_SERIES)
+    .scalar_subquery()
+)
+_WINDOWS = (
+    sa.select(_POINTS.c.series_id, _POINTS.c.id, _POINTS.c.sha, _POINTS.c.committed_at)
+    .select_from(_SERIES.join(_POINTS, _POINTS.c.series_id == _SERIES.c.id))
+    .where(_SERIES.c.id.in_(sa.bindparam("numbers", expanding=True)), _POINTS.c.linked)
+    .where(_POINTS.c.committed_at >= sa.func.coalesce(_OLDEST, 0.0), _POINTS.c.committed_at <= sa.bindparam("last"))
+    .order_by(_POINTS.c.series_id, _POINTS.c.committed_at, _POINTS.c.sha)
+)
+_FLAKY = (
+    sa.select(_CHANGES.c.series_id, _CHANGES.c.ordinal)
+    .where(_CHANGES.c.point_id.in_(sa.bindparam("points", expanding=True)), schema.OF_FLAKY)
+    .distinct()
+)
+
+
 def explained_places(
     connection: sa.Connection,
     known: SuiteNames,
@@ -53,16 +78,18 @@ def explained_places(
         return {}
     windows = _windows(connection, asked)
     flaky = _flaky_places(connection, windows)
-    renamed = {one.series_id for one in renames_of(connection, sorted(asked))}
-    found: dict[Place, list[int]] = {}
     for series, points in asked.items():
-        all_of_them = bool(aliases) or series in renamed
-        candidates = {
-            place
-            for one in points
-            for place in one.places
-            if all_of_them or place in flaky[series] or is_flaky(at(one.now, place)) or is_flaky(at(one.linked, place))
-        }
+        flaky[series] |= {place for one in points for place in one.places if _is_flaky(one, place)}
+    had_both = sorted(series for series, places in flaky.items() if places)
+    renames = defaultdict[int, list[PointRenames]](list)
+    for point in renames_of(connection, had_both) if had_both else ():
+        renames[point.series_id].append(point)
+    found: dict[Place, list[int]] = {}
+    for series in had_both:
+        points = asked[series]
+        candidates = {place for one in points for place in one.places}
+        if not aliases:  # under which any test may be another one
+            candidates &= all_names_of(renames[series], flaky[series])
         if not candidates:
             continue
         window = windows.get(series, [])
@@ -87,32 +114,19 @@ def explained_places(
     return found
 
 
+def _is_flaky(fresh: FreshFailures, place: int) -> bool:
+    return is_flaky(at(fresh.now, place)) or is_flaky(at(fresh.linked, place))
+
+
 def _windows(connection: sa.Connection, asked: Mapping[int, Sequence[FreshFailures]]) -> dict[int, list[LinkedPoint]]:
     """Return the linked points of each series from the window of its oldest commit on, the oldest first."""
-    table, points = schema.series, schema.points
     moments = [one.position[0] for of_series in asked.values() for one in of_series]
-    other = points.alias()
-    oldest = (
-        sa.select(other.c.committed_at)
-        .where(other.c.series_id == table.c.id, other.c.linked, other.c.committed_at <= min(moments))
-        .order_by(other.c.committed_at.desc(), other.c.sha.desc())
-        .limit(1)
-        .offset(WINDOW - 1)
-        .correlate(table)
-        .scalar_subquery()
-    )
     found: dict[int, list[LinkedPoint]] = {}
     numbers = sorted(asked)
     for some in schema.in_parts(numbers):
-        statement = (
-            sa.select(points.c.series_id, points.c.id, points.c.sha, points.c.committed_at)
-            .select_from(table.join(points, points.c.series_id == table.c.id))
-            .where(table.c.id.in_(some), points.c.linked)
-            .where(points.c.committed_at >= sa.func.coalesce(oldest, 0.0), points.c.committed_at <= max(moments))
-            .order_by(points.c.series_id, points.c.committed_at, points.c.sha)
-        )
-        for row in connection.execute(statement):
-            found.setdefault(row.series_id, []).append(LinkedPoint(row.id, row.sha, row.committed_at))
+        values = {"numbers": some, "first": min(moments), "last": max(moments)}
+        for series, number, sha, committed_at in connection.execute(_WINDOWS, values):
+            found.setdefault(series, []).append(LinkedPoint(number, sha, committed_at))
     return found
 
 
@@ -120,13 +134,9 @@ def _flaky_places(
     connection: sa.Connection, windows: Mapping[int, Collection[LinkedPoint]]
 ) -> defaultdict[int, set[int]]:
     """Return the tests of each series that became flaky, or ceased to be, at one of its points."""
-    table = schema.changes
     points = sorted(point.id for window in windows.values() for point in window)
     found = defaultdict[int, set[int]](set)
     for some in schema.in_parts(points):
-        statement = (
-            sa.select(table.c.series_id, table.c.ordinal).where(table.c.point_id.in_(some), schema.OF_FLAKY).distinct()
-        )
-        for row in connection.execute(statement):
-            found[row.series_id].add(row.ordinal)
+        for series, ordinal in connection.execute(_FLAKY, {"points": some}):
+            found[series].add(ordinal)
     return found

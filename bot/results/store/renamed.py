@@ -74,6 +74,19 @@ def series_names(
     return found
 
 
+def all_names_of(every: Sequence[PointRenames], wanted: Collection[int]) -> set[int]:
+    """Return all names that some tests of a series have or had, the given ones included."""
+    found, waiting = set(wanted), list(wanted)
+    while waiting and every:
+        ordinal = waiting.pop()
+        for point in every:
+            for other in (point.pairs.old_of(ordinal), point.pairs.new_of(ordinal)):
+                if other is not None and other not in found:
+                    found.add(other)
+                    waiting.append(other)
+    return found
+
+
 def _add_renames_of(every: Sequence[PointRenames], wanted: Iterable[int], found: SeriesNames) -> None:
     """Add the renames of some tests, before and after: a release may rename all others."""
     asked = set(wanted)
