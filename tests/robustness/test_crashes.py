@@ -13,18 +13,23 @@ from tests.robustness.conversation import Rerun, SlowTests
 from tests.robustness.crashes import Crash, Point, Undisturbed, alone, packed, spread
 from tests.robustness.place import place
 
-NOT_KILLED = {"UpsertSection", "StartLabWorkflow"}
-"""`welcome` plans the first, for a first contribution. The same write is part of other effects, which kills hit.
-
-The other tells a lab that there is a job, which it then claims: two notifications do no harm.
-"""
+NOT_KILLED = {"UpsertSection"}
+"""`welcome` plans it, for a first contribution. The same write is part of other effects, which kills hit."""
 IN_CHANNELS = {"StoreReports", "EnsureIssue", "PostNews", "PostMessage"}
 """Effects of news: tests/robustness/test_channel_crashes.py has channels, and kills the bot around them."""
 
 IN_ALARMS = {"RequestScan"}
 """Effects of alarms on main: tests/robustness/test_alarm_crashes.py kills the bot around them."""
-IN_DEVICES = {"SubmitDeviceJob", "CancelDeviceJobs", "ApproveDeviceJobs", "NoteShownStep", "SendLabWebhook"}
-"""Effects of tests on devices: tests/robustness/test_device_crashes.py kills the bot around them."""
+IN_DEVICES = {
+    "SubmitDeviceJob",
+    "CancelDeviceJobs",
+    "ApproveDeviceJobs",
+    "NoteShownStep",
+    "SendLabWebhook",
+    "StartLabWorkflow",
+}
+"""Effects of tests on devices: tests/robustness/test_device_crashes.py and test_device_workflow_crashes.py kill the bot
+around them."""
 
 IN_MERGES = {
     "ApproveRun",

@@ -77,11 +77,11 @@ class DeviceRequest(Conversation):
             self.upload(job)
             return
 
-    async def claim(self) -> dict[str, Any]:
+    async def claim(self, target: str = TARGET) -> dict[str, Any]:
         """Claim until there is a job; a claim whose answer is lost has cost a lease."""
         while True:
             try:
-                status, answer = await self.call("claims", {"targets": [TARGET], "wait": 1})
+                status, answer = await self.call("claims", {"targets": [target], "wait": 1})
             except aiohttp.ClientError:
                 await self.expire()
                 continue

@@ -1,0 +1,106 @@
+"""SIGKILL while the bot starts the workflow of a lab: each job's workflow is started, and its job is claimed once."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from sandbox import Repository
+from tests.bucket import World
+from tests.robustness.crashes import Crash, Point, alone, points_of
+from tests.robustness.place import Place, place
+from tests.robustness.side_by_side import SideBySide
+from tests.robustness.test_device_crashes import OTHER, TARGET, DeviceRequest, configure
+
+FILE = "nightjar.yml"
+WORKFLOW = "on: {workflow_dispatch: {inputs: {job: {}, target: {}, repository: {}, sha: {}}}}"
+DISPATCHES = "/dispatches"
+
+
+class WorkflowRequest(DeviceRequest):
+    """A lab whose workflow is started for each job, in a repository of its own; the workflow then claims the job."""
+
+    def __init__(self, here: Place, repository: Repository) -> None:
+        super().__init__(here, repository)
+        self.devices = here.add_repository(repository.owner.login, "devices")
+        self.devices.push("main", {f".github/workflows/{FILE}": WORKFLOW}, by=self.devices.owner)
+
+    async def hold(self) -> None:
+        """Ask; the workflows start, and what they run claims the jobs."""
+        await self.ask()
+        await self.until(lambda: self.started.keys() == {TARGET, OTHER})
+        claimed = [await self.claim(target) for target in (TARGET, OTHER)]
+        # A workflow that started twice finds nothing to do.
+        for target in (TARGET, OTHER):
+            assert await self._claims_nothing(target)
+        for job in claimed:
+            self.upload(job)
+        await self.until(lambda: self._states() == {TARGET: ["success"], OTHER: ["success"]})
+
+    async def _claims_nothing(self, target: str) -> bool:
+        while True:
+            with suppress(aiohttp.ClientError):  # the bot is killed meanwhile
+                return (await self.call("claims", {"targets": [target], "wait": 0}))[0] == 204
+
+    @property
+    def started(self) -> Counter[str]:
+        """How often the workflow was started, by the target of the job."""
+        return Counter(run.inputs["target"] for run in self.devices.workflow_runs)
+
+    def seen(self) -> dict[str, Any]:
+        """Return what everybody sees, but for how often a workflow started."""
+        return {**super().seen(), "started": {*self.started}}
+
+
+async def with_workflows(here: Place, talks: SideBySide) -> None:
+    """Give each lab the workflow in its own repository."""
+    await configure(here, talks)
+    path = here.folder / "app.yaml"
+    config = json.loads(path.read_text())
+    for talk in talks.talks.values():
+        assert isinstance(talk, WorkflowRequest)
+        (lab,) = config["repositories"][talk.repository.full_name]["results"]["labs"].values()
+        lab["workflow"] = {"repository": talk.devices.full_name, "file": FILE}
+    path.write_text(json.dumps(config))
+
+
+async def undisturbed(folder: Path, bucket: World) -> tuple[list[Point], dict[str, Any]]:
+    """Return where workflows are started, and what is seen in the end."""
+    async with place(folder, f"sqlite:///{folder}/undisturbed.db", bucket=bucket) as here:
+        talks = SideBySide(here, {"alone": WorkflowRequest})
+        await with_workflows(here, talks)
+        await here.start()
+        talks.begin()
+        deliveries = await talks.end()
+        kinds = {effect["kind"] for one in deliveries for plan in one["plans"] for effect in plan["effects"]}
+        assert "StartLabWorkflow" in kinds
+        (talk,) = talks.talks.values()
+        assert isinstance(talk, WorkflowRequest)
+        assert talk.started == {TARGET: 1, OTHER: 1}
+        return [point for point in points_of(here, talk) if point.route.endswith(DISPATCHES)], talk.seen()
+
+
+async def test_a_kill_around_the_start_of_a_workflow_starts_it_again_and_claims_its_job_once(
+    tmp_path: Path, sqlite_url: str, aws_world: World
+) -> None:
+    points, seen = await undisturbed(tmp_path, aws_world)
+    assert [point.method for point in points] == ["POST", "POST"]
+    around = [point.at(when) for point in points for when in ("before", "after")]
+    async with place(tmp_path, sqlite_url, bucket=aws_world) as here:
+        crash = Crash(here, alone(around))
+        await with_workflows(here, crash.talks)
+        await here.start()
+        await crash.kill_at_every_point()
+        await crash.talks.end()
+        assert crash.talks.differences({WorkflowRequest: seen}) == {}
+        for point, talk in zip(around, crash.talks.talks.values(), strict=True):
+            assert isinstance(talk, WorkflowRequest)
+            # GitHub has no way to ask whether a start whose answer was lost took effect. The job of the last one may be
+            # claimed before the bot would start it again.
+            expected = {"before": ([1, 1],), "after": ([1, 2], [1, 1])[: 1 + point.number]}[point.when]
+            assert sorted(talk.started.values()) in expected, point
