@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bot.core.events import PullRequest
+from bot.core.events import MERGE_GROUP, PullRequest
 from bot.core.run_in_thread import run_in_thread
 from bot.core.titles import folded, tags_of
 from bot.effects.checks import CHECK_RUN, PutCheckRun
@@ -22,7 +22,7 @@ from bot.github.check_runs import NEUTRAL, SUCCESS, Block, CheckContent, joined_
 from bot.github.commit_message import without_template
 from bot.github.markdown import code, truncate
 from bot.github.mentions import mentioned, parse_ccs
-from bot.github.merge_queue import CHECKS_REQUESTED, MERGE_GROUP, MergeGroup
+from bot.github.merge_queue import CHECKS_REQUESTED, MergeGroup
 from bot.github.pull_heads import head_of, pulls_with_head
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
@@ -198,7 +198,9 @@ async def show_on_group(context: Context) -> Plan:
     # If the check is required and not reported on the group, the queue waits until it times out.
     # https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/configuring-pull-request-merges/managing-a-merge-queue
     content = CheckContent(SUCCESS, NO_TITLE_IN_GROUP, CHECKED_ON_PULLS)
-    return Plan((PutCheckRun(CHECK, group.sha, group.branch, content, time.time()),), why=NO_TITLE_IN_GROUP)
+    page = pull_page_url(context, group.number)
+    put = PutCheckRun(CHECK, group.sha, group.branch, content, time.time(), details_url=page)
+    return Plan((put,), why=NO_TITLE_IN_GROUP)
 
 
 FEATURE = Feature(name="lint", config=(KEY,), router=router)

@@ -229,8 +229,31 @@ def pull_lock(repository_id: object, number: int) -> str:
     return f"pr:{repository_id}#{number}"
 
 
+def group_lock(repository_id: object, number: int) -> str:
+    """Name what everything about the groups of a merge queue that end with one pull request is handled in order with.
+
+    It is not the pull request's own: a queue waits for what it requires, so nothing else may delay that.
+    """
+    return f"group:{repository_id}#{number}"
+
+
+MERGE_GROUP, QUEUE_BRANCHES = "merge_group", "refs/heads/gh-readonly-queue/"
+LONGEST_NUMBER = 10
+
+
+def queued_pull(head_ref: object) -> int | None:
+    """Return the number of the last pull request of a group of a merge queue, as the group's branch names it.
+
+    https://docs.github.com/en/repositories/configuring-branches-and-merges-in-your-repository/configuring-pull-request-merges/managing-a-merge-queue
+    """
+    if not isinstance(head_ref, str) or not head_ref.startswith(QUEUE_BRANCHES):
+        return None
+    number = head_ref.rpartition("/pr-")[2].partition("-")[0]
+    return int(number) if number.isascii() and number.isdecimal() and len(number) <= LONGEST_NUMBER else None
+
+
 def lock_key(event: str, body: Json) -> str:
-    """Name what a delivery must be handled in order with: its pull request, branch, commit, or repository.
+    """Name what a delivery must be handled in order with, such as its pull request, branch, commit, or repository.
 
     Called before the delivery is stored, so it never raises, whatever the body holds.
     """
@@ -242,6 +265,8 @@ def lock_key(event: str, body: Json) -> str:
         return f"ref:{repository}:{_get(body, 'ref')}"
     if event == "check_run" and _get(body, "action") in ASKED_OF_US:
         return check_lock(repository, _get(body, "check_run", "name"))
+    if event == MERGE_GROUP and (queued := queued_pull(_get(body, MERGE_GROUP, "head_ref"))):
+        return group_lock(repository, queued)
     sha = _get(body, "sha") if event == "status" else _get(body, event, "head_sha")
     if isinstance(sha, str):
         return f"sha:{repository}:{sha}"

@@ -9,7 +9,7 @@ from typing import Any, LiteralString, cast
 from procrastinate.connector import BaseAsyncConnector
 
 from bot.core.errors import PayloadError
-from bot.core.events import Delivery
+from bot.core.events import MERGE_GROUP, Delivery, queued_pull
 from bot.engine.inbox import MOVE_BODY, moved_values
 from bot.engine.jobs import (
     CONCLUDE,
@@ -155,6 +155,9 @@ def subject_of(delivery: Delivery) -> dict[str, Any]:
         if delivery.payload.has(subject, "number"):
             with contextlib.suppress(PayloadError):
                 about.setdefault("number", delivery.payload.integer(subject, "number"))
+    with contextlib.suppress(PayloadError):
+        if number := queued_pull(delivery.payload.text(MERGE_GROUP, "head_ref")):
+            about.setdefault("number", number)
     return about
 
 

@@ -10,21 +10,24 @@ from dataclasses import dataclass
 from typing import Self
 
 from bot.config.types import HEADS
+from bot.core.events import MERGE_GROUP, queued_pull
 from bot.core.payload import Payload
 
-MERGE_GROUP, CHECKS_REQUESTED = "merge_group", "checks_requested"
-"""The event and the action that ask for the checks of a group."""
+CHECKS_REQUESTED = "checks_requested"
+"""The action of `MERGE_GROUP` that asks for the checks of a group."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeGroup:
-    """The commit of a group, and the branch that GitHub made for it."""
+    """The commit of a group, and the branch that GitHub made for it; `number` is its last pull request, if known."""
 
     sha: str
     branch: str
+    number: int | None
 
     @classmethod
     def of(cls, payload: Payload) -> Self:
         """Read it from the payload of a delivery."""
         group = payload.at(MERGE_GROUP)
-        return cls(group.string("head_sha"), group.string("head_ref").removeprefix(HEADS))
+        ref = group.string("head_ref")
+        return cls(group.string("head_sha"), ref.removeprefix(HEADS), queued_pull(ref))

@@ -30,9 +30,9 @@ def page_url(context: Context, path: str) -> str:
     return f"{public_url.rstrip('/')}{path}" if public_url else ""
 
 
-def pull_page_url(context: Context, number: int) -> str:
-    """Return the page that says what the bot did for a pull request."""
-    return page_url(context, pull_path(context.repository.full_name, number))
+def pull_page_url(context: Context, number: int | None) -> str:
+    """Return the page that says what the bot did for a pull request; empty for the number None."""
+    return page_url(context, pull_path(context.repository.full_name, number)) if number else ""
 
 
 def history_link(context: Context) -> HistoryLink:

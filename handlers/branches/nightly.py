@@ -7,10 +7,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from bot.core.page_paths import view_path
 from bot.core.utc import iso_utc
 from bot.effects.remember import StoreRecord
 from bot.github.ours import Ours
 from bot.plan.handler import ConcludeStage, Context, Plan, Router
+from bot.plan.page_links import page_url
 from bot.timers.timers import TIMER_EVENT, moment_of
 from handlers.branches.conclusion import (
     Ended,
@@ -50,13 +52,17 @@ async def nightly_conclusion(context: Context, taken: NightlyStep, outcomes: Eff
     stored = await StoredState.load(context, NIGHTLY, taken.step)
     ended = await how_it_ended(context, taken.step, outcomes)
     labs = context.config.results is not None
-    return decide_nightly_conclusion(stored, taken, ended, context.repository.id, labs=labs)
+    page = page_url(context, view_path(context.repository.full_name, "nightly"))
+    return decide_nightly_conclusion(stored, taken, ended, context.repository.id, page=page, labs=labs)
 
 
 def decide_nightly_conclusion(
-    stored: StoredState, taken: NightlyStep, ended: Ended | None, repository_id: int, *, labs: bool
+    stored: StoredState, taken: NightlyStep, ended: Ended | None, repository_id: int, *, page: str, labs: bool
 ) -> Plan:
-    """Return what is stored and written once a step has ended; `labs`: whether they read where the branch is."""
+    """Return what is stored and written once a step has ended; `labs`: whether they read where the branch is.
+
+    `page` is the address of the branch's page, empty without one.
+    """
     step = taken.step
     aim = aim_after(stored.aim, step, day=taken.day)
     effects = stored_aim(NIGHTLY, repository_id, stored.aim, aim)
@@ -68,7 +74,7 @@ def decide_nightly_conclusion(
         effects.append(StoreRecord.of(TRACKING_MOVES.of(NIGHTLY, repository_id), moves_now))
     effects += issue_about(NIGHTLY, step, ended, NIGHTLY_ISSUE, has_issue=stored.has_issue)
     if aim and ended.head == aim["sha"] and not aim.get("marked"):
-        effects.append(MarkNightly(aim["sha"], STATUS_DESCRIPTION.format(branch=step.branch, day=aim["day"])))
+        effects.append(MarkNightly(aim["sha"], STATUS_DESCRIPTION.format(branch=step.branch, day=aim["day"]), page))
     if labs:
         effects.append(PublishNightly({member: dict(record)[member] for member in FOR_LABS}))
     return Plan(tuple(effects), why_concluded(step, ended))

@@ -30,6 +30,7 @@ class MarkNightly:
 
     sha: str
     description: str
+    target_url: str = ""
 
     @property
     def target(self) -> str:
@@ -38,7 +39,7 @@ class MarkNightly:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Set it unless it is there, and only then note it."""
-        applied = await ensure_status(context, self.sha, STATUS, "success", self.description)
+        applied = await ensure_status(context, self.sha, STATUS, "success", self.description, self.target_url)
         key = TRACKING_STEP.of(NIGHTLY, context.repository.id)
         aim = await context.records.get(key)
         # The branch may have moved on before this status was set.

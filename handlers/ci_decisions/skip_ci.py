@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bot.core.events import MERGE_GROUP
 from bot.effects.remember import StoreRecord
 from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
 from bot.engine.records import Record
 from bot.github.markdown import truncate
-from bot.github.merge_queue import CHECKS_REQUESTED, MERGE_GROUP, MergeGroup
+from bot.github.merge_queue import CHECKS_REQUESTED, MergeGroup
 from bot.github.pull_heads import head_of
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import pull_page_url
@@ -101,10 +102,12 @@ async def show_on_group(context: Context) -> Plan:
     config = context.config.skip_ci
     if config is None:
         return NOTHING
-    sha = MergeGroup.of(context.delivery.payload).sha
+    group = MergeGroup.of(context.delivery.payload)
+    page = pull_page_url(context, group.number)
     # If the status is required and not reported on the group, the queue waits until it times out.
     # https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/configuring-pull-request-merges/managing-a-merge-queue
-    return Plan((SetStatus(sha, config.status, SUCCESS, texts.NOT_SKIPPED_IN_GROUP),), why=texts.NOT_SKIPPED_IN_GROUP)
+    status = SetStatus(group.sha, config.status, SUCCESS, texts.NOT_SKIPPED_IN_GROUP, page)
+    return Plan((status,), why=texts.NOT_SKIPPED_IN_GROUP)
 
 
 async def _shown(context: Context, proposed: ProposedChange, verdict: CiVerdict) -> Plan:

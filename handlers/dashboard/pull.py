@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.core.events import pull_lock
+from bot.core.events import group_lock, pull_lock
 from bot.core.patterns import Pattern
 from bot.engine.upkeep import DONE_DAYS, FAILED_DAYS
 from bot.github.pull_heads import head_of, repository_id_of
@@ -22,6 +22,7 @@ from handlers.merge.pending import pending_merge
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bot.engine.journal import DeliveryRecord, Journal
     from handlers.merge.pending import PendingMerge
 
 DELIVERIES = 50
@@ -91,7 +92,7 @@ def pull_page(parts: DashboardParts) -> Page:
         if parts.config.repository(asked.repository) is None or repository_id is None:
             raise LookupError(asked.repository)
         head = await head_of(parts.records, repository_id, number)
-        found = await parts.journal.of_lock(pull_lock(repository_id, number), DELIVERIES, query.before)
+        found = await _deliveries(parts.journal, repository_id, number, query.before)
         if head is None and not found:
             raise LookupError(str(number))
         pending = await pending_merge(parts.records, repository_id, number)
@@ -120,6 +121,13 @@ def pull_page(parts: DashboardParts) -> Page:
         parts=(NUMBER_PART,),
         load=load,
     )
+
+
+async def _deliveries(journal: Journal, repository_id: int, number: int, before: int | None) -> list[DeliveryRecord]:
+    """Return the newest deliveries about a pull request, with those about its groups of the merge queue."""
+    locks = (pull_lock(repository_id, number), group_lock(repository_id, number))
+    found = [one for lock in locks for one in await journal.of_lock(lock, DELIVERIES, before)]
+    return sorted(found, key=lambda one: one.job.job_id, reverse=True)[:DELIVERIES]
 
 
 def _number(text: str) -> int:

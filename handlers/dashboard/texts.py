@@ -82,6 +82,8 @@ EVENTS = {
     "pull_request.review_requested": "A review was requested",
     "pull_request.enqueued": "The pull request joined the merge queue",
     "pull_request.dequeued": "The pull request left the merge queue",
+    "merge_group.checks_requested": "The merge queue asked for the checks of its group",
+    "merge_group.destroyed": "The merge queue removed its group",
     "nightjar.merge": "The bot checked whether the pending merge can go on",
     "nightjar.section": "The bot computed a section of its comment",
     "nightjar.section-text": "The bot updated its comment",

@@ -14,13 +14,13 @@ from bot.ci.base import CiRun, CiState
 from bot.commands.dialogue import CommandAnswer, CommandFunction, CommandRequest
 from bot.commands.grammar import Command, CommandSpec
 from bot.config.types import matches
-from bot.core.events import PullRequestEvent
+from bot.core.events import MERGE_GROUP, PullRequestEvent
 from bot.core.listing import listed
 from bot.effects.remember import StoreRecord
 from bot.effects.statuses import DESCRIPTION_LIMIT, SetStatus
 from bot.engine.records import Record
 from bot.github.markdown import code, truncate
-from bot.github.merge_queue import CHECKS_REQUESTED, MERGE_GROUP, MergeGroup
+from bot.github.merge_queue import CHECKS_REQUESTED, MergeGroup
 from bot.plan.effect import Effect
 from bot.plan.handler import NOTHING, Context, Plan, Router
 from bot.plan.page_links import pull_page_url
@@ -206,7 +206,8 @@ async def show_on_group(context: Context) -> Plan:
         return NOTHING
     group = MergeGroup.of(context.delivery.payload)
     said = texts.ON_BRANCH.format(branch=group.branch) if matches(config.branches, group.branch) else texts.OFF_IN_GROUP
-    return Plan((SetStatus(group.sha, config.status, SUCCESS, truncate(said, DESCRIPTION_LIMIT)),), why=said)
+    page = pull_page_url(context, group.number)
+    return Plan((SetStatus(group.sha, config.status, SUCCESS, truncate(said, DESCRIPTION_LIMIT), page),), why=said)
 
 
 COMMANDS: tuple[tuple[CommandSpec, CommandFunction], ...] = (

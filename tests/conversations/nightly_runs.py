@@ -52,11 +52,15 @@ async def nightly_town(
     require: Sequence[str] = (),
     branch: str = "nightly",
     bucket: World | None = None,
+    also: str = "",
     **options: Any,
 ) -> AsyncIterator[NightlyTown]:
-    """Start a town where the timer is known but not scheduled yet; a lab uploads to the `bucket`, if there is one."""
+    """Start a town where the timer is known but not scheduled yet; a lab uploads to the `bucket`, if there is one.
+
+    `also` is more of app.yaml.
+    """
     config = CONFIG % (branch, ", ".join(f'"{pattern}"' for pattern in require))
-    config += LABS % bucket.name if bucket is not None else ""
+    config += (LABS % bucket.name if bucket is not None else "") + also
     moments = Moments()
     async with town(database_url, config=config, now=moments, **options) as place:
         await place.bot.timers.tick()

@@ -11,6 +11,7 @@ from sandbox import PullRequest
 from tests.conversations.merges import merge_town, ready, says
 from tests.conversations.town import Town
 
+PAGES = "https://ci.example.org"
 ALSO = "    skip_ci: {}\n    lint: {}\n    slow_tests: {branches: [%s]}\n"
 
 
@@ -40,6 +41,25 @@ async def test_what_a_queue_may_require_is_reported_on_its_groups(tmp_path: Path
         assert (said["ci/slow-tests"][1] or "").startswith(slow)
         (run,) = here.repo.check_runs(sha, "nightjar/lint")
         assert (run.conclusion, run.title) == ("success", "A merge group has no title")
+
+
+async def test_details_of_a_group_lead_to_the_story_of_its_pull_request(tmp_path: Path) -> None:
+    also = f"{ALSO % 'main'}public_url: {PAGES}\n"
+    async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", also=also) as here:
+        pull = await queued(here)
+        sha = pull.test_in_queue()
+        await here.quiet()
+        path = f"/r/octocat/compiler/pulls/{pull.number}"
+        (run,) = here.repo.check_runs(sha, "nightjar/lint")
+        details = {run.details_url, *(one.target_url for one in here.repo.statuses(sha))}
+        assert details == {f"{PAGES}{path}"}
+        _, _, story = await here.ask(f"/api/v1/repos{path.removeprefix('/r')}")
+        newest = story["deliveries"][0]
+        assert (newest["event"], newest["what"]) == (
+            "merge_group.checks_requested",
+            "The merge queue asked for the checks of its group",
+        )
+        assert {effect["sha"] for plan in newest["plans"] for effect in plan["effects"]} == {sha}
 
 
 async def test_what_is_switched_off_is_not_reported(tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ from bot.core.payload import Payload
 EXAMPLES = Path(__file__).parents[1] / "data" / "webhook-examples.json.xz"
 
 
+QUEUE = "refs/heads/gh-readonly-queue/"
+
+
 def delivery(event: str, body: dict[str, Any], guid: str = "g-1") -> Delivery:
     return Delivery(guid=guid, event=event, payload=Payload(body), received_at=0.0)
 
@@ -52,6 +55,23 @@ def comment_body(**changes: Any) -> dict[str, Any]:
         ),
         ("check_suite", {"repository": {"id": 1}, "check_suite": {"head_sha": "abc"}}, "sha:1:abc"),
         ("workflow_run", {"repository": {"id": 1}, "workflow_run": {"head_sha": "abc"}}, "sha:1:abc"),
+        (
+            "merge_group",
+            {"repository": {"id": 1}, "merge_group": {"head_ref": f"{QUEUE}main/pr-42-0a1b", "head_sha": "abc"}},
+            "group:1#42",
+        ),
+        (
+            "merge_group",
+            {"repository": {"id": 1}, "merge_group": {"head_ref": f"{QUEUE}a/pr-7-b/pr-42-0a1b"}},
+            "group:1#42",
+        ),
+        ("merge_group", {"repository": {"id": 1}, "merge_group": {"head_ref": QUEUE, "head_sha": "abc"}}, "sha:1:abc"),
+        ("merge_group", {"repository": {"id": 1}, "merge_group": {"head_ref": 7, "head_sha": "abc"}}, "sha:1:abc"),
+        (
+            "merge_group",
+            {"repository": {"id": 1}, "merge_group": {"head_ref": "refs/heads/x/pr-42-0a1b", "head_sha": "abc"}},
+            "sha:1:abc",
+        ),
         ("push", {"repository": {"id": 1}, "ref": "refs/heads/main"}, "ref:1:refs/heads/main"),
         ("star", {"repository": {"id": 1}}, "repo:1"),
         ("installation", {"installation": {"id": 9}}, "inst:9"),

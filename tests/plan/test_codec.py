@@ -80,7 +80,11 @@ EFFECTS: list[Effect] = [
     RequestRefresh(1, "a" * 40, 1_795_152_400.0),
     MentionSubscribers(1, "team-tags", ("octocat",), ("hexagon",)),
     MergePull(1, PENDING_MERGE, waited=True),
-    MarkNightly("a" * 40, "the branch nightly moved here on 2026-11-19, for labs to test"),
+    MarkNightly(
+        "a" * 40,
+        "the branch nightly moved here on 2026-11-19, for labs to test",
+        "https://ci.example.org/r/o/r/nightly",
+    ),
     MarkOutOfDate(1, ("docs-link", "runtime")),
     EnsurePull("update", "main", AT, "a" * 40, "ci/images.ini", "[jenkins]\r\n", "key", "Title", "Body", "Message"),
     MoveBranch("nightly", "a" * 40),

@@ -47,10 +47,10 @@ def test_a_branch_that_nobody_could_look_at_once_it_had_moved_is_found_to_be_mov
     later = plan_nightly(TrackingScan(COMMIT.sha, "identical", ()), Nightly(), AT + 3600).conclusion_basis
     assert isinstance(moved, NightlyStep)
     assert isinstance(later, NightlyStep)
-    lost = decide_nightly_conclusion(StoredState({}, {}, False), moved, None, 1, labs=True)
+    lost = decide_nightly_conclusion(StoredState({}, {}, False), moved, None, 1, page="", labs=True)
     assert stored_in(lost, TRACKING) == {}
     state = StoredState(stored_in(lost, TRACKING_STEP), {}, False)
-    found = decide_nightly_conclusion(state, later, Ended(COMMIT.sha, ""), 1, labs=True)
+    found = decide_nightly_conclusion(state, later, Ended(COMMIT.sha, ""), 1, page="", labs=True)
     record = stored_in(found, TRACKING)
     assert (record["sha"], record["previous_sha"], record["commits"]) == (COMMIT.sha, "b" * 40, 2)
     assert record["moved_at"] == "2026-03-07T05:00:00Z"
