@@ -16,7 +16,7 @@ from procrastinate.connector import BaseAsyncConnector
 from bot.core.payload import Payload
 from bot.core.utc import iso_utc_or_none
 from bot.engine.jobs import CONCLUDE, DELIVER, EFFECT, HANDLE, REPLAY
-from bot.engine.notes import IGNORED, REFUSED, Note
+from bot.engine.notes import IGNORED, REFUSED, ROUTED, Note
 from bot.engine.packing import unpacked
 
 WAITING, WORKING, DONE, FAILED = "waiting", "working", "done", "failed"
@@ -44,6 +44,7 @@ _HAS_FAILED: LiteralString = """
 """
 RECENT_FAILED: LiteralString = _DELIVERIES + _HAS_FAILED
 # `status = 'failed'` is the condition of the index `nightjar_failed`: what has failed is found without all the rest.
+NOTHING_TO_DO = "there was nothing to do"
 FAILED_JOBS: LiteralString = """
 SELECT id, args ->> 'guid' AS guid FROM procrastinate_jobs
  WHERE status = 'failed' AND id < %(before)s ORDER BY id DESC LIMIT %(limit)s
@@ -148,10 +149,18 @@ class DeliveryRecord:
 
     @property
     def reason(self) -> str:
-        """Why it stands so: what failed or was refused, else what the handlers planned and why, else why nobody did."""
+        """Why it stands so: what failed or was refused, else what the handlers planned and why, else what they did.
+
+        Of a delivery that no handler accepted, why.
+        """
         failed = [job.text for job in self.jobs if job.state in (FAILED, REFUSED)]
-        planned = [plan.job.text for plan in self.plans if plan.job.text]
-        return "; ".join(dict.fromkeys(failed or planned)) or self.job.text
+        planned = [plan.job.text for plan in self.plans]
+        written = [effect.job.text for plan in self.plans for effect in plan.effects]
+        for texts in (failed, planned, written):
+            if any(texts):
+                return "; ".join(dict.fromkeys(filter(None, texts)))
+        # What a delivery that was routed says itself are the names of handlers.
+        return self.job.text if self.job.outcome != ROUTED else NOTHING_TO_DO if self.settled else ""
 
     @property
     def state(self) -> str:

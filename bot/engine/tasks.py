@@ -38,7 +38,7 @@ from bot.engine.store import Store, subject_of
 from bot.engine.writes import CHECK_AFTER, Writes
 
 FOR_HANDLERS = "for {handlers}"
-ALREADY_HANDLED = "{handlers}: already handled as {intent}"
+ALREADY_HANDLED = "another delivery reported this first, and was handled: {intent}"
 PLANNED_BEFORE = "planned before its worker was lost"
 NO_BODY = "The body of this delivery is no longer stored, so it cannot be handled again."
 
@@ -198,10 +198,9 @@ class Tasks:
         deferred = await self._store.defer([plan_job(origin) for origin in origins])
         # On a second try the jobs that are there already are most likely those of the first.
         wanted = [o.handler for o, one in zip(origins, deferred, strict=True) if one.new or job.attempts]
-        known = [origin.handler for origin in origins if origin.handler not in wanted]
         text = [FOR_HANDLERS.format(handlers=", ".join(wanted))] if wanted else []
-        if known:
-            text.append(ALREADY_HANDLED.format(handlers=", ".join(known), intent=intent))
+        if len(wanted) < len(origins):
+            text.append(ALREADY_HANDLED.format(intent=intent))
         return JobOutcome(notes.ROUTED if wanted else notes.IGNORED, "; ".join(text), about)
 
     async def _plan_and_store(self, job: Job, origin: Origin) -> JobOutcome:

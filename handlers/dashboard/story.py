@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.core.patterns import Pattern
 from bot.engine.journal import FAILED, WAITING, WORKING, PlanStage
-from bot.engine.notes import REFUSED
+from bot.engine.notes import REFUSED, ROUTED
 from handlers.dashboard import texts
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class PlanStory(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     handler: str
+    what: str = Field(description="What the handler is about, in words.")
     stage: PlanStage
     state: str
     why: str
@@ -94,7 +95,7 @@ class StoryTeller:
             received_at=datetime.fromtimestamp(record.received_at, UTC),
             state=record.state,
             next_try=datetime.fromtimestamp(min(tries), UTC) if tries else None,
-            why=self._reason(record.job, record.guid),
+            why=self._reason(record.job, record.guid) if record.job.outcome != ROUTED else "",
             plans=[self._plan(plan, record.guid) for plan in record.plans[:MOST_PLANS]],
             replays=len(record.replays),
         )
@@ -102,6 +103,7 @@ class StoryTeller:
     def _plan(self, plan: PlanRecord, guid: str) -> PlanStory:
         return PlanStory(
             handler=plan.handler,
+            what=texts.HANDLERS.get(plan.handler, plan.handler),
             stage=plan.stage,
             state=plan.job.state,
             why=self._reason(plan.job, guid),

@@ -47,7 +47,10 @@ async def test_two_deliveries_of_one_event_are_one_intent(url_with_tables: str, 
     assert world.written == ["app-hook a x"]
     assert first.state == "done"
     assert second.state == "ignored"
-    assert second.job.text == f"a: already handled as {EVENT}:created:5:2026-11-20T05:10:00Z"
+    assert (
+        second.job.text
+        == f"another delivery reported this first, and was handled: {EVENT}:created:5:2026-11-20T05:10:00Z"
+    )
 
 
 async def test_deliveries_of_one_pull_request_are_done_one_after_the_other(url_with_tables: str, world: World) -> None:

@@ -53,7 +53,7 @@ async def test_an_event_that_two_hooks_deliver_is_handled_once(
         deliveries = await talks.end()
         assert talks.differences(undisturbed.seen) == {}
         said = [one["job"]["text"] for one in deliveries if one["event"] == "issue_comment"]
-        assert any("already handled as issue_comment:created:" in text for text in said)
+        assert any("reported this first, and was handled: issue_comment:created:" in text for text in said)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bot.app.features import full_router
+from handlers.dashboard.texts import HANDLERS
 from tests.handlers.dashboard.nightly_runs import sha
 from tests.handlers.dashboard.site import DashboardSite
 from tests.handlers.dashboard.stored_story import HOSTILE, NUMBER, SECRET
@@ -33,6 +35,12 @@ async def test_it_shows_what_came_in_what_was_decided_and_what_was_written(site:
         "hubot",
         "waits for cpu/pr-head",
     )
+
+
+async def test_each_handler_is_named_in_words(site: DashboardSite) -> None:
+    assert set(HANDLERS) == {handler.name for handler in full_router().handlers}
+    _, _, page = await site.get(f"{PAGE}/{NUMBER}")
+    assert "<li>Slow tests: the title has no slow tests" in page.replace("<wbr>", "")
 
 
 async def test_deliveries_that_needed_nothing_are_shown_when_asked_for(site: DashboardSite) -> None:

@@ -107,6 +107,18 @@ async def test_deliveries_are_found_by_what_they_are(here: OperatedTown, visitor
     assert "No delivery here matches" in page
 
 
+async def test_why_is_said_in_words(here: OperatedTown, visitor: Visitor) -> None:
+    """No delivery shows names of handlers instead of what they decided or did."""
+    await visitor.sign_in("hubot")
+    here.town.repo.pulls[0].comment("hubot", "no command")
+    here.town.repo.push("main", by="octocat")
+    await here.town.quiet()
+    listed = json.loads((await visitor.get("/api/v1/operate?all=true")).text)["deliveries"]
+    reasons = [one["reason"] for one in listed]
+    assert all(reasons)
+    assert [reason for reason in reasons if reason.startswith("for ")] == []
+
+
 async def test_deliveries_are_a_table_too(here: OperatedTown, visitor: Visitor) -> None:
     address = "/api/v1/operate?format=csv&state=failed"
     assert (await visitor.get(address)).status == 404
