@@ -43,15 +43,6 @@ def green(place: NightlyTown, sha: str) -> None:
     place.town.repo.add_workflow_run(sha, "CI", "success", {"lint": "skipped"}, by="hubot")
 
 
-async def test_details_of_the_status_lead_to_the_page_of_the_branch(sqlite_url: str) -> None:
-    async with nightly_town(sqlite_url, also="public_url: https://ci.example.org\n") as place:
-        first = place.push()
-        await place.nightly_run()
-        status = place.town.repo.status(first, "nightly")
-        assert status is not None
-        assert status.target_url == "https://ci.example.org/r/octocat/compiler/nightly"
-
-
 async def test_the_first_nightly_run_creates_the_branch_and_the_next_one_moves_it(place: NightlyTown) -> None:
     assert "refs/heads/nightly" not in place.town.repo.refs
     assert (await place.town.ask(f"{API}/nightly"))[0] == 404

@@ -1,4 +1,4 @@
-"""From a status on GitHub to the page that says what the bot did for the pull request."""
+"""From a status on GitHub to the page that explains it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import aiohttp
 
+from tests.conversations.nightly_runs import nightly_town
 from tests.conversations.town import CONFIG, town
 
 
@@ -48,3 +49,12 @@ async def test_a_private_repositorys_status_has_the_link_too_and_strangers_see_n
             assert response.status == 404
             page = await response.text()
         assert "hubot" not in page
+
+
+async def test_details_of_the_status_lead_to_the_page_of_the_branch(tmp_path: Path) -> None:
+    async with nightly_town(f"sqlite:///{tmp_path}/nightjar.db", also="public_url: https://ci.example.org\n") as place:
+        first = place.push()
+        await place.nightly_run()
+        status = place.town.repo.status(first, "nightly")
+        assert status is not None
+        assert status.target_url == "https://ci.example.org/r/octocat/compiler/nightly"
