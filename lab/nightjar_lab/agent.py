@@ -24,9 +24,11 @@ from nightjar_formats.errors import UserError
 from nightjar_formats.model import MANIFEST, Claims, RunKey
 from nightjar_formats.runs.manifest import run_key
 from nightjar_formats.runs.upload import pack
+from nightjar_formats.terminal import escape_controls
 from nightjar_lab import texts
 from nightjar_lab.api import BotClient, BotRefused, BotUnavailable, LostLease
 from nightjar_lab.command import RunningCommand, clean_environment
+from nightjar_lab.heart import Heart
 from nightjar_lab.job import LabJob, UnusableJob
 from nightjar_lab.upload import UploadFailed, result_files, send_permitted
 from nightjar_lab.worktree import FetchFailed, check_out, remove
@@ -35,12 +37,11 @@ WAIT = 50
 """Seconds of a long poll: less than the minute after which proxies give up."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 REFUSED_PAUSE = 60.0
-MOST_HEARTBEAT = 60.0
-LEAST_HEARTBEAT = 0.2
-RETRY_HEARTBEAT = 2.0
 NO_SPACE_PAUSE = 60.0
-FULL = 1 << 20
-"""Bytes: with less free space the disk counts as full."""
+ONCE_SECONDS = 120.0
+"""How long an agent that is to do one job waits for a bot that cannot be asked."""
+MOST_SHOWN, MOST_LINES = 4096, 10
+"""Bytes and lines of a command's output that are logged where a job fails."""
 TEST_SUITE = "tests"
 """The suite of a job that names none."""
 
@@ -49,6 +50,10 @@ log = logging.getLogger("nightjar-lab")
 
 class CannotStart(Exception):
     """The agent cannot work with these settings; the text is the reason."""
+
+
+class _NoSpace(Exception):
+    """The disk has not enough space for a job; the text says so."""
 
 
 class JobFailed(Exception):
@@ -84,47 +89,65 @@ class Agent:
         """Give the present job back, and end."""
         self._stopping.set()
 
-    def run(self, *, once: bool = False) -> None:
-        """Work until stopped; with `once` until one job was done, or there is none. Raises `CannotStart`."""
-        with self._own_folder():
-            pause = FIRST_PAUSE
-            while not self._stopping.is_set():
-                try:
-                    self._check_space()
-                    answer = self._bot.claim(self._settings.targets, 0 if once else WAIT)
-                except BotUnavailable as error:
-                    wait = error.retry_in or pause * random.uniform(0.5, 1.5)  # noqa: S311  # no secret
-                    log.warning(texts.ASK_AGAIN.format(reason=error, seconds=wait))
-                    pause = min(2 * pause, LONGEST_PAUSE)
-                    self._stopping.wait(wait)
-                    continue
-                except (BotRefused, LostLease) as error:
-                    if once:
-                        raise CannotStart(texts.REFUSED.format(reason=error)) from None
-                    log.error(texts.REFUSED.format(reason=error))  # noqa: TRY400  # the text says it all
-                    self._stopping.wait(REFUSED_PAUSE)
-                    continue
-                pause = FIRST_PAUSE
-                if answer is not None:
-                    try:
-                        job = LabJob.of(answer)
-                    except UnusableJob as error:
-                        log.error(texts.BAD_JOB.format(reason=error))  # noqa: TRY400
-                    else:
-                        self.idle = False
-                        self.do(job)
-                        self.idle = True
-                if once:
-                    return
+    def run(self, *, once: bool = False) -> bool:
+        """Work until stopped, or with `once` until one job was done, or there is none; say whether none failed.
 
-    def do(self, job: LabJob) -> None:
-        """Do one job, whatever happens, and leave nothing behind."""
+        Raises `CannotStart`, with `once` also if the bot refuses, or cannot be asked for a while.
+        """
+        with self._own_folder():
+            if not once:
+                names = ", ".join(self._settings.targets)
+                log.info(texts.WAITS_FOR_JOBS.format(targets=names, url=self._bot.url))
+            failures, until = 0, time.monotonic() + ONCE_SECONDS
+            while not self._stopping.is_set():
+                job = self._claim(once=once, until=until)
+                if job is not None:
+                    self.idle = False
+                    failures = 0 if self.do(job) else failures + 1
+                    self.idle = True
+                if once:
+                    break
+                if job is not None and failures:
+                    # What is wrong is perhaps this machine: others get the job meanwhile, and the queue is not emptied.
+                    seconds = min(LONGEST_PAUSE, FIRST_PAUSE * 2**failures)
+                    log.warning(texts.PAUSES.format(seconds=seconds))
+                    self._stopping.wait(seconds)
+            return not failures
+
+    def _claim(self, *, once: bool, until: float) -> LabJob | None:
+        """Ask until the bot answers; None where there is no job, or the agent is to stop."""
+        pause = FIRST_PAUSE
+        while not self._stopping.is_set():
+            try:
+                self._check_space()
+                answer = self._bot.claim(self._settings.targets, 0 if once else WAIT)
+                return LabJob.of(answer) if answer is not None else None
+            except BotUnavailable as error:
+                wait = error.retry_in or pause * random.uniform(0.5, 1.5)  # noqa: S311  # no secret
+                reason = texts.NOT_ASKED.format(url=self._bot.url, reason=error)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            except _NoSpace as error:
+                wait, reason = NO_SPACE_PAUSE, str(error)
+            except (BotRefused, LostLease) as error:
+                wait, reason = REFUSED_PAUSE, texts.BOT_REFUSES.format(url=self._bot.url, reason=error)
+                until = 0.0
+            except UnusableJob as error:
+                log.error(texts.BAD_JOB.format(reason=error))  # noqa: TRY400  # the text says it all
+                return None
+            if once and time.monotonic() + wait > until:
+                raise CannotStart(reason)
+            log.warning(texts.AGAIN.format(reason=reason, seconds=wait))
+            self._stopping.wait(wait)
+        return None
+
+    def do(self, job: LabJob) -> bool:
+        """Do one job, whatever happens, and leave nothing behind; say whether its results were uploaded, if wanted."""
         log.info(
             texts.CLAIMED.format(
                 job=job.id, repository=job.repository, sha=job.sha, target=job.target, attempt=job.attempt, who=job.who
             )
         )
-        heart = _Heart(self._bot, job, self._settings, self._stopping)
+        heart = Heart(self._bot, job, self._settings.folder, self._settings.log_url, self._stopping)
         heart.start()
         reason = ""
         try:
@@ -141,6 +164,8 @@ class Agent:
             reason = texts.UNEXPECTED.format(kind=type(error).__name__)
         finally:
             heart.stop()
+            if reason and not heart.lost:
+                self._show_output(job)
             with suppress(OSError):
                 remove(self._settings.folder / "jobs")
         if heart.lost:
@@ -152,6 +177,19 @@ class Agent:
             self._report(job, texts.STOPPED)
         elif reason:
             self._report(job, reason)
+        return heart.lost or not reason
+
+    def _show_output(self, job: LabJob) -> None:
+        """Log how the output of the job's last command ends: its file is removed with the job."""
+        with suppress(OSError):
+            logs = (self._settings.folder / "jobs" / job.run_id).glob("*.txt")
+            for newest in sorted(logs, key=lambda path: path.stat().st_mtime)[-1:]:
+                with newest.open("rb") as file:
+                    file.seek(max(0, newest.stat().st_size - MOST_SHOWN))
+                    lines = file.read().decode("utf-8", "replace").splitlines()[-MOST_LINES:]
+                if lines:
+                    shown = "\n".join(f"  {escape_controls(line)}" for line in lines)
+                    log.warning(texts.LAST_OUTPUT.format(job=job.id, lines=shown))
 
     def _report(self, job: LabJob, reason: str) -> None:
         log.warning("job %s: %s", job.id, reason)
@@ -172,7 +210,7 @@ class Agent:
         free = shutil.disk_usage(self._settings.folder).free
         if free < self._settings.least_free:
             words = {"free": free >> 20, "least": self._settings.least_free >> 20, "folder": self._settings.folder}
-            raise BotUnavailable(texts.NO_SPACE.format(**words), NO_SPACE_PAUSE)
+            raise _NoSpace(texts.NO_SPACE.format(**words))
 
     def _own_folder(self) -> IO[str]:
         """Take the folder for this agent alone, and remove what a killed one left there."""
@@ -181,7 +219,7 @@ class Agent:
             (folder / "cache").mkdir(parents=True, exist_ok=True)
             lock = (folder / "lock").open("w")
         except OSError as error:
-            raise CannotStart(texts.DISK.format(reason=error.strerror)) from None
+            raise CannotStart(texts.BAD_FOLDER.format(folder=folder, reason=error.strerror)) from None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -191,67 +229,10 @@ class Agent:
         return lock
 
 
-class _Heart(threading.Thread):
-    """Sends heartbeats. `over` is set once the job is not ours any more, or the agent is to stop.
-
-    It also watches the disk: a report that was written while the disk was full may lack anything.
-    """
-
-    def __init__(self, bot: BotClient, job: LabJob, settings: AgentSettings, stopping: threading.Event) -> None:
-        super().__init__(daemon=True, name="heartbeats")
-        self.over = threading.Event()
-        self.lost = False
-        self._bot = bot
-        self._job = job
-        self._log_url = settings.log_url
-        self._folder = settings.folder
-        self._stopping = stopping
-        self._was_full = False
-        self._done = threading.Event()
-        self._began = time.monotonic()
-
-    @property
-    def is_late(self) -> bool:
-        """Whether the job's deadline has come."""
-        return time.monotonic() - self._began >= self._job.seconds
-
-    def saw_full_disk(self) -> bool:
-        """Say whether the disk is full, or was during the job."""
-        self._was_full = self._was_full or shutil.disk_usage(self._folder).free < FULL
-        return self._was_full
-
-    def run(self) -> None:
-        """Send the first one at once: the check run links the log then."""
-        seconds, next_beat = self._job.lease_seconds, 0.0
-        while not self._done.wait(LEAST_HEARTBEAT):
-            self.saw_full_disk()
-            if self._stopping.is_set() or self.is_late:
-                self.over.set()
-            if time.monotonic() < next_beat:
-                continue
-            try:
-                seconds = self._bot.heartbeat(self._job.id, self._job.lease, "", self._log_url)
-            except BotUnavailable as error:
-                # The bot extends a lease that has expired if nobody else has the job.
-                log.warning(texts.STILL_RUNNING.format(job=self._job.id, reason=error))
-                next_beat = time.monotonic() + (error.retry_in or RETRY_HEARTBEAT)
-                continue
-            except (LostLease, BotRefused):
-                self.lost = True
-                self.over.set()
-                return
-            next_beat = time.monotonic() + min(MOST_HEARTBEAT, max(LEAST_HEARTBEAT, seconds / 3))
-
-    def stop(self) -> None:
-        """Send no more."""
-        self._done.set()
-        self.join(60.0)
-
-
 class _JobRun:
     """One job: its commit, its suites one after the other, their results."""
 
-    def __init__(self, job: LabJob, settings: AgentSettings, heart: _Heart) -> None:
+    def __init__(self, job: LabJob, settings: AgentSettings, heart: Heart) -> None:
         self._job = job
         self._settings = settings
         self._heart = heart

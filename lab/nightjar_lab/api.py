@@ -96,7 +96,10 @@ def token_of_command(command: Sequence[str]) -> Callable[[], str]:
             except subprocess.CalledProcessError as error:
                 raise BotUnavailable(texts.TOKEN_COMMAND_FAILED.format(status=error.returncode)) from None
             except (OSError, subprocess.TimeoutExpired) as error:
-                raise BotUnavailable(type(error).__name__) from None
+                names = {"command": " ".join(command), "reason": reason_of(error)}
+                raise BotUnavailable(texts.TOKEN_COMMAND_NOT_STARTED.format(**names)) from None
+            if not done.stdout.strip():
+                raise BotUnavailable(texts.TOKEN_COMMAND_EMPTY)
             known = (done.stdout.strip(), time.monotonic())
         return known[0]
 
@@ -107,7 +110,8 @@ class BotClient:
     """Calls the bot as one lab; `token` gives the token of each call."""
 
     def __init__(self, url: str, lab: str, token: Callable[[], str]) -> None:
-        self._base = f"{check_address(url)}/api/v1/labs/{quote(lab, safe='')}"
+        self.url = check_address(url)
+        self._base = f"{self.url}/api/v1/labs/{quote(lab, safe='')}"
         self._token = token
 
     def claim(self, targets: Sequence[str], wait: int) -> BotAnswer | None:
@@ -158,10 +162,16 @@ def _answer(request: urllib.request.Request, timeout: float) -> BotAnswer:
                 return _read(error.code, error.headers, b"")
             problem = _problem(error)
     except urllib.error.URLError as error:
-        problem = BotUnavailable(str(error.reason) or type(error.reason).__name__)
+        problem = BotUnavailable(reason_of(error.reason))
     except (OSError, HTTPException, ValueError) as error:
-        problem = BotUnavailable(str(error) or type(error).__name__)
+        problem = BotUnavailable(reason_of(error))
     raise problem
+
+
+def reason_of(error: object) -> str:
+    """Return what an error says, without the number of one of the system."""
+    said = getattr(error, "strerror", None) or str(error)
+    return said or type(error).__name__
 
 
 def _read(status: int, headers: Message, raw: bytes) -> BotAnswer:

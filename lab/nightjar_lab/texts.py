@@ -6,16 +6,23 @@ from __future__ import annotations
 NOT_ENCRYPTED = "NIGHTJAR_URL must start with https://, because a token is sent to it (http:// only for this machine)"
 NO_COMMAND = "name the command that tests, after --, as in: nightjar-lab agent --target adreno -- ./test.sh"
 TOKEN_COMMAND_FAILED = "the command of --token-command ended with status {status}"  # noqa: S105
+TOKEN_COMMAND_NOT_STARTED = "the command of --token-command could not be run ({reason}): {command}"  # noqa: S105
+TOKEN_COMMAND_EMPTY = "the command of --token-command printed no token"  # noqa: S105
+NO_GIT = "git was not found on PATH; the agent fetches commits with it, so install it"
+BAD_FOLDER = "the folder {folder} cannot be used ({reason}); name another one with --folder"
 ALREADY_RUNS = "another agent works in {folder}; give each agent a folder of its own"
 
 # What it does
+WAITS_FOR_JOBS = "waiting for jobs for {targets}, asking the bot at {url}"
 CLAIMED = "job {job}: {repository} {sha} on {target}, attempt {attempt}, for {who}"
 DONE = "job {job}: results of {suites} are uploaded"
-ASK_AGAIN = "the bot cannot be asked now ({reason}); again in {seconds:.0f} s"
-REFUSED = "the bot refuses: {reason}"
+NOT_ASKED = "the bot at {url} could not be asked for a job: {reason}"
+AGAIN = "{reason}; trying again in {seconds:.0f} s"
+LAST_OUTPUT = "job {job}: the last lines of the command's output:\n{lines}"
+PAUSES = "no results were uploaded; the agent claims the next job in {seconds:.0f} s"
 LEASE_LOST = "job {job}: the lease is lost; stopped"
 STILL_RUNNING = "job {job}: no heartbeat could be sent ({reason}); the test goes on"
-NO_SPACE = "only {free} MB are free in {folder}, and {least} are wanted; no job is claimed"
+NO_SPACE = "only {free} MB are free in {folder}, and --least-free wants {least}; no job is claimed"
 NOT_REPORTED = "job {job}: that it failed could not be reported ({reason}); its lease expires"
 
 # Reasons that the bot is given

@@ -8,11 +8,8 @@ import os
 import signal
 import subprocess
 import sys
-from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aiohttp import web
@@ -20,108 +17,21 @@ from nightjar_formats.model import RunKey
 from nightjar_lab.agent import key_of
 from nightjar_lab.job import UnusableJob
 
-from handlers.hardware.jobs.model import LEASE_SECONDS, DeviceJobState, JobEnd, ShownStep
+from handlers.hardware.jobs.model import LEASE_SECONDS, DeviceJobState, JobEnd
 from tests.bucket import World
-from tests.conversations.device_lab import LAB, TARGET, DeviceLab, device_lab
+from tests.conversations.device_lab import LAB, TARGET
+from tests.lab.agent_rack import ROOT, Rack, ended, lab_rack
 from tests.serving import served
 from tests.waiting import until
 
-ROOT = Path(__file__).parents[2]
 PASSES = 'cat answer.txt > "$NIGHTJAR_RESULTS/te.xml"; echo "$NIGHTJAR_SUITE" >> "$NIGHTJAR_RESULTS/suite.txt"; exit 3'
 HANGS = "echo $$ > {here}/pid; (echo $BASHPID > {here}/child; sleep 600) & touch {here}/started; sleep 600"
 
 
-def git(folder: Path, *arguments: str) -> str:
-    who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "uploadpack.allowAnySHA1InWant=true"]
-    done = subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
-
-
-@dataclass
-class Rack:
-    """A lab's machine: a git mirror, and agents as processes."""
-
-    lab: DeviceLab
-    here: Path
-    sha: str
-    bucket: World
-
-    async def job(self, name: str = "job", **changes: Any) -> None:
-        """Ask for a test of the commit; nobody looks at its check run."""
-        await self.lab.asked_for(name, sha=self.sha, shown=ShownStep.ENDED, **changes)
-
-    async def agent(
-        self,
-        script: str,
-        *options: str,
-        url: str = "",
-        folder: str = "agent",
-        once: bool = False,
-        before: Sequence[str] = (),
-    ) -> Process:
-        """Start an agent whose command is a script; `before` is a command that starts it."""
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.here),
-            "PYTHONPATH": str(ROOT / "lab"),
-            "NIGHTJAR_URL": url or self.lab.town.url,
-            "NIGHTJAR_LAB": LAB,
-            "NIGHTJAR_LAB_TOKEN": self.lab.token,
-            "AWS_SECRET_ACCESS_KEY": "the lab's own",
-        }
-        arguments = [
-            "--target",
-            TARGET,
-            "--folder",
-            str(self.here / folder),
-            "--clone-url",
-            f"file://{self.here}/mirror",
-        ]
-        arguments += ["--least-free", "1", *(["--once"] if once else []), *options]
-        return await asyncio.create_subprocess_exec(
-            *before, sys.executable, "-m", "nightjar_lab", "agent", *arguments, "--", "bash", "-c", script,
-            env=environment, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-
-    async def state(self, name: str = "job") -> DeviceJobState:
-        return (await self.lab.store.find(LAB, name)).state
-
-    async def leased(self, name: str = "job") -> None:
-        async def known() -> bool:
-            return await self.state(name) is DeviceJobState.LEASED
-
-        await until(known)
-
-    async def has_ended(self, file: str) -> None:
-        """Wait until the process whose number a file holds is there no more."""
-        number = int((self.here / file).read_text())
-        await until(lambda: not is_alive(number))
-
-
-def is_alive(number: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-async def ended(agent: Process) -> tuple[int | None, str]:
-    _, said = await asyncio.wait_for(agent.communicate(), 60)
-    return agent.returncode, said.decode()
-
-
 @pytest.fixture
 async def rack(tmp_path: Path, aws_world: World) -> AsyncIterator[Rack]:
-    mirror = tmp_path / "mirror"
-    mirror.mkdir()
-    git(mirror, "init", "--quiet")
-    git(mirror, "config", "uploadpack.allowAnySHA1InWant", "true")
-    (mirror / "answer.txt").write_text("<testsuites/>")
-    git(mirror, "add", ".")
-    git(mirror, "commit", "--quiet", "-m", "one")
-    sha = git(mirror, "rev-parse", "HEAD")
-    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world, presigned=True) as lab:
-        yield Rack(lab, tmp_path, sha, aws_world)
+    async with lab_rack(tmp_path, aws_world) as here:
+        yield here
 
 
 async def test_it_tests_the_commit_and_uploads_the_results_of_each_suite(rack: Rack) -> None:
@@ -176,7 +86,7 @@ async def test_what_the_lab_cannot_do_is_given_back_with_the_reason(
     rack: Rack, script: str, options: tuple[str, ...], reason: str
 ) -> None:
     await rack.job()
-    assert (await ended(await rack.agent(script, *options, once=True)))[0] == 0
+    assert (await ended(await rack.agent(script, *options, once=True)))[0] == 1
     job = await rack.lab.store.find(LAB, "job")
     assert job.state is DeviceJobState.QUEUED
     assert reason in job.note
@@ -186,6 +96,7 @@ async def test_a_full_disk_claims_nothing_or_gives_the_job_back(rack: Rack) -> N
     await rack.job()
     agent = await rack.agent(PASSES, "--least-free", str(1 << 40))
     assert agent.stderr is not None
+    await asyncio.wait_for(agent.stderr.readline(), 30)
     assert b"no job is claimed" in await asyncio.wait_for(agent.stderr.readline(), 30)
     assert await rack.state() is DeviceJobState.QUEUED
     agent.terminate()
@@ -226,7 +137,7 @@ async def test_a_disk_that_fills_during_a_test_or_its_report_uploads_nothing_and
     (rack.here / "agent").mkdir()
     mounted = f"mount -t tmpfs -o size=16m none {rack.here}/agent && exec "
     agent = await rack.agent(script, once=True, before=[*MOUNTS, "sh", "-c", mounted + '"$@"', "sh"])
-    assert (await ended(agent))[0] == 0
+    assert (await ended(agent))[0] == 1
     job = await rack.lab.store.find(LAB, "job")
     assert (job.state, "the lab's disk was full during the test" in job.note) == (DeviceJobState.QUEUED, True), job.note
     assert rack.bucket.keys("results/") == []

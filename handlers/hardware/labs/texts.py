@@ -13,7 +13,10 @@ INVALID_TOKEN = (
     "more than a few minutes ago."
 )
 NO_PUBLIC_URL = "public_url in app.yaml"
-OTHER_LAB = "The token is valid, but it is not for this lab. Use the name of your own lab in the address."
+OTHER_LAB = (
+    "The token is valid, but it is not for this lab. Use the name of your own lab in the address; nightjar-lab takes "
+    "it from NIGHTJAR_LAB."
+)
 WRONG_CLAIM = (
     "The token is valid, but its claim {claim} is not what labs.{lab}.identity in app.yaml names. Run the workflow "
     "there, or have the maintainers correct app.yaml."

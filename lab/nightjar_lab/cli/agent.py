@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shlex
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from nightjar_lab.agent import Agent, AgentSettings, CannotStart, targets_of
 from nightjar_lab.api import BotClient, token_of_command
 from nightjar_lab.cli import texts
 from nightjar_lab.cli.errors import BadSettings, CommandFailed, needed
+from nightjar_lab.cli.options import PAIR
 
 MB = 1 << 20
 
@@ -36,11 +38,11 @@ MB = 1 << 20
 @click.option("--clone-url", help="A mirror to fetch commits from, instead of the address that the bot names.")
 @click.option("--upload-command", help="Uploads the files of NIGHTJAR_RESULTS with credentials of your own.")
 @click.option("--log-url", help="Where the log can be read; the check run links it.")
-@click.option("--environment", "pairs", multiple=True, metavar="KEY=VALUE", help="What the device is.")
+@click.option("--environment", "pairs", type=PAIR, multiple=True, metavar="KEY=VALUE", help="What the device is.")
 @click.option(
     "--least-free", type=int, default=1024, show_default=True, metavar="MB", help="Claim nothing with less space."
 )
-@click.option("--once", is_flag=True, help="Do one job, or none, and end.")
+@click.option("--once", is_flag=True, help="Do one job, or none, and end; status 1 if it fails.")
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def agent(
     url: str | None,
@@ -87,6 +89,8 @@ def agent(
         bot = BotClient(url, lab, token_of_command(shlex.split(token_command)) if token_command else lambda: token)
     except ValueError as error:
         raise BadSettings(str(error)) from None
+    if shutil.which("git") is None:
+        raise CommandFailed(agent_texts.NO_GIT)
     worker = Agent(bot, settings)
 
     def stop(*_: object) -> None:
@@ -97,6 +101,8 @@ def agent(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     try:
-        worker.run(once=once)
+        good = worker.run(once=once)
     except CannotStart as error:
         raise CommandFailed(str(error)) from None
+    if once and not good:
+        raise SystemExit(1)

@@ -1,0 +1,117 @@
+"""A lab's machine for tests of `nightjar-lab agent`: the real bot, a git mirror, and agents as processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from handlers.hardware.jobs.model import DeviceJobState, ShownStep
+from tests.bucket import World
+from tests.conversations.device_lab import LAB, TARGET, DeviceLab, device_lab
+from tests.waiting import until
+
+ROOT = Path(__file__).parents[2]
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git; return what it says."""
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "uploadpack.allowAnySHA1InWant=true"]
+    done = subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@dataclass
+class Rack:
+    """A lab's machine: a git mirror, and agents as processes."""
+
+    lab: DeviceLab
+    here: Path
+    sha: str
+    bucket: World
+
+    async def job(self, name: str = "job", **changes: Any) -> None:
+        """Ask for a test of the commit; nobody looks at its check run."""
+        await self.lab.asked_for(name, sha=self.sha, shown=ShownStep.ENDED, **changes)
+
+    async def agent(
+        self,
+        script: str,
+        *options: str,
+        url: str = "",
+        token: str | None = None,
+        folder: str = "agent",
+        once: bool = False,
+        before: Sequence[str] = (),
+    ) -> Process:
+        """Start an agent whose command is a script; `before` is a command that starts it."""
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.here),
+            "PYTHONPATH": str(ROOT / "lab"),
+            "NIGHTJAR_URL": url or self.lab.town.url,
+            "NIGHTJAR_LAB": LAB,
+            "NIGHTJAR_LAB_TOKEN": self.lab.token if token is None else token,
+            "AWS_SECRET_ACCESS_KEY": "the lab's own",
+        }
+        arguments = [
+            "--target",
+            TARGET,
+            "--folder",
+            str(self.here / folder),
+            "--clone-url",
+            f"file://{self.here}/mirror",
+        ]
+        arguments += ["--least-free", "1", *(["--once"] if once else []), *options]
+        return await asyncio.create_subprocess_exec(
+            *before, sys.executable, "-m", "nightjar_lab", "agent", *arguments, "--", "bash", "-c", script,
+            env=environment, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+
+    async def state(self, name: str = "job") -> DeviceJobState:
+        return (await self.lab.store.find(LAB, name)).state
+
+    async def leased(self, name: str = "job") -> None:
+        async def known() -> bool:
+            return await self.state(name) is DeviceJobState.LEASED
+
+        await until(known)
+
+    async def has_ended(self, file: str) -> None:
+        """Wait until the process whose number a file holds is there no more."""
+        number = int((self.here / file).read_text())
+        await until(lambda: not is_alive(number))
+
+
+def is_alive(number: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+async def ended(agent: Process) -> tuple[int | None, str]:
+    _, said = await asyncio.wait_for(agent.communicate(), 60)
+    return agent.returncode, said.decode()
+
+
+@asynccontextmanager
+async def lab_rack(tmp_path: Path, aws_world: World) -> AsyncIterator[Rack]:
+    """Start a bot with a lab, and the lab's git mirror."""
+    mirror = tmp_path / "mirror"
+    mirror.mkdir()
+    git(mirror, "init", "--quiet")
+    git(mirror, "config", "uploadpack.allowAnySHA1InWant", "true")
+    (mirror / "answer.txt").write_text("<testsuites/>")
+    git(mirror, "add", ".")
+    git(mirror, "commit", "--quiet", "-m", "one")
+    sha = git(mirror, "rev-parse", "HEAD")
+    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world, presigned=True) as lab:
+        yield Rack(lab, tmp_path, sha, aws_world)

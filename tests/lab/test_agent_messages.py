@@ -1,0 +1,127 @@
+"""What `nightjar-lab agent` says to the people of a lab: each message names what is wrong, and what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from handlers.hardware.jobs.model import DeviceJobState
+from tests.bucket import World
+from tests.conversations.device_lab import LAB, TARGET
+from tests.lab.agent_rack import ROOT, Rack, ended, lab_rack
+from tests.waiting import until
+
+NOWHERE = "http://127.0.0.1:1"
+FAILS = "printf 'one\\ntwo\\033[2J\\n'; exit 4"
+
+
+@pytest.fixture
+async def rack(tmp_path: Path, aws_world: World) -> AsyncIterator[Rack]:
+    async with lab_rack(tmp_path, aws_world) as here:
+        yield here
+
+
+async def said_by(*options: str, **environment: str) -> tuple[int | None, str]:
+    """Run an agent that does one job for a bot that is not there; return its status, and what it says."""
+    given = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "lab"), "NIGHTJAR_LAB": LAB, **environment}
+    agent = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "nightjar_lab", "agent", "--once", "--target", TARGET, *options, "--", "true",
+        env=given, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    return await ended(agent)
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "status", "said"),
+    [
+        ((), {"NIGHTJAR_URL": "ci.example.org"}, 2, "NIGHTJAR_URL must start with https://"),
+        ((), {"NIGHTJAR_URL": ""}, 2, "--url (NIGHTJAR_URL) is not set; give the bot's address"),
+        ((), {"NIGHTJAR_LAB_TOKEN": ""}, 2, "NIGHTJAR_LAB_TOKEN is not set; give the lab's token, or use"),
+        (("--environment", "Pixel 9"), {}, 2, "Invalid value for '--environment'"),
+        (("--folder", "/proc/agent"), {}, 1, "the folder /proc/agent cannot be used (No such file or directory); name"),
+        ((), {"PATH": "/nowhere"}, 1, "git was not found on PATH"),
+    ],
+)
+async def test_a_setting_that_cannot_work_is_named_at_the_start(
+    options: tuple[str, ...], environment: dict[str, str], status: int, said: str
+) -> None:
+    found = await said_by(*options, **{"NIGHTJAR_URL": NOWHERE, "NIGHTJAR_LAB_TOKEN": "x", **environment})
+    assert (found[0], said in found[1]) == (status, True), found[1]
+    assert "Traceback" not in found[1]
+
+
+async def first_line(rack: Rack, *options: str, url: str = "", token: str | None = None) -> str:
+    """Return the first line of an agent that goes on asking."""
+    agent = await rack.agent("true", *options, url=url, token=token)
+    assert agent.stderr is not None
+    await asyncio.wait_for(agent.stderr.readline(), 30)
+    line = (await asyncio.wait_for(agent.stderr.readline(), 30)).decode()
+    agent.terminate()
+    assert (await ended(agent))[0] == 0
+    return line
+
+
+async def test_it_says_where_it_asks_and_why_it_gets_no_answer(rack: Rack) -> None:
+    agent = await rack.agent("true")
+    assert agent.stderr is not None
+    line = (await asyncio.wait_for(agent.stderr.readline(), 30)).decode()
+    assert f"waiting for jobs for {TARGET}, asking the bot at {rack.lab.town.url}" in line
+    agent.terminate()
+    assert await ended(agent) == (0, "")
+    for options, url, token, said in (
+        ((), NOWHERE, None, f"the bot at {NOWHERE} could not be asked for a job: Connection refused; trying again in "),
+        ((), "", "nightjar_a_b", f"the bot at {rack.lab.town.url} refuses: The token is unknown, revoked or expired"),
+        (("--token-command", "./nothing -x"), "", None, "could not be run (No such file or directory): ./nothing -x"),
+        (("--token-command", "true"), "", None, "the command of --token-command printed no token"),
+    ):
+        line = await first_line(rack, *options, url=url, token=token)
+        assert said in line, line
+        assert "trying again in" in line
+    line = await first_line(rack, "--least-free", str(1 << 40))
+    assert "--least-free wants" in line
+    assert "could not be asked" not in line
+
+
+async def test_once_ends_with_the_reason_where_the_bot_refuses(rack: Rack) -> None:
+    status, said = await ended(await rack.agent("true", token="nightjar_a_b", once=True))
+    assert (status, said.startswith(f"the bot at {rack.lab.town.url} refuses: The token is unknown")) == (1, True)
+
+
+async def test_a_job_that_fails_shows_how_its_output_ends_and_is_not_followed_by_the_next_at_once(rack: Rack) -> None:
+    """An agent on a broken machine must not empty the queue: each job is handed out three times only."""
+    await rack.job()
+    agent = await rack.agent(FAILS)
+    lines: list[str] = []
+    assert agent.stderr is not None
+    while not any("the agent claims the next job in" in line for line in lines):
+        lines.append((await asyncio.wait_for(agent.stderr.readline(), 30)).decode())
+    shown = "".join(lines)
+    assert "the last lines of the command's output:\n  one\n  two\\x1b[2J\n" in shown
+    assert "the command left no result files (exit status 4)" in shown
+    job = await rack.lab.store.find(LAB, "job")
+    assert (job.state, job.attempt, job.note) == (
+        DeviceJobState.QUEUED,
+        1,
+        "the command left no result files (exit status 4)",
+    ), "what a stranger's code prints does not reach the check run"
+    agent.terminate()
+    assert (await ended(agent))[0] == 0
+    # Pauses become longer from one failure to the next; a job that works ends that.
+    assert "no results were uploaded; the agent claims the next job in 2 s" in shown
+
+
+async def test_an_agent_that_is_stopped_while_it_waits_after_a_failure_ends_at_once(rack: Rack) -> None:
+    await rack.job()
+    agent = await rack.agent("exit 4")
+
+    async def failed_twice() -> bool:
+        return (await rack.lab.store.find(LAB, "job")).attempt == 2 and await rack.state() is DeviceJobState.QUEUED
+
+    await until(failed_twice)
+    agent.terminate()
+    assert (await ended(agent))[0] == 0
