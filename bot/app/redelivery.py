@@ -193,6 +193,7 @@ class Redelivery:
                 if lost.first <= now - WINDOW and lost.guid not in known:
                     log.error("missed delivery is lost", delivery=lost.guid, reason="GitHub no longer offers it")
             newest = max((attempt.at for attempt in attempts), default=None)
+            # By the times in GitHub's list, not by our clock, which may be wrong.
             since = newest - OVERLAP if newest is not None else noted.since
             missing, since = self._cut(missing, since)
             # Before the first request: if the process dies while it asks, the list need not be read again.
@@ -203,6 +204,8 @@ class Redelivery:
                 some = askable[first : first + PER_NOTE]
                 done = await self._ask(some, missing, now, at_once=max(0, WRITE_BURST - first))
                 asked += done
+                # The times of these requests are stored before the next ones, or a crash would request all of them
+                # again.
                 await self._note(since, missing, asked=done, recovered=0)
                 if missing[some[-1].guid] == some[-1]:  # GitHub wants no more for now
                     break

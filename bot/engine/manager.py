@@ -129,6 +129,7 @@ class EngineJobManager(JobManager):
                 FETCH, worker_id=worker_id, most=most, window=WINDOW * most
             )
             jobs = [cast("QuietJob", QuietJob.from_row(row)) for row in rows if row["id"] is not None]
+            # Sorted here, because SQLite's RETURNING has no order: https://sqlite.org/lang_returning.html
             self._fetched.extend(sorted(jobs, key=lambda job: (-job.priority, job.id)))
         if not self._fetched:
             return None

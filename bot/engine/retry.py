@@ -207,6 +207,7 @@ def _back_off(earlier: int, first_wait: float = FIRST_WAIT) -> float:
 
 
 def _jittered(seconds: float) -> float:
+    # Only longer: a wait that GitHub named must not be cut short.
     return seconds * random.uniform(1.0, 1.0 + JITTER)  # noqa: S311  # nobody gains by guessing it
 
 

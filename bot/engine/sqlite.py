@@ -209,6 +209,8 @@ class SqliteConnector(connector.BaseAsyncConnector):
         return connection
 
     def _prepare(self, connection: sqlite3.Connection, notices: Notices) -> None:
+        # If the mode cannot be changed, SQLite returns the old one instead of an error:
+        # https://sqlite.org/pragma.html#pragma_journal_mode
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise ConnectorException(NO_WAL.format(path=self.path))

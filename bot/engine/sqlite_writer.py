@@ -174,16 +174,21 @@ class Writer:
 
     def _commit_together(self, connection: sqlite3.Connection, calls: list[_Call]) -> None:
         try:
+            # IMMEDIATE, because a transaction that begins with a read cannot wait for another writer afterwards: SQLite
+            # answers SQLITE_BUSY at once
+            # (https://sqlite.org/lang_transaction.html#deferred_immediate_and_exclusive_transactions).
             connection.execute("BEGIN IMMEDIATE")
             for operation, asked in itertools.groupby(calls, key=lambda call: call.operation):
                 theirs = [call for call in asked if not call.future.cancelled()]
                 for part in [[call] for call in theirs] if operation is _alone else [theirs] if theirs else []:
                     self._attempt(connection, part)
+            # SQLite would commit into a file that was removed or replaced meanwhile, and all of it would be lost.
             self._check()
             connection.execute("COMMIT")
             for call in calls:
                 call.committed = True
         except Exception as error:  # a full disk, a lock held too long, a lost file: nothing of the batch is stored
+            # No worker may be woken for a job that was not stored.
             self._notices.clear()
             for call in calls:
                 call.error = error

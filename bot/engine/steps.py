@@ -24,6 +24,11 @@ WINDOW = 4
 # A job may run when no other of its lock runs, or waits with a higher priority, or with the same one for longer.
 # A job that was tried before is fetched alone: it may be what ended its process, and the others would count a try as
 # lost that had not begun.
+# `head` and `free` both say `status = 'todo'`: if a row changed since the snapshot, PostgreSQL checks only the
+# condition of the statement that locks it again
+# (https://www.postgresql.org/docs/current/transaction-iso.html#XACT-READ-COMMITTED). SKIP LOCKED leaves out the jobs
+# that another replica fetches at this moment. The LEFT JOIN returns a row even if nothing was fetched: its `scanned`
+# says whether jobs beyond the window may be free.
 FETCH: LiteralString = """
 WITH head AS (
     SELECT id FROM procrastinate_jobs

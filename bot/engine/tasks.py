@@ -182,6 +182,8 @@ class Tasks:
 
     async def _route(self, job: Job, delivery: Delivery, delivery_job: int, replay: int) -> JobOutcome:
         about = subject_of(delivery)
+        # Before routing, and also for deliveries that no handler accepts: commands rely on it, such as on the newest
+        # head.
         try:
             await self.processor.note(delivery)
         except PayloadError as error:

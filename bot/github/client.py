@@ -17,7 +17,6 @@ from gidgethub import RedirectionException, sansio
 from gidgethub.abc import ITERABLE_KEY, JSON_CONTENT_TYPE, JSON_UTF_8_CHARSET, GitHubAPI
 from uritemplate.variable import VariableValue
 
-from bot.core.errors import AnswerError
 from bot.core.payload import answered
 from bot.engine.writes import Writes
 from bot.github.auth import Credentials
@@ -40,6 +39,7 @@ from bot.github.errors import (
     WriteRefused,
     error_of,
     message_of,
+    problem_of,
 )
 from bot.github.governor import SHORT_WAIT, Governor, Timing
 from bot.github.graphql import data_of, graphql_url, refuses_data
@@ -144,7 +144,7 @@ class GitHub(GitHubAPI):
             with calling(call):
                 data, page, _ = await self._decoded("GET", page, None, b"", accept, extra_headers=extra_headers)
             pages += 1
-            for item in _items(data, iterable_key, call.route):
+            for item in items_of(data, iterable_key, call.route):
                 yield answered(item)
 
     async def graphql(self, query: str, *, endpoint: str | None = None, **variables: Any) -> Any:
@@ -161,6 +161,7 @@ class GitHub(GitHubAPI):
             async with self._once():
                 shown = await self._credentials.authorization()
                 response = await self._queried(url, headers, body)
+                # GraphQL refuses with a 200, so `_attempt` cannot notice that a new token is needed.
                 if refuses_data(response) and self._credentials.rejected(shown, HTTPStatus.FORBIDDEN):
                     response = await self._queried(url, headers, body)
         return answered(data_of(response))
@@ -220,6 +221,8 @@ class GitHub(GitHubAPI):
                 problem = f"{method} {CALL.get().route}: {NOT_JSON}"
             else:
                 data, more, status = given
+                # No body is normal for a 202 or 204. In a 200 it means that GitHub, or a proxy, is broken:
+                # docs/decisions/distrusted-github-responses.md
                 if isinstance(data, Mapping | list) or (data is None and status != HTTPStatus.OK):
                     return answered(data), more, status
                 problem = f"{method} {CALL.get().route}: {ODD_ANSWER}"
@@ -260,6 +263,7 @@ class GitHub(GitHubAPI):
             try:
                 answer = await self._attempt(method, url, wanted, body)
             except Unavailable as error:
+                # If GitHub answers other requests, the job gives up sooner: docs/decisions/retries-during-outages.md
                 error.answering = not self._wire.breakers.of(self._credentials.name).is_open
                 if (
                     isinstance(error, NotAsked | Vanished)
@@ -315,12 +319,18 @@ class GitHub(GitHubAPI):
     async def _exchange(self, method: str, url: str, headers: dict[str, str], body: bytes) -> Answer:
         wire, call, name = self._wire, CALL.get(), self._credentials.name
         resource = resource_of(url)
+        # A GraphQL query is a POST, but counts as a read; a mutation counts as a write:
+        # https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api
         reads = method == "GET" or (resource == "graphql" and not call.write)
         points = READ_POINTS if reads else WRITE_POINTS
         demand = Demand(resource, points, call.write, current_rank(), current_head_write())
+        # By credentials, because what GitHub shows depends on who asks; by media type, because the same address has
+        # several.
         key = (name, url, headers["accept"])
         cached = wire.cache.get(key) if method == "GET" else None
         if cached is not None:
+            # A 304 costs no quota:
+            # https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api#use-conditional-requests-if-appropriate
             headers["if-none-match"] = cached.headers["etag"]
         async with wire.governor.turn(name, demand) as sent_at:
             answer = await self._heard(method, url, headers, body)
@@ -366,7 +376,7 @@ class GitHub(GitHubAPI):
                 return Answer(status, response.headers, content)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # Only where there was no connection is it certain that nothing was sent.
-            problem, left = _problem(error), not isinstance(error, aiohttp.ClientConnectorError)
+            problem, left = problem_of(error), not isinstance(error, aiohttp.ClientConnectorError)
         finally:
             wire.observer.request(method, route, status, wire.timing.clock() - started)
         # Out of the `except`: aiohttp's errors hold the request's headers, and with them the token.
@@ -383,18 +393,3 @@ class GitHub(GitHubAPI):
             raise ValueError(f"{what}: {theirs.hostname} is not the host of GITHUB_API_URL")
         if {".", ".."} & set(theirs.path.split("/")):
             raise ValueError(f"{what}: a value of the path is '.' or '..'")
-
-
-def _items(data: Any, iterable_key: str | None, route: str) -> list[Any]:
-    try:
-        return items_of(data, iterable_key)
-    except TypeError as error:
-        raise AnswerError(f"GET {route}", str(error)) from None
-
-
-def _problem(error: Exception) -> str:
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"no connection to {error.host}:{error.port} ({error.strerror or type(error.os_error).__name__})"
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    return f"no answer ({type(error).__name__})"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
+import aiohttp
 from gidgethub import (
     BadRequest,
     GitHubException,
@@ -241,3 +242,12 @@ def _known(status: int) -> HTTPStatus:
         return HTTPStatus(status)
     except ValueError:
         return HTTPStatus(status // 100 * 100)
+
+
+def problem_of(error: Exception) -> str:
+    """Say why a request got no answer, without its address and headers."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"no connection to {error.host}:{error.port} ({error.strerror or type(error.os_error).__name__})"
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return f"no answer ({type(error).__name__})"

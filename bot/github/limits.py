@@ -82,6 +82,7 @@ class Quota:
 def resource_of(url: str) -> str:
     """Return which of GitHub's quotas a URL most likely counts against; its answer's headers know better."""
     path = urlsplit(url).path
+    # Enterprise Server has its API below a path (`/api/graphql`), so only the end is the same everywhere.
     if path.endswith("/graphql"):
         return "graphql"
     # A repository may be named `search`.

@@ -9,6 +9,7 @@ from bot.core.errors import AnswerError
 
 PER_PAGE = 100  # GitHub's largest; its default is 30
 MOST_LINKS = 16  # GitHub sends four: first, prev, next, last
+NO_LIST = "the page is no list: pass iterable_key, the name under which it has one, not {key!r}"
 MAX_PAGES = 100  # 10,000 items: a list that is longer is asked for in a narrower way
 
 
@@ -29,10 +30,10 @@ def with_few_links(headers: Mapping[str, str], route: str) -> Mapping[str, str]:
     return headers
 
 
-def items_of(data: Any, iterable_key: str | None) -> list[Any]:
+def items_of(data: Any, iterable_key: str | None, route: str) -> list[Any]:
     """Return the items of one page: a list, or the one list of `{"total_count": 2, "check_runs": [...]}`.
 
-    Raises `TypeError` where it is not clear which list is meant.
+    Raises `AnswerError` if it is not clear which list is meant.
     """
     if data is None:  # 204: GitHub's answer for some empty lists
         return []
@@ -43,7 +44,5 @@ def items_of(data: Any, iterable_key: str | None) -> list[Any]:
             lists = [value for value in data.values() if isinstance(value, list)]
             data = lists[0] if len(lists) == 1 else data
     if not isinstance(data, list):
-        raise TypeError(
-            f"the page is no list: pass iterable_key, the name under which it holds one, not {iterable_key!r}"
-        )
+        raise AnswerError(f"GET {route}", NO_LIST.format(key=iterable_key))
     return data

@@ -82,6 +82,7 @@ class IssuerKeys:
         return known.keys.get(key_id)
 
     async def _read(self, issuer: str, known: _Keys) -> None:
+        # Before the request, so that the pause also applies after one that failed or was cancelled.
         known.asked_at = self.clock()
         try:
             answer = await self._reader.json(f"{issuer}/.well-known/jwks", within=TIMEOUT, limit=LARGEST)
@@ -89,6 +90,7 @@ class IssuerKeys:
         except (TryAgain, UserError) as error:
             log.warning("keys of an issuer cannot be read", issuer=issuer, reason=str(error), known=len(known.keys))
             return
+        # An empty set is most likely a fault of the issuer, and would make us refuse all of its tokens.
         if keys:
             known.keys, known.read_at = keys, self.clock()
         else:
@@ -122,6 +124,8 @@ async def verified_claims(keys: IssuerKeys, token: str, *, issuer: str, audience
             issuer=issuer,
             audience=audience,
             leeway=LEEWAY,
+            # PyJWT accepts a token without `exp` unless it is required. `strict_aud` refuses a list of audiences: such
+            # a token is for others too, and they could use it here.
             options={"require": list(REQUIRED), "strict_aud": True},
         )
     except jwt.PyJWTError as error:

@@ -57,7 +57,7 @@ class TrackingRules(Protocol):
 
 
 class StoredBlocker(TypedDict):
-    """What stored a commit from being chosen, as it is stored."""
+    """What makes a commit unfit, as it is stored."""
 
     name: str
     state: str
@@ -88,7 +88,7 @@ class ScannedCommit:
     more: int = 0
 
     def as_json(self) -> CommitVerdict:
-        """Return the verdict as it is stored and as the API tells it."""
+        """Return the verdict as it is stored and as the API returns it."""
         return {
             "sha": self.commit.sha,
             "title": self.commit.title,
@@ -211,6 +211,8 @@ def _why(scan: TrackingScan, rules: TrackingRules) -> str:
 
 def _unmatched(scanned: Iterable[ScannedCommit]) -> list[str]:
     """Return the patterns that nothing matches on any of the commits whose blockers are all known."""
+    # A verdict from the record has only `MOST_STORED` blockers: a pattern that is not among them may still be
+    # unmatched.
     whole = [one for one in scanned if not one.more]
     missing = [{signal.name for signal in one.blockers if signal.state is State.MISSING} for one in whole]
     return sorted(set.intersection(*missing)) if len(missing) > 1 else []

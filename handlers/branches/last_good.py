@@ -59,13 +59,13 @@ class LastGoodStep:
     def lag_at(self, head: str | None) -> Lag | None:
         """Return how far the branch is behind at a commit.
 
-        None as well where somebody else has moved it meanwhile: how far it is behind, the next scan tells.
+        Also None if somebody else has moved it meanwhile: the next scan computes it.
         """
         return {self.step.before: self.lag, self.step.chosen: self.lag_after}.get(head or "")
 
 
 async def last_good_conclusion(context: Context, taken: LastGoodStep, outcomes: EffectOutcomes) -> Plan:
-    """Store where the branch is once its move has ended, and tell people if need be."""
+    """Store where the branch is once its move has ended, and write to people if the move failed."""
     stored = await StoredState.load(context, LAST_GOOD, taken.step)
     ended = await how_it_ended(context, taken.step, outcomes)
     return decide_last_good_conclusion(stored, taken, ended, context.repository.id)
@@ -96,7 +96,7 @@ def decide_last_good_conclusion(
     conclude=ConcludeStage(LastGoodStep, last_good_conclusion),
 )
 async def move_last_good(context: Context) -> Plan:
-    """Look at the branch and the commits that it may move to, and decide."""
+    """Scan the branch and the commits that it may move to, and decide."""
     rules = context.config.last_good
     assert rules is not None, "the handler is asked where the feature is on"
     at = moment_of(context.delivery.payload)
@@ -132,20 +132,20 @@ async def _with_since(context: Context, scan: TrackingScan, record: Mapping[str,
 
 
 class LastGoods:
-    """What the API and the metrics report last good branches; `now` gives seconds since 1970."""
+    """The state of last good branches, for the API and the metrics; `now` returns seconds since 1970."""
 
     def __init__(self, config: Config, records: Records, now: Callable[[], float]) -> None:
         self._stored = TrackingRecord(config, records, LAST_GOOD)
         self._now = now
 
     async def __call__(self, repository: str) -> Mapping[str, Any]:
-        """Return what the API reports a repository's branch; raises LookupError where there is nothing to tell."""
+        """Return the state of a repository's branch for the API. Raises LookupError if there is none."""
         record = await self._stored.of(repository)
         behind = behind_of(repository, record, self._now())
         return {**record, "lag": _reported(behind) if behind else None, "blockers": _blockers(behind) if behind else []}
 
     async def behind(self) -> list[Behind]:
-        """Return how far all branches are behind now, of which that is known."""
+        """Return how far each branch is behind now; branches of which that is unknown are left out."""
         now = self._now()
         found = [behind_of(repository, record, now) for repository, record in await self._stored.all()]
         return [behind for behind in found if behind is not None]

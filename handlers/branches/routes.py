@@ -23,7 +23,7 @@ Sha = Annotated[str, Field(pattern="^[0-9a-f]{40,64}$")]
 
 
 class Blocker(BaseModel):
-    """What stored a commit from being chosen: a status or check, or a pattern that nothing matches."""
+    """What makes a commit unfit: a status or check, or a pattern that nothing matches."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -1,6 +1,7 @@
-"""What hardware labs found, as advisory check runs: one for each target of a lab on a commit, over all its suites.
+"""Advisory check runs of hardware labs: one for each target and commit, over all suites of the target.
 
-It is computed again from the stored results each time: when they changed, and when somebody presses a button of it.
+A check run is computed again from the stored results whenever they change, and when somebody presses one of its
+buttons.
 """
 
 from __future__ import annotations
@@ -69,9 +70,9 @@ class ButtonPress:
 
 @dataclass(frozen=True, slots=True)
 class RequestedCheck:
-    """Which check run is to be written, and why: a press, or results that changed.
+    """A check run that must be written, because somebody pressed a button or results changed.
 
-    `over`: enough was waited. `again`: it is wanted again, even if it says the same.
+    `over`: the bot no longer waits for missing results. `again`: it is written even if it says the same as before.
     """
 
     about: TargetKey
@@ -83,10 +84,10 @@ class RequestedCheck:
 
 @router.on(CHECK_SUITE, "rerequested", name=ALL_NAME, feature=KEY)
 async def show_all(context: Context) -> Plan:
-    """Have every check of ours on a commit computed again, for somebody asked for all of them at once.
+    """Compute all of our check runs on a commit again: somebody pressed *Re-run all checks*.
 
-    This delivery is in order with others of its commit, and not with what writes the checks: if one of those looked and
-    wrote at the same time, the older might end as the newer run. So each check is asked for under its own lock.
+    This delivery has the lock of the commit, but check runs are written under locks of their own. If both wrote at the
+    same time, older content could become the newest check run. So this only requests each check run under its lock.
     """
     suite = context.delivery.payload.at("check_suite")
     if suite.integer("app", "id") != context.me.app_id:
@@ -102,7 +103,7 @@ async def show_all(context: Context) -> Plan:
 @router.on(CHECK_EVENT.name, name=NAME, feature=KEY)
 @router.on(CHECK_RUN, *ASKED_OF_US, name=NAME, feature=KEY)
 async def show(context: Context) -> Plan:
-    """Report on a commit what is known about it on a target."""
+    """Write the check run of a target on a commit."""
     as_of = time.time()
     results, asked = context.config.results, asked_of(context.delivery, context.me.app_id)
     if results is None or asked is None:
@@ -128,7 +129,7 @@ async def show(context: Context) -> Plan:
 
 
 async def _head_since(context: Context, state: TargetState) -> float:
-    """Return when the commit came up, as far as we know: when somebody asked for a test, or results began to arrive."""
+    """Return when the commit appeared, as far as we know: the first request for a test, or the first results."""
     moments = [run.received_at for suite in state.suites.values() for run in (*suite.runs, *suite.waiting)]
     if state.pull_request is not None:
         jobs = await context.part(JOBS).of_pull(context.repository.id, state.pull_request)
@@ -146,10 +147,10 @@ def decide_check_run(
     may: bool,
     head_since: float | None = None,
 ) -> Plan:
-    """Return what is written: the check run, and before it what somebody chose to ignore, if they may.
+    """Return the plan: the check run, and before it the record of what somebody chose to ignore, if they `may`.
 
-    `key` is that of the record of that, None where there is no pull request; `as_of` is when the findings were read,
-    `page` the address of the newest run's page, and `head_since` when the commit came up.
+    `key` is that of the record, None without a pull request; `as_of` is when the findings were read, `page` the address
+    of the newest run's page, and `head_since` when the commit appeared.
     """
     press, remembered = asked.press, list[Effect]()
     if press and press.button == IGNORE.identifier:
@@ -181,7 +182,7 @@ def _ignore(
 
 
 def asked_of(delivery: Delivery, app_id: int) -> RequestedCheck | None:
-    """Read which check run is to be written; None for a check run that is not one of these, or not ours."""
+    """Return which check run must be written; None if the delivery is about one that is not from a lab, or not ours."""
     payload = delivery.payload
     if delivery.event != CHECK_RUN:
         check_event = check_event_in(payload)
@@ -207,7 +208,7 @@ IGNORED = Record(
 
 
 def ignored_key(repository_id: int, state: TargetState) -> Key[IgnoredFailures] | None:
-    """Return the key of the record of what is ignored; None where the commit is no pull request's."""
+    """Return the key of the record of ignored failures; None if the commit is not the head of a pull request."""
     if state.pull_request is None:
         return None
     return IGNORED.of(repository_id, state.pull_request, state.about.lab, state.about.target)
@@ -224,7 +225,7 @@ async def _findings(
     compared = await compared_suites(
         context.part(RESULTS), context.github, context.repository.full_name, state, context.config.aliases
     )
-    # Annotations alone need to know what files there are, and they are for new failures alone.
+    # Only annotations need the list of files, and only new failures have annotations.
     files = None
     if any(compared_suite.comparison.new_failures for compared_suite in compared.values()):
         files = await context.part(RESULTS).files(context.github, context.repository.full_name, asked.sha)
@@ -256,6 +257,6 @@ def _baseline_of(compared_suite: ComparedSuite) -> str:
 
 
 def is_over(state: TargetState, deadline: float, now: float) -> bool:
-    """Say whether the wait for missing results of a commit was long enough; times are in seconds."""
+    """Return whether the deadline for missing results of a commit has passed; times are in seconds."""
     runs = [run for suite in state.suites.values() for run in (*suite.runs, *suite.waiting, *suite.broken)]
     return not state.complete and all(run.received_at + deadline < now for run in runs)

@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from bot.results.store.store import ResultsStore
 
 TICK = "* * * * * */15"
-"""When it is looked what there is to do; the last field counts seconds."""
+"""When `tick` runs; the last field counts seconds."""
 FIRST_CHECK = 30.0
-"""Seconds after which a run whose files are missing is looked at again, then after twice as long, and so on."""
+"""Seconds after which a run with missing files is checked again, doubled each time."""
 
 NOBODYS = 0
-"""Stands for the number of a repository that is not in app.yaml, and so is not asked for."""
+"""The ID that stands for repositories outside app.yaml: the bot does not ask GitHub for theirs."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -139,9 +139,9 @@ class Watch:
         return queues
 
     async def health(self) -> ResultsHealth:
-        """Tell how well the results of each repository are looked after.
+        """Return how current the results of each repository are.
 
-        What has never happened counts from the start of this process: an alarm on its age goes off all the same.
+        What has never happened counts from the start of this process, so that an alarm on its age fires too.
         """
         now, health = self._now(), ResultsHealth()
         for repository, results in self._watched.items():
@@ -157,7 +157,7 @@ class Watch:
         return len(self._store.waiting(repository)), self._store.newest(repository)
 
     async def heard(self, arrival: Arrival) -> None:
-        """Take in a manifest of which a queue tells. Raises what keeps it from being durable."""
+        """Announce a run whose manifest a queue reported. Raises an error if the run could not be stored."""
         unknown: RunKey | None = None
         for repository, results in self._watched.items():
             if arrival.lies_in(BucketFolder(results.bucket, results.prefix)):
@@ -172,7 +172,7 @@ class Watch:
             await self._announce(arrival, unknown, NOBODYS)
 
     async def tick(self) -> str:
-        """Do what is scheduled. What fails for one repository is logged, and the others go on."""
+        """Do all scheduled work. If it fails for one repository, that is logged, and the others continue."""
         announced = 0
         for repository, results in self._watched.items():
             for work in (
@@ -209,6 +209,7 @@ class Watch:
 
     async def _announce_new(self, page: Sequence[Arrival], results: Results) -> int:
         found = [(arrival, run[0]) for arrival in page if (run := run_key(arrival.key, results.prefix))]
+        # One query for a page of the listing: without it, each listing would announce every run of the bucket again.
         known = await asyncio.to_thread(self._store.known, {key: arrival.version for arrival, key in found})
         new = [(arrival, key) for arrival, key in found if key not in known]
         for arrival, key in new:
@@ -239,9 +240,9 @@ class Watch:
         return scans
 
     async def _check_failed_checks(self, repository: str, _: Results) -> int:
-        """Have check runs written again whose tries all failed, in an outage or without a permission.
+        """Write check runs again whose jobs have failed for good, such as in an outage or without a permission.
 
-        Nothing else would: their results are stored, and may never change again.
+        Nothing else would trigger them: their results are stored, and may never change again.
         """
         record = FAILED_CHECKS.of(repository.lower())
         last = await self._records.get(record) or FailedChecks()
@@ -256,7 +257,7 @@ class Watch:
         return 0
 
     async def _touch(self, guid: str) -> None:
-        """Have the check run of a delivery written again."""
+        """Make the check run of a delivery pending again."""
         payload = await self._journal.payload(guid)
         if payload is not None:
             scheduled_checks = check_event_in(payload)
@@ -271,7 +272,7 @@ class Watch:
         return len(scheduled_checks)
 
     async def _announce_news(self, repository: str, _: Results) -> int:
-        """Have the news of targets posted, once all of them were judged or enough was waited."""
+        """Post waiting news when all active targets were evaluated, or the wait is over."""
         wait, number = self._waits.get(repository), await repository_id_of(self._records, repository)
         if wait is None or number is None:
             return 0
@@ -319,7 +320,7 @@ async def _misspelled(source: Source, prefix: str, repository: str) -> list[str]
 def _scan(since: float, now: float, deadline: float) -> str:
     """Name the next check of a run that waits, empty before the first one; times are in seconds.
 
-    After the deadline one is to be the last. It fails where the bucket cannot be read, and so comes again.
+    After the deadline there is one last check. It fails if the bucket cannot be read, and is repeated every hour.
     """
     waited = now - since
     if waited >= deadline:

@@ -110,10 +110,10 @@ def test_the_largest_pages_are_asked_for(url: str, whole: str) -> None:
 
 
 def test_an_empty_answer_is_an_empty_list() -> None:
-    assert items_of(None, "items") == []
+    assert items_of(None, "items", "/lists") == []
 
 
 @pytest.mark.parametrize("page", [{"a": [1], "b": [2]}, {"message": "hello"}, "text", 5])
 def test_a_page_without_one_clear_list_is_refused(page: object) -> None:
-    with pytest.raises(TypeError, match="iterable_key"):
-        items_of(page, "items")
+    with pytest.raises(AnswerError, match="iterable_key"):
+        items_of(page, "items", "/lists")

@@ -96,6 +96,8 @@ class JobStore:
         else:
             new = transitions.refused(job, refused)
         for _ in range(TRIES):
+            # Insert first, search afterwards: the unique index decides which of two replicas is first, a query before
+            # could not.
             if await self._connector.execute_query_all_async(INSERT, **row_of_job(new)):
                 self._ring(new)
                 return new, True
@@ -110,6 +112,7 @@ class JobStore:
 
         Each job is handed out to one caller, however many replicas ask at once. `limits_of` says what app.yaml allows.
         """
+        # Read again in each round: another replica has just handed out the job or the device that this one picked.
         for _ in range(TRIES):
             now = self._now()
             picked = pick_job(await self.of_lab(lab), targets, limits_of, await self.served(lab))
@@ -163,7 +166,7 @@ class JobStore:
         return await self._change(job.lab, job.id, lambda known: transitions.remove_target(known, now))
 
     async def expire(self) -> list[DeviceJob]:
-        """Do what happens by itself: hand jobs out again whose lease expired, and end those that waited long enough.
+        """Queue jobs again whose lease expired, and end jobs that have waited too long.
 
         Returns the jobs that changed, at most a batch of them.
         """
@@ -197,7 +200,7 @@ class JobStore:
         return [job_of_row(row) for row in await self._connector.execute_query_all_async(OPEN_JOBS)]
 
     async def versions(self) -> LabVersions:
-        """Return, for each lab with open jobs, what changes whenever one of them is queued, leased or ended."""
+        """Return for each lab with open jobs a value that changes whenever one of them is queued, leased or ended."""
         rows: list[dict[str, Any]] = await self._connector.execute_query_all_async(VERSIONS_OF_LABS)
         return {row["lab"]: (row["jobs"], row["versions"]) for row in rows}
 
@@ -208,7 +211,7 @@ class JobStore:
         return cast("int", rows[0]["pull_request"]) if rows else None
 
     async def unshown(self) -> list[DeviceJob]:
-        """Return jobs whose check runs do not say what they should, the newest heads first; at most a batch."""
+        """Return jobs whose check runs are outdated, the newest heads first; at most a batch."""
         return [job_of_row(row) for row in await self._connector.execute_query_all_async(UNSHOWN, most=BATCH)]
 
     async def served(self, lab: str) -> LastServed:
@@ -224,7 +227,7 @@ class JobStore:
         return LastServed(repositories, people)
 
     async def requests(self, repository_id: int, lab: str, target: str, person: int, since: float) -> JobRequests:
-        """Count the jobs of a target that were requested since a moment, whatever became of them."""
+        """Count the jobs of a target that were requested since a moment, however they ended."""
         values = {"repository_id": repository_id, "lab": lab, "target": target, "person": person, "since": since}
         (row,) = await self._connector.execute_query_all_async(REQUESTS, **values)
         return JobRequests(int(row["everybody"]), int(row["person"]))

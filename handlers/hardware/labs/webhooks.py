@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bot.engine.processor import Announce
 
 TICK = "* * * * * */5"
-"""When it is looked for jobs that wait; the last field counts seconds."""
+"""When `tick` runs; the last field counts seconds."""
 TIMEOUT = aiohttp.ClientTimeout(total=15, sock_connect=5)
 SHORTEST_SECRET = 16
 SIGNATURE, EVENT, DELIVERY = "X-Hub-Signature-256", "X-Nightjar-Event", "X-Nightjar-Delivery"
@@ -186,6 +186,7 @@ async def send_webhook(url: str, body: bytes, headers: Mapping[str, str], *, all
 
     Without `allow_private` it goes to public addresses alone, and it never follows a redirection.
     """
+    # `encoded`: yarl must not change the address that app.yaml names.
     address = URL(url, encoded=True)
     host = address.host or ""
     resolver = None if allow_private else PublicResolver()
@@ -205,13 +206,14 @@ async def send_webhook(url: str, body: bytes, headers: Mapping[str, str], *, all
         raise TryAgain(texts.WEBHOOK_UNREACHABLE.format(host=host, reason=type(error).__name__)) from None
     if 200 <= status < 300:
         return
+    # These statuses say "later": RFC 9110 (408, 5xx), RFC 8470 (425), RFC 6585 (429).
     if status >= 500 or status in (408, 425, 429):
         raise TryAgain(texts.WEBHOOK_BUSY.format(host=host, status=status))
     raise UserError((texts.WEBHOOK_MOVED if status < 400 else texts.WEBHOOK_REFUSED).format(host=host, status=status))
 
 
 def _is_private(error: BaseException | None) -> bool:
-    """Say whether an error, or what it comes from, is that the address is not public."""
+    """Return whether an error, or one of its causes, says that the address is not public."""
     while error is not None:
         if isinstance(error, PrivateAddress) or isinstance(getattr(error, "os_error", None), PrivateAddress):
             return True
