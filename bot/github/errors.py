@@ -69,10 +69,10 @@ its pull request must not wait for it any longer.
 
 
 class Unavailable(Away):
-    """GitHub failed (5xx) or could not be reached in time. A write may have happened all the same: look first.
+    """GitHub failed (5xx) or could not be reached in time. A write may still have taken effect: check before a retry.
 
-    `status` is None where no whole answer came. `sent` is False where the request never left: nothing was written.
-    `answering` is set where GitHub answers other requests.
+    `status` is None if no complete answer arrived. `sent` is False if the request was never sent, so nothing was
+    written. `answering` is True if GitHub answers other requests.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Unavailable(Away):
 
 
 class NotAsked(Unavailable):
-    """GitHub has given no answer lately, and another request is the one that asks whether it does again."""
+    """GitHub does not answer at this time, and another request is already probing whether it does again."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}: GitHub does not answer at this time", sent=False)
@@ -119,10 +119,10 @@ class UnclearAnswer(Unavailable, UnclearWrite):
 
 
 class AppRefused(Away):
-    """GitHub does not accept who we say we are (401). It refused the request, so nothing was written.
+    """GitHub refuses our credentials (401), so nothing was written.
 
-    It is an outage and not a refusal of one request: nothing works until an operator, or GitHub, puts it right, and
-    then everything does. `reason` says what to do.
+    This is an outage, not the refusal of one request: nothing works until an operator, or GitHub, fixes the cause. Then
+    everything works. `reason` says what to do.
     """
 
 
@@ -131,15 +131,15 @@ class NoSuchApp(AppRefused):
 
 
 class WriteRefused(GitHubException):
-    """A dry-run client was asked to write. It is a fault of ours: what only plans never writes."""
+    """A read-only client was asked to write. This is a bug of ours: code that plans never writes."""
 
 
 class NotInstalled(GitHubException):
-    """The App is not installed there (any more), or the installation is suspended."""
+    """The App is not installed on the repository, or the installation is suspended."""
 
 
 class TooManyPages(GitHubException):
-    """A list has more pages than its reader allows; it is never cut short in silence."""
+    """A list has more pages than the caller allows. The error replaces a list that would end early without notice."""
 
 
 def status_of(error: BaseException) -> int | None:
@@ -173,7 +173,7 @@ def is_forbidden(error: BaseException) -> bool:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Say whether the state of things forbids it: 405 and 409 of a merge, 409 of a ref or a file."""
+    """Return whether the current state forbids the request: 405 and 409 for a merge, 409 for a ref or a file."""
     return status_of(error) in (405, 409)
 
 
@@ -183,7 +183,7 @@ def is_unprocessable(error: BaseException) -> bool:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Say whether GitHub will say no as often as it is asked: a 4xx, GraphQL's like, a place where the App is not."""
+    """Return whether GitHub will refuse each repetition: a 4xx, GraphQL's like, or a repository without the App."""
     final = isinstance(error, BadRequest | RedirectionException | NotInstalled)
     return final or is_forbidden(error) or is_not_found(error) or is_unprocessable(error)
 

@@ -9,7 +9,6 @@ from bot.core.errors import AnswerError
 
 PER_PAGE = 100  # GitHub's largest; its default is 30
 MOST_LINKS = 16  # GitHub sends four: first, prev, next, last
-NO_LIST = "the page is no list: pass iterable_key, the name under which it has one, not {key!r}"
 MAX_PAGES = 100  # 10,000 items: a list that is longer is asked for in a narrower way
 
 
@@ -44,5 +43,6 @@ def items_of(data: Any, iterable_key: str | None, route: str) -> list[Any]:
             lists = [value for value in data.values() if isinstance(value, list)]
             data = lists[0] if len(lists) == 1 else data
     if not isinstance(data, list):
-        raise AnswerError(f"GET {route}", NO_LIST.format(key=iterable_key))
+        reason = f"the page is no list: pass iterable_key, the name under which it has one, not {iterable_key!r}"
+        raise AnswerError(f"GET {route}", reason)
     return data

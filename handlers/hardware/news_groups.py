@@ -1,4 +1,4 @@
-"""Which targets fail in the same tests, so that one message is enough for all of them. No I/O."""
+"""Group targets on which the same tests fail, so that one message is enough for all of them. No I/O."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 FAILING = "failing"
 """Among packed changes: what fails after them."""
 SHARED, LEAST_OF_LARGER = 0.9, 0.5
-"""Targets fail in the same tests if so much of the smaller set is shared, and that is so much of the larger one."""
+"""Two sets of failing tests are the same if they share this part of the smaller set, and this part of the larger."""
 ACTIVE = 7 * 86400.0
-"""Seconds after which a target whose newest judged commit is older is waited for no longer."""
+"""News does not wait for a target whose newest evaluated commit is older than this, in seconds."""
 JOINED = 7 * 86400.0
 """Seconds after which no further target joins a group."""
 
@@ -60,10 +60,10 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True)
 class RegressionGroup:
-    """Targets that fail in the same tests, and have one message and one issue.
+    """Targets on which the same tests fail; they share one message and one issue.
 
     `name` is in the key of the issue. `members` have the tests that have not recovered. `page` is that of the
-    repository. The newest message is of the moment `news_at`, in seconds since 1970.
+    repository. `news_at` is the time of the newest message, in seconds since 1970.
     """
 
     name: str
@@ -81,10 +81,10 @@ class RegressionGroup:
 
 @dataclass(frozen=True, slots=True)
 class WaitingNews:
-    """News of a target that waits for that of other targets.
+    """News of a target that waits for news of other targets.
 
-    `news` and `issue` are posted as they are if no other target fails in the same tests; `key` identifies them.
-    `began` are the new failures. `changes` has how others ended and what fails now, as `packed` makes it, and
+    If the same tests fail on no other target, `news` and `issue` are posted unchanged; `key` identifies them. `began`
+    are the new failures. `changes`, compressed by `packed`, has the failures that ended and those of today, and
     `reliability` the suites that became unreliable and reliable. Without `news`, only issues of groups are refreshed.
     """
 
@@ -104,10 +104,10 @@ REGRESSION_GROUP = Record("regression-group", 1, RegressionGroup, "targets that 
 
 @dataclass(frozen=True, slots=True)
 class NewsHold:
-    """Whether news of a target waits for that of others (`shared`).
+    """Whether news of a target waits for news of others (`shared`).
 
-    `grouped` are its tests, with their suites, that the issues of several targets list, so that its own does not.
-    `moments` are those of the commits of new failures; `at` is now. All are in seconds since 1970.
+    `grouped` are its tests, with their suites, that issues of groups list; the target's own issue leaves them out.
+    `moments` has the times of the commits of new failures; `at` is now. All are in seconds since 1970.
     """
 
     repository_id: int
@@ -148,7 +148,7 @@ class NewsHold:
         return self._stored(target, key, began, packed(sides), reliability, news, issue)
 
     def refresh(self, target: JudgedTarget, key: str) -> tuple[Effect, ...]:
-        """Return the effect after which the issues of the target's groups are brought up to date, if it has any."""
+        """Return the effect that triggers an update of the issues of the target's groups, if it is in any."""
         return (self._stored(target, key),) if self.grouped else ()
 
     def _stored(self, target: JudgedTarget, key: str, *news: Any) -> Effect:
@@ -161,7 +161,7 @@ NO_HOLD = NewsHold(0, 0.0, MappingProxyType({}))
 
 
 def active_targets(known: Mapping[str, KnownRegressions], now: float) -> dict[str, KnownRegressions]:
-    """Return the targets of which a commit of the last days was judged."""
+    """Return the targets with an evaluated commit of the last days."""
     return {where: one for where, one in known.items() if one.committed_at >= now - ACTIVE}
 
 
@@ -172,9 +172,9 @@ def is_time_to_post(
     now: float,
     wait: float,
 ) -> bool:
-    """Say whether waiting news is posted now: every active target was judged, or enough was waited.
+    """Return whether waiting news is posted now: all active targets were evaluated, or the wait is over.
 
-    A group has at most one message in that time.
+    A group gets at most one message per `wait`.
     """
     if not waiting:
         return False
@@ -188,7 +188,7 @@ def is_time_to_post(
 
 
 def grouped_members(members: Iterable[GroupMember]) -> list[list[GroupMember]]:
-    """Return members that fail in the same tests of a suite together, in an order that no arrival changes."""
+    """Return members with the same failing tests of a suite in groups, in an order that does not depend on arrival."""
     groups: list[list[GroupMember]] = []
     for one in sorted(members, key=lambda one: (one.since_at, one.since, one.suite, one.where, one.tests)):
         group = next((group for group in groups if joins(one, group)), None)
@@ -200,7 +200,7 @@ def grouped_members(members: Iterable[GroupMember]) -> list[list[GroupMember]]:
 
 
 def joins(one: GroupMember, group: Sequence[GroupMember]) -> bool:
-    """Say whether a target fails in the tests of a group, since a commit that does not contradict its others."""
+    """Return whether the tests of a group fail on a target too, since a commit that fits the other members."""
     first = group[0]
     if one.suite != first.suite or any(one.where == other.where for other in group):
         return False
@@ -212,7 +212,7 @@ def joins(one: GroupMember, group: Sequence[GroupMember]) -> bool:
 
 
 def is_consistent(members: Collection[GroupMember]) -> bool:
-    """Say whether there is a commit before which the tests of all members passed, and after which all failed."""
+    """Return whether one commit may have broken all members: the newest pass is older than the oldest failure."""
     return newest_good(members)[0] < oldest_since(members)[0]
 
 

@@ -1,8 +1,8 @@
-"""News of several targets about one nightly run: those that fail in the same tests have one message, and one issue.
+"""News of several targets about one nightly run: targets on which the same tests fail share one message and one issue.
 
-Each target is judged by itself. Its news waits until the other targets were judged too, or for a while; `Watch.tick`
-sees when. What waits is a record that the target's own plan stores, and that the plan with the message removes. So a
-kill loses nothing, and one lock for each repository keeps two messages apart.
+Each target is evaluated by itself. Its news waits in a record until the other targets were evaluated too, or the wait
+is over (`Watch.tick`). The target's own plan stores the record, and the plan with the message removes it, so a crash
+loses nothing. One lock per repository prevents two messages at once.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from handlers.hardware.regression_text import issue_body, regression_news
 
 NAME = "nightly-news"
 MOST_ASKED = 10
-"""Pairs of commits of a group about which GitHub is asked."""
+"""Pairs of commits of a group about which the bot asks GitHub, at most."""
 Failing = Mapping[str, Collection[tuple[str, str]]]
-"""What people know to fail on targets (`LAB/TARGET`), as pairs of suite and test."""
+"""Reported failures on targets (`LAB/TARGET`), as pairs of suite and test."""
 
 
 @dataclass(frozen=True, slots=True)
 class NightlyNews:
-    """News of targets is to be posted, at a moment in seconds since 1970; `asked` names which, and why now."""
+    """News of targets must be posted, at a moment in seconds since 1970; `asked` names the news, and why now."""
 
     at: float
     asked: str
@@ -113,10 +113,10 @@ def decide_nightly_news(
     failing: Failing,
     history: HistoryLink = no_history,
 ) -> Plan:
-    """Return the messages: of new groups, of groups that others joined, and of targets that are in none.
+    """Return the messages: of new groups, of groups with new members, and of targets that are in no group.
 
-    `joined` has the new members of the `groups` that were there, by key; `failing` is what people know to fail;
-    `history` links the page of each test.
+    `joined` has the new members of existing `groups`, by key; `failing` are the reported failures; `history` links the
+    page of each test.
     """
     news = _GroupPosts(repository_id, to, at, failing, history)
     grouped = {one for group in begun for one in group.members} | {one for those in joined.values() for one in those}
@@ -140,7 +140,7 @@ def own_messages(
     grouped: Collection[GroupMember],
     history: HistoryLink = no_history,
 ) -> Sequence[Effect]:
-    """Return the message of a target about everything that is in no group's message."""
+    """Return the message of a target about all changes that no group's message contains."""
     if one.news is None or one.issue is None:
         return ()
     if not any(member in grouped for member in one.began):
@@ -156,7 +156,7 @@ def own_messages(
         own = [failure for failure in failing if (failure.suite, failure.test) not in elsewhere]
         issue = replace(one.issue, body=issue_body(one.about, own, history), begins=bool(began or changes.unreliable))
         return message_effects(to, one.key, regression_news(one.about, changes, own), issue)
-    # The next nightly run would take it for news that never came to the issue.
+    # Without this record, the next nightly run would assume that the news never reached the issue.
     return (StoreRecord.of(NEWS_STATE.of(repository_id, "issue", one.key), NewsState(done=True)),)
 
 
@@ -191,10 +191,10 @@ class _GroupPosts:
         return [*effects, self._stored(larger)]
 
     def refreshed(self, group: RegressionGroup) -> list[Effect]:
-        """Return what brings the issue of a group up to date, and closes it when nothing fails any more."""
+        """Return the effects that update the issue of a group, and close it when none of its tests fails."""
         body = self._body(group)
         issue = [EnsureIssue(_issue_of(group), group_title(group), body)] if "issue" in self.to else []
-        # A test that fails again is news of its target.
+        # If a recovered test fails again, the message of its target reports it.
         tests = [(one, tuple(still_failing(one, self.failing))) for one in group.members]
         members = tuple(replace(one, tests=those) for one, those in tests if those)
         return [*issue, self._stored(replace(group, members=members) if members else group, over=not members)]
@@ -210,7 +210,7 @@ class _GroupPosts:
 def joined_members(
     groups: Sequence[RegressionGroup], members: Sequence[GroupMember], at: float
 ) -> tuple[dict[str, list[GroupMember]], list[GroupMember]]:
-    """Return which members join which group that was there, by its key, and all others."""
+    """Return the members that join an existing group, by its key, and all others."""
     joined, alone = dict[str, list[GroupMember]](), list[GroupMember]()
     recent = [group for group in groups if group.opened_at >= at - JOINED]
     for one in sorted(members, key=lambda one: (one.where, one.suite, one.since, one.tests)):
@@ -223,7 +223,7 @@ def joined_members(
 
 
 def still_failing(member: GroupMember, failing: Failing) -> list[str]:
-    """Return the tests of a member that people know to fail and that have not ended."""
+    """Return the tests of a member whose reported failures have not ended."""
     known = failing.get(member.where, frozenset())
     return [test for test in member.tests if (member.suite, test) in known]
 

@@ -1,4 +1,4 @@
-"""What is news of a target: which failures began to last, recovered or were removed. No I/O of its own."""
+"""Decide which changes of a target are news: failures that began to last, recovered or were removed. No I/O."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Regression:
 
 @dataclass(frozen=True, slots=True)
 class KnownRegressions:
-    """The newest nightly run of a target that was judged, the commit `nightly_sha`.
+    """The newest nightly run of a target that was evaluated: the commit `nightly_sha`.
 
-    `committed_at` is when that was committed, in seconds since 1970. `news` is the key of the newest message, empty
-    where there was none yet; `page` is the page of the repository. `unreliable` are the suites whose results people
-    know to be unreliable. Which failures people know is in the result store.
+    `committed_at` is the time of that commit, in seconds since 1970. `news` is the key of the newest message, empty if
+    there was none yet; `page` is the page of the repository. `unreliable` are the suites that a message reported as
+    unreliable. Reported failures are in the result store.
     """
 
     nightly_sha: str = ""
@@ -55,9 +55,9 @@ REGRESSIONS = Record(
 
 @dataclass(frozen=True, slots=True)
 class RegressionChanges:
-    """What is news: tests whose failure lasts, that recovered, and that were removed without that.
+    """The changes to report: tests whose failure lasts, that recovered, and that were removed while they failed.
 
-    And the suites whose results became `unreliable`, or are `reliable` again.
+    Also the suites whose results became `unreliable`, or are `reliable` again.
     """
 
     began: tuple[Failure, ...] = ()
@@ -80,10 +80,10 @@ class RegressionChanges:
 class JudgedTarget:
     """A target with the newest of its runs, the commit `sha`, and what its texts need.
 
-    `page` is that of the repository, empty where it is not known. `late` is an older commit whose results have just
-    arrived, and when it was committed in seconds since 1970. `quarantined` is how many failures began to last that are
-    not reported as long as their tests are quarantined. `unreliable` has the suites whose results are, by name, and
-    `held` counts the changes of their tests, which are not reported as long as that is so.
+    `page` is that of the repository, empty if unknown. `late` is an older commit whose results have just arrived, with
+    its time in seconds since 1970. `quarantined` counts new lasting failures of quarantined tests, which are not
+    reported. `unreliable` has the suites with unreliable results, by name, and `held` counts the changes of their
+    tests, which are not reported either.
     """
 
     about: TargetKey
@@ -100,7 +100,7 @@ class JudgedTarget:
 def judge(
     suites: Iterable[SuiteFailures], given_up: Collection[str], suite_at: Callable[[SuiteFailures], SuiteState]
 ) -> tuple[RegressionChanges, tuple[Failure, ...]]:
-    """Return what is news of the newest runs of a target, and everything that people know to fail after it.
+    """Return the changes in the newest runs of a target, and all failures that people know about after that.
 
     `given_up` are the suites that the lab no longer sends; their failures are removed. `suite_at` returns a suite at
     its newest run, and is called only where a failing test is absent from it.
@@ -128,7 +128,7 @@ def without_quarantined(
 ) -> tuple[RegressionChanges, tuple[Failure, ...], int]:
     """Return both without failures of quarantined tests that began to last, and how many those are.
 
-    They are not stored as reported either: what still fails when the quarantine ends is news then.
+    They are not stored as reported either: if a test still fails when the quarantine ends, that is news.
     """
     held = {one for one in changes.began if quarantine.of(one.test)}
     began = tuple(one for one in changes.began if one not in held)
@@ -140,8 +140,9 @@ def without_unreliable(
 ) -> tuple[RegressionChanges, tuple[Failure, ...], int]:
     """Return both without changes of tests in suites whose results are unreliable, and how many changes those are.
 
-    They are not stored as reported either: what still holds when the results are reliable again is news then. `known`
-    are the suites that people know to be unreliable; the changes say which ones became so, and which are no longer.
+    They are not stored as reported either: changes that still hold when the results are reliable again are news.
+    `known` are the suites that were reported as unreliable; the changes say which became unreliable, and which reliable
+    again.
     """
     sides = (changes.began, changes.recovered, changes.removed)
     began, recovered, removed = ([one for one in side if one.suite not in unreliable] for side in sides)
@@ -166,7 +167,7 @@ def grouped(failures: Iterable[Failure]) -> tuple[Regression, ...]:
 
 
 def packed(failures: Mapping[str, Sequence[Failure]]) -> str:
-    """Return failures, by what happened to them, as short text: names of tests repeat each other."""
+    """Return failures, by what happened to them, as compressed text: thousands of similar names go into one effect."""
     plain = {
         kind: [[one.suite, one.since, one.good, *one.tests] for one in grouped(those)]
         for kind, those in failures.items()
@@ -175,7 +176,7 @@ def packed(failures: Mapping[str, Sequence[Failure]]) -> str:
 
 
 def unpacked(text: str) -> dict[str, list[Failure]]:
-    """Return what `packed` made short."""
+    """Return the failures that `packed` compressed."""
     plain = json.loads(zlib.decompress(base64.b64decode(text)))
     return {
         kind: [Failure(suite, test, since, good) for suite, since, good, *tests in groups for test in tests]

@@ -1,8 +1,8 @@
-"""Lasting failures of hardware targets on the nightly branch: people get a message when they are confirmed, and once.
+"""Messages about lasting failures of hardware targets on the nightly branch: one when they are confirmed.
 
-It goes by the same delivery as the check run, but it is decided on its own: what goes wrong here keeps no check from
-being written. Whatever run arrives, the newest known run of each suite is judged, so a late run may confirm what still
-fails. A target in which nothing fails, and nothing failed before, costs no request.
+The delivery of the check run triggers this handler, but its plan is separate: an error here does not prevent the check
+run. When a run arrives, the newest known run of each suite is evaluated, so a late run may confirm a failure that is
+still there. If nothing fails on a target and nothing failed before, the handler sends no request.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 
 NAME = "regressions"
 OLD = 30 * 86400.0
-"""Seconds after which a commit is history: what an empty database reads out of a full bucket is no news."""
+"""Seconds after which a commit is too old for a message: an empty database that reads a full bucket must not report."""
 MOST_CONTEXTS = 200
-"""New failures of which a message says how often they failed before, and where else they fail."""
+"""New failures for which a message says how often they failed before, and on which other targets they fail."""
 COMMIT_PAGE = "/commit/"
 
 
@@ -69,7 +69,7 @@ router = Router()
 
 @router.on(CHECK_EVENT.name, name=NAME, feature="regressions")
 async def report_regressions(context: Context) -> Plan:
-    """Judge the newest runs of a target once everything has come that will, and decide which messages to send."""
+    """Evaluate the newest runs of a target when no more results are expected, and decide which messages to send."""
     event, results = check_event_in(context.delivery.payload), context.config.results
     lab = results.labs.get(event.about.lab) if results else None
     regressions = context.config.regressions
@@ -124,7 +124,7 @@ async def report_regressions(context: Context) -> Plan:
 
 
 async def _hold(context: Context, about: TargetKey, committed_at: float, changes: RegressionChanges) -> NewsHold:
-    """Find out whether the news of a target waits for other targets, and which of its failures their issues list."""
+    """Return whether the news of a target waits for others, and which of its failures the issues of groups list."""
     repository_id, where = context.repository.id, about.full_name
     groups = (await context.records.under(REGRESSION_GROUP, repository_id)).values()
     members = [member for group in groups for member in group.members if member.where == where]
@@ -160,10 +160,10 @@ async def _ancestors(context: Context, about: TargetKey, runs: Sequence[NewestRu
 def judged_now(
     store: ResultsStore, about: TargetKey, sha: str, before: Mapping[str, str], aliases: Aliases = NO_ALIASES
 ) -> tuple[RegressionChanges, tuple[Failure, ...]]:
-    """Return what is news of a target now, and everything that people know to fail after it.
+    """Return the changes of a target to report now, and all failures that people know about after that.
 
-    `sha` is the nightly run of which everything has come; `before` names the run before the newest one of each suite;
-    `aliases` are the names of tests that maintainers renamed.
+    `sha` is the complete nightly run; `before` names the run before the newest one of each suite; `aliases` are the
+    names of tests that maintainers renamed.
     """
 
     def suite_at(suite: SuiteFailures) -> SuiteState:
@@ -206,12 +206,11 @@ def decide_regressions(
     *,
     behind: bool = False,
 ) -> Plan:
-    """Return what is stored of a target, under a key, and the messages about it, with the contexts of new failures.
+    """Return the plan that stores the state of a target under a key and posts the messages about it.
 
-    It is stored first: where a channel is unavailable for hours, the next nightly run is judged by what is reported
-    here. `hold` says whether the messages wait for those of other targets; `history` links the page of each test.
-    `behind`: the issue lacks the newest message, because GitHub was unavailable for too long; so it is brought up to
-    date even without news.
+    The state is stored first: if a channel is unavailable for hours, the next nightly run already builds on it. `hold`
+    says whether the messages wait for those of other targets; `history` links the page of each test. `behind`: the
+    issue lacks the newest message, because GitHub was unavailable for too long, so it is updated even without news.
     """
     issue, title, body = _issue_of(target.about), issue_title(target), issue_body(target, hold.own(failing), history)
     if not changes:
@@ -219,7 +218,7 @@ def decide_regressions(
         return Plan((*_remembered(key, known, target), *([remaining] if behind else [])), why=_why_no_news(target))
     news = regression_news(target, changes, failing, contexts)
     failures = packed({"": changes.began, RECOVERED: changes.recovered, REMOVED: changes.removed})
-    # Of one nightly run there may be several messages, as late runs confirm more.
+    # One nightly run may lead to several messages, because late runs confirm more failures.
     health = f"{changes.unreliable}{changes.reliable}" if changes.unreliable or changes.reliable else ""
     news_key = f"{issue}:{target.sha}:{hashlib.sha256(f'{failures}{health}'.encode()).hexdigest()[:16]}"
     reports = StoreReports(target.about.lab, target.about.target, target.sha, failures)

@@ -1,7 +1,7 @@
-"""What fails on a branch: what has begun to fail since the last scan, and what has recovered. Pure.
+"""Decide what has begun to fail on a branch since the last scan, and what has recovered. Pure.
 
-A status or check counts by the newest commit on which it has ended: what is pending says nothing yet, and a failure of
-an older commit that comes late is no news where a newer one is green.
+The newest commit with a finished result of a status or check counts. A pending result says nothing yet, and a late
+failure of an older commit is no news if a newer commit is green.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from bot.github.required import Signal
 # https://docs.github.com/rest/checks/runs and https://docs.github.com/rest/commits/statuses
 FAILED = frozenset({"failure", "error", "timed_out", "startup_failure"})
 PASSED = frozenset({"success", "neutral"})
-"""States of statuses and conclusions of check runs. The others say nothing of the code: skipped (what it needs has
-failed, or it was not touched), cancelled (a newer push took its place), action_required (it waits for a maintainer),
-stale, and whatever still runs."""
+"""States of statuses and conclusions of check runs. The others say nothing about the code: skipped (a job that it needs
+has failed, or its paths did not change), cancelled (a newer push replaced it), action_required (it waits for a
+maintainer), stale, and all that have not ended."""
 
 REMOVED_AFTER = 86400.0
-"""Seconds after which what no commit that is scanned reports any more, in whatever state, is no longer waited for.
+"""Seconds after which a context that no scanned commit reports counts as removed.
 
-They begin with the first scan that does not find it: nothing is known about the time before.
+They count from the first scan that does not find it: nothing is known about the time before.
 """
 LONGEST_WORDS, LONGEST_URL = 140, 800
 """Characters of what a status says, and of its address, that are stored; a longer address is left out."""
 
 
 def has_failed(result: str) -> bool | None:
-    """Return whether a status's state, or a check run's conclusion, is a failure; None where it tells neither."""
+    """Return whether a status's state, or a check run's conclusion, is a failure; None if it is neither."""
     return True if result in FAILED else False if result in PASSED else None
 
 
@@ -41,8 +41,8 @@ def has_failed(result: str) -> bool | None:
 class FailingContext:
     """A context that fails: the commit that broke it, and what it said there.
 
-    `since` is when that was first seen, `missing_since` when it was first seen that nothing reports it any more, in
-    seconds since 1970; 0 as long as something does.
+    `since` is the time of the first scan that found the failure, `missing_since` that of the first scan in which no
+    commit reported the context, in seconds since 1970; 0 if the last scan found it.
     """
 
     name: str
@@ -56,9 +56,9 @@ class FailingContext:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """A context that is recovered: on which commit, how many after the one that broke it (None: not known).
+    """A context that has recovered: on which commit, and how many commits after the one that broke it (None: unknown).
 
-    `seconds` is for how long it was known to fail.
+    `seconds` is the time for which it was known to fail.
     """
 
     failure: FailingContext
@@ -70,11 +70,11 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class KnownFailures:
-    """What is known between two scans: what fails, and which failures were seen, so that none is news twice.
+    """What is stored between two scans: what fails, and which failures were seen, so that none is reported twice.
 
-    `seen` has the contexts of each commit that was scanned last, so it is bounded by how many those are. `news` is
-    the key of the last message, empty if there was none, and `reported_at` its moment, which is later than that of the
-    message before it even if a clock was put back.
+    `seen` has the failed contexts of the commits of the last scan only, so it stays small. `news` is the key of the
+    last message, empty if there was none. `reported_at` is the time of that message; it always increases, even if a
+    clock was set back.
     """
 
     failing: Mapping[str, FailingContext] = field(default_factory=dict)
@@ -89,14 +89,14 @@ class KnownFailures:
 
 @dataclass(frozen=True, slots=True)
 class BranchScan:
-    """What was seen at a moment: the newest commits of a branch, the newest first, and the signals of the first few."""
+    """The result of a scan: the newest commits of a branch, the newest first, and the signals of the first few."""
 
     at: float
     commits: Sequence[Commit]
     signals: Sequence[Sequence[Signal]]
 
     def position(self, sha: str) -> int | None:
-        """Return how many commits are newer than one; None where it is far back, or no longer on the branch."""
+        """Return how many commits are newer than this one; None if it is too far back, or no longer on the branch."""
         return next((place for place, commit in enumerate(self.commits) if commit.sha == sha), None)
 
 
@@ -117,7 +117,7 @@ class FailureChanges:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """How a context stands on the commit of a place; `failed` None: it has not ended."""
+    """The result of a context on the commit at a position; `failed` is None if it says nothing about the code yet."""
 
     place: int
     signal: Signal
@@ -125,9 +125,9 @@ class _Result:
 
 
 def decide_alarms(before: KnownFailures | None, scan: BranchScan, contexts: Sequence[str]) -> FailureChanges:
-    """Compare a scan with what was known before it; `contexts` are patterns of what is watched.
+    """Compare a scan with the stored state; `contexts` are the patterns of watched contexts.
 
-    At the very first scan, what fails is only known: it is news where something green precedes it.
+    The very first scan reports a failure only if an older commit of the scan is green; other failures are only stored.
     """
     known = before or KnownFailures()
     results = _results(scan.signals, contexts)
@@ -153,9 +153,9 @@ def decide_alarms(before: KnownFailures | None, scan: BranchScan, contexts: Sequ
 
 
 def _begun(name: str, listed: Sequence[_Result], scan: BranchScan, known: KnownFailures) -> FailingContext | None:
-    """Return what a context that did not fail before fails with now, by the oldest of its newest failures in a row.
+    """Return the new failure of a context that did not fail before: the oldest of its newest failures in a row.
 
-    A failure that was seen before is none: it was reported, or something newer was green, before it was run once more.
+    A failure that an earlier scan has seen is not new: it was reported then, or a newer commit was green.
     """
     ended = (result for result in listed if result.failed is not None)
     row = list(takewhile(lambda r: r.failed and name not in known.seen.get(scan.commits[r.place].sha, ()), ended))
@@ -173,7 +173,7 @@ def _begun(name: str, listed: Sequence[_Result], scan: BranchScan, known: KnownF
 
 
 def _recovery(old: FailingContext, listed: Sequence[_Result], scan: BranchScan) -> Recovery | None:
-    """Return how a context is recovered; what it was on commits before the one that broke it does not count."""
+    """Return the recovery of a context, or None; results older than the commit that broke it don't count."""
     broken = scan.position(old.sha)
     ended = (r for r in listed if r.failed is not None and (broken is None or r.place <= broken))
     newest = next(ended, None)
@@ -184,7 +184,7 @@ def _recovery(old: FailingContext, listed: Sequence[_Result], scan: BranchScan) 
 
 
 def _results(signals: Sequence[Sequence[Signal]], contexts: Sequence[str]) -> dict[str, list[_Result]]:
-    """Return by name how each watched context stands, the newest commit first."""
+    """Return the results of each watched context, by name, those of the newest commit first."""
     found: dict[str, list[_Result]] = {}
     for place, of_commit in enumerate(signals):
         by_name: dict[str, list[Signal]] = {}
@@ -197,7 +197,7 @@ def _results(signals: Sequence[Sequence[Signal]], contexts: Sequence[str]) -> di
 
 
 def _result(place: int, same: Iterable[Signal]) -> _Result:
-    """Return how a context stands that may have a status and checks of several Apps: the worst of them counts."""
+    """Return the result of a context with a status or checks of several Apps: the worst of them counts."""
     by_rank = {True: 0, None: 1, False: 2}
     failed, signal = min(((has_failed(s.result), s) for s in same), key=lambda pair: by_rank[pair[0]])
     return _Result(place, signal, failed)
@@ -206,7 +206,7 @@ def _result(place: int, same: Iterable[Signal]) -> _Result:
 def _seen(
     results: Mapping[str, Sequence[_Result]], scan: BranchScan, known: KnownFailures
 ) -> dict[str, frozenset[str]]:
-    """Return which contexts have failed on which of the commits that were scanned, now or before."""
+    """Return which contexts have failed on which of the scanned commits, now or in an earlier scan."""
     seen: dict[str, frozenset[str]] = {}
     for place, commit in enumerate(scan.commits[: len(scan.signals)]):
         now = {name for name, listed in results.items() if any(r.place == place and r.failed for r in listed)}
