@@ -22,19 +22,18 @@ TRACED_OF := $(patsubst %,tests/%.py,$(addprefix engine/test_,jobs portable retr
                $(addprefix results/test_,compare identity manifest renames report report_annotations report_runs report_safe \
                                           report_summary))
 UNTRACED  := $(addprefix tests/,app/doctor app/setup app/test_redelivery.py app/test_serve.py aws browser ci cli \
-               conversations core/untrusted deploy devices effects handlers/dashboard handlers/operate lab robustness sandbox signal \
+               conversations core/untrusted deploy devices effects handlers/dashboard handlers/operate lab sandbox signal \
                timers web news/test_render.py) $(wildcard tests/test_*.py) \
              $(filter-out $(TRACED_OF),$(wildcard $(addprefix tests/,engine/test_*.py github/test_*.py results/test_*.py))) \
              tests/results/formats
 # What is in one folder stands together: pytest 9.1 loses the fixtures of a folder that it comes back to.
-# Each worker collects all its tests, which takes seconds: so no more of them than make up for the time that tests wait,
-# and only the files that have tests to run alone. The traced tests run beside the others, so that no core waits for the
-# last of one kind; those that run alone come after both. The tests of robustness mostly wait and are three groups, each
-# of which one worker runs from beginning to end: the untraced tests need two workers more than that.
+# Each worker collects all tests it is started with, which takes seconds of each: so the tests of robustness, which mostly
+# wait, are apart, and the others have no more workers than make up for the time that they wait. All three run beside each
+# other, so that no core waits for the last of one kind; tests to run alone come after them, from their own files.
 ALONE     = $(shell grep -rl --include="*.py" "mark.alone" tests)
 PYTEST   := scripts/in-memory $(BIN)/pytest --dist loadgroup -m "not alone"
 
-.PHONY: demo suite-demo suite-test test tools compiled check types tests untraced traced alone mutants plans plans-of-all bench lock docs images fixtures clean
+.PHONY: demo suite-demo suite-test test tools compiled check types tests robustness untraced traced alone mutants plans plans-of-all bench lock docs images fixtures clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/python -m sandbox.demo $(ARGS)
@@ -82,14 +81,17 @@ types: $(VENV)/.ready
 # CI: PostgreSQL's plan depends on a statement's values, and those that are explained are the first that any test gave.
 plans plans-of-all: export NIGHTJAR_STATEMENTS := $(CURDIR)/$(VENV)/statements
 tests: $(VENV)/.ready
-	$(MAKE) --no-print-directory -j2 untraced traced
+	$(MAKE) --no-print-directory -j3 robustness untraced traced
 	$(MAKE) --no-print-directory alone
 
+robustness: $(VENV)/.ready
+	$(PYTEST) -n 3 $(ARGS) tests/robustness
+
 untraced: $(VENV)/.ready
-	$(PYTEST) -n 5 $(ARGS) $(UNTRACED)
+	$(PYTEST) -n 3 $(ARGS) $(UNTRACED)
 
 traced: $(VENV)/.ready
-	$(PYTEST) -n 2 $(ARGS) --cov --cov-report= tests $(UNTRACED:%=--ignore=%)
+	$(PYTEST) -n 1 $(ARGS) --cov --cov-report= tests $(patsubst %,--ignore=%,tests/robustness $(UNTRACED))
 
 alone: $(VENV)/.ready
 	scripts/in-memory $(BIN)/pytest -m alone $(ALONE)
