@@ -107,7 +107,7 @@ class Agent:
                     self.idle = True
                 if once:
                     break
-                if job is not None and failures:
+                if job is not None and failures and not self._stopping.is_set():
                     # What is wrong is perhaps this machine: others get the job meanwhile, and the queue is not emptied.
                     seconds = min(LONGEST_PAUSE, FIRST_PAUSE * 2**failures)
                     log.warning(texts.PAUSES.format(seconds=seconds))

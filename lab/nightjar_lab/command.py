@@ -32,6 +32,8 @@ SECRETS = (
 )
 """Variables that the command does not get: it runs somebody else's code."""
 KILL_SECONDS = 10.0
+DRAIN_SECONDS = 2.0
+"""How long the last output is waited for: a process that has left the group may hold the pipe open for ever."""
 PR_SET_DUMPABLE = 4
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
@@ -101,7 +103,7 @@ class RunningCommand:
                 self.stop()
                 return None
             stopped.wait(min(0.2, max(0.0, until - time.monotonic())))
-        self._copying.join(KILL_SECONDS)
+        self._copying.join(DRAIN_SECONDS)
         return self._process.returncode
 
     def stop(self) -> None:
@@ -114,7 +116,7 @@ class RunningCommand:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._copying.join(KILL_SECONDS)
+        self._copying.join(DRAIN_SECONDS)
 
     def _copy(self, log: Path) -> None:
         """Write the output to a file. A full disk stops the file, and not the command."""

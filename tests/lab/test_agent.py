@@ -180,9 +180,20 @@ async def test_an_agent_that_is_stopped_gives_its_job_back(rack: Rack) -> None:
     status, said = await ended(other)
     assert (status, "another agent works in" in said) == (1, True)
     agent.terminate()
-    assert (await ended(agent))[0] == 0
+    status, said = await ended(agent)
+    assert (status, "claims the next job" in said) == (0, False), said
     job = await rack.lab.store.find(LAB, "job")
     assert (job.state, job.note) == (DeviceJobState.QUEUED, "the agent was stopped")
+
+
+async def test_a_process_that_leaves_the_group_does_not_hold_the_agent_up(rack: Rack) -> None:
+    """It has the pipe of the command's output, and outlives the job: docs/labs-security.md says how to prevent that."""
+    await rack.job()
+    left = rack.here / "left"
+    leaves = f"setsid sh -c 'echo $$ > {left}; exec sleep 600' & while [ ! -s {left} ]; do sleep 0.1; done; {PASSES}"
+    status, said = await ended(await rack.agent(leaves, once=True))
+    assert (status, "are uploaded" in said) == (0, True), said
+    os.kill(int(left.read_text()), signal.SIGKILL)
 
 
 async def test_while_the_network_is_down_it_tests_on(rack: Rack) -> None:
