@@ -1,4 +1,4 @@
-"""Check runs: one of a name on a commit, written over as long as GitHub lets it say what it should, else superseded."""
+"""Check runs: one per name and commit, updated if GitHub's API allows the change, otherwise replaced by a new one."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _AnnotationKey = tuple[str, int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class WrittenCheckRun:
-    """A check run of ours: the number that GitHub has given it, and the `as_of` of what it says.
+    """A check run of ours: GitHub's ID, and the `as_of` of its content.
 
-    `again` is the `as_of` of the last request for a new run, and `over` the run that was there when it was made.
+    `again` is the `as_of` of the last request for a new run, and `over` the newest run at the time of that request.
     """
 
     as_of: float = 0.0
@@ -61,8 +61,8 @@ class PutCheckRun:
     details_url: str = ""
     """Where *Details* lead; where it is empty, GitHub links its own page."""
     head_since: float | None = None
-    """When the commit came up, in seconds since 1970: while GitHub's limits leave little, those of newer heads are
-    written first. None: before those of all heads."""
+    """When the commit appeared, in seconds since 1970. If GitHub's limits leave little, check runs of newer heads are
+    written first. None: this one waits for no other."""
 
     @property
     def target(self) -> str:
@@ -76,10 +76,10 @@ class PutCheckRun:
             return await self._put(context)
 
     async def _put(self, context: EffectContext) -> Applied:
-        """Do so.
+        """Apply it under the rank of its head.
 
-        A PATCH adds its annotations to those that are there, so only those that GitHub does not have are sent; and a
-        run whose annotations are no longer true is superseded by a new one, for none can be taken away.
+        An update only adds annotations, so it sends those that GitHub does not have. GitHub's API cannot remove an
+        annotation, so a run with outdated annotations is replaced by a new run.
         """
         key = CHECK_RUN.of(context.repository.id, self.sha, self.name)
         record = await context.records.get(key) or WrittenCheckRun()
@@ -94,7 +94,7 @@ class PutCheckRun:
         if context.writes.may_have_twins:
             await self._supersede_twins(context, found)
         if self.again and record.again != self.as_of:
-            # By this a try after a crash tells a run that is there already from the one that it was to make.
+            # After a crash, the next try recognizes by `over` whether the new run was already created.
             record = replace(record, again=self.as_of, over=found.integer("id") if found else 0)
             await context.records.put(key, record)
         if found is None or (self.again and found.integer("id") == record.over) or self._begins_anew(found):
@@ -106,30 +106,33 @@ class PutCheckRun:
         return done
 
     def _begins_anew(self, found: Payload) -> bool:
-        """Say whether a test is pending again that has a result: that run is over, so it gets a new one."""
+        """Return whether a completed check run must become pending again: that needs a new run."""
         return self.content.status != COMPLETED and found.text("status") == COMPLETED
 
     async def _change(self, context: EffectContext, found: Payload) -> tuple[Applied, int]:
-        """Have a check run say this; return what was done, and the number of the run that says so."""
+        """Update a check run, or replace it; return what was done, and the ID of the run with this content."""
         same = Applied(texts.CHECK_SAME.format(name=self.name), changed=False), found.integer("id")
         there = found.integer("output", "annotations_count")
         says_so = self._says_so(found)
         if says_so and not there and not self.content.annotations:
             return same
         where = {"repo": context.repository.full_name, "id": str(found.integer("id"))}
-        # Asked for only where GitHub counts some, which saves a request for most check runs.
+        # Requested only if GitHub counts some, which saves a request for most check runs.
         known = await _annotations(context, where) if there else Counter[_AnnotationKey]()
         wanted = Counter(map(_annotation_key, self.content.annotations))
         if known - wanted:
             return await self._create(context)
         if says_so and known == wanted:
             return same
+        # GitHub appends the annotations of an update to those that are there:
+        # https://docs.github.com/en/rest/checks/runs#update-a-check-run
         await context.github.patch(ONE_CHECK_RUN, url_vars=where, data=self._body(_without(self.content, known)))
         return self._applied(), found.integer("id")
 
     async def _newest(self, context: EffectContext, known: int) -> Payload | None:
         """Return our newest run of the name; one request, or two where GitHub's list does not show the `known` one."""
         ours = await self._runs(context, "latest")
+        # The list lags behind a run that was just created: docs/decisions/late-writes.md
         if known and all(run.integer("id") < known for run in ours):
             where = {"repo": context.repository.full_name, "id": str(known)}
             return Payload(await context.github.getitem(ONE_CHECK_RUN, url_vars=where), "check run")
@@ -147,7 +150,7 @@ class PutCheckRun:
         return [run for run in answer.items("check_runs") if run.integer("app", "id") == context.me.app_id]
 
     async def _supersede_twins(self, context: EffectContext, newest: Payload | None) -> None:
-        """Complete as superseded what says the same as the newest run does: a write that took effect late made it."""
+        """Complete runs with the content of the newest one as superseded: writes that took effect late created them."""
         if newest is None or not self._says_so(newest):
             return
         body = {"status": "completed", "conclusion": "neutral", "output": texts.CHECK_SUPERSEDED}

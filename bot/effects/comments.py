@@ -69,12 +69,12 @@ class UpsertSection:
 class Reply:
     """Answer on a pull request with a comment of its own, once for each intent.
 
-    `since` (ISO 8601) is when that was written which is answered: no older comment can be the answer. `text` has at
+    `since` (ISO 8601) is the time of the comment that is answered: no older comment can be the answer. `text` has at
     most `REPLY_LIMIT` characters.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES, PULL_REQUESTS})
-    """Those of `React`, which nearly always goes with it: one token serves both."""
+    """The same as those of `React`, which nearly always accompanies a reply, so that one token serves both."""
 
     number: int
     text: str
@@ -86,9 +86,9 @@ class Reply:
         return f"reply:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Look for the answer by its marker and our author id; write it if it is not there, edit it if it says else.
+        """Find the answer by its marker and our user ID; write it if it is missing, edit it if its text differs.
 
-        Twins of it are deleted.
+        Twins are deleted.
         """
         digest = hashlib.sha256(f"{context.repository.id}:{context.intent}".encode()).hexdigest()[:24]
         marker = f"<!-- nightjar:answer:{digest} -->"
@@ -102,7 +102,7 @@ class Reply:
             await delete_comment(context, twin.id)
         if mine[0].body == body:
             return Applied(texts.ANSWER_SAME, changed=len(mine) > 1)
-        # A replay ended differently from what the answer says.
+        # A replay may end differently than the first run.
         await _edit(context, mine[0].id, body)
         return Applied(texts.ANSWER_CORRECTED)
 
@@ -136,10 +136,10 @@ async def marked_comments(
 
 
 async def change_sections(context: EffectContext, number: int, change: Change) -> bool:
-    """Let the sections of a pull request's sticky comment be what `change` makes of them; return whether they were not.
+    """Apply `change` to the sections of a pull request's sticky comment; return whether anything changed.
 
-    All of it is one write, with one more for each twin that goes. Raises `TryAgain` when the comment is deleted at this
-    very moment.
+    This is one write, and one more for each twin that is deleted. Raises `TryAgain` if somebody deletes the comment at
+    the same moment.
     """
     mine = await marked_comments(context, number, sticky.MARKER) or await _known_sticky(context, number)
     wanted = sticky.render(change(sticky.merged_sections(mine)))
@@ -153,14 +153,14 @@ async def change_sections(context: EffectContext, number: int, change: Change) -
         await _edit(context, mine[0].id, wanted)
     else:
         written = False
-    # Twins last: until the one that stays has their sections, nothing is deleted.
+    # Twins last: they are deleted only when the remaining comment has their sections.
     for twin in extra:
         await delete_comment(context, twin.id)
     return written or bool(extra)
 
 
 async def _known_sticky(context: EffectContext, number: int) -> list[sticky.PostedComment]:
-    """Return the sticky comment that we have written, where GitHub's list does not show it yet: lists lag."""
+    """Return the sticky comment that we have written if GitHub's list does not show it yet: lists lag."""
     known = await context.records.get(STICKY.of(context.repository.id, number))
     if known is None:
         return []

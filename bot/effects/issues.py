@@ -150,8 +150,8 @@ class EnsureIssue:
     async def _open_one(self, context: EffectContext, known: int | None) -> Payload | None:
         """Return the open issue of the key; close its twins, which a write that took effect late has left.
 
-        The list may lack what Apps have opened, so the recorded number has the last word; without one, the newest
-        issues are looked through.
+        The list may lack issues that Apps have opened, so the recorded number decides. Without one, the newest issues
+        are searched.
         """
         where = {"repo": context.repository.full_name, "creator": context.me.login, "state": "open"}
         mine = self._mine(context, [item async for item in context.github.getiter(OURS, url_vars=where)])
@@ -170,7 +170,7 @@ class EnsureIssue:
         return [one for one in found if _is_ours(one, context) and one.text("body").startswith(self._marker)]
 
     async def _recorded(self, context: EffectContext, number: int) -> list[Payload]:
-        """Return the issue of a recorded number if it is open; nobody finds one that was deleted."""
+        """Return the issue of a recorded number if it is open; an empty list if it was deleted."""
         where = {"repo": context.repository.full_name, "number": str(number)}
         try:
             issue = Payload(await context.github.getitem(ONE_ISSUE, url_vars=where), "issue")
@@ -181,7 +181,7 @@ class EnsureIssue:
         return [issue] if _is_ours(issue, context) and issue.text("state") == "open" else []
 
     async def _comment(self, context: EffectContext, issue: Payload) -> bool:
-        """Tell the news, unless the issue was opened with it or a comment of ours has it; return whether it was new."""
+        """Post the news, unless the issue was opened with it or a comment of ours has it; return whether it was new."""
         marker = self._news_marker
         if not self.news or _news_marker_in(issue.text("body")) == marker:
             return False
@@ -209,12 +209,12 @@ class EnsureIssue:
         return NEWS_MARKER.format(digest=digest) if self.news_key else ""
 
     def _body_with(self, news_marker: str) -> str:
-        """Return the body as it is written; the marker of the news with which the issue was opened stays in it."""
+        """Return the body with its markers; the marker of the news with which the issue was opened stays in it."""
         return "\n".join(filter(None, [self._marker, news_marker, self.body]))
 
 
 async def is_posted(records: Records, repository_id: int, news_key: str) -> bool:
-    """Return whether the news of a key has come to its issue; no news has."""
+    """Return whether the news of a key was posted to its issue; True without a key."""
     return not news_key or await records.get(NEWS_STATE.of(repository_id, "issue", news_key)) is not None
 
 
@@ -223,7 +223,7 @@ def _is_ours(written: Payload, context: EffectContext) -> bool:
 
 
 def _news_marker_in(body: str) -> str:
-    """Return the line of a body that names the news with which it was opened, empty where there is none."""
+    """Return the marker of the news with which an issue was opened, empty if its body has none."""
     before, _, _ = NEWS_MARKER.partition("{")
     second = body.splitlines()[1:2]
     return next((line for line in second if line.startswith(before)), "")

@@ -1,8 +1,8 @@
-"""A pull request of our own that changes one file, kept up to date in place, and closed when it is not needed.
+"""A pull request of our own that changes one file: updated in place, and closed when it is no longer needed.
 
-Everything is written through GitHub's Git data API, without a clone: https://docs.github.com/rest/git. The commits that
-we have put on the branch are noted before it moves, so that it is only ever moved, by force, off one of those: what
-somebody else pushed there is theirs.
+Everything is written through GitHub's Git data API, without a clone: https://docs.github.com/rest/git. Each of our
+commits is recorded before the branch moves to it. The branch is force-pushed only if its head is one of these commits,
+so commits that somebody else pushed are never lost.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ PULL_BRANCH = Record("pull-of", 1, PullBranch, "our commits on a branch that we 
 
 @dataclass(frozen=True, slots=True)
 class EnsurePull:
-    """Keep one pull request open, from `branch` into `base`, as one commit on `base_sha` that gives a file `content`.
+    """Ensure one open pull request from `branch` into `base`: one commit on `base_sha` that sets a file's `content`.
 
-    Without `content` it is not needed: it is closed, and its branch deleted. `key` names what is proposed: where a
-    person closed a pull request of that key, it stays closed. `at` (ISO 8601) is when this was decided; what is older
-    than what was done last changes nothing.
+    Without `content` the pull request is closed and its branch deleted. `key` names the proposal: if a person closed a
+    pull request with this key, it stays closed. `at` (ISO 8601) is the time of the decision; an older decision than the
+    last one changes nothing.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, PULL_REQUESTS})
@@ -78,9 +78,9 @@ class EnsurePull:
         return f"pull-of:{self.branch}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Look at pull request and branch, write what differs, and note every commit before the branch moves to it.
+        """Read pull request and branch, write what differs, and record every commit before the branch moves to it.
 
-        Raises `TryAgain` where somebody moved the branch at this moment, `UserError` where it is not ours to use.
+        Raises `TryAgain` if somebody moves the branch at the same moment, `UserError` if the branch is not ours.
         """
         record = await context.records.get(PULL_BRANCH.of(context.repository.id, self.branch)) or PullBranch()
         if record.at > self.at:
@@ -115,14 +115,14 @@ class EnsurePull:
         return next((pull for pull in listed if _is_open(pull)), mine[0] if mine else None)
 
     async def _is_there(self, context: EffectContext, head: str, record: PullBranch, *, is_open: bool) -> bool:
-        """Say whether the branch has the file as it is to be; without a pull request, also whether it began here."""
+        """Return whether the branch has the wanted file and, without a pull request, starts at `base_sha`."""
         if not is_open and (record.base_sha, *record.shas[-1:]) != (self.base_sha, head):
             return False
         found = await found_at(context.github, context.repository.full_name, self.path, head)
         return found is not None and found.raw == self.content.encode()
 
     async def _push(self, context: EffectContext, head: str | None, record: PullBranch) -> None:
-        """Make the commit, note it, and move the branch to it, if nobody has moved it meanwhile."""
+        """Create the commit, record it, and move the branch to it, if nobody has moved the branch meanwhile."""
         github, where = context.github, {"repo": context.repository.full_name}
         base = await github.getitem(COMMIT, url_vars={**where, "sha": self.base_sha})
         file = {"path": self.path, "mode": PLAIN_FILE, "type": "blob", "content": self.content}
@@ -144,7 +144,7 @@ class EnsurePull:
             await github.patch(ONE_REF, url_vars=ref, data={"sha": sha, "force": True})
 
     async def _show(self, context: EffectContext, pull: Payload | None, *, pushed: bool, left: bool = False) -> Applied:
-        """Open the pull request, or have it say what it is about now; a text that says so already is left alone."""
+        """Open the pull request, or update its text if it differs."""
         if pull is None or not _is_open(pull):
             return await self._open(context)
         number = pull.integer("number")
@@ -166,14 +166,14 @@ class EnsurePull:
         try:
             made = await context.github.post(PULLS, url_vars={"repo": context.repository.full_name}, data=data)
         except Exception as error:
-            # 422 is also the answer where one is open already, such as after a request whose answer was lost.
+            # GitHub also answers 422 if one is open already, for example after a request whose answer was lost.
             if is_unprocessable(error) and (there := await self._pull(context)) is not None and _is_open(there):
                 return Applied(texts.PULL_SHOWN.format(number=there.integer("number")))
             raise
         return Applied(texts.PULL_OPENED.format(number=Payload(made, "pull_request").integer("number")))
 
     async def _end(self, context: EffectContext, pull: Payload | None, head: str | None, record: PullBranch) -> Applied:
-        """Close the pull request, in one write with the reason, and delete the branch; `head` None: it is not ours."""
+        """Close the pull request, in one write with the reason; delete the branch unless it is not ours (`head` None)."""
         done = []
         is_open = pull is not None and _is_open(pull) and _is_ours(pull, context)
         if is_open and head is None:
@@ -183,7 +183,7 @@ class EnsurePull:
             await context.records.put(PULL_BRANCH.of(context.repository.id, self.branch), noted)
         if is_open and pull is not None:
             number = pull.integer("number")
-            # Without its marker: with it, `apply` would later take this for a pull request that a person closed.
+            # Without the marker, by which `apply` would later recognize a pull request that a person closed.
             body = texts.PULL_NOT_NEEDED.format(base=self.base) + _ANY_MARKER.sub("", pull.text("body"))
             await self._change(context, number, {"state": "closed", "body": truncate(body, TEXT_LIMIT)})
             done.append(texts.PULL_CLOSED.format(number=number))
@@ -192,7 +192,7 @@ class EnsurePull:
             try:
                 await context.github.delete(ONE_REF, url_vars=where)
             except Exception as error:
-                # For a branch that is not there GitHub answers 422.
+                # If the branch does not exist, GitHub answers 422.
                 if not (is_not_found(error) or is_unprocessable(error)):  # somebody has deleted it already
                     raise
             done.append(texts.PULL_BRANCH_DELETED.format(branch=self.branch))
@@ -203,7 +203,7 @@ class EnsurePull:
         await context.github.patch(ONE_PULL, url_vars=where, data=change)
 
     def _says_so(self, context: EffectContext, pull: Payload, key: str = "") -> bool:
-        """Say whether a pull request of ours is about what this is."""
+        """Return whether a pull request of ours has this proposal."""
         marker = MARKER.format(key=key or self.key)
         return _is_ours(pull, context) and pull.text("body").startswith(marker)
 

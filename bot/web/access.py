@@ -1,7 +1,7 @@
-"""Who may read about a repository: everybody of a public one, else who has a token of it, or reads it on GitHub.
+"""Who may read about a repository: everybody if it is public; otherwise people with its token or access on GitHub.
 
-Every route of a repository is wrapped by `guarded`, which `create_app` does by the route's path, so none can forget it.
-A stranger gets the same answer for a private repository as for one that this bot does not know.
+`create_app` wraps every route of a repository with `guarded`, by the route's path, so no route can forget it. A
+stranger gets the same answer for a private repository as for one that does not exist.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BEARER = Pattern(r"(?i:bearer) +([!-~]{1,500}) *")
 
 
 class TokenHolder(Protocol):
-    """What a valid token says: the repository that it is for, in small letters."""
+    """The content of a valid token: its repository, in lower case."""
 
     @property
     def subject(self) -> str:
@@ -61,7 +61,7 @@ class ApiAccess:
         self._operators = operators or no_operators(self._viewers)
 
     def guarded(self, operation: Operation) -> Operation:
-        """Return an operation that asks for a token where one is needed; raise ValueError where that is not clear."""
+        """Return an operation that requires a token if necessary. Raises ValueError if its path does not say."""
         if operation.path == PAGES_OF_A_REPOSITORY or operation.path.startswith(f"{PAGES_OF_A_REPOSITORY}/"):
             return replace(operation, handler=self._for_readers(operation))
         if any(operation.path == path or operation.path.startswith(f"{path}/") for path in OF_OPERATORS):
@@ -92,7 +92,7 @@ class ApiAccess:
         return handler
 
     def _for_readers(self, operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-        """Return a page's handler that shows what is public, and to those who are signed in what they may read."""
+        """Return a page's handler: everybody sees public repositories, people with access also private ones."""
 
         async def handler(request: web.Request) -> web.StreamResponse:
             try:
@@ -105,20 +105,22 @@ class ApiAccess:
                     raise Problem(404, NO_PAGE)
             except ConnectorException as error:
                 raise Problem(503, DATABASE_UNAVAILABLE, headers={"Retry-After": str(RETRY_SECONDS)}) from error
+            # Strangers may use only a small share of the quota. A person who may read a private repository counts like
+            # its token.
             with ranked(Rank.ANONYMOUS if public else Rank.SWEEP):
                 return await operation.handler(request)
 
         return handler
 
     async def _may_read(self, request: web.Request, repository: str) -> bool:
-        """Say whether who asks is signed in and may read a repository; what GitHub is asked for counts as a page."""
+        """Return whether the reader may read a repository on GitHub; the question counts against the page limit."""
         if await self._viewers.of(request) is None:
             return False
         request.app[PAGES].admit(request)
         return await self._viewers.may_read(request, repository)
 
     async def _rank(self, request: web.Request) -> Rank:
-        """Return the rank of what is asked of GitHub for this request. Raises `Problem`."""
+        """Return the rank of requests to GitHub for this request. Raises `Problem`."""
         repository = repository_of(request)
         try:
             return await self._rank_of(request, repository)
@@ -135,12 +137,12 @@ class ApiAccess:
             if holder.subject == repository.lower():
                 return Rank.SWEEP
         if not await self._is_public(repository):
-            # The session of a browser is enough to read, and for nothing else.
+            # A browser's session allows reading only.
             if request.method in (hdrs.METH_GET, hdrs.METH_HEAD) and await self._viewers.of(request) is not None:
                 if await self._may_read(request, repository):
                     return Rank.SWEEP
                 raise Problem(404, NO_PAGE)
-            # Who sends no token gets no error code: https://www.rfc-editor.org/rfc/rfc6750#section-3.1
+            # Without a token, the answer has no error code: https://www.rfc-editor.org/rfc/rfc6750#section-3.1
             raise _unauthorized(NO_TOKEN)
         return Rank.ANONYMOUS
 

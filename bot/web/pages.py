@@ -1,7 +1,7 @@
 """Pages for people: templates, the headers of every page, compression, and conditional requests.
 
-Data is read and pages are rendered in a few threads of their own, so that readers never take a thread from webhooks.
-Every text in a template is escaped; nothing but our own files is loaded, and no script or style stands inside a page.
+Data is read and pages are rendered in a few separate threads, so that pages never use the threads of webhooks. Every
+text in a template is escaped; pages load our own files only, and have no inline scripts or styles.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from bot.web.texts import DATABASE_UNAVAILABLE, NO_PAGE, TOO_MANY_PAGES, TOO_MAN
 TEMPLATES = Path(__file__).parent / "templates"
 THREADS = 4
 MOST_WAITING = 64
-"""Pages that are made or wait for a thread; more are refused, for whoever asks would wait too long."""
+"""Pages that are rendered or wait for a thread; more are refused, because readers would wait too long."""
 RETRY_SECONDS = 5
 SMALL = 1_000
-"""Bytes that are not worth compressing."""
+"""Pages up to this size in bytes are not compressed."""
 LEVEL = 6
 HTML, JSON = "text/html", "application/json"
 VARY = "Accept-Encoding, Cookie"
@@ -53,7 +53,7 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 REVALIDATED = "no-cache"
-"""Browsers ask each time; while nothing has changed, the answer is an empty 304."""
+"""Browsers ask each time; if nothing has changed, the answer is an empty 304."""
 NOT_STORED = "no-store"
 ADMITTED = web.RequestKey("admitted", bool)
 
@@ -66,7 +66,7 @@ Result = TypeVar("Result")
 class Pages:
     """Makes the pages of an application; `folders` hold the templates of features.
 
-    `known` is known in all templates: `version`, and `github`, the address of GitHub's own pages.
+    `known` are variables of all templates: `version`, and `github`, the address of GitHub's own pages.
     `is_public` says whether strangers may see a repository, and raises ConnectorException while the database is
     unavailable; `viewers` says who is signed in.
     """
@@ -84,7 +84,7 @@ class Pages:
         self.assets = Assets()
         self._limit = limit
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pages")
-        # What is looked up for each request does not wait for pages that are being made.
+        # Quick look-ups, which every request needs, must not wait for pages that are being rendered.
         self._look_ups = ThreadPoolExecutor(1, thread_name_prefix="page-look-ups")
         self._cache = PageCache()
         self._waiting = 0
@@ -92,7 +92,7 @@ class Pages:
         self._known = known
 
     def join(self, app: web.Application) -> None:
-        """Make the templates known to an application, and end with it."""
+        """Add the templates to an application, and stop the threads when it ends."""
         environment = aiohttp_jinja2.setup(
             app,
             loader=self._loader,
@@ -121,11 +121,11 @@ class Pages:
             raise Problem(HTTPStatus.TOO_MANY_REQUESTS, detail, headers={"Retry-After": str(seconds)})
 
     async def run(self, work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
-        """Do blocking work of a page in one of the threads for that. Raises `Problem` 503 when too much waits."""
+        """Do blocking work in one of the threads for pages. Raises `Problem` 503 if too much work waits."""
         return await self._run_in(self._threads, lambda: work(*args, **kwargs))
 
     async def look_up(self, work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
-        """Do what is over within a millisecond, in a thread for that alone. Raises as `run` does."""
+        """Do work that takes at most a millisecond in a separate thread. Raises the same as `run`."""
         return await self._run_in(self._look_ups, lambda: work(*args, **kwargs))
 
     async def _run_in(self, threads: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
@@ -161,7 +161,7 @@ class Pages:
     async def cached(
         self, request: web.Request, key: bytes | None, make: Callable[[], Awaitable[RenderedPage]], media_type: str
     ) -> web.Response:
-        """Return what was made under a key, or is made now; always the latter without a key."""
+        """Return the page that is cached under a key, or make it; without a key, always make it."""
         if key is None:
             return answer_with(request, await make(), media_type)
         tag = self._cache.tag(key)
@@ -174,7 +174,7 @@ PAGES: web.AppKey[Pages] = web.AppKey("pages", Pages)
 
 
 def _rendered(request: web.Request, template: str, context: dict[str, Any]) -> RenderedPage:
-    # The path alone, for the navigation: what stands in an address is text from outside.
+    # The path alone, for the navigation: the query of an address is text from outside.
     context.setdefault("path", request.path)
     return compressed_page(aiohttp_jinja2.render_string(template, request, context).encode(errors=REPLACED))
 
@@ -211,7 +211,7 @@ def _unchanged(tag: str) -> web.Response:
 
 @web.middleware
 async def show_problems_as_pages(request: web.Request, handler: Answer) -> web.StreamResponse:
-    """Show a browser a page in place of problem details; programs, and the API, keep getting these."""
+    """Show browsers a page instead of problem details; programs and the API get the problem details."""
     response = await handler(request)
     if response.content_type != PROBLEM_TYPE or not _wants_page(request) or not isinstance(response, web.Response):
         return response
@@ -230,7 +230,7 @@ async def show_problems_as_pages(request: web.Request, handler: Answer) -> web.S
 
 
 def _repository(request: web.Request, response: web.Response) -> str:
-    """Return the repository whose page was asked for in a wrong way; empty where it may not be there at all."""
+    """Return the repository of a malformed request; empty if the repository may not exist."""
     owner, name = (request.match_info.get(part, "") for part in ("owner", "repo"))
     return f"{owner}/{name}" if response.status == HTTPStatus.BAD_REQUEST and owner and name else ""
 

@@ -1,6 +1,6 @@
-"""Whether a person waits for the effect of a delivery: such a delivery goes before those that are only noted. No I/O.
+"""Decide whether a person waits for the effect of a delivery: such deliveries are processed first. No I/O.
 
-What mentions nobody holds no command, as the grammar of commands has it (`bot.commands.grammar`).
+A text without a mention of the bot has no command: see the grammar (`bot.commands.grammar`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 ASKED_OF_A_CHECK = frozenset({"rerequested", "requested_action"})
-"""Actions of `check_run` and `check_suite` that somebody causes by a button."""
+"""Actions of `check_run` and `check_suite` that buttons on GitHub cause."""
 
 TEXTS = {
     "issue_comment": "comment",
@@ -17,13 +17,13 @@ TEXTS = {
     "pull_request_review_comment": "comment",
     "pull_request": "pull_request",
 }
-"""Events whose text may hold a command, and where in the payload it stands."""
+"""Events whose text may contain a command, and the payload's key of the text."""
 
 
 def is_urgent(event: str, payload: Mapping[str, Any], mentions: Sequence[str]) -> bool:
     """Say whether a delivery is a request of a person: a button of a check, or a text that mentions us.
 
-    A text with a mention may still hold no command: whether it does is decided when it is handled.
+    A text with a mention may have no command: the handler finds that out.
     """
     if event in ("check_run", "check_suite"):
         return payload.get("action") in ASKED_OF_A_CHECK

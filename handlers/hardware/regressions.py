@@ -75,6 +75,8 @@ async def report_regressions(context: Context) -> Plan:
     regressions = context.config.regressions
     if regressions is None or lab is None or event.about.target not in lab.targets:
         return NOTHING
+    # Check runs are written while suites still arrive. A message is posted once, so it waits until all have arrived or
+    # the deadline has passed.
     if not event.over:
         return Plan(why=texts.NOT_OVER)
     service = context.part(RESULTS)
@@ -88,6 +90,7 @@ async def report_regressions(context: Context) -> Plan:
         return Plan(why=texts.NOTHING_FAILS)
     if newest.committed_at < context.delivery.received_at - OLD:
         return Plan(why=texts.NIGHTLY_TOO_OLD)
+    # The check event of the newer commit follows, and evaluates all of this again.
     if newest.sha != event.sha and await asyncio.to_thread(service.store.is_pending, about, newest.sha):
         return Plan(why=texts.NEWER_PENDING)
     key = REGRESSIONS.of(context.repository.id, about.lab, about.target)

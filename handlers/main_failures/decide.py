@@ -147,6 +147,7 @@ def decide_alarms(before: KnownFailures | None, scan: BranchScan, contexts: Sequ
         elif not listed and old.missing_since and scan.at - old.missing_since >= REMOVED_AFTER:
             removed.append(old)
         else:
+            # A context that no commit reports may only be late, so it stays until `REMOVED_AFTER`.
             failing[name] = replace(old, missing_since=0.0 if listed else old.missing_since or scan.at)
     after = replace(known, failing=failing, seen=_seen(results, scan, known))
     return FailureChanges(tuple(began), tuple(recovered), tuple(removed), after)

@@ -1,14 +1,14 @@
-"""Is this pull request ready to be merged? Every reason at once why it is not. Pure.
+"""Decide whether a pull request is ready to be merged, and list every reason why it is not. Pure.
 
-Nothing here knows GitHub: `handlers.merge.snapshot` reads how a pull request stands at one moment.
+`handlers.merge.snapshot` reads the merge state from GitHub.
 
-- Reviews are collapsed: of each person the latest that approves or requests changes counts; a comment changes nothing
-  about it, and one that was dismissed counts no more.
-- An approval is of a commit: one of an earlier head does not count, for nobody has looked at what came after it.
-- A request for changes stands through pushes, until who made it approves or somebody dismisses it: to push something
-  does not answer it.
-- Only people who may write count, and never the author, whose word on their own work is no review.
-- Of required checks nothing is known but what the branch's rules and app.yaml say; no name of a job is written here.
+- Of each person, the latest review that approves or requests changes counts. Comments don't change it, and dismissed
+  reviews don't count.
+- An approval is for a commit. One for an earlier head does not count, because nobody has reviewed the later commits.
+- A request for changes stays in force through pushes, until its author approves or somebody dismisses it: a push alone
+  does not resolve it.
+- Only reviews by people with write access count, and never the pull request author's own.
+- The branch's rules and app.yaml say which checks are required; the code names no job.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class BlockerKind(StrEnum):
 
 
 RESOLVED_BY_WAITING = frozenset({BlockerKind.CHECK, BlockerKind.APPROVAL, BlockerKind.BEHIND})
-"""What is over without a push by people: a check ends or is run again, somebody approves, `update` is asked for.
+"""Reasons that resolve without a push by people: a check ends or is rerun, somebody approves, or uses `update`.
 
-For everything else somebody has to change the pull request: then they know best whether it is still to be merged.
+For all others, somebody has to change the pull request, and can then decide whether it should still be merged.
 """
 
 
@@ -77,7 +77,7 @@ class MergeBlocker:
 class PullReview:
     """A review as GitHub lists it.
 
-    `by_id` 0: whose account was deleted; `sha` empty: GitHub does not say about what.
+    `by_id` is 0 if the account was deleted; `sha` is empty if GitHub does not name the commit.
     """
 
     by_id: int
@@ -108,12 +108,12 @@ class BranchRules:
 
 @dataclass(frozen=True, slots=True)
 class MergeState:
-    """How a pull request stands at one moment; `mergeable` None: GitHub has not found out yet whether it conflicts.
+    """The merge state of a pull request; `mergeable` is None while GitHub computes whether there are conflicts.
 
-    `blocked`: it does not, but GitHub says that something is missing that the branch requires, and not what. `behind`:
-    it lacks commits of the base, and the branch's rules require them.
-    `expected` is what patterns of `merge: required:` stand for, `own_contexts` are our own statuses, in small letters.
-    `reviews` are in the order in which they were submitted. Of one that is closed nothing else is known.
+    `blocked`: there are none, but GitHub says that something required is missing, without naming it. `behind`: the head
+    lacks commits of the base, and the branch's rules require them. `expected` are the names that patterns of
+    `merge: required:` stand for; `own_contexts` are our own statuses, in lower case. `reviews` are in the order of
+    submission. Of a closed pull request, rules, signals and reviews are not read.
     """
 
     pull: PullRequest
@@ -142,7 +142,7 @@ def merge_blockers(
 ) -> list[MergeBlocker]:
     """Return everything that blocks a merge, in the order of `BlockerKind`; empty where nothing does.
 
-    `restart` is None, and `update`, the command that merges the base, empty where the text names no such command. What
+    `restart` and `update` (the command that merges the base) are what the texts offer; None and empty: nothing. What
     GitHub has not computed yet is no reason: call `undecided` as well.
     """
     pull = merge_state.pull
@@ -161,22 +161,22 @@ def merge_blockers(
 
 
 def undecided(merge_state: MergeState, found: Sequence[MergeBlocker]) -> bool:
-    """Say whether it hangs on GitHub alone, which still finds out whether there are conflicts."""
+    """Return whether the only open question is whether there are conflicts, which GitHub is still computing."""
     return not found and merge_state.mergeable is None
 
 
 def latest(reviews: Iterable[PullReview]) -> list[PullReview]:
-    """Return of each person the latest review that says yes or no; none of those that were dismissed."""
+    """Return the latest approval or request for changes of each person, without dismissed ones."""
     opinions: dict[int, PullReview] = {}
     for review in reviews:
         if review.state in OPINIONS and review.by_id:
             opinions[review.by_id] = review
-    # Dropped only now: who dismisses a review does not bring back the one before it.
+    # Removed only now: dismissing a review does not bring back the earlier one.
     return [review for review in opinions.values() if review.state != DISMISSED]
 
 
 def listed_blockers(found: Iterable[MergeBlocker]) -> str:
-    """Write reasons as a list, of each kind the first few."""
+    """Write reasons as a list, with the first few of each kind."""
     lines: list[str] = []
     by_kind: dict[BlockerKind, list[MergeBlocker]] = {}
     for reason in found:
@@ -251,7 +251,7 @@ def _approvals(merge_state: MergeState) -> list[MergeBlocker]:
 
 
 def _checks(merge_state: MergeState, patterns: Sequence[str], restart: RestartCommand | None) -> list[MergeBlocker]:
-    """Return what the branch's rules miss, then what app.yaml does; what both miss, once."""
+    """Return the checks that the branch's rules require and that are not green, then those of app.yaml, each once."""
     names = {"sha": _short(merge_state.pull.head_sha), "base": code(merge_state.pull.base_ref)}
     found: dict[tuple[str, str], str] = {}
     for required in merge_state.rules.required:
@@ -264,8 +264,8 @@ def _checks(merge_state: MergeState, patterns: Sequence[str], restart: RestartCo
             found[State.MISSING, required.name] = text
     for signal in blockers(patterns or _all_of(merge_state), merge_state.signals):
         if signal.state is State.MISSING:
-            # A job that nobody runs any more still blocks, and the text says so: TVM's list of jobs went stale
-            # unnoticed (TVM #14618, #18780).
+            # A job that no longer exists still blocks, and the text says so: TVM's list of jobs became outdated
+            # without anybody noticing (TVM #14618, #18780).
             text = texts.PATTERN_MISSING if patterns else texts.NOTHING_REPORTED
             said = text.format(**names, name=_shown(signal.name))
             found.setdefault((State.MISSING, signal.name), said)
@@ -281,9 +281,9 @@ def _checks(merge_state: MergeState, patterns: Sequence[str], restart: RestartCo
 
 
 def _all_of(merge_state: MergeState) -> tuple[str, ...]:
-    """Return the pattern for everything where no rule of the branch requires what CI reports.
+    """Return the pattern for everything if no rule of the branch requires a check of CI.
 
-    What the rules require of the bot itself says nothing about the commit.
+    Required checks of the bot itself say nothing about the commit.
     """
     own = merge_state.own_contexts | {signal.name.casefold() for signal in merge_state.signals if signal.ours}
     theirs = [one for one in merge_state.rules.required if one.name.casefold() not in own]
@@ -295,7 +295,7 @@ def _worst_first(key: tuple[str, str]) -> tuple[int, str]:
 
 
 def _is(signal: Signal, required: RequiredCheck) -> bool:
-    # GitHub compares contexts without regard to upper and lower case.
+    # GitHub ignores upper and lower case in contexts.
     return signal.name.casefold() == required.name.casefold() and required.app in (0, signal.app)
 
 

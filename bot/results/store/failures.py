@@ -163,6 +163,7 @@ def of_suite(
     ).scalar_one()
     now = _statuses(connection, target, newest.suite, newest.sha)
     name_of, rows = known.every(connection, suite), _open(connection, series)
+    # In C, because the column has a byte for each of up to a million tests.
     failing = list(compress(count(), now.translate(IS_FAILURE)))
     renames = series_names(connection, series, name_of, aliases, [*failing, *(row.ordinal for row in rows)])
     sides: dict[str, list[Failure]] = {"still": [], "recovered": [], "absent": []}
