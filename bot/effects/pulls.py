@@ -173,7 +173,7 @@ class EnsurePull:
         return Applied(texts.PULL_OPENED.format(number=Payload(made, "pull_request").integer("number")))
 
     async def _end(self, context: EffectContext, pull: Payload | None, head: str | None, record: PullBranch) -> Applied:
-        """Close the pull request, in one write with the reason; delete the branch unless it is not ours (`head` None)."""
+        """Close the pull request, in one write with the reason; delete the branch if it is ours (`head` not None)."""
         done = []
         is_open = pull is not None and _is_open(pull) and _is_ours(pull, context)
         if is_open and head is None:

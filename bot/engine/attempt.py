@@ -39,7 +39,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """How a job ended well: `about` is what its note keeps besides the text."""
+    """The outcome of a job that did not fail; `about` is stored in its note with the text."""
 
     outcome: str
     text: str
@@ -140,7 +140,7 @@ class Attempt:
     async def _settle(
         self, connector: BaseAsyncConnector, error: Exception, tries: Tries, began: float
     ) -> Again | Failed | None:
-        """Note how the try ended; return what is to be raised, None where the job ends with the refusal."""
+        """Note how the try ended; return the error to raise, None if the job ends with a refusal."""
         now = time.time()
         seconds = next_try(error, tries, now, self.first_wait, self.kind_of(error))
         message = self.message(error)
@@ -157,7 +157,7 @@ class Attempt:
             writes=self.writes.state,
             is_user_error=isinstance(error, UserError),
         )
-        # An error too is an answer: what waits for the service need not wait out its pauses.
+        # An error is an answer too: the service is back, so other jobs need not wait until their pauses end.
         if tries.away_since and not after.away_since:
             await release_waiting(connector)
         leave_note(self.job, note)

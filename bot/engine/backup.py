@@ -19,7 +19,7 @@ from bot.engine.sqlite import SqliteConnector
 from bot.engine.sqlite_schema import VERSIONS
 
 COMPANIONS = ("-wal", "-shm", "-journal")
-"""Files that SQLite keeps beside a database; what they hold belongs to that one database."""
+"""Suffixes of the files that SQLite stores next to a database; their content belongs to that database only."""
 OLD = ".old"
 """Ending of the companions of a database that is being replaced."""
 
@@ -128,7 +128,7 @@ def _reason(error: OSError | sqlite3.Error) -> str:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a database with what its write-ahead log holds; others may write meanwhile."""
+    """Copy a database including its write-ahead log; others may write meanwhile."""
     with contextlib.closing(_opened(source)) as old, contextlib.closing(sqlite3.connect(target)) as new:
         # In one step: a copy by steps starts over whenever somebody writes, and on a busy server never ends.
         old.backup(new, pages=-1)

@@ -1,4 +1,4 @@
-"""Do again what has failed since a moment, such as during an outage that was longer than the tries."""
+"""Replay everything that has failed since a moment, for example in an outage that was longer than the tries."""
 
 from __future__ import annotations
 

@@ -109,16 +109,16 @@ class Database:
             await _open_server(self.connector, self.name)
 
     def problem(self) -> str | None:
-        """Say what happened to a file that is open, None while all is well and on PostgreSQL; quick."""
+        """Return what is wrong with the open file; None if nothing is, and on PostgreSQL. Quick."""
         return self.connector.problem() if isinstance(self.connector, SqliteConnector) else None
 
     async def close(self) -> None:
-        """Store what was asked before, then disconnect."""
+        """Finish pending writes, then disconnect."""
         await self.connector.close_async()
 
     @contextlib.contextmanager
     def sole(self) -> Generator[None]:
-        """Hold a database that is a file against a second server; hold nothing on PostgreSQL.
+        """Lock a SQLite file against a second server; do nothing on PostgreSQL.
 
         Only then may every running job be returned to the queue at start. The lock ends with the process, however
         it ends. Commands beside a running server do without it. Raises DatabaseError.
@@ -220,7 +220,7 @@ def _held(path: Path) -> Generator[None]:
         except BlockingIOError:
             pid = os.read(descriptor, 20).decode(errors="replace").strip() or "unknown"
             raise DatabaseError(IN_USE.format(path=path, pid=pid)) from None
-        # Not before the lock is ours: until then the number is that of the process which holds it.
+        # Only after we got the lock: until then, the file has the ID of the process that holds it.
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield

@@ -94,7 +94,7 @@ class Guard:
             self._leave()
 
     async def run_alone(self, work: Callable[[], Awaitable[Result]]) -> Result:
-        """Do work while nothing else is done here. Raises `Busy` where that cannot be arranged, and `OverTime`."""
+        """Do work while this process does nothing else. Raises `Busy` if other work does not end, and `OverTime`."""
         async with self._by_itself():
             return await self._limited(work)
 

@@ -1,7 +1,7 @@
-"""The table of deliveries: each is written once, with its body, and is never changed.
+"""The table of deliveries: each row is written once, with the body, and never changed.
 
-The GUID is unique, which is what refuses a delivery a second time. One that is work gets its job in the same
-transaction, and the job has the delivery's id. One that no handler accepts has a note instead, and no job.
+The GUID is unique, so the table refuses a second delivery. A delivery that needs work gets its job in the same
+transaction, with the same ID. A delivery that no handler accepts has a note instead of a job.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def store_on_sqlite(connection: sqlite3.Connection, deliveries: Sequence[Mapping
         {name: stored(values[name]) for name in DELIVERY_VALUES + (JOB_VALUES if values["note"] is None else ())}
         for values in deliveries
     ]
-    # All writes go through one connection at a time, within a transaction: nobody stores one in between.
+    # SQLite has one writer at a time, and this runs in its transaction, so no delivery is stored in between.
     known = {
         guid for part in _parts(rows) for (guid,) in _run(cursor, KNOWN_TO_SQLITE, [[row["guid"] for row in part]])
     }

@@ -1,6 +1,6 @@
-"""Read what came in and what was done about it, out of the inbox, the jobs and their notes.
+"""Read deliveries and what the bot did about them, from the inbox, the jobs and their notes.
 
-It only reads, in two queries a page, and works beside a running server.
+It only reads, with two queries a page, and works while a server runs.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ NO_LIMIT = 2**62  # above every id; both databases have 64 bits
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """How one job stands; moments are seconds since 1970.
+    """The state of one job; moments are seconds since 1970.
 
     `state` is waiting, working, done, ignored, refused or failed. `text` is for operators; `message` says to people why
     the job failed, and is empty where it did not.
@@ -91,7 +91,7 @@ class JobState:
 
 @dataclass(frozen=True, slots=True)
 class EffectRecord:
-    """One effect; `effect` is what was to be written, as JSON."""
+    """One effect; `effect` is its data as JSON."""
 
     job: JobState
     kind: str
@@ -149,9 +149,9 @@ class DeliveryRecord:
 
     @property
     def reason(self) -> str:
-        """Why it stands so: what failed or was refused, else what the handlers planned and why, else what they did.
+        """The reason of its state: errors and refusals, else the reasons of the plans, else the texts of the effects.
 
-        Of a delivery that no handler accepted, why.
+        For a delivery that no handler accepted: why.
         """
         failed = [job.text for job in self.jobs if job.state in (FAILED, REFUSED)]
         planned = [plan.job.text for plan in self.plans]
@@ -159,7 +159,7 @@ class DeliveryRecord:
         for texts in (failed, planned, written):
             if any(texts):
                 return "; ".join(dict.fromkeys(filter(None, texts)))
-        # What a delivery that was routed says itself are the names of handlers.
+        # The text of a routed delivery has only the names of handlers.
         return self.job.text if self.job.outcome != ROUTED else NOTHING_TO_DO if self.settled else ""
 
     @property
@@ -231,7 +231,7 @@ class Journal:
         guids = list(dict.fromkeys(row["guid"] for row in rows if row["guid"] is not None))
         records = await self.deliveries(guids)
         found = [records[guid] for guid in guids if guid in records]
-        # What failed again later was among those before.
+        # A delivery that failed again later was on an earlier page.
         first_time = [one for one in found if all(job.job_id < end for job in one.jobs if job.state == FAILED)]
         return first_time, rows[-1]["id"] if len(rows) == limit else None
 
@@ -253,7 +253,7 @@ class Journal:
         return await self._records(rows)
 
     async def delivery(self, guid: str) -> DeliveryRecord | None:
-        """Return the delivery of a GUID, None where there is none."""
+        """Return the delivery of a GUID, or None."""
         records = await self._records(await self._connector.execute_query_all_async(ONE, guid=guid))
         return records[0] if records else None
 
@@ -263,7 +263,7 @@ class Journal:
         return {record.guid: record for record in await self._records(rows)}
 
     async def payload(self, guid: str) -> Payload | None:
-        """Return the payload of the delivery of a GUID, None where there is none."""
+        """Return the payload of the delivery of a GUID, or None."""
         rows = await self._connector.execute_query_all_async(BODY, guid=guid)
         return Payload(unpacked(rows[0]["body"])) if rows else None
 

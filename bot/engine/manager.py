@@ -1,12 +1,12 @@
 """Procrastinate's job manager, with five habits changed.
 
 - A job shows its name and id alone when it is logged: its arguments hold whole webhook bodies.
-- It fetches as many jobs at once as the worker can begin at once: with one job for each commit, the disk would set
-  the pace.
+- It fetches as many jobs at once as the worker can begin: with one job per commit, the disk would limit the rate.
 - A job and the note of how it ended are written in one statement, so no crash falls between them.
-- How a job ended is written even if the database is unavailable for a moment: otherwise it stays `doing` for ever, for
-its worker lives on, and with it everything that waits for its lock.
-- Only the worker that holds a job may end it: one that was frozen while others took its work over comes too late.
+- The end of a job is written even if the database is unavailable for a moment: otherwise the job stays `doing` for
+ever,
+  because its worker is alive, and blocks all jobs under its lock.
+- Only the worker that holds a job may end it: a worker that was frozen may find that others have taken the job over.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class EngineJobManager(JobManager):
         self._patience = patience
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> procrastinate_jobs.Job | None:
-        """Take the next job that may run, of whatever queue: a worker of the engine serves all of them."""
+        """Return the next job that may run, from any queue: a worker of the engine serves all of them."""
         if not self._fetched:
             await self._intake.give_way()
             most = max(1, self._concurrency - len(self._begun))
@@ -158,7 +158,7 @@ class EngineJobManager(JobManager):
         self, job: procrastinate_jobs.Job, status: procrastinate_jobs.Status, delete_job: bool
     ) -> None:
         """Write that a job has ended, and its note."""
-        # `delete_job` does not count: our worker never deletes, for the rows are what makes a key unique.
+        # `delete_job` is ignored: our worker never deletes, because the rows make a key unique.
         await self._end(job, _Ending(FINISH, FINISH_NOTED, {"status": status.value}))
 
     async def retry_job(
@@ -170,7 +170,7 @@ class EngineJobManager(JobManager):
         lock: str | None = None,
     ) -> None:
         """Return a job to the queue, and write its note."""
-        # The wait counts by the clock of the database, which also says when it is over.
+        # As a duration, because the database's clock decides when the wait is over.
         wait = (retry_at - datetime.datetime.now(datetime.UTC)).total_seconds() if retry_at else 0.0
         await self._end(job, _retrying(max(wait, 0.0), priority))
 
@@ -193,10 +193,10 @@ class EngineJobManager(JobManager):
                 if away and clock() <= deadline:
                     await asyncio.sleep(WRITE_PAUSE)
                     continue
-                # Its kind alone: a database may quote what was to be stored.
+                # Only the kind of the error: its text may quote the values of the statement.
                 kind = type(error.__cause__ or error).__name__
                 if note is not None and not away:
-                    # The try then looks like one that was lost, so a job whose note can never be stored fails one day.
+                    # The try then counts as lost, so a job whose note can never be stored fails in the end.
                     log.error(NOT_NOTED, job=job_id, error=kind)  # noqa: TRY400
                     ending, note = _retrying(unnoted_wait(job.attempts), None), None
                     continue

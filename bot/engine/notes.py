@@ -22,7 +22,7 @@ RETRYING, FAILED, REFUSED, REPLAYED = "retrying", "failed", "refused", "replayed
 AWAY = "away"
 """The job waits for a service that gives no answer, and is tried at once when that answers again."""
 WRITING = "writing"
-"""A write of the job is on its way; nobody knows yet what became of it."""
+"""A write of the job was sent, and its outcome is not known yet."""
 
 REPLACE: LiteralString = (
     "ON CONFLICT (job_id) DO UPDATE SET at = excluded.at, outcome = excluded.outcome, text = excluded.text"
@@ -42,7 +42,7 @@ UPDATE nightjar_notes SET at = date_part('epoch', now()), outcome = 'replayed', 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is known about a job's last run; `outcome` is empty where it has not ended yet."""
+    """The result of a job's last run; `outcome` is empty if the job has not ended yet."""
 
     outcome: str = ""
     text: str = ""
@@ -86,7 +86,7 @@ async def write_note(connector: BaseAsyncConnector, job_id: int, note: Note) -> 
 
 
 async def read_note(connector: BaseAsyncConnector, job_id: int) -> Note:
-    """Return a job's note, an empty one where there is none."""
+    """Return a job's note, or an empty one."""
     rows = await connector.execute_query_all_async(READ, job_id=job_id)
     return Note.read(rows[0]["outcome"], rows[0]["note"]) if rows else Note()
 

@@ -29,7 +29,7 @@ FIND: LiteralString = (
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job to insert. `key` is what it is known by for ever, without the `once:` that is put before it."""
+    """A job to insert. `key` identifies it for ever; it is stored with `once:` in front."""
 
     key: str
     task: str

@@ -1,4 +1,4 @@
-"""Work that waits for a service that gave no answer: all of it goes on as soon as one job has had an answer.
+"""Release the jobs that wait for an unavailable service as soon as one of them has had an answer.
 
 Our own database is such a service too.
 """

@@ -75,7 +75,7 @@ def _translated(found: re.Match[str]) -> str:
 
 
 def stored(value: object) -> Value:
-    """Return a parameter as SQLite holds it: moments as seconds since 1970, dicts and lists as JSON."""
+    """Return a parameter as SQLite stores it: moments as seconds since 1970, dicts and lists as JSON."""
     match value:
         case str():
             return text.storable(value)

@@ -28,12 +28,12 @@ PATIENCE = 5.0
 """Seconds to wait for a connection: GitHub waits ten for our answer, and an error within them is a better one."""
 
 RECONNECT_FOR = 2.0
-"""Seconds for which the pool tries to replace a connection by itself. Its pauses double, up to minutes; once it has
-given up, whoever wants a connection next has it try at once, so a server that is back is used within seconds."""
+"""Seconds for which the pool tries to replace a connection by itself. Its pauses double, up to minutes. After it has
+given up, the next request for a connection makes it try at once, so it uses a server within seconds of its return."""
 
 LONGEST_STATEMENT = "1min"
-"""A statement of ours takes milliseconds; one for which the server chose a way that takes hours ends with an error, and
-its job runs again, by statistics that are up to date then. A URL may set it otherwise (`options`)."""
+"""Our statements take milliseconds. If the server chooses a plan that takes hours, because its statistics are outdated,
+the statement ends with an error, and the job runs again later. A URL may set another limit (`options`)."""
 
 CONNECTION_DEFAULTS = {
     "application_name": "nightjar",
@@ -43,7 +43,7 @@ CONNECTION_DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "20000",  # milliseconds, the others are seconds
 }
-"""What a URL may set otherwise: a database that vanished without a word is noticed in seconds, not hours."""
+"""Defaults that a URL may override: with them, a lost connection is noticed in seconds instead of hours."""
 
 ONCE_INDEX = "nightjar_once"
 LOCK_INDEX = "procrastinate_jobs_lock_idx_v1"
@@ -148,7 +148,7 @@ class PostgresConnector(procrastinate.PsycopgConnector):
         except ConnectorException as error:
             if not _is_refused(error):
                 raise
-            # Another job may be free: a count that never occurs has the worker fetch again.
+            # Another job may be free. A count that never occurs makes the worker fetch again.
             rows, heard = [{"id": None}], -1
         if rows[0]["id"] is None and heard != self._heard:
             waking = asyncio.create_task(self._wake())  # runs once the worker sleeps

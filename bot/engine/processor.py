@@ -23,7 +23,7 @@ class Announce(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """Which handlers want a delivery; `reason` says why nobody does, where `handlers` is empty."""
+    """The handlers that accept a delivery; if there are none, `reason` says why."""
 
     handlers: tuple[str, ...] = ()
     reason: str = ""
@@ -57,9 +57,9 @@ class EffectState(StrEnum):
 
     APPLIED = "applied"
     UNCHANGED = "unchanged"
-    """It was so already."""
+    """GitHub already showed the result."""
     REFUSED = "refused"
-    """A person asked for what they may not have, or what the rules forbid."""
+    """A person requested something that they may not do, or that the rules forbid."""
     STOPPED = "stopped"
     """A `UserError`: somebody has to do something first, and the text says what."""
     FAILED = "failed"
@@ -116,33 +116,33 @@ class EffectJob:
 
 @dataclass(frozen=True, slots=True)
 class AppliedEffect:
-    """What became of an effect: `text` for the audit record, `changed` false when the world was already so."""
+    """The result of an effect: `text` for the audit log; `changed` is False if GitHub already showed the result."""
 
     text: str
     changed: bool = True
     value: Any = None
-    """What the conclude stage reads of it, as JSON."""
+    """A value for the conclude stage, as JSON."""
 
 
 class ErrorKind(Enum):
-    """What the answer of another service means for the next try; `OTHER` is all that is no refusal."""
+    """What an error of another service means for the next try; `OTHER` is everything except a refusal."""
 
     OTHER = auto()
     REFUSED = auto()
-    """It says no as often as it is asked."""
+    """It will refuse each repetition."""
     MISSING = auto()
-    """It does not know what is asked for, perhaps not yet."""
+    """It does not have the object, perhaps not yet."""
 
 
 class Processor(Protocol):
-    """What the engine calls. Any method but `message` may raise; `bot/engine/retry.py` has what each error leads to."""
+    """What the engine calls. Any method except `message` may raise; `bot/engine/retry.py` handles the errors."""
 
     async def handlers_for(self, delivery: Delivery) -> Routing:
         """Name the handlers that accept a delivery, or say why none does."""
         ...
 
     async def note(self, delivery: Delivery) -> None:
-        """Keep books on every delivery, wanted or not, in the order of its pull request."""
+        """Record facts from every delivery, also if no handler accepts it, in the order of its pull request."""
         ...
 
     async def plan(self, delivery: Delivery, handler: str, intent: str) -> PlannedEffects:
@@ -178,16 +178,16 @@ class JobObserver(Protocol):
         ...
 
     def handler(self, name: str, outcome: str, seconds: float) -> None:
-        """Hear that a handler ran for `seconds`: planned, concluded, refused, retrying or failed."""
+        """Note that a handler ran for `seconds`: planned, concluded, refused, retrying or failed."""
         ...
 
     def effect(self, kind: str, outcome: str, seconds: float) -> None:
-        """Hear that an effect ran for `seconds`: applied, unchanged, refused, retrying or failed."""
+        """Note that an effect ran for `seconds`: applied, unchanged, refused, retrying or failed."""
         ...
 
 
 class NobodyWatches:
-    """The observer where nothing is measured."""
+    """An observer that measures nothing."""
 
     def delivery(self, event: str, outcome: str, seconds: float) -> None:
         """Do nothing."""

@@ -113,7 +113,7 @@ class Record(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Key(Generic[T_co]):
-    """Where one record is stored, and what it holds."""
+    """The key of one record, with the kind of its value."""
 
     record: Record[T_co]
     name: str
@@ -162,22 +162,22 @@ class Records:
         self._connector = connector
 
     async def get(self, key: Key[T]) -> T | None:
-        """Return what is stored under a key, None where nothing is."""
+        """Return the value of a key, or None."""
         rows = await self._connector.execute_query_all_async(GET, key=key.name)
         return _load(key.record, key.name, rows[0]) if rows else None
 
     async def get_some(self, keys: Collection[Key[T]]) -> dict[str, T]:
-        """Return what is stored under these keys, by the names of those that have something."""
+        """Return the values of these keys, by key; keys without a value are left out."""
         kinds = {key.name: key.record for key in keys}
         rows = await self._connector.execute_query_all_async(GET_SOME, keys=list(kinds)) if kinds else []
         return {row["key"]: _load(kinds[row["key"]], row["key"], row) for row in rows}
 
     async def put(self, key: Key[T], value: T) -> None:
-        """Store a value in place of what is there."""
+        """Store a value, replacing an earlier one."""
         await self.write(key.name, StoredValue.of(key, value))
 
     async def remove(self, key: Key[Any]) -> None:
-        """Remove what is stored under a key."""
+        """Remove the value of a key."""
         await self.remove_name(key.name)
 
     async def change(self, key: Key[T], change: Callable[[T | None], T | None]) -> bool:
@@ -218,7 +218,7 @@ class Records:
         await self._connector.execute_query_async(PUT, **_values(name, value))
 
     async def remove_name(self, name: str) -> None:
-        """Remove what is stored under the name of a key."""
+        """Remove the value of a key, by the key's name."""
         await self._connector.execute_query_async(REMOVE, key=name)
 
 

@@ -1,4 +1,4 @@
-"""Do a delivery again: what failed of it, or, where nothing did, the whole of it. What was applied stays applied."""
+"""Replay a delivery: repeat its failed jobs or, if nothing failed, plan it again. Applied effects are not repeated."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Progress = Callable[[DeliveryRecord], None]
 
 
 async def replay(store: Store, journal: Journal, guid: str) -> None:
-    """Put to the queue what there is to do again of a delivery. Raises `UserError` for a GUID that is not known."""
+    """Queue the jobs of a delivery that must run again. Raises `UserError` if the GUID is unknown."""
     record = await known(journal, guid)
     failed = [job.job_id for job in record.jobs if job.state == FAILED]
     if failed:
@@ -67,7 +67,7 @@ async def finished(journal: Journal, guid: str, *, patience: float | None, progr
 
 
 async def known(journal: Journal, guid: str) -> DeliveryRecord:
-    """Return the delivery of a GUID; raise `UserError` where there is none."""
+    """Return the delivery of a GUID. Raises `UserError` if there is none."""
     record = await journal.delivery(guid)
     if record is None:
         raise UserError(UNKNOWN_GUID.format(guid=guid))
@@ -103,7 +103,7 @@ async def dry_run(journal: Journal, tasks: Tasks, guid: str) -> dict[str, Any]:
 
 
 async def planned_for(processor: Processor, delivery: Delivery) -> dict[str, Any]:
-    """Plan a delivery that need not have come in, and return the plans as JSON. Nothing is written anywhere."""
+    """Plan a delivery, which need not be stored, and return the plans as JSON. Nothing is written anywhere."""
     routing = await processor.handlers_for(delivery)
     intent = intent_key(delivery)
     plans = [await planned_by(processor, delivery, handler) for handler in routing.handlers]

@@ -1,4 +1,4 @@
-"""When a job that failed is tried again, and what is final."""
+"""Decide when a failed job is tried again, and which errors are final."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ LONGEST_WAIT = 600.0
 """Seconds of the exponential back-off: its first wait and its last ones."""
 
 JITTER = 0.25
-"""At most this part of a wait is added to it, so that what failed together does not come back together."""
+"""At most this part of a wait is added to it, so that jobs that failed together don't all return together."""
 
 MAX_TRIES = 12
-"""Tries of what the world was not ready for: about half an hour."""
+"""Tries after transient errors: about half an hour."""
 
 MAX_MISSING_TRIES = 6
-"""Tries of what GitHub answers with 404 although nothing says that it may be missing: about half a minute."""
+"""Tries if GitHub answers an unexpected 404: about half a minute."""
 
 MAX_FAULT_TRIES = 3
-"""Tries of what failed by a fault of ours: the same code will most likely fail again."""
+"""Tries after a bug of ours: the same code will most likely fail again."""
 
 LONGEST_AWAY_WAIT = 60.0
-"""Seconds between two tries of what waits for a service that gives no answer. These tries are not counted."""
+"""Seconds between two tries while a service does not answer. These tries are not counted."""
 
 MAX_NAMED_WAITS = 100
-"""Waits that GitHub named (`retry-after`, `x-ratelimit-reset`): they are obeyed, and are no fault of the job."""
+"""Waits that GitHub named (`retry-after`, `x-ratelimit-reset`), at most: they are not the job's fault."""
 
 LONGEST_NAMED_WAIT = 3 * 3600.0
-"""Seconds; GitHub's own limits are renewed within the hour, so a longer wait is a mistake of somebody's."""
+"""Seconds; GitHub's own limits are renewed within the hour, so a longer wait is a mistake."""
 
 SUSPECT_AFTER = 2
 """A job that was in progress when so many processes ended is a suspect: it runs alone from then on."""
@@ -87,7 +87,7 @@ FINAL = (UserError, PayloadError, Refusal, UnknownName, LostTooOften)
 
 
 class Again(Exception):
-    """How a task asks to be run again `seconds` from now; `priority` None leaves the job's priority as it is."""
+    """Raised by a task to run again `seconds` from now; with `priority` None, the job's priority does not change."""
 
     def __init__(self, seconds: float, priority: int | None) -> None:
         super().__init__(f"again in {seconds:.1f} s")
@@ -96,7 +96,7 @@ class Again(Exception):
 
 
 class Failed(Exception):
-    """How a task ends its job as failed, once everything that has to be said about it is stored."""
+    """Raised by a task to end its job as failed, after everything about the failure is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def next_try(
 ) -> float | None:
     """Return in how many seconds to try again, or None if `error` is final after these earlier tries."""
     if kind is ErrorKind.MISSING:
-        # What a delivery is about was there when GitHub sent it; parts of GitHub lag behind others.
+        # The object of a delivery existed when GitHub sent it, but parts of GitHub lag behind others.
         # `Tries.after` counts it among the faults.
         return _back_off(tries.faults, first_wait) if tries.faults + 1 < MAX_MISSING_TRIES else None
     if is_final(error, kind):
@@ -225,8 +225,8 @@ class EngineRetry(BaseRetryStrategy):
                 # The worker is being stopped and could not wait any longer. The next worker takes it up.
                 return RetryDecision()
             case _:
-                # What ended outside of the try itself, such as a note that could not be stored: that says nothing about
-                # the job, so it always runs again.
+                # An error outside of the try itself, such as a note that could not be stored, says nothing about the
+                # job, so it always runs again.
                 return RetryDecision(retry_at=_from_now(unnoted_wait(job.attempts)))
 
 

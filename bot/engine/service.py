@@ -142,7 +142,7 @@ class Engine:
         return self._processor.kind_of(error) if self._processor is not None else ErrorKind.OTHER
 
     def use(self, processor: Processor) -> None:
-        """Give the engine its processor, where that one needs the engine's records to be made. Once, before `run`."""
+        """Set the processor, if it needs the engine's records when it is created. Call it once, before `run`."""
         self._processor = processor
 
     async def __aenter__(self) -> Self:
@@ -209,7 +209,7 @@ class Engine:
             storing.cancel()
             raise
         if not done:
-            # Nobody waits for its end: to cancel what runs on a server that hangs takes seconds more.
+            # Not awaited: if the server hangs, the cancellation takes seconds more.
             storing.cancel()
             self._abandoned.add(storing)
             storing.add_done_callback(self._forget)
@@ -228,7 +228,7 @@ class Engine:
     ) -> bool:
         """Store a delivery's job; `first` is a lock of which all that waits is to go first."""
         with self._intake.accepting():
-            # First what waits: the new job is urgent from its first moment, and would go before what came earlier.
+            # Waiting jobs first: the new job is urgent at once, and would overtake earlier ones under its lock.
             if first is not None:
                 await go_first(self.database.connector, first)
             return await store_delivery(self.database.connector, job, body, ignored)
@@ -268,11 +268,11 @@ class Engine:
             self._supervisor.stop()
 
     def ready(self) -> str | None:
-        """Say what keeps jobs from being run, None while all is well."""
+        """Return why no jobs run; None if they do."""
         return self._supervisor.problem if self._supervisor is not None else "the worker has not started"
 
     async def backlog(self) -> Backlog:
-        """Count what waits."""
+        """Count the waiting jobs."""
         rows: list[dict[str, Any]] = await self.database.connector.execute_query_all_async(BACKLOG)
         now, watched = self._now(), time.monotonic()
         seen = self._oldest
@@ -283,9 +283,9 @@ class Engine:
             for row in rows
         }
         ages = [now - row["oldest"] for row in rows if row["oldest"] is not None]
-        # Since we have seen it wait, for the time at which it came may be in the future: the clock may have been wrong.
+        # Also counted from when we first saw it: its time of arrival may be in the future, if the clock was wrong.
         ages += [watched - since for _, since in self._oldest.values()]
-        # Two zeros, for `max` of a single number raises.
+        # Two zeros, because `max` of a single number raises.
         return Backlog({row["task"]: row["waiting"] for row in rows}, oldest_seconds=max(0.0, *ages, 0.0))
 
     async def workers(self) -> list[WorkerState]:
@@ -295,10 +295,10 @@ class Engine:
     async def replay(
         self, guid: str, *, patience: float | None = REPLAY_PATIENCE, progress: Progress | None = None
     ) -> DeliveryRecord:
-        """Do again what failed of a delivery, or all of it where nothing did, and wait until that is done.
+        """Replay a delivery: its failed jobs, or all of it if nothing failed; wait until that is done.
 
-        A running worker does the work, here or in another process. Returns how things stand then, or when `patience`
-        seconds are over; `progress` is called with every change. Raises `UserError` for a GUID that is not known.
+        A running worker, here or in another process, does the work. Returns the state of the delivery then, or after
+        `patience` seconds; `progress` is called with every change. Raises `UserError` if the GUID is unknown.
         """
         await replay(self._store, self.journal, guid)
         return await finished(self.journal, guid, patience=patience, progress=progress)
@@ -316,11 +316,11 @@ class Engine:
         return await dry_run(self.journal, self._tasks(), guid)
 
     async def preview(self, delivery: Delivery) -> dict[str, Any]:
-        """Return as JSON what would be planned for a delivery that has not come in; nothing is written."""
+        """Return as JSON what would be planned for a delivery that is not stored; nothing is written."""
         return await planned_for(self._tasks().processor, delivery)
 
     async def finished(self, guid: str, *, patience: float | None, progress: Progress | None = None) -> DeliveryRecord:
-        """Wait until nothing of a delivery is left to do, or for `patience` seconds; return how it stands then."""
+        """Wait until all jobs of a delivery have ended, or for `patience` seconds; return the state of the delivery."""
         return await finished(self.journal, guid, patience=patience, progress=progress)
 
     def _tasks(self) -> Tasks:

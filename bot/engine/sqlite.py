@@ -109,7 +109,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
         self._writer = writer
 
     def problem(self) -> str | None:
-        """Say what happened to the open file so that nothing more can be stored in it, None while all is well."""
+        """Return why nothing can be stored in the open file any longer; None if it is usable."""
         return self._file.problem()
 
     def _check_file(self) -> None:
@@ -117,7 +117,7 @@ class SqliteConnector(connector.BaseAsyncConnector):
             raise ConnectorException(problem)
 
     async def close_async(self) -> None:
-        """Store what was asked before, then close the file."""
+        """Finish pending writes, then close the file."""
         writer, self._writer = self._writer, None
         if writer is not None:
             await writer.stop()
@@ -235,14 +235,15 @@ class SqliteConnector(connector.BaseAsyncConnector):
 def create_privately(path: Path) -> None:
     """Make an empty file that only its owner can read, unless there is one; SQLite gives those beside it its mode.
 
-    A file that exists is not even opened: closing it would end SQLite's locks on it (https://sqlite.org/howtocorrupt.html).
+    A file that exists is not even opened: closing it would end SQLite's locks on it
+    (https://sqlite.org/howtocorrupt.html).
     """
     with contextlib.suppress(OSError):  # SQLite says what is wrong
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _upgrade(connection: sqlite3.Connection) -> None:
-    """Bring the schema to the newest version, and what is stored with it; after a crash, the next one goes on."""
+    """Upgrade the schema and the stored data to the newest version; after a crash, the next start continues."""
     if _bring_to(connection, BEFORE_MOVE) == BEFORE_MOVE:
         _move_bodies(connection)
         _bring_to(connection, len(VERSIONS))

@@ -18,7 +18,7 @@ Identity = tuple[int, int]
 
 
 class OpenFile:
-    """The files of an open database: the file itself and its write-ahead log, which holds what was stored last."""
+    """The files of an open database: the file itself and its write-ahead log, which has the newest data."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

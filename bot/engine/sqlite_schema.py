@@ -125,7 +125,7 @@ INSERT INTO nightjar_schema (version) VALUES (1);
 BY_LOCK = """
 CREATE INDEX nightjar_deliveries ON procrastinate_jobs (lock, id) WHERE task_name = 'deliver';
 """
-"""Finds what came in about one pull request."""
+"""Finds the deliveries about one pull request."""
 
 DEVICE_JOBS = """
 CREATE TABLE nightjar_device_jobs (

@@ -56,7 +56,7 @@ def fetch_jobs(connection: sqlite3.Connection, *, worker_id: int, most: int, win
 def end_noted(
     connection: sqlite3.Connection, *, statement: str, outcome: str, note: str, **values: object
 ) -> list[Row]:
-    """End a job by a statement and store its note, if the worker still holds the job."""
+    """End a job with a statement and store its note, if the worker still holds the job."""
     ended = portable.execute(connection, statement, values, has_rows=True)
     for row in ended:
         noted = {"job_id": row["id"], "outcome": outcome, "text": note}

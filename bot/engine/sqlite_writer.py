@@ -1,4 +1,4 @@
-"""One thread that owns a SQLite connection and commits what waits together.
+"""One thread that owns a SQLite connection and commits all waiting operations together.
 
 A commit that survives a power cut costs an fsync, milliseconds on many disks; so all operations that arrive while
 one commit is under way share the next (group commit). Each runs in a savepoint of its own, or together with others of
@@ -92,7 +92,7 @@ class Writer:
             raise
 
     async def stop(self) -> None:
-        """Do what was asked before, then close the connection."""
+        """Finish pending operations, then close the connection."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
@@ -196,7 +196,7 @@ class Writer:
                 connection.execute("ROLLBACK")
 
     def _attempt(self, connection: sqlite3.Connection, calls: Sequence[_Call]) -> None:
-        """Run calls of one operation together, or each alone where that fails."""
+        """Run calls of one operation together; if that fails, run each alone."""
         noticed = len(self._notices)
         connection.execute("SAVEPOINT operation")
         try:

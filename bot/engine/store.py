@@ -1,4 +1,4 @@
-"""What the tasks read and write besides their own job: other jobs of the same delivery."""
+"""Read and write the other jobs of a task's delivery."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SELECT id FROM procrastinate_jobs
    AND (task_name = 'conclude' OR CAST(args ->> 'conclusion' AS bigint) = %(conclusion)s)
  LIMIT 1
 """
-# What one handler did about a delivery: the effects of its plan, and the answer to a plan that failed.
+# The jobs of one handler for a delivery: the effects of its plan, and the answer to a failed plan.
 OF_HANDLER: LiteralString = """
 SELECT job.task_name, job.status, job.args, note.outcome, note.text AS note
   FROM procrastinate_jobs AS job LEFT JOIN nightjar_notes AS note ON note.job_id = job.id
@@ -82,7 +82,7 @@ class Store:
         await self.connector.execute_query_async(MOVE_BODY, **moved_values(job_id, lock, args))
 
     async def is_planned(self, guid: str, plan: int, conclusion: int = 0) -> bool:
-        """Say whether what job `plan` came to is stored already: all of it is, or nothing.
+        """Return whether the plan of job `plan` is already stored: all of it is, or nothing.
 
         `conclusion` is how often the job has concluded, 0 for the job of a plan.
         """
@@ -125,7 +125,7 @@ class Store:
         return await self.defer(jobs)
 
     async def restart_conclusion(self, job_id: int, conclusion_basis: object = None) -> None:
-        """Let a conclude job that starts over plan effects of its own, by what is given or by what it has.
+        """Prepare a conclude job to run again: its effects get new keys. Without a given basis, its earlier one counts.
 
         Does nothing if the job was removed meanwhile.
         """

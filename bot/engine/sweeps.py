@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bot.engine.journal import Journal
 
 HOUR = 3600.0
-"""Seconds between two attempts at what has failed for good."""
+"""Seconds between two attempts at work that has failed for good."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 

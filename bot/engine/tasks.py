@@ -67,7 +67,7 @@ class Tasks:
     async def deliver(
         self, context: JobContext, *, guid: str, event: str, received_at: float, body: str | None = None
     ) -> None:
-        """Find out who wants a delivery, and give each of them a job of its own."""
+        """Find the handlers that accept a delivery, and create a job for each."""
 
         async def work() -> JobOutcome:
             delivery_job = id_of(context.job)
@@ -81,7 +81,7 @@ class Tasks:
     async def replay(
         self, context: JobContext, *, guid: str, replay: int, delivery_job: int, received_at: float
     ) -> None:
-        """Route a delivery once more that was handled before; what was applied is not applied again."""
+        """Route a delivery again that was handled before; applied effects are not repeated."""
 
         async def work() -> JobOutcome:
             return await self._route(context.job, await self.delivery(delivery_job), delivery_job, replay)
@@ -187,7 +187,7 @@ class Tasks:
         try:
             await self.processor.note(delivery)
         except PayloadError as error:
-            # What handlers need of the payload they will miss themselves, by its name.
+            # A handler that needs the missing field will raise its own error, with the field's name.
             log.warning("nothing could be noted of the payload", path=error.path, error=str(error))
         routing = await self.processor.handlers_for(delivery)
         if not routing.handlers:
@@ -198,7 +198,7 @@ class Tasks:
             for handler in routing.handlers
         ]
         deferred = await self._store.defer([plan_job(origin) for origin in origins])
-        # On a second try the jobs that are there already are most likely those of the first.
+        # On a second try, existing jobs are most likely those of the first try.
         wanted = [o.handler for o, one in zip(origins, deferred, strict=True) if one.new or job.attempts]
         text = [FOR_HANDLERS.format(handlers=", ".join(wanted))] if wanted else []
         if len(wanted) < len(origins):
@@ -207,7 +207,7 @@ class Tasks:
 
     async def _plan_and_store(self, job: Job, origin: Origin) -> JobOutcome:
         if job.attempts and await self._store.is_planned(origin.guid, id_of(job)):
-            # Planning again would see a world that the first effects may have changed.
+            # A second plan would see what the first plan's effects may have changed already.
             return JobOutcome(notes.PLANNED, PLANNED_BEFORE)
         delivery = await self.delivery(origin.delivery_job)
         planned = await self._plan(delivery, origin)

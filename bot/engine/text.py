@@ -1,4 +1,4 @@
-r"""Text that both databases hold unharmed, whatever people wrote.
+r"""Encode text so that both databases store it unchanged, whatever people wrote.
 
 PostgreSQL's `text` and `jsonb` refuse U+0000 and lone surrogates, and SQLite's driver refuses the latter; GitHub's
 payloads may hold both, as the JSON escapes `\u0000` and `\ud800`. So each such character is stored as U+FDD0 followed
