@@ -146,7 +146,7 @@ class Supervisor:
     async def _reap(self) -> None:
         worker = self._worker
         if worker is not None and worker.worker_id is not None:
-            # First our own heartbeat: after a pause of the process (the machine slept), our worker must not count as dead.
+            # First our own heartbeat: if the whole process paused (the machine slept), our worker is not dead.
             await self._manager.update_heartbeat(worker.worker_id)
         now = await clock(self._connector)
         if self._jumped_back(now) and (jobs := await count_anew(self._connector)):
