@@ -104,7 +104,7 @@ REGRESSION_GROUP = Record("regression-group", 1, RegressionGroup, "targets that 
 
 @dataclass(frozen=True, slots=True)
 class NewsHold:
-    """Whether news of a target waits for news of others (`shared`).
+    """Whether the repository has `others`, targets evaluated lately, and news of a target waits for theirs (`shared`).
 
     `grouped` are its tests, with their suites, that issues of groups list; the target's own issue leaves them out.
     `moments` has the times of the commits of new failures; `at` is now. All are in seconds since 1970.
@@ -113,6 +113,7 @@ class NewsHold:
     repository_id: int
     at: float
     moments: Mapping[str, float]
+    others: bool = False
     shared: bool = False
     grouped: Collection[tuple[str, str]] = ()
 
@@ -148,8 +149,11 @@ class NewsHold:
         return self._stored(target, key, began, packed(sides), reliability, news, issue)
 
     def refresh(self, target: JudgedTarget, key: str) -> tuple[Effect, ...]:
-        """Return the effect that triggers an update of the issues of the target's groups, if it is in any."""
-        return (self._stored(target, key),) if self.grouped else ()
+        """Return the effect that triggers an update of the issues of the target's groups, if it may be in any.
+
+        If there are other targets, the message of a group may be in progress and its record not yet stored.
+        """
+        return (self._stored(target, key),) if self.grouped or self.others else ()
 
     def _stored(self, target: JudgedTarget, key: str, *news: Any) -> Effect:
         digest = hashlib.sha256(key.encode()).hexdigest()[:16]
@@ -174,11 +178,11 @@ def is_time_to_post(
 ) -> bool:
     """Return whether waiting news is posted now: all active targets were evaluated, or the wait is over.
 
-    A group gets at most one message per `wait`.
+    A group gets at most one message per `wait`. News of what ended waits only for news of what began.
     """
     if not waiting:
         return False
-    news = [one for one in waiting if one.news]
+    news = [one for one in waiting if one.began]
     if not news or min(one.opened_at for one in news) + wait <= now:
         return True
     if any(group.news_at + wait > now for group in groups):

@@ -120,15 +120,16 @@ def decide_nightly_news(
     """
     news = _GroupPosts(repository_id, to, at, failing, history)
     grouped = {one for group in begun for one in group.members} | {one for those in joined.values() for one in those}
-    effects = [effect for one in waiting.values() for effect in own_messages(repository_id, to, one, grouped, history)]
-    for group in begun:
-        effects += news.begun(group)
+    effects = [effect for group in begun for effect in news.begun(group)]
     concerned = {one.about.about.full_name for one in waiting.values()}
     for group in groups:
         if new := joined.get(group.name):
             effects += news.joined(group, new)
         elif any(one.where in concerned for one in group.members):
             effects += news.refreshed(group)
+    # Afterwards, and the oldest first: they may say that the same tests recovered.
+    for one in sorted(waiting.values(), key=lambda one: one.opened_at):
+        effects += own_messages(repository_id, to, one, grouped, history)
     removed = [StoreRecord.of(WAITING_NEWS.of(repository_id, name), None) for name in waiting]
     return Plan((*effects, *removed), why=texts.NEWS_POSTED.format(targets=", ".join(sorted(concerned))))
 
@@ -171,9 +172,11 @@ class _GroupPosts:
     history: HistoryLink
 
     def begun(self, group: RegressionGroup) -> list[Effect]:
-        """Return the first message of a group; its issue is opened with it."""
-        issue = IssueState(_issue_of(group), group_title(group), self._body(group), begins=True)
-        return [*message_effects(self.to, _issue_of(group), group_news(group), issue), self._stored(group)]
+        """Return the first message of a group; its issue is opened with it, unless all tests recovered meanwhile."""
+        body = self._body(group)
+        issue = IssueState(_issue_of(group), group_title(group), body, begins=True)
+        messages = message_effects(self.to, _issue_of(group), group_news(group), issue)
+        return [*messages, self._stored(group, over=not body)]
 
     def joined(self, group: RegressionGroup, new: Sequence[GroupMember]) -> list[Effect]:
         """Return the message about further targets: a comment only if the range is smaller, or more tests fail."""

@@ -32,7 +32,7 @@ from bot.results.service import RESULTS
 from bot.results.store.contexts import AskedFailures
 from handlers.hardware import texts
 from handlers.hardware.effects import StoreReports
-from handlers.hardware.news_groups import NO_HOLD, REGRESSION_GROUP, NewsHold, active_targets
+from handlers.hardware.news_groups import NO_HOLD, REGRESSION_GROUP, WAITING_NEWS, NewsHold, active_targets
 from handlers.hardware.regression_state import (
     RECOVERED,
     REGRESSIONS,
@@ -133,14 +133,18 @@ async def _hold(context: Context, about: TargetKey, committed_at: float, changes
     members = [member for group in groups for member in group.members if member.where == where]
     tests = frozenset((member.suite, test) for member in members for test in member.tests)
     hold = NewsHold(repository_id, context.delivery.received_at, {}, grouped=tests)
-    if not changes.began:
+    if not changes:
         return hold
     judged = active_targets(await context.records.under(REGRESSIONS, repository_id), committed_at)
-    if not judged.keys() - {f"{about.lab}:{about.target}"}:
-        return hold
+    others = bool(judged.keys() - {f"{about.lab}:{about.target}"})
+    waiting = await context.records.under(WAITING_NEWS, repository_id, about.lab, about.target)
+    # What ended is reported after what began.
+    shared = others if changes.began else any(one.news and one.about.about == about for one in waiting.values())
+    if not shared:
+        return replace(hold, others=others)
     shas = {sha for one in changes.began for sha in (one.since, one.good) if sha}
     moments = await asyncio.to_thread(context.part(RESULTS).store.failures.moments, about, shas)
-    return replace(hold, moments=moments, shared=True)
+    return replace(hold, moments=moments, others=others, shared=True)
 
 
 async def _ancestors(context: Context, about: TargetKey, runs: Sequence[NewestRun]) -> tuple[dict[str, str], str]:
@@ -227,13 +231,14 @@ def decide_regressions(
     reports = StoreReports(target.about.lab, target.about.target, target.sha, failures)
     begins = bool(changes.began or changes.unreliable)
     issue_state = IssueState(issue, title, body, begins=begins, as_of=target.committed_at)
+    reported = (reports,) if changes.of_tests else ()
+    remembered = _remembered(key, known, target, news_key)
     if hold.shared:
-        effects: tuple[Effect, ...] = (hold.waiting(target, changes, failing, news_key, news, issue_state),)
-    else:
-        effects = (*message_effects(to, news_key, news, issue_state), *hold.refresh(target, news_key))
-    stored = (*([reports] if changes.of_tests else []), *_remembered(key, known, target, news_key))
-    why = texts.NEWS_WAITS.format(news=news.title) if hold.shared else news.title
-    return Plan((*stored, *effects), why=why)
+        waiting = hold.waiting(target, changes, failing, news_key, news, issue_state)
+        # A target that was judged is waited for no longer, so its news is stored before that.
+        return Plan((*reported, waiting, *remembered), why=texts.NEWS_WAITS.format(news=news.title))
+    messages = (*message_effects(to, news_key, news, issue_state), *hold.refresh(target, news_key))
+    return Plan((*reported, *remembered, *messages), why=news.title)
 
 
 def _why_no_news(target: JudgedTarget) -> str:

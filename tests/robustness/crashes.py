@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from sandbox import Fault, Repository
 from sandbox.faults import Faults, When
@@ -19,6 +19,29 @@ from tests.robustness.side_by_side import SideBySide
 
 BY_THE_CLOCK = ("/contents/{path}", "/installation", "/repos/{owner}/{repo}")
 """Routes that are asked for one repository after the other, too, when the bot starts: no conversation has its own."""
+
+
+class Hold(Protocol):
+    """What is held when the bot does it; `reached` says so."""
+
+    reached: asyncio.Event
+
+    def resume(self) -> None:
+        """Let it go on."""
+
+    def abandon(self) -> None:
+        """Let go of it after the process died: held *before* it takes effect, it is lost."""
+
+
+class Boundary(Protocol):
+    """Something that the bot does in a conversation, where it can be held and killed."""
+
+    @property
+    def talk(self) -> type[Conversation]:
+        """The conversation."""
+
+    def pause(self, here: Place, repository: Repository) -> Hold:
+        """Hold it when it is done about a repository."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +161,10 @@ APART = 6
 """Requests from one point of a conversation to the next, at least: hardly a job makes so many."""
 
 
-def alone(points: Iterable[Point]) -> list[list[Point]]:
+B = TypeVar("B", bound=Boundary)
+
+
+def alone(points: Iterable[B]) -> list[list[B]]:
     """Return a group, for a conversation, of each point."""
     return [[point] for point in points]
 
@@ -198,12 +224,12 @@ def _done_again(trace: Sequence[Point], point: Point) -> set[tuple[str, str]]:
 class Crash:
     """Conversations side by side, each held at points of its own, one after the other: one kill hits all of them."""
 
-    def __init__(self, here: Place, groups: Sequence[Sequence[Point]]) -> None:
+    def __init__(self, here: Place, groups: Sequence[Sequence[Boundary]]) -> None:
         self.here = here
         self.talks = SideBySide(here, {" and ".join(map(str, group)): group[0].talk for group in groups})
         self._groups = groups
-        self._ahead: list[list[tuple[Point, Fault]]] = []
-        self._held: list[Fault] = []
+        self._ahead: list[list[tuple[Boundary, Hold]]] = []
+        self._held: list[Hold] = []
 
     async def kill_at_every_point(self) -> None:
         """Begin the conversations; kill the bot at each of their points, and start it again."""

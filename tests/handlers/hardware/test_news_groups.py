@@ -115,8 +115,9 @@ def test_later_targets_join_a_group_for_a_week() -> None:
     assert joined_members([before], [member("lab/a", "xy", 4, 5)], AT + 1)[0] == {}
 
 
-NEWS = WaitingNews(JudgedTarget(ABOUT, SHA, AT), AT, "key", news=News("1 test began to fail"))
-REFRESH = replace(NEWS, news=None)
+NEWS = WaitingNews(JudgedTarget(ABOUT, SHA, AT), AT, "key", (member("lab/a", "x"),), news=News("1 test began to fail"))
+ENDED = replace(NEWS, began=(), news=News("1 test recovered"))
+REFRESH = replace(NEWS, began=(), news=None)
 JUDGED, EARLIER = KnownRegressions(SHA, AT), KnownRegressions("0" * 40, AT - 86_400)
 
 
@@ -130,6 +131,8 @@ JUDGED, EARLIER = KnownRegressions(SHA, AT), KnownRegressions("0" * 40, AT - 86_
         pytest.param([NEWS], [JUDGED], -60.0, 1.0, False, id="a message was posted just now"),
         pytest.param([NEWS], [JUDGED], -60.0, WAIT, True, id="and not too long ago"),
         pytest.param([NEWS], [JUDGED], -WAIT, 1.0, True, id="long ago"),
+        pytest.param([ENDED], [EARLIER], -60.0, 1.0, True, id="only ends are to be reported"),
+        pytest.param([NEWS, ENDED], [EARLIER], None, 1.0, False, id="an end waits for what began"),
         pytest.param([REFRESH], [EARLIER], -60.0, 1.0, True, id="only issues are to be refreshed"),
         pytest.param([], [JUDGED], None, WAIT, False, id="nothing waits"),
     ],

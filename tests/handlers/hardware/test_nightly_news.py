@@ -22,8 +22,15 @@ from bot.plan.handler import joined
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from handlers.hardware import nightly_news, regressions
 from handlers.hardware.effects import StoreReports
-from handlers.hardware.news_groups import REGRESSION_GROUP, WAITING_NEWS, GroupMember, RegressionGroup
+from handlers.hardware.news_groups import (
+    REGRESSION_GROUP,
+    WAITING_NEWS,
+    GroupMember,
+    RegressionGroup,
+    is_time_to_post,
+)
 from handlers.hardware.nightly_news import NIGHTLY_NEWS, NightlyNews, decide_nightly_news
+from handlers.hardware.regression_state import REGRESSIONS
 from tests.handlers.driver import FULL_NAME
 from tests.handlers.labs import MATMUL, TILE, Labs, a_lab
 from tests.results.reported import ABOUT, AT
@@ -49,11 +56,16 @@ def repository(labs: Labs) -> Repository:
     return Repository(labs.world.repository.id, FULL_NAME, None)
 
 
-async def judged(labs: Labs, target: str, sha: str) -> PlannedEffects:
-    """Judge a target at a commit, and apply what is planned."""
+async def planned(labs: Labs, target: str, sha: str) -> PlannedEffects:
+    """Judge a target at a commit."""
     event = CheckEvent(ABOUT.lab, target, sha, revision=1, over=True)
     delivery = Delivery("check:1", CHECK_EVENT.name, Payload(CHECK_EVENT.body(repository(labs), event)), AT)
-    plan = await labs.world.pipeline.plan(delivery, regressions.NAME, f"check:{target}:{sha}")
+    return await labs.world.pipeline.plan(delivery, regressions.NAME, f"check:{target}:{sha}")
+
+
+async def judged(labs: Labs, target: str, sha: str) -> PlannedEffects:
+    """Judge a target at a commit, and apply what is planned."""
+    plan = await planned(labs, target, sha)
     await apply(labs, decoded(plan))
     return plan
 
@@ -76,13 +88,19 @@ async def apply(labs: Labs, effects: Sequence[Effect]) -> dict[str, str]:
     return {effect.key: effect.news.title for effect in effects if isinstance(effect, PostMessage)}
 
 
-async def nightly_run(labs: Labs, failed: dict[str, Sequence[str]], sha: str = "") -> str:
-    """Let both targets test a commit, and judge them."""
+def uploaded(labs: Labs, failed: dict[str, Sequence[str]], sha: str = "") -> str:
+    """Let both targets test a commit."""
     sha = sha or labs.commit()
     for target, those in failed.items():
         labs.upload(sha, *those, target=target)
     for pending in labs.store.scheduled_checks(FULL_NAME, 1e12, 0.0, 1e11):
         labs.store.announced(pending)
+    return sha
+
+
+async def nightly_run(labs: Labs, failed: dict[str, Sequence[str]], sha: str = "") -> str:
+    """Let both targets test a commit, and judge them."""
+    sha = uploaded(labs, failed, sha)
     for target in failed:
         await judged(labs, target, sha)
     return sha
@@ -92,6 +110,13 @@ async def failing_twice(labs: Labs, one: Sequence[str], other: Sequence[str]) ->
     await nightly_run(labs, {ONE: (), OTHER: ()})
     for _ in range(2):
         await nightly_run(labs, {ONE: one, OTHER: other})
+
+
+async def is_posted_now(labs: Labs) -> bool:
+    """Say whether the clock would have what waits posted."""
+    records, number = labs.world.records, labs.world.repository.id
+    news, known = await records.under(WAITING_NEWS, number), await records.under(REGRESSIONS, number)
+    return is_time_to_post(news.values(), (), known, AT + 1, 1800.0)
 
 
 async def waiting(labs: Labs) -> int:
@@ -105,15 +130,51 @@ def issues(labs: Labs) -> list[tuple[str, str]]:
 async def test_what_waits_is_stored_with_what_is_reported_before_anything_is_posted(labs: Labs) -> None:
     await nightly_run(labs, {ONE: (), OTHER: ()})
     await nightly_run(labs, {ONE: [TILE], OTHER: [TILE]})
-    sha = labs.commit()
-    labs.upload(sha, TILE, target=ONE)
-    labs.upload(sha, TILE, target=OTHER)
-    for pending in labs.store.scheduled_checks(FULL_NAME, 1e12, 0.0, 1e11):
-        labs.store.announced(pending)
+    sha = uploaded(labs, {ONE: [TILE], OTHER: [TILE]})
     plan = await judged(labs, ONE, sha)
     assert [type(one) for one in decoded(plan)] == [StoreReports, StoreRecord, StoreRecord]
     assert plan.why == f"1 test began to fail on example-lab/{ONE} at nightly commit {sha[:7]}; this waits for others"
     assert (issues(labs), await waiting(labs)) == ([], 1)
+
+
+async def test_between_two_effects_of_one_target_the_news_of_the_other_is_not_posted_alone(labs: Labs) -> None:
+    """The clock may look there: while a bot that was killed starts again, or while the database is busy."""
+    await nightly_run(labs, {ONE: (), OTHER: ()})
+    await nightly_run(labs, {ONE: [TILE], OTHER: [TILE]})
+    sha = uploaded(labs, {ONE: [TILE], OTHER: [TILE]})
+    await judged(labs, ONE, sha)
+    effects = decoded(await planned(labs, OTHER, sha))
+    for effect in effects:
+        assert not await is_posted_now(labs)
+        await labs.world.apply_alone(effect)
+    assert (await is_posted_now(labs), await waiting(labs)) == (True, 2)
+
+
+async def test_a_recovery_before_the_group_is_stored_closes_the_issue_that_was_just_opened(labs: Labs) -> None:
+    await failing_twice(labs, [TILE], [TILE])
+    effects = await posted(labs)
+    (stored,) = (
+        n for n, one in enumerate(effects) if isinstance(one, StoreRecord) and one.key.startswith("regression-group")
+    )
+    await apply(labs, effects[:stored])
+    await nightly_run(labs, {ONE: [], OTHER: []})
+    await apply(labs, effects[stored:])
+    assert [state for _, state in issues(labs)] == ["open"]
+    await apply(labs, await posted(labs, "2"))
+    assert [state for _, state in issues(labs)] == ["closed"]
+    assert await labs.world.records.under(REGRESSION_GROUP, labs.world.repository.id) == {}
+
+
+async def test_tests_that_recover_while_their_news_waits_have_both_messages_in_order_and_no_issue(labs: Labs) -> None:
+    await failing_twice(labs, [TILE], [TILE])
+    sha = await nightly_run(labs, {ONE: [], OTHER: []})
+    assert await waiting(labs) == 4
+    messages = await apply(labs, await posted(labs))
+    began, *ended = messages.values()
+    assert began.startswith("1 test fails on 2 targets since ")
+    assert sorted(ended) == [f"1 test recovered on example-lab/{on} at nightly commit {sha[:7]}" for on in (ONE, OTHER)]
+    assert issues(labs) == []
+    assert await labs.world.records.under(REGRESSION_GROUP, labs.world.repository.id) == {}
 
 
 @pytest.mark.no_cover

@@ -1,0 +1,115 @@
+"""Writes of the bot's own records, held on PostgreSQL: a kill falls before or after one of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Literal
+
+import psycopg
+
+from sandbox import Repository
+from sandbox.faults import When
+from tests.robustness.conversation import Conversation
+from tests.robustness.place import PATIENCE, SELDOM, Place
+from tests.waiting import until
+
+RowWrite = Literal["INSERT", "UPDATE", "DELETE"]
+SET_UP = """
+CREATE TABLE tests_held (number integer PRIMARY KEY, operation text, key_like text, skip integer);
+CREATE FUNCTION tests_hold() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    held record;
+BEGIN
+    FOR held IN SELECT * FROM tests_held WHERE operation = TG_OP AND COALESCE(NEW.key, OLD.key) LIKE key_like LOOP
+        -- No rollback takes a number back: a write that is tried again is not held again.
+        IF nextval('tests_held_' || held.number) = held.skip + 1 THEN
+            PERFORM pg_advisory_xact_lock(held.number);
+        END IF;
+    END LOOP;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER tests_hold AFTER INSERT OR UPDATE OR DELETE ON nightjar_records
+FOR EACH ROW EXECUTE FUNCTION tests_hold();
+"""
+HOLD = "INSERT INTO tests_held (number, operation, key_like, skip) VALUES (%s, %s, %s, %s)"
+WAITING = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND NOT granted"
+END = "SELECT pg_terminate_backend(%s, 10000)"
+
+
+class HeldRows:
+    """The writes that are held in one database."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+        self._numbers = count(1)
+        connection.execute(SET_UP)
+
+    def hold(self, operation: RowWrite, key_like: str, skip: int) -> int:
+        """Hold a write to records whose keys are like a pattern, after others like it; return its number."""
+        number = next(self._numbers)
+        self._connection.execute("SELECT pg_advisory_lock(%s)", [number])
+        self._connection.execute(f"CREATE SEQUENCE tests_held_{number:d}")
+        self._connection.execute(HOLD, [number, operation, key_like, skip])
+        return number
+
+    def waiting(self, number: int) -> list[int]:
+        """Return the server's process that waits with a write, if any does."""
+        return [pid for (pid,) in self._connection.execute(WAITING, [number])]
+
+    def release(self, number: int, *, lost: bool) -> None:
+        """Let a write take effect, or lose it."""
+        for pid in self.waiting(number) if lost else ():
+            self._connection.execute(END, [pid])
+        self._connection.execute("SELECT pg_advisory_unlock(%s)", [number])
+
+
+@contextmanager
+def held_rows(url: str) -> Iterator[HeldRows]:
+    """Open what holds writes in a PostgreSQL database that has the bot's tables."""
+    with closing(psycopg.connect(url, autocommit=True)) as connection:
+        yield HeldRows(connection)
+
+
+class HeldRow:
+    """A write that is held when it is made; `reached` says so."""
+
+    def __init__(self, rows: HeldRows, number: int, when: When) -> None:
+        self.reached = asyncio.Event()
+        self._rows, self._number, self._when = rows, number, when
+        self._watch = asyncio.create_task(self._watched())
+
+    async def _watched(self) -> None:
+        await until(lambda: self._rows.waiting(self._number), deadline=PATIENCE, pause=SELDOM)
+        self.reached.set()
+
+    def resume(self) -> None:
+        """Let it take effect."""
+        self._rows.release(self._number, lost=False)
+
+    def abandon(self) -> None:
+        """Let the server finish it without the process that made it; held *before*, it is lost."""
+        self._rows.release(self._number, lost=self._when == "before")
+
+
+@dataclass(frozen=True)
+class StoredPoint:
+    """The `number`-th write (from 0) to records of a kind in a conversation, before or after it takes effect."""
+
+    talk: type[Conversation]
+    rows: HeldRows
+    operation: RowWrite
+    prefix: str
+    number: int
+    when: When
+
+    def pause(self, _here: Place, repository: Repository) -> HeldRow:
+        """Hold the write when it is made about a repository."""
+        number = self.rows.hold(self.operation, f"{self.prefix}:{repository.id}:%", self.number)
+        return HeldRow(self.rows, number, self.when)
+
+    def __str__(self) -> str:
+        return f"{self.talk.__name__}: {self.when} {self.operation} {self.prefix} ({self.number + 1})"

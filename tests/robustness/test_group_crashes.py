@@ -1,0 +1,89 @@
+"""SIGKILL while news of two targets waits and is posted together: one issue is opened for both, and closed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from handlers.hardware.news_groups import REGRESSION_GROUP, WAITING_NEWS
+from sandbox.model.issues import Issue
+from tests.bucket import World
+from tests.conversations.lab import FILES, junit
+from tests.robustness.crashes import Boundary, Crash, Point, alone, points_of
+from tests.robustness.held_rows import HeldRows, StoredPoint, held_rows
+from tests.robustness.nightly_runs import BREAKS, NightlyRuns
+from tests.robustness.place import BOT, LAB, TARGET, Place, place
+from tests.tables import make_tables
+
+TARGETS = (TARGET, "adreno")
+ISSUES = "/repos/{owner}/{repo}/issues"
+ONE_ISSUE = "/repos/{owner}/{repo}/issues/{issue_number}"
+MESSAGE = "1 test fails on 2 targets since"
+
+
+class BothFail(NightlyRuns):
+    """A test passes on two targets in one nightly run, fails in two, and passes again."""
+
+    async def hold(self) -> None:
+        """Upload everything, each commit's results after those of the one before were reported."""
+        self.commits = {}
+        self._nightly_run("the beginning", FILES)
+        await self._tested("first", "passed")
+        await self._tested("second", BREAKS)
+        await self._tested("third", BREAKS)
+        await self.until(lambda: self.issues)
+        # At once, while the bot may still be dead, or may not have stored which issue it opened.
+        await self._tested("fourth", "passed")
+        await self.until(lambda: all(issue.state == "closed" for issue in self.issues))
+
+    async def _tested(self, name: str, verdict: str) -> None:
+        sha = self._nightly_run(name, {"nightly_run": name})
+        for target in TARGETS:
+            self.upload(sha, name, {"a.xml": junit(test_add=verdict)}, target=target)
+        await self.until(lambda: len(self._runs(sha)) == len(TARGETS))
+
+    @property
+    def issues(self) -> list[Issue]:
+        """The bot's issues in the repository."""
+        return [issue for issue in self.repository.issues.values() if issue.user.login == BOT]
+
+
+def around_every_write(rows: HeldRows) -> list[Boundary]:
+    """Return both sides of every write that messages about both targets need, but of the results themselves."""
+    sides: list[Boundary] = []
+    for when in ("before", "after"):
+        sides += [Point(BothFail, "github", method, route, 0, when) for method, route in WRITES]
+        for kind, number in ((WAITING_NEWS, 0), (WAITING_NEWS, 1), (REGRESSION_GROUP, 0)):
+            sides += [StoredPoint(BothFail, rows, "INSERT", kind.prefix, number, when)]
+            sides += [StoredPoint(BothFail, rows, "DELETE", kind.prefix, number, when)]
+    return sides
+
+
+WRITES = (("POST", ISSUES), ("PATCH", ONE_ISSUE))
+
+
+async def test_a_kill_around_any_write_of_a_message_about_two_targets_loses_and_doubles_nothing(
+    tmp_path: Path, postgres_url: str, aws_world: World
+) -> None:
+    make_tables(postgres_url)
+    with held_rows(postgres_url) as rows:
+        async with place(tmp_path, postgres_url, bucket=aws_world) as here:
+            crash = Crash(here, alone(around_every_write(rows)))
+            talks = crash.talks.talks
+            here.configure([talk.repository.full_name for talk in talks.values()], regressions={"to": ["issue"]})
+            await here.start()
+            await crash.kill_at_every_point()
+            await crash.talks.end()
+            assert [(name, found) for name, talk in talks.items() if (found := _wrong(here, talk))] == []
+
+
+def _wrong(here: Place, talk: object) -> list[object]:
+    """Return what is not as it is without a kill."""
+    assert isinstance(talk, BothFail)
+    issues = [(issue.title.startswith(MESSAGE), issue.state, issue.comments) for issue in talk.issues]
+    named = [f"`{LAB}/{target}`" in (issue.body or "") for issue in talk.issues for target in TARGETS]
+    # The issue may be edited, too, where the targets recover one after the other.
+    deeds = {deed: count for deed, count in talk.deeds.items() if deed.startswith("issue") and deed != "issues.edited"}
+    written = {(one.method, one.route) for one in points_of(here, talk) if one.writes and ISSUES in one.route}
+    found = [issues, named, deeds, written]
+    expected = [[(True, "closed", [])], [True, True], {"issues.opened": 1, "issues.closed": 1}, set(WRITES)]
+    return [one for one, other in zip(found, expected, strict=True) if one != other]
