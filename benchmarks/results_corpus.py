@@ -17,6 +17,7 @@ from nightjar_formats.model import Claims, RunKey, TargetKey
 
 from benchmarks.device_corpus import BOARDS, BoardRun, runs
 from benchmarks.report import Options, Row, command
+from bot.core.memory import collect_what_comes_later
 from bot.results.ingest.parse import parse_run
 from bot.results.state import Admission, Run, RunState
 from bot.results.store.store import ResultsStore
@@ -30,6 +31,7 @@ FILES = frozenset(f"tests/kernel/topic_{number}/src/main.c" for number in range(
 
 async def measure(options: Options) -> list[Row]:
     """Take in every run."""
+    collect_what_comes_later()  # as the bot does, and the processes of its pool
     folder = Path(tempfile.mkdtemp(prefix="nightjar-bench-"))
     try:
         return Corpus(folder).measure(3 if options.quick else BOARDS)

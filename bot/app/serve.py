@@ -35,7 +35,7 @@ from bot.config import Config
 from bot.config.environment import Settings
 from bot.core.errors import StartError
 from bot.core.health import HealthCheck
-from bot.core.memory import return_freed_memory
+from bot.core.memory import collect_what_comes_later, return_freed_memory
 from bot.core.metrics import METRICS, Metrics
 from bot.core.run_in_thread import give_way_sooner
 from bot.core.threads import ThreadProbe, bound_threads
@@ -232,6 +232,7 @@ async def run_until_stopped(
     return_freed_memory()
     with stop_signals() as stop:
         async with running(config, settings, address, allowance, pace=pace, metrics=metrics, more=more) as at_work:
+            collect_what_comes_later()
             await _first(stop.wait(), at_work.worker)
     log.info("stopped")
 

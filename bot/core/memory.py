@@ -1,8 +1,9 @@
-"""Have the C library give memory back to the system once it is free."""
+"""What a process does about memory for as long as it lives: the C library's, and the garbage collector's."""
 
 from __future__ import annotations
 
 import ctypes
+import gc
 
 # Numbers of glibc's malloc.h, see mallopt(3).
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
@@ -22,3 +23,13 @@ def return_freed_memory() -> None:
         return
     for option, value in ((_MMAP_THRESHOLD, LARGE), (_TRIM_THRESHOLD, LARGE), (_ARENA_MAX, ARENAS)):
         mallopt(ctypes.c_int(option), ctypes.c_int(value))
+
+
+def collect_what_comes_later() -> None:
+    """Have the garbage collector pass over the objects that exist: once, when everything has started.
+
+    Modules and the parts of the bot live as long as the process. To walk through them again and again took a quarter
+    of the time in which the results of a run were stored: https://docs.python.org/3/library/gc.html#gc.freeze
+    """
+    gc.collect()
+    gc.freeze()

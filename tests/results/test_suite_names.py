@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nightjar_formats.columns.collect import collect
+from nightjar_formats.model import Case, Status
 
 from bot.results.store import names
-from bot.results.store.blobs import names_blob
+from bot.results.store.blobs import Placement, lay_out, names_blob
 from bot.results.store.database import ResultsDatabase
 from bot.results.store.names import SuiteNames, SuiteRow
 
@@ -68,3 +72,33 @@ def test_a_transaction_that_began_before_names_were_added_does_not_see_them(data
         assert known.every(connection, first) == FIRST
         assert known.ordinal(connection, first, "d") is None
         assert known.ordinal(connection, every, "d") == 3
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from([chr(code) for code in range(97, 113)]), unique=True, min_size=1), st.data())
+def test_a_run_is_laid_out_the_same_by_the_places_of_the_run_before(run: list[str], data: st.DataObject) -> None:
+    every = data.draw(st.permutations([chr(code) for code in range(97, 113)]))
+    cases = [
+        Case(name, Status.SKIPPED if skipped else Status.PASSED, message=f"not on {name}" if skipped else "", seconds=1)
+        for name, skipped in zip(run, data.draw(st.lists(st.booleans(), min_size=16)), strict=False)
+    ]
+    columns = collect(cases, lambda case: (case.name, ""))
+    place = {name: number for number, name in enumerate(every)}
+    ordinals = [place[name] for name in run]
+    slowly = lay_out(columns, lambda: zip(ordinals, columns.tests, strict=True), len(every))
+    assert Placement(ordinals).lay_out(columns) == slowly
+
+
+def test_the_places_of_a_run_are_found_by_its_names_alone(database: ResultsDatabase) -> None:
+    known = SuiteNames()
+    with database.writing() as connection:
+        suite = add(connection, FIRST)
+    with database.reading() as connection:
+        assert known.placed(connection, suite, [names_blob(["c", "d"])]) == [2, None]
+        placed = known.placed(connection, suite, [names_blob(["c", "a"])])
+    with database.writing() as connection:
+        more = add(connection, MORE)
+    with database.reading() as connection:
+        assert known.placed(connection, more, [names_blob(["c", "a"])]) is placed
+        assert isinstance(known.placed(connection, more, [names_blob(["c", "d"])]), Placement)
+        assert known.placed(connection, more, [names_blob(["a", "c"])]) is not placed

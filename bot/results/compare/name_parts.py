@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -19,12 +19,21 @@ SIGNS = {code: " " for code in range(128) if not chr(code).isalnum()}
 """What parts the words of ASCII: with it, `str.translate` and `str.split` are ten times as fast as a pattern."""
 
 
+class Beginning(NamedTuple):
+    """What stands before the last part of a name: the same object for all names that begin with it."""
+
+    text: str
+    parts: Parts
+    words: Parts
+
+
 class SplitName(NamedTuple):
-    """A test's name: its parts, the words outside of brackets, and the brackets."""
+    """A test's name: its parts, the words outside of brackets, the brackets, and what stands before the last part."""
 
     parts: Parts
     words: Parts
     brackets: str
+    beginning: Beginning
 
 
 # Not `SplitName(...)`: the constructor of a NamedTuple is one call more for each of thousands of names.
@@ -35,31 +44,39 @@ def split_names(tests: Collection[str], words_of: dict[str, Parts], steps: StepB
     """Split names; `words_of` remembers the words of parts, which thousands of names have in common."""
     steps.take(sum(map(len, tests)))
     names = {}
-    begins: dict[str, tuple[Parts, Parts]] = {}
-    for test in tests:
-        bracket = test.find("[")
-        outside, brackets = (test[:bracket], test[bracket:]) if bracket >= 0 else (test, "")
-        outside = outside.replace("::", ".").replace("/", ".")
-        cut = outside.rfind(".") + 1
-        beginning, last = outside[:cut], outside[cut:]
-        begin = begins.get(beginning)
-        if begin is None:
-            begin = begins[beginning] = _split(beginning, words_of)
+    begins: dict[str, Beginning] = {}
+    outside = [test.partition("[")[0] for test in tests]
+    for test, bare, (text, dot, last) in zip(tests, outside, _cut_at_last_dot(outside), strict=True):
+        brackets = test[len(bare) :]
+        text += dot
+        beginning = begins.get(text)
+        if beginning is None:
+            beginning = begins[text] = _split(text, words_of)
         if last not in words_of:
             words_of[last] = words_in(last)
-        parts, words = (*begin[0], last + brackets), begin[1] + words_of[last]
-        if max(len(words), len(parts)) <= MAX_WORDS:
-            names[test] = new_tuple(SplitName, (parts, words, brackets))
+        _, parts, words = beginning
+        parts, words = (*parts, last + brackets), words + words_of[last]
+        if len(words) <= MAX_WORDS and len(parts) <= MAX_WORDS:
+            names[test] = new_tuple(SplitName, (parts, words, brackets, beginning))
     return names
 
 
-def _split(beginning: str, words_of: dict[str, Parts]) -> tuple[Parts, Parts]:
-    """Return the parts and the words of a beginning that ends with a dot, or is empty."""
-    parts = tuple(beginning[:-1].split(".", MAX_WORDS)) if beginning else ()
+def _cut_at_last_dot(names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield each name's beginning, its last dot and its last part; slashes and double colons count as dots."""
+    every = "\n".join(names)
+    together = [every] if every.count("\n") < len(names) else names  # but a name may have a line break
+    for some in together:
+        dotted = some.replace("::", ".").replace("/", ".")
+        yield from [name.rpartition(".") for name in (dotted.split("\n") if together is not names else [dotted])]
+
+
+def _split(text: str, words_of: dict[str, Parts]) -> Beginning:
+    """Split a beginning that ends with a dot, or is empty."""
+    parts = tuple(text[:-1].split(".", MAX_WORDS)) if text else ()
     for part in parts:
         if part not in words_of:
             words_of[part] = words_in(part)
-    return parts, tuple(chain.from_iterable(map(words_of.__getitem__, parts)))
+    return Beginning(text, parts, tuple(chain.from_iterable(map(words_of.__getitem__, parts))))
 
 
 def words_in(part: str) -> Parts:

@@ -55,6 +55,8 @@ class _Kind(Enum):
     REORDERED = auto()
     REPLACED = auto()
 
+    __hash__ = object.__hash__  # members are singletons, and that of Enum is a call for each of thousands of tests
+
 
 class _Change(NamedTuple):
     """What two names do not share: all parts before their common end, or what is `inside` of two names.
@@ -87,10 +89,7 @@ def search_restructured(old: Ended, new: Ended, explained: int, steps: StepBudge
         return {}
     words_of = dict[str, Parts]()
     removed, added = (split_names(side, words_of, steps) for side in (old, new))
-    candidates = [
-        _Candidate(before, after, _change(removed[before], added[after], steps))
-        for before, after in _alike(removed, added, steps)
-    ]
+    candidates = _candidates(_alike(removed, added, steps), removed, added, steps)
     accepted = [*_in_classes(candidates, removed, added, old, new, steps)]
     general = [one for one in candidates if one.change.kind is not _Kind.REPLACED]
     counted = explained + len({one.old for one in (*accepted, *general)})
@@ -126,25 +125,26 @@ def _paired(
         if not (left and right):
             return
         known, others = (_alone(side, keys, steps) for side in (left, right))
-        for shared in known.keys() & others.keys():
-            before, after = known[shared], others[shared]
+        pairs = [(known[shared], others[shared]) for shared in known.keys() & others.keys()]
+        for before, after in pairs:
             del left[before], right[after]
-            yield before, after
+        yield from pairs
 
 
 def _alone(names: Mapping[str, SplitName], keys: _Keys, steps: StepBudget) -> dict[int, str]:
     """Return the tests that share something with no other, by that."""
     steps.take(len(names))
     shared = keys(names.values())
+    steps.take(LONGEST_END * (len(names) - shared.count(None)))
+    found = dict(zip(shared, names, strict=True))
+    if len(found) == len(names) and None not in found:
+        return cast(dict[int, str], found)
     counts = Counter(shared)
-    steps.take(LONGEST_END * (len(names) - counts.pop(None, 0)))
-    if len(counts) == len(names):
-        return dict(zip(cast(list[int], shared), names, strict=True))
     return {key: test for key, test in zip(shared, names, strict=True) if key is not None and counts[key] == 1}
 
 
 def _by_words(names: Iterable[SplitName]) -> list[int | None]:
-    return [hash((frozenset(words), brackets)) for _, words, brackets in names]
+    return [hash((frozenset(words), brackets)) for _, words, brackets, _ in names]
 
 
 def _by_ends(removed: Mapping[str, SplitName], added: Mapping[str, SplitName]) -> Iterator[_Keys]:
@@ -160,7 +160,7 @@ def _by_ends(removed: Mapping[str, SplitName], added: Mapping[str, SplitName]) -
             least = first + last
             return [
                 hash((parts[:first], parts[-last:])) if parts[-1] in shared and len(parts) >= least else None
-                for parts, _, _ in names
+                for parts, *_ in names
             ]
 
         yield keys
@@ -179,7 +179,9 @@ def _without(rare: Collection[str]) -> _Keys:
     """Return how to share all words but for the rare ones."""
 
     def keys(names: Iterable[SplitName]) -> list[int | None]:
-        return [hash((tuple([word for word in words if word not in rare]), brackets)) for _, words, brackets in names]
+        return [
+            hash((tuple([word for word in words if word not in rare]), brackets)) for _, words, brackets, _ in names
+        ]
 
     return keys
 
@@ -198,7 +200,7 @@ def _bare(names: Mapping[str, SplitName], rare: Collection[str], steps: StepBudg
             if bare_of[part]:
                 parts.append(bare_of[part])
         if parts:
-            bare[test] = new_tuple(SplitName, ((*parts[:-1], parts[-1] + name.brackets), name.words, name.brackets))
+            bare[test] = name._replace(parts=(*parts[:-1], parts[-1] + name.brackets))
     return bare
 
 
@@ -207,25 +209,65 @@ def _counted(names: Collection[Parts], steps: StepBudget) -> Counter[str]:
     return Counter(chain.from_iterable(map(frozenset, names)))
 
 
-def _change(old: SplitName, new: SplitName, steps: StepBudget) -> _Change:
-    steps.take(len(old.words) + len(new.words))
+def _candidates(
+    pairs: Iterable[tuple[str, str]],
+    removed: Mapping[str, SplitName],
+    added: Mapping[str, SplitName],
+    steps: StepBudget,
+) -> list[_Candidate]:
+    """Return pairs of names, each with what changed; mostly that is the beginning, which hundreds of them share."""
+    candidates = []
+    changes: dict[tuple[str, str], tuple[_Change, frozenset[str]]] = {}
+    for before, after in pairs:
+        old, new = removed[before], added[after]
+        words = old.words
+        steps.take(len(words) + len(new.words))
+        if old.parts[-1] == new.parts[-1]:
+            key = old.beginning.text, new.beginning.text
+            if key not in changes:
+                changes[key] = _change_of_beginning(old, new)
+            change, changed = changes[key]
+            if not changed.isdisjoint(words[len(old.beginning.words) :]):
+                change = _change(old, new)
+        else:
+            change = _change(old, new)
+        candidates.append(new_tuple(_Candidate, (before, after, change)))
+    return candidates
+
+
+def _change_of_beginning(old: SplitName, new: SplitName) -> tuple[_Change, frozenset[str]]:
+    """Return what changed where names end alike, and the words that matter: unless one of these is in their end."""
+    before, after = old.beginning.words, new.beginning.words
+    change = _place_of_change(_kind(set(before), set(after)), old.parts, new.parts)
+    assert change is not None
+    return change, frozenset(before).symmetric_difference(after)
+
+
+def _change(old: SplitName, new: SplitName) -> _Change:
     before, after = set(old.words), set(new.words)
-    kind = _Kind.REPLACED
-    if before == after:
-        kind = _Kind.REORDERED
-    elif before >= after:
-        kind = _Kind.LEFT_OUT
-    elif before <= after:
-        kind = _Kind.ADDED
-    end = common_end(old.parts, new.parts)
-    if end > 1 and end in (len(old.parts), len(new.parts)):
-        end -= 1  # all names begin with nothing
-    if end:
-        return _Change(kind, old.parts[:-end], new.parts[:-end])
+    kind = _kind(before, after)
+    if change := _place_of_change(kind, old.parts, new.parts):
+        return change
     if kind is _Kind.REORDERED:
         places = {word: str(place) for place, word in enumerate(old.words)}
         return _Change(kind, (), tuple(places[word] for word in new.words), WORDS)
     return _Change(kind, tuple(sorted(before - after)), tuple(sorted(after - before)), WORDS)
+
+
+def _kind(before: set[str], after: set[str]) -> _Kind:
+    if before == after:
+        return _Kind.REORDERED
+    if before >= after:
+        return _Kind.LEFT_OUT
+    return _Kind.ADDED if before <= after else _Kind.REPLACED
+
+
+def _place_of_change(kind: _Kind, before: Parts, after: Parts) -> _Change | None:
+    """Return the change of the parts before the common end of two names, None where they have no common end."""
+    end = common_end(before, after)
+    if end > 1 and end in (len(before), len(after)):
+        end -= 1  # all names begin with nothing
+    return _Change(kind, before[:-end], after[:-end]) if end else None
 
 
 def _in_classes(
@@ -334,7 +376,9 @@ def _below(names: Iterable[SplitName], places: Collection[Parts], steps: StepBud
 
 def _ended_alike(candidates: Collection[_Candidate], old: Ended, new: Ended) -> bool:
     """Return whether tests ended alike before and after."""
-    return sum(_is_alike(old[one.old], new[one.new]) for one in candidates) >= ALIKE * len(candidates)
+    pairs = [(old[before], new[after]) for before, after, _ in candidates]
+    unlike = sum(before is not after and not _is_alike(before, after) for before, after in pairs)
+    return len(pairs) - unlike >= ALIKE * len(pairs)
 
 
 def _is_alike(before: Status | None, after: Status | None) -> bool:

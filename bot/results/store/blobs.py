@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import struct
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, islice, pairwise
+from itertools import accumulate, chain, compress, islice, pairwise
 from operator import sub
-from typing import cast
 
 import zstandard
 from nightjar_formats.columns import status_and_duration
@@ -40,17 +39,16 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class LaidOut:
-    """A run in the order of its suite's names: its columns compressed, and the names that the suite did not have."""
+    """A run in the order of its suite's names: its columns compressed, and the names that the suite did not have.
+
+    In `stored`, texts have the numbers that they have in the run.
+    """
 
     statuses: bytes
     durations: bytes
-    reasons: Reasons
+    stored: Stored
     new: int
     new_names: bytes
-
-    def stored(self) -> Stored:
-        """Return what the run says about its tests; texts have the numbers that they have in the run."""
-        return Stored(raw(self.statuses), self.reasons)
 
 
 def compressed(raw: bytes) -> bytes:
@@ -105,27 +103,46 @@ def lay_out_in_order(columns: Columns, *, is_new: bool) -> LaidOut:
     return _laid_out(columns, array("H", columns.tests.values()), ordinals, numbers, columns.tests if is_new else {})
 
 
-def lay_out_by_index(columns: Columns, places: Mapping[str, int], count: int) -> LaidOut:
-    """Lay out a run by the places of all names of its suite."""
-    ordinals = list(map(places.get, read_names(columns.names)))
-    if None in ordinals:
-        return lay_out(columns, lambda: zip(ordinals, columns.tests, strict=True), count)
-    column = array("H", bytes(2 * count))
-    for ordinal, packed in zip(cast("list[int]", ordinals), columns.tests.values(), strict=True):
-        column[ordinal] = packed
-    every = zip(cast("list[int]", ordinals), map(columns.reasons.get, columns.tests), strict=True)
-    explained = sorted((ordinal, number) for ordinal, number in every if number is not None)
-    return _laid_out(columns, column, [one for one, _ in explained], [number for _, number in explained], {})
+class Placement:
+    """The places of a run's tests among the names of its suite: they stay, so that the next run needs no search."""
+
+    __slots__ = ("_firsts", "_is_ascending", "_length", "_ordinals", "_starts")
+
+    def __init__(self, ordinals: Sequence[int]) -> None:
+        self._ordinals = array("I", ordinals)
+        self._length = max(ordinals, default=-1) + 1
+        # Stretches of tests that follow each other in the suite, too: mostly they are few.
+        breaks = [at for at, (one, next_one) in enumerate(pairwise(ordinals), 1) if next_one != one + 1]
+        self._starts = array("I", [0, *breaks])
+        self._firsts = array("I", [ordinals[at] for at in self._starts] if ordinals else [])
+        self._is_ascending = all(one < next_one for one, next_one in pairwise(self._firsts))
+
+    def __len__(self) -> int:
+        """Return how many tests there are."""
+        return len(self._ordinals)
+
+    def lay_out(self, columns: Columns) -> LaidOut:
+        """Lay out a run of just these tests."""
+        packed = array("H", columns.tests.values())
+        column = array("H", bytes(2 * self._length))
+        for start, end, first in zip(self._starts, [*self._starts[1:], len(packed)], self._firsts, strict=False):
+            column[first : first + end - start] = packed[start:end]
+        reasons = columns.reasons
+        ordinals = list(compress(self._ordinals, map(reasons.__contains__, columns.tests)))
+        numbers = list(map(reasons.__getitem__, filter(reasons.__contains__, columns.tests)))
+        if not self._is_ascending and ordinals:
+            ordinals, numbers = map(list, zip(*sorted(zip(ordinals, numbers, strict=True)), strict=True))
+        return _laid_out(columns, column, ordinals, numbers, {})
 
 
 def _laid_out(
     columns: Columns, column: array[int], ordinals: Sequence[int], numbers: Sequence[int], left: dict[int, int]
 ) -> LaidOut:
-    statuses, durations = status_and_duration(column)
+    statuses, durations = (each.rstrip(b"\0") for each in status_and_duration(column))
     return LaidOut(
-        compressed(statuses.rstrip(b"\0")),
-        compressed(durations.rstrip(b"\0")),
-        Reasons(array("I", ordinals), array("I", numbers), list(columns.whys)),
+        compressed(statuses),
+        compressed(durations),
+        Stored(statuses, Reasons(array("I", ordinals), array("I", numbers), list(columns.whys))),
         len(left),
         _names_of(columns, left) if left else b"",
     )

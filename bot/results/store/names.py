@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import sqlalchemy as sa
 from cachetools import LRUCache
@@ -14,9 +15,12 @@ from nightjar_formats.limits import MAX_SUITE_NAMES
 from nightjar_formats.refused import TooMuch
 
 from bot.results.store import schema, texts
+from bot.results.store.blobs import Placement
 
 MAX_KNOWN = 200_000
 """Names that a process keeps at hand; with their places they take about 50 MB."""
+MAX_PLACED = 1_000_000
+"""Tests of runs whose places it keeps at hand; they take 4 MB, or three times as much where each is on its own."""
 
 
 class SuiteRow(NamedTuple):
@@ -92,6 +96,7 @@ class SuiteNames:
 
     def __init__(self) -> None:
         self._suites: LRUCache[int, NamesAtMoment] = LRUCache(MAX_KNOWN, getsizeof=lambda known: len(known.ordered))
+        self._placed: LRUCache[tuple[int, bytes], Placement] = LRUCache(MAX_PLACED, getsizeof=len)
         self._lock = threading.Lock()
 
     def every(self, connection: sa.Connection, suite: SuiteRow) -> list[str]:
@@ -109,6 +114,27 @@ class SuiteNames:
     def ordinal(self, connection: sa.Connection, suite: SuiteRow, name: str) -> int | None:
         """Return the place of a name, None for an unknown one."""
         return self.places(connection, suite).get(name)
+
+    def placed(
+        self, connection: sa.Connection, suite: SuiteRow, blobs: Collection[bytes]
+    ) -> Placement | list[int | None]:
+        """Return the places of a run's names, which stand in blobs: a list with None where the suite lacks one.
+
+        Most runs of a target have the names of the one before, in their order, and are found by the digest of these.
+        """
+        key = suite.id, hashlib.sha256(b"".join(blobs)).digest()
+        with self._lock:
+            known = self._placed.get(key)
+        if known is not None:
+            return known
+        ordinals = list(map(self.places(connection, suite).get, read_names(blobs)))
+        if None in ordinals:
+            return ordinals
+        found = Placement(cast("list[int]", ordinals))
+        with self._lock:
+            if len(found) <= MAX_PLACED:
+                self._placed[key] = found
+        return found
 
     def _committed(self, connection: sa.Connection, suite: SuiteRow) -> NamesAtMoment:
         known = self._read(connection, suite)

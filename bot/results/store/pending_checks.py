@@ -65,16 +65,25 @@ _BETWEEN = (
 _suite_name = lru_cache(maxsize=1000)(text.original)
 
 
+def _touching(insert: postgresql.Insert | sqlite.Insert) -> postgresql.Insert | sqlite.Insert:
+    table = schema.checks
+    again = {"changed_at": insert.excluded.changed_at, "revision": table.c.revision + 1, "over": False}
+    return insert.on_conflict_do_update(index_elements=[table.c.target_id, table.c.sha], set_=again)
+
+
+_TOUCH = {
+    "postgresql": _touching(postgresql.insert(schema.checks)),
+    "sqlite": _touching(sqlite.insert(schema.checks)),
+}
+
+
 def touch(connection: sa.Connection, target: int, shas: Iterable[str], at: float) -> None:
     """Note that what the checks of these commits tell has changed."""
-    table = schema.checks
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    statement = insert(table)
-    again = {"changed_at": statement.excluded.changed_at, "revision": table.c.revision + 1, "over": False}
-    statement = statement.on_conflict_do_update(index_elements=[table.c.target_id, table.c.sha], set_=again)
     first = {"target_id": target, "changed_at": at, "revision": 1, "announced": 0, "over": False}
     if rows := [first | {"sha": sha} for sha in sorted(set(shas))]:
-        connection.execute(statement, rows)  # at once: a commit that comes late touches all later ones
+        connection.execute(
+            _TOUCH[connection.dialect.name], rows
+        )  # at once: a commit that comes late touches all later ones
 
 
 def announced(connection: sa.Connection, target: int, pending: PendingCheck) -> None:

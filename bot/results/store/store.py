@@ -210,15 +210,15 @@ class ResultsStore:
             assert now_known is not None
             up_to_date = now_known.names == suite.names  # or somebody else has added names meanwhile
             ordered = laid_out if up_to_date else writing.lay_out(connection, self._known, now_known, columns)
-            names.add(connection, now_known, ordered.new, ordered.new_names)
+            suites = {suite_name: names.add(connection, now_known, ordered.new, ordered.new_names)}
             target = runs.target_id(connection, run.key.about, make=True)
             assert target is not None
             number, before = found or (None, None)
             texts_of = failure_texts.save(connection, texts, columns)
             saved = runs.save(connection, target, run, number)
             changed = writing.save(connection, saved, ordered, texts_of, is_new=number is None)
-            written = {saved: ordered.stored()}
-            self._follow(connection, target, search, before, run, written, news=changed or before != run)
+            written = {saved: ordered.stored}
+            self._follow(connection, target, search, before, run, written, suites, news=changed or before != run)
             revisions.grow(connection, run.key.repository)
             return True
 
@@ -239,20 +239,21 @@ class ResultsStore:
         before: Run | None,
         run: Run,
         written: Mapping[int, Stored] = MappingProxyType({}),
+        suites: Mapping[str, SuiteRow] = MappingProxyType({}),
         *,
         news: bool = True,
     ) -> None:
         """Bring everything that follows from a run up to date: its suites' points, and what checks tell.
 
-        `written` are columns that are known already, by the number of their run. Without `news` the same was read once
-        more, and no check changes unless a rule has that points go by.
+        `written` are columns that are known already, by the number of their run, and `suites` likewise. Without `news`
+        the same was read once more, and no check changes unless a rule has that points go by.
         """
         touched = set()
         reported = {one.claims.suite for one in (before, run) if one and one.claims and one.state in runs.REPORTED}
         for suite_name in sorted(reported):
             if news:
                 touched.add(run.key.sha)
-            suite = names.find(connection, run.key.repository, suite_name, make=True)
+            suite = suites.get(suite_name) or names.find(connection, run.key.repository, suite_name, make=True)
             assert suite is not None
             of = series.find(connection, self._known, suite, suite_name, target)
             facts, statuses = point_facts(connection, of, run.key.sha, written, self._infra)

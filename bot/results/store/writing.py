@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from nightjar_formats.columns.collect import Columns
 
 from bot.results.store import blobs, names, schema
-from bot.results.store.blobs import LaidOut
+from bot.results.store.blobs import LaidOut, Placement
 from bot.results.store.names import MAX_KNOWN, SuiteNames, SuiteRow
 
 
@@ -21,9 +21,12 @@ def lay_out(connection: sa.Connection, known: SuiteNames, suite: SuiteRow, colum
     if suite.names == len(columns) and list(names.blocks(connection, suite).values()) == columns.names:
         return blobs.lay_out_in_order(columns, is_new=False)
     if suite.names <= MAX_KNOWN:
-        return blobs.lay_out_by_index(columns, known.places(connection, suite), suite.names)
-    placed = partial(blobs.placed_by_walk, list(names.blocks(connection, suite).values()))
-    return blobs.lay_out(columns, placed, suite.names)
+        placed = known.placed(connection, suite, columns.names)
+        if isinstance(placed, Placement):
+            return placed.lay_out(columns)
+        return blobs.lay_out(columns, lambda: zip(placed, columns.tests, strict=True), suite.names)
+    every = list(names.blocks(connection, suite).values())
+    return blobs.lay_out(columns, partial(blobs.placed_by_walk, every), suite.names)
 
 
 _NEW = schema.columns.insert()
@@ -34,7 +37,7 @@ def save(connection: sa.Connection, run: int, laid_out: LaidOut, number_of: Mapp
 
     `number_of` are the numbers of failures' texts. `is_new` tells that there are no results of the run.
     """
-    reasons = laid_out.reasons
+    reasons = laid_out.stored.reasons
     whys = [why._replace(text=number_of[why.text]) if why.text else why for why in reasons.whys]
     values = {
         "run_id": run,
