@@ -142,12 +142,19 @@ def _fold_run(columns: Columns, run: CaseRun, head_of: HeadOf) -> list[str] | No
             reason = Reason(like.trouble, _cut_message(like.message))
             reason_of[kind] = columns.whys.setdefault(reason, len(columns.whys))
     heads = {classname: head_of(classname) for classname in set(run.classnames)}
-    names = [heads[classname] + name for classname, name in zip(run.classnames, run.names)]
+    if len(heads) == 1:
+        names = [*map(next(iter(heads.values())).__add__, run.names)]
+    else:
+        names = [heads[classname] + name for classname, name in zip(run.classnames, run.names)]
     keys = list(map(hash, names))
-    tests = dict(zip(keys, [packed_of[kind][time] for kind, time in zip(run.kinds, run.times)]))
-    if max(map(len, names)) > MAX_NAME or len(tests) < len(keys) or not columns.tests.keys().isdisjoint(keys):
+    tests, count = columns.tests, len(columns.tests)
+    if max(map(len, names)) > MAX_NAME or not tests.keys().isdisjoint(keys):
         return None
-    columns.tests.update(tests)
+    tests.update(zip(keys, [packed_of[kind][time] for kind, time in zip(run.kinds, run.times)]))
+    if len(tests) - count < len(keys):  # a test is there twice
+        for key in set(keys):
+            del tests[key]
+        return None
     if reason_of:
         columns.reasons.update(zip(compress(keys, run.kinds), map(reason_of.__getitem__, filter(None, run.kinds))))
     return names

@@ -7,11 +7,14 @@ and an object of each. What it finds is well-formed by itself, or is left to exp
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Union
+from typing import TYPE_CHECKING, NamedTuple, Union
 
 from nightjar_formats.limits import MAX_SECONDS
 from nightjar_formats.model import Case
 from nightjar_formats.patterns.possessive import possessive
+
+if TYPE_CHECKING:
+    import re  # noqa: TID251  # its type alone
 
 MARK = "<testcase "
 LONGEST_VALUE = 1000
@@ -29,14 +32,33 @@ _SKIPPED = (
 _REST = rf'(?: time="([0-9.eE+-]++)")? ?(?:/>|>{_SPACE}(?:{_SKIPPED})?</testcase>)'
 # What is no such case is matched up to the end of the text, so that no match follows.
 _CLASS_FIRST, _NAME_FIRST = (
-    possessive(rf"({_SPACE}<testcase {first}={_VALUE} {second}={_VALUE}{_REST})|(?s:.)+")
+    possessive(rf"{_SPACE}<testcase {first}={_VALUE} {second}={_VALUE}{_REST}|((?s:.)+)")
     for first, second in (("classname", "name"), ("name", "classname"))
 )
 _STARTS_WITH_NAME = MARK + 'name="'
 _ATTRIBUTE = possessive(r' ([a-z]++)="([^"]++)"')
 
-Row = tuple[str, str, str, str, str]
-"""A case's own text, class, name, duration, and the attributes of its skip; the last two may be ""."""
+
+class Rows(NamedTuple):
+    """Cases that follow each other, as columns; `kinds` are the attributes of skips. These and durations may be ""."""
+
+    classnames: Sequence[str]
+    names: Sequence[str]
+    times: Sequence[str]
+    kinds: Sequence[str]
+
+    def part(self, begin: int, end: int | None = None) -> Rows:
+        """Return some of the cases."""
+        return Rows(*(column[begin:end] for column in self))
+
+    @property
+    def are_plain(self) -> bool:
+        """Whether all values mean what they are: printable, no reference, no `<`, which XML forbids; and none long."""
+        others = {*self.classnames, *self.kinds}
+        every = "".join((*self.names, *others))
+        if not every.isprintable() or "<" in every or "&" in every:
+            return False
+        return max(max(map(len, self.names)), max(map(len, others))) <= LONGEST_VALUE
 
 
 class CaseRun:
@@ -97,23 +119,26 @@ class _SecondsOf(dict[str, "float | None"]):
 seconds_of: Mapping[str, float | None] = _SecondsOf()
 
 
-def rows_at(text: str, start: int) -> list[Row]:
-    """Return the cases that follow each other from a place on at which one begins."""
-    if text.startswith(_STARTS_WITH_NAME, start):
-        rows = [(whole, classname, name, *rest) for whole, name, classname, *rest in _NAME_FIRST.findall(text, start)]
-    else:
-        rows = _CLASS_FIRST.findall(text, start)
-    if rows and not rows[-1][0]:
-        rows.pop()
-    return rows
+def rows_at(text: str, start: int) -> tuple[Rows | None, int]:
+    """Return the cases that follow each other from a place on at which one begins, and where the last one ends."""
+    found = _pattern_at(text, start).findall(text, start)
+    rest = len(found.pop()[-1]) if found and found[-1][-1] else 0
+    if not found:
+        return None, start
+    first, second, times, kinds, _ = zip(*found)
+    classnames, names = (second, first) if text.startswith(_STARTS_WITH_NAME, start) else (first, second)
+    return Rows(classnames, names, times, kinds), len(text) - rest
+
+
+def spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield where each of the same cases begins and ends."""
+    return (case.span() for case in _pattern_at(text, start).finditer(text, start, end))
+
+
+def _pattern_at(text: str, start: int) -> re.Pattern[str]:
+    return _NAME_FIRST if text.startswith(_STARTS_WITH_NAME, start) else _CLASS_FIRST
 
 
 def skip_of(kind: str) -> dict[str, str]:
     """Return the attributes of a skip."""
     return dict(_ATTRIBUTE.findall(kind))
-
-
-def is_plain(values: Iterable[str]) -> bool:
-    """Return whether values of attributes mean what they are: printable, no reference, no `<`, which XML forbids."""
-    every = "".join(values)
-    return every.isprintable() and "<" not in every and "&" not in every

@@ -32,14 +32,13 @@ from nightjar_formats.limits import (
 from nightjar_formats.model import Case
 from nightjar_formats.readers import texts
 from nightjar_formats.readers.case_runs import (
-    LONGEST_VALUE,
     MARK,
     CaseOrRun,
     CaseRun,
-    Row,
-    is_plain,
+    Rows,
     rows_at,
     skip_of,
+    spans,
 )
 from nightjar_formats.readers.fields import Clip
 from nightjar_formats.readers.repairs import UNNAMED, Repair, Repairs
@@ -101,11 +100,6 @@ def cases(stream: BinaryIO, choose: Choose, repairs: Repairs | None = None) -> I
     while chunk := text.read(max(CHUNK_BYTES, reader.unfinished)):
         yield from reader.feed(chunk)
     reader.close()
-
-
-def _is_plain_row(row: Row) -> bool:
-    _, classname, name, _, kind = row
-    return is_plain((classname, name, kind)) and max(map(len, (classname, name, kind))) <= LONGEST_VALUE
 
 
 # Not `Part(...)`: the constructor of a NamedTuple is one call more for each of 300,000 parts.
@@ -184,8 +178,10 @@ class _Reader:
             at = found
             if not self._is_between_cases():
                 break
-            rows = rows_at(text, at)
-            at += self._take(rows)
+            rows, end = rows_at(text, at)
+            if rows:
+                self._take(rows, text, at, end)
+            at = end
             # What comes next is no plain case, whether or not there is white space before it.
             step = len(MARK) if rows else 2 * step + len(MARK)
         self._give(text[at:].encode())
@@ -195,43 +191,37 @@ class _Reader:
         is_outside = self._case is None and not self._in_cdata and 0 < self._depth <= MAX_DEPTH - 2
         return is_outside and not self._after and self._parser.CurrentByteIndex == self._fed
 
-    def _take(self, rows: Sequence[Row]) -> int:
-        """Take cases that follow each other, and return their length; expat reads those whose values are not plain."""
-        if not rows or (length := self._add_run(rows)):
-            return length if rows else 0
-        plain: list[Row] = []
-        for row in rows:
-            if _is_plain_row(row):
-                plain.append(row)
-            else:
-                self._add_run(plain)
-                plain = []
-                self._give(row[0].encode())
-        self._add_run(plain)
-        return sum(len(row[0]) for row in rows)
+    def _take(self, rows: Rows, text: str, begin: int, end: int) -> None:
+        """Take cases that follow each other; expat reads those whose values are not plain."""
+        if rows.are_plain:
+            self._add_run(rows, text[begin:end])
+            return
+        done = 0
+        for number, (start, stop) in enumerate(spans(text, begin, end)):
+            if not rows.part(number, number + 1).are_plain:
+                self._add_run(rows.part(done, number), text[begin:start])
+                self._give(text[start:stop].encode())
+                done, begin = number + 1, stop
+        self._add_run(rows.part(done), text[begin:end])
 
-    def _add_run(self, rows: Sequence[Row]) -> int:
-        """Add a run of cases, and return their length; do nothing, and return 0, where a value is not plain."""
-        if not rows:
-            return 0
-        wholes, classnames, names, times, kinds = zip(*rows)
-        values = {*classnames, *kinds}
-        if not (is_plain(names) and is_plain(values)) or max(map(len, (*values, *names))) > LONGEST_VALUE:
-            return 0
+    def _add_run(self, rows: Rows, text: str) -> None:
+        """Add a run of plain cases, if there are any; expat reads them where one is no test."""
+        if not text:
+            return
+        classnames, names, times, kinds = rows
         for kind in dict.fromkeys(kinds):
             if kind not in self._templates:
                 attributes = {"classname": classnames[0], "name": names[0]}
                 parts = [Part("skipped", skip_of(kind), "")] if kind else NO_PARTS
                 if (made := self._maker(attributes, parts)(attributes, parts, self._suite)) is None:
-                    return 0
+                    self._give(text.encode())
+                    return
                 self._templates[kind] = made
         self._elements += len(kinds) - kinds.count("")
         if self._elements > MAX_ELEMENTS:
             self._too_much(texts.XML_ELEMENTS, MAX_ELEMENTS)
-        text = "".join(wholes)
         self._pass_over(text)
         self._done.append(CaseRun(classnames, names, times, kinds, {kind: self._templates[kind] for kind in {*kinds}}))
-        return len(text)
 
     def _pass_over(self, text: str) -> None:
         """Have expat count the lines of a text that it does not read, and remember the columns."""
