@@ -95,12 +95,11 @@ def _state(counts: CellCounts) -> CellState:
     return CellState.SKIPPED if counts.skipped else CellState.ABSENT
 
 
-def test_cell(point: GridPoint, was: int | None, now: int) -> GridCell:
+def test_cell(run_id: str, infra: str, was: int | None, now: int, *, complete: bool) -> GridCell:
     """Return the cell of one test by its status bytes, before and now; `was` is None where nothing came before."""
-    run_id = point.run.key.run_id
-    if point.infra:
-        return GridCell(state=CellState.INFRA, run_id=run_id, reason=point.infra)
-    state = state_of_test(was, now, complete=point.complete)
+    if infra:
+        return GridCell(state=CellState.INFRA, run_id=run_id, reason=infra)
+    state = state_of_test(was, now, complete=complete)
     bad = state in (CellState.NEW, CellState.STILL)
     return GridCell(
         state=state,

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from markupsafe import Markup, escape
 from pydantic import BaseModel, ConfigDict
+
+from bot.web.page_filters import duration, short
 
 WIDTH, HEIGHT = 640, 110
 LEFT, RIGHT, TOP, BOTTOM = 8, 8, 20, 16
 LEAST_POINTS = 2
+DOT = '<circle class="dot{kind}" cx="{x}" cy="{y}" r="{radius}"><title>{label}</title></circle>'
 
 
 class ChartPoint(BaseModel):
@@ -37,6 +41,12 @@ class DurationChart(BaseModel):
     longest: float
     shortest: float
     median: float
+
+    @property
+    def dots(self) -> Markup:
+        """The points, drawn."""
+        # A template would take ten times as long for the many points of a page.
+        return Markup("".join(map(_dot, self.points)))  # noqa: S704 (escaped in _dot)
 
 
 def duration_chart(durations: Sequence[tuple[str, float | None, bool]]) -> DurationChart | None:
@@ -66,3 +76,9 @@ def duration_chart(durations: Sequence[tuple[str, float | None, bool]]) -> Durat
         shortest=min(seconds for _, seconds, _ in known),
         median=median(seconds for _, seconds, _ in known),
     )
+
+
+def _dot(point: ChartPoint) -> str:
+    label = f"{short(point.sha)}: {duration(point.seconds)}{', failed' if point.bad else ''}"
+    kind, radius = (" bad", 4) if point.bad else ("", 2.5)
+    return DOT.format(kind=kind, x=point.x, y=point.y, radius=radius, label=escape(label))

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from markupsafe import Markup
 from nightjar_formats.model import TargetKey
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
@@ -17,9 +18,19 @@ from bot.results.store.grid_rows import GridRange
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.dashboard import texts
+from handlers.dashboard.cell_markup import legend, row_of_cells
 from handlers.dashboard.cells import GridCell
 from handlers.dashboard.content import content_of_results
-from handlers.dashboard.rows import MOST_ROWS, GridRow, RowFilter, RowsFound, find_tests, rows_of, rows_of_tests
+from handlers.dashboard.rows import (
+    MOST_ROWS,
+    GridRow,
+    RowFilter,
+    RowKind,
+    RowsFound,
+    find_tests,
+    rows_of,
+    rows_of_tests,
+)
 from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
 
@@ -97,6 +108,16 @@ class GridPage(BaseModel):
     def labs(self) -> list[str]:
         """The labs of the targets."""
         return list(dict.fromkeys(target.partition("/")[0] for target in self.targets))
+
+    @property
+    def legend(self) -> Markup:
+        """What the cells mean, as items of a list."""
+        return legend()
+
+    def drawn(self, repository: str, row: GridRow) -> Markup:
+        """Return the cells of a row."""
+        cells = zip((commit.sha for commit in self.commits), row.cells, strict=True)
+        return row_of_cells(repository, row.target, cells, with_counts=row.kind is not RowKind.TEST)
 
 
 def grid_page(parts: DashboardParts) -> Page:

@@ -8,10 +8,18 @@ from enum import StrEnum
 from functools import cache
 from itertools import product
 
-from nightjar_formats.columns import ABSENT, STATUS_BYTES, at
+from nightjar_formats.columns import STATUS_BYTES, at
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.results.store.cells import NO_TESTS, PAIRS, count_cell, count_groups, marked_places, paired_column
+from bot.results.store.cells import (
+    NO_TESTS,
+    PAIRS,
+    both_marked,
+    count_cell,
+    count_groups,
+    marked_places,
+    paired_column,
+)
 from bot.results.store.grid import Grid, GridPoint
 from bot.results.store.grid_rows import GridLine
 from bot.results.store.names import SuiteRow
@@ -107,15 +115,18 @@ def find_tests(newest: Grid, names_of: NamesOf, wanted: RowFilter) -> TestsFound
     `newest` has the newest point of each line.
     """
     found: dict[int, Sequence[int]] = {}
-    named: dict[SuiteRow, set[int]] = {}
+    named: dict[SuiteRow, bytes] = {}
     left, more = MOST_ROWS, 0
     points = {series: point for (series, _), point in newest.points.items()}
     for line in newest.lines:
-        if line.series in points and (places := _wanted_places(line, names_of, points[line.series], wanted, named)):
-            more += max(0, len(places) - left)
-            if left:
-                found[line.series] = places[:left]
-                left -= len(found[line.series])
+        if line.series not in points:
+            continue
+        wanted_ones = _wanted_tests(line, names_of, points[line.series], wanted, named)
+        total = wanted_ones.count(1)
+        more += max(0, total - left)
+        if total and left:
+            found[line.series] = marked_places(wanted_ones, left)
+            left -= len(found[line.series])
     return TestsFound(found, more)
 
 
@@ -127,23 +138,21 @@ def rows_of_tests(grid: Grid, names_of: NamesOf, found: TestsFound, configured: 
     )
 
 
-def _wanted_places(
-    line: GridLine, names_of: NamesOf, newest: GridPoint, wanted: RowFilter, named: dict[SuiteRow, set[int]]
-) -> Sequence[int]:
-    """Return the tests of the newest run that a filter asks for, by their places."""
+def _wanted_tests(
+    line: GridLine, names_of: NamesOf, newest: GridPoint, wanted: RowFilter, named: dict[SuiteRow, bytes]
+) -> bytes:
+    """Return 1 for each test of the newest run that a filter asks for."""
     # Tests beyond the end of the column are absent, or are still to come.
     pairs = paired_column(newest.before, newest.now).ljust(line.row.names, b"\0")
-    places = marked_places(pairs.translate(_table_of(wanted.status or "", newest.before is not None, newest.complete)))
+    ended = pairs.translate(_table_of(wanted.status or "", newest.before is not None, newest.complete))
     if not (wanted.text or wanted.folder):
-        return places
+        return ended
     if line.row not in named:
         # Once for all targets of a suite.
-        named[line.row] = {
-            place
-            for place, name in enumerate(names_of(line))
-            if wanted.text in name.lower() and name.startswith(wanted.folder)
-        }
-    return [place for place in places if place in named[line.row]]
+        named[line.row] = bytes(
+            wanted.text in name.lower() and name.startswith(wanted.folder) for name in names_of(line)
+        )
+    return both_marked(ended, named[line.row])
 
 
 class _Rows:
@@ -234,21 +243,6 @@ class _Rows:
         return no_cell(line, committed_at, self._now, expected=line.about.full_name in self._configured)
 
 
-def cells_of_test(
-    grid: Grid, line: GridLine, names: Sequence[str], test: str, now: float, *, expected: bool
-) -> list[GridCell]:
-    """Return the cells of one test of a suite, one for each commit of a grid."""
-    place = next((place for place, name in enumerate(names) if name == test), None)
-    cells = []
-    for committed_at, sha in grid.commits:
-        point = grid.points.get((line.series, sha))
-        if point is None or place is None:
-            cells.append(no_cell(line, committed_at, now, expected=expected and point is None))
-        else:
-            cells.append(_cell_of_test(point, place))
-    return cells
-
-
 @cache
 def _table_of(status: str, has_before: bool, complete: bool) -> bytes:
     """Return 1 for each byte of a `paired_column` whose test has a status; an empty one is any."""
@@ -259,7 +253,7 @@ def _table_of(status: str, has_before: bool, complete: bool) -> bytes:
 
 def _cell_of_test(point: GridPoint, place: int) -> GridCell:
     was = None if point.before is None else at(point.before, place)
-    return test_cell(point, was, at(point.now, place) or ABSENT)
+    return test_cell(point.run.key.run_id, point.infra, was, at(point.now, place), complete=point.complete)
 
 
 def _child(name: str, folder: str) -> str:

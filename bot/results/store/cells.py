@@ -6,6 +6,7 @@ whatever it was before. A test compares two columns with that module.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
@@ -98,10 +99,15 @@ def new_failures(before: bytes | None, now: bytes) -> list[int]:
     return marked_places(fresh.to_bytes(len(now), "little")) if fresh else []
 
 
-def marked_places(column: bytes) -> list[int]:
-    """Return the places that hold 1; mostly they are few, and found without a step for each of the others."""
-    places, place = [], column.find(1)
-    while place >= 0:
+def both_marked(one: bytes, other: bytes) -> bytes:
+    """Return 1 where both of two columns of 0 and 1 have it."""
+    return (_number(one) & _number(other)).to_bytes(max(len(one), len(other)), "little")
+
+
+def marked_places(column: bytes, most: int = sys.maxsize) -> list[int]:
+    """Return the first places that hold 1; mostly they are few, and found without a step for each of the others."""
+    places, place = list[int](), column.find(1)
+    while place >= 0 and len(places) < most:
         places.append(place)
         place = column.find(1, place + 1)
     return places

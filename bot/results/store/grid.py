@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 from nightjar_formats.columns import ABSENT, at, differences, duration
-from nightjar_formats.model import Detail
+from nightjar_formats.model import Detail, TargetKey
 
 from bot.core.aliases import Aliases
 from bot.results.compare.quarantine import NO_QUARANTINE
@@ -28,9 +28,9 @@ from bot.results.store.grid_rows import (
     GridRange,
     lines_of,
     newest_commits,
-    newest_rows,
     rows_at,
     rows_before,
+    with_earlier,
 )
 from bot.results.store.names import SuiteNames, SuiteRow
 from bot.results.store.newest_points import (
@@ -39,7 +39,8 @@ from bot.results.store.newest_points import (
     status_columns,
 )
 from bot.results.store.rename_pairs import RenamePairs
-from bot.results.store.trace import Position
+from bot.results.store.test_runs import TestRun, last_run_before, test_runs
+from bot.results.store.trace import Position, TestHistory
 
 Shown = tuple[int, str]
 """A series, and a commit."""
@@ -96,23 +97,24 @@ class Grids:
             points, shown = self._points(connection, by_series, rows, previous, asked), {sha for _, sha in commits}
             return Grid(lines, commits, {place: one for place, one in points.items() if place[1] in shown}, older)
 
-    def read_each(self, lines: Sequence[GridLine], asked: GridRange) -> dict[int, Grid]:
-        """Return for each of some lines, by its series, the grid of its own newest commits."""
+    def runs_of_test(
+        self,
+        lines: Sequence[GridLine],
+        test: str,
+        traced: Mapping[TargetKey, TestHistory],
+        count: int,
+        aliases: Aliases,
+    ) -> dict[int, list[TestRun]]:
+        """Return a test in the newest `count` runs of lines of one suite, by series; `traced` is its history."""
+        by_series = {line.series: line for line in lines}
+        histories = {line.series: traced.get(line.about, ()) for line in lines}
         with self._reading() as connection:
-            by_series = {line.series: line for line in lines}
-            rows, previous = newest_rows(connection, by_series, asked.limit)
-            points = self._points(connection, by_series, rows, previous, asked)
-        commits = dict[int, list[Position]]()
-        for row in rows:
-            commits.setdefault(row["series_id"], []).append((row["committed_at"], row["sha"]))
-        return {
-            line.series: Grid(
-                [line],
-                commits.get(line.series, []),
-                {place: point for place, point in points.items() if place[0] == line.series},
-            )
-            for line in lines
-        }
+            return test_runs(connection, self._known, by_series, test, histories, count, aliases)
+
+    def last_run_before(self, line: GridLine, position: Position) -> Position | None:
+        """Return the newest run of a line before a position that belongs to the series, None for none."""
+        with self._reading() as connection:
+            return last_run_before(connection, line.series, position)
 
     def commits(self, asked: GridRange) -> list[Position]:
         """Return the newest commits of the nightly branch of which any line has results, the newest first."""
@@ -134,14 +136,14 @@ class Grids:
             }
             return [line for line in lines if line.row.id in having]
 
-    def durations(self, row: SuiteRow, called: Mapping[Shown, tuple[GridPoint, str]]) -> dict[Shown, float]:
-        """Return how many seconds a test of a suite took at some points; with each comes the name that it had then."""
+    def durations(self, row: SuiteRow, called: Mapping[Shown, TestRun]) -> dict[Shown, float]:
+        """Return how many seconds a test of a suite took in some runs."""
         with self._reading() as connection:
-            columns = _durations(connection, [number for point, _ in called.values() for number in point.stored])
+            columns = _durations(connection, [number for run in called.values() for number in run.stored])
             found = {}
-            for shown, (point, name) in called.items():
-                place = self._known.ordinal(connection, row, name)
-                for number in point.stored:
+            for shown, run in called.items():
+                place = self._known.ordinal(connection, row, run.name)
+                for number in run.stored:
                     if place is not None and (code := at(columns[number], place)):
                         found[shown] = duration(code) or 0.0
             return found
@@ -164,7 +166,7 @@ class Grids:
         asked: GridRange,
     ) -> dict[Shown, GridPoint]:
         counted = {row["id"]: counts for row in rows if (counts := _stored_counts(row, by_series, asked))}
-        compared = _with_earlier(rows, previous)
+        compared = with_earlier(rows, previous)
         if asked.newest_only:
             # The last of each series, for they are in their order.
             compared = list(
@@ -189,7 +191,7 @@ class Grids:
             if earlier is not None and not row["infra"] and row["id"] not in counted:
                 old = columns.get(_place(earlier, by_series), b"")
                 before = self._before(connection, line, old, now, renames.get(row["id"], {}), asked)
-                if new := self._fresh(connection, line, before, now, asked):
+                if new := _fresh(line, before, now, asked):
                     position = (row["committed_at"], row["sha"])
                     fresh.setdefault(line.series, []).append(
                         FreshFailures(position, new, now, now if row["linked"] else old)
@@ -210,20 +212,6 @@ class Grids:
             else point
             for place, point in found.items()
         }
-
-    def _fresh(
-        self, connection: sa.Connection, line: GridLine, before: bytes, now: bytes, asked: GridRange
-    ) -> list[int]:
-        if not asked.explain:
-            return []
-        if asked.places is not None:
-            return [place for place in new_failures(before, now) if place in asked.places[line.series]]
-        if not asked.test:
-            return new_failures(before, now)
-        place = self._known.ordinal(connection, line.row, asked.test)
-        if place is None or not new_failures(bytes([at(before, place)]), bytes([at(now, place)])):
-            return []
-        return [place]
 
     def _before(
         self,
@@ -268,16 +256,12 @@ class Grids:
         return {added[new]: removed[name] for name, new in aliases.pairs(removed, added).items()}
 
 
-def _with_earlier(
-    rows: Sequence[sa.RowMapping], previous: Mapping[int, sa.RowMapping]
-) -> list[tuple[sa.RowMapping, sa.RowMapping | None]]:
-    """Return points in their order, each with the one that it is compared with; `previous` came before all of them."""
-    found, newest = [], dict(previous)
-    for row in sorted(rows, key=lambda one: (one["committed_at"], one["sha"])):
-        found.append((row, newest.get(row["series_id"])))
-        if row["linked"]:
-            newest[row["series_id"]] = row
-    return found
+def _fresh(line: GridLine, before: bytes, now: bytes, asked: GridRange) -> list[int]:
+    if not asked.explain:
+        return []
+    if asked.places is not None:
+        return [place for place in new_failures(before, now) if place in asked.places[line.series]]
+    return new_failures(before, now)
 
 
 def _stored_counts(row: sa.RowMapping, lines: Mapping[int, GridLine], asked: GridRange) -> CellCounts | None:

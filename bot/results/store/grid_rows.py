@@ -35,9 +35,9 @@ class GridLine:
 class GridRange:
     """Which part of a repository's results a grid shows: at most `limit` commits, those before one, those since.
 
-    `lab`, `target` and `suite` are None for all. `before` and `since` are in seconds since 1970. With a `test`, only
-    its failures are explained, which is cheaper. With `counts`, points are counted as they were when they were stored,
-    and have no columns; those that are not counted, or otherwise than is configured now, still have them.
+    `lab`, `target` and `suite` are None for all. `before` and `since` are in seconds since 1970. With `counts`, points
+    are counted as they were when they were stored, and have no columns; those that are not counted, or otherwise than
+    is configured now, still have them.
 
     To find tests and show them takes two grids: one with `newest_only`, which has the newest point of each line that
     says something about the code, and one with the `places` of tests by series, which has the points of those series
@@ -53,7 +53,6 @@ class GridRange:
     since: float = 0.0
     aliases: Aliases = NO_ALIASES
     quarantine: QuarantineOf | None = field(default=None, compare=False)
-    test: str = ""
     counts: bool = False
     newest_only: bool = False
     explain: bool = True
@@ -157,3 +156,15 @@ def newest_rows(
     )
     linked = sa.select(points).select_from(table.join(points, points.c.id == before)).where(table.c.id.in_(series))
     return rows, {row["series_id"]: row for row in connection.execute(linked).mappings()}
+
+
+def with_earlier(
+    rows: Sequence[sa.RowMapping], previous: Mapping[int, sa.RowMapping]
+) -> list[tuple[sa.RowMapping, sa.RowMapping | None]]:
+    """Return points in their order, each with the one that it is compared with; `previous` came before all of them."""
+    found, newest = [], dict(previous)
+    for row in sorted(rows, key=lambda one: (one["committed_at"], one["sha"])):
+        found.append((row, newest.get(row["series_id"])))
+        if row["linked"]:
+            newest[row["series_id"]] = row
+    return found

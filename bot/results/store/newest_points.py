@@ -20,8 +20,7 @@ from bot.results.store.failures import histories
 from bot.results.store.names import SuiteNames, SuiteRow
 from bot.results.store.renamed import series_names
 
-Place = tuple[int, str, str]
-"""A target's number, a commit, and a suite."""
+Place = runs.Place
 
 
 @dataclass(frozen=True, slots=True)

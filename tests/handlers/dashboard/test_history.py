@@ -99,3 +99,23 @@ async def test_nightly_commits_without_a_result_are_missing_and_not_left_out(sit
         states = [one["cell"]["state"] for one in adreno["runs"]]
         assert states == [one["state"] for one in row["cells"]]
         assert states.count("missing") == 2
+
+
+QUERIES = ("status=failing", "status=skipped", "q=softmax", "q=runtime&target=example-lab/adreno")
+
+
+async def test_its_cells_are_those_of_the_grid(site: DashboardSite) -> None:
+    """The grid goes by whole columns, and this page by changes; incomplete runs and broken devices are among them."""
+    api = "/api/v1/repos/octocat/compiler"
+    grids = [(await site.json(f"{api}/grid?{query}"))[1] for query in QUERIES]
+    commits = [commit["sha"] for commit in grids[0]["commits"]]
+    compared = set[str]()
+    for row in [row for grid in grids for row in grid["rows"][:20]]:
+        _, page = await site.json(f"{api}/tests?id={quote(row['folder'])}&target={row['target']}")
+        (on,) = [one for one in page["targets"] if one["suite"] == row["suite"]]
+        mine = {one["sha"]: one["cell"] for one in on["runs"] if one["name"] == row["folder"]}
+        for commit, cell in zip(commits, row["cells"], strict=True):
+            if commit in mine and cell["run_id"]:
+                assert mine[commit] == cell, (row["folder"], commit)
+                compared.add(cell["state"])
+    assert compared >= {"passed", "new-failure", "still-failing", "skipped", "infra", "incomplete"}

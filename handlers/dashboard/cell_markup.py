@@ -1,0 +1,77 @@
+"""Cells as HTML: each state has a character and a class, so that it has a shape as well as a colour. No I/O.
+
+A page has more than a thousand cells, and a template would spend most of the page's time on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from markupsafe import Markup, escape
+
+from bot.core.page_paths import run_path
+from bot.web.page_filters import short
+from handlers.dashboard.cells import CellState, GridCell
+
+SHAPES = {
+    CellState.NEW: ("new", "▲"),
+    CellState.STILL: ("still", "■"),
+    CellState.FLAKY: ("flaky", "◆"),
+    CellState.PASS: ("pass", "✓"),
+    CellState.SKIPPED: ("skipped", "⤼"),
+    CellState.INFRA: ("infra", "⊘"),
+    CellState.PART: ("part", "◐"),
+    CellState.MISSING: ("missing", "?"),
+    CellState.WAIT: ("wait", "…"),
+    CellState.ABSENT: ("none", "·"),
+    CellState.NONE: ("none", "·"),
+}
+"""The class and the character of each state."""
+LEGEND = {
+    CellState.PASS: "passed",
+    CellState.NEW: "new failures",
+    CellState.STILL: "still failing",
+    CellState.FLAKY: "flaky",
+    CellState.SKIPPED: "skipped",
+    CellState.INFRA: "lab trouble: says nothing about the code",
+    CellState.PART: "incomplete",
+    CellState.MISSING: "missing",
+    CellState.WAIT: "not here yet",
+    CellState.NONE: "not run",
+}
+LINK = '<a class="c {kind}" href="{href}" aria-label="{label}"><i>{shape}</i>{count}</a>'
+NO_LINK = '<span class="c {kind}" role="img" aria-label="{label}"><i>{shape}</i></span>'
+KEY = '<li><span class="c {kind}" aria-hidden="true"><i>{shape}</i></span>{words}</li>'
+
+
+def row_of_cells(repository: str, target: str, cells: Iterable[tuple[str, GridCell]], *, with_counts: bool) -> Markup:
+    """Return the cells of a row of a table, each given with its commit; `target` is LAB/TARGET."""
+    drawn = (
+        f"<td>{_cell(repository, target, sha, cell, cell.words, cell.count if with_counts else '')}</td>\n"
+        for sha, cell in cells
+    )
+    return Markup("".join(drawn))  # noqa: S704 (escaped in _cell)
+
+
+def strip_of_cells(repository: str, target: str, cells: Iterable[tuple[str, GridCell]]) -> Markup:
+    """Return the items of a list of cells, whose labels name their commits."""
+    drawn = (f"<li>{_cell(repository, target, sha, cell, f'{short(sha)}: {cell.words}')}</li>\n" for sha, cell in cells)
+    return Markup("".join(drawn))  # noqa: S704 (escaped in _cell)
+
+
+def legend() -> Markup:
+    """Return the items of a list that explains the cells."""
+    drawn = (
+        KEY.format(kind=kind, shape=shape, words=words)
+        for state, words in LEGEND.items()
+        for kind, shape in (SHAPES[state],)
+    )
+    return Markup("".join(drawn))  # noqa: S704 (constants)
+
+
+def _cell(repository: str, target: str, sha: str, cell: GridCell, label: str, count: str = "") -> str:
+    kind, shape = SHAPES[cell.state]
+    if not cell.run_id:
+        return NO_LINK.format(kind=kind, shape=shape, label=escape(label))
+    href = escape(run_path(repository, target, sha, cell.run_id))
+    return LINK.format(kind=kind, shape=shape, label=escape(label), href=href, count=escape(count))

@@ -1,0 +1,128 @@
+"""What the page of a test shows."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from markupsafe import Markup
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from handlers.dashboard.cell_markup import legend, strip_of_cells
+from handlers.dashboard.cells import CellState, GridCell
+from handlers.dashboard.chart import DurationChart, duration_chart
+from handlers.dashboard.settings import TARGET_PATTERN
+
+
+class HistoryQuery(BaseModel):
+    """Which test is shown."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: Annotated[str, StringConstraints(max_length=4000)] = Field(description="The test's ID.")
+    target: Annotated[str, StringConstraints(pattern=TARGET_PATTERN)] | None = Field(
+        default=None, description="Only this target, as LAB/TARGET."
+    )
+
+
+class HistoryCommit(BaseModel):
+    """How the test ended at a commit."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sha: str
+    committed_at: datetime
+    cell: GridCell
+    name: str = Field(description="What the test was called then.")
+    seconds: float | None = Field(description="How long it took; null where that is not known.")
+
+
+class HistoryFailing(BaseModel):
+    """Since when the test fails, as the check run says it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    since: str = Field(description="The first nightly commit with the failure since the test last passed.")
+    last_passed_at: str = Field(description="The last commit at which it passed; empty if it never did.")
+    older: bool = Field(description="Whether there are runs before those that were looked at.")
+    failed_before: int
+    runs_before: int
+    also_on: list[str] = Field(description="Other targets with the failure in their newest run, as LAB/TARGET.")
+    message: str = Field(description="What the newest run reports, in one line; empty where that is not known.")
+
+
+class HistoryFlakiness(BaseModel):
+    """How flaky the test is, and the commits that prove it: each has both outcomes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    runs: int
+    failed: int
+    words: str
+    proofs: list[str]
+
+
+class HistorySource(BaseModel):
+    """A test's place in the source, as its newest report or its ID has it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: str
+    line: int | None
+    url: str
+
+
+class HistoryOnTarget(BaseModel):
+    """The test in one suite on one target; runs have the newest first."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    lab: str
+    target: str
+    suite: str
+    runs: list[HistoryCommit]
+    failing: HistoryFailing | None
+    flakiness: HistoryFlakiness | None
+    first_seen: str | None = Field(description="The oldest nightly commit that ran it.")
+    first_seen_at: datetime | None
+    renamed_from: list[str] = Field(description="What it was called before, the newest name first.")
+    reproduce: str
+    source: HistorySource | None = Field(description="Where its source is; null where no report says it.")
+    issue_url: str = Field(description="GitHub's form for a new issue, filled in; empty for a test that is all right.")
+
+    @property
+    def with_results(self) -> int:
+        """In how many commits shown there are results."""
+        return sum(bool(one.cell.run_id) for one in self.runs)
+
+    @property
+    def all_passed(self) -> bool:
+        """Whether it passed wherever there are results."""
+        return all(one.cell.state is CellState.PASS for one in self.runs if one.cell.run_id)
+
+    def strip(self, repository: str) -> Markup:
+        """Return its cells, drawn, the newest first."""
+        cells = ((one.sha, one.cell) for one in self.runs)
+        return strip_of_cells(repository, f"{self.lab}/{self.target}", cells)
+
+    @property
+    def chart(self) -> DurationChart | None:
+        """How long it took from commit to commit, to be drawn."""
+        return duration_chart(
+            [(one.sha, one.seconds, one.cell.failed > 0) for one in self.runs if one.seconds is not None]
+        )
+
+
+class HistoryPage(BaseModel):
+    """One test on all targets."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    targets: list[HistoryOnTarget]
+    more: int = Field(description="Further targets and suites that have it.")
+
+    @property
+    def legend(self) -> Markup:
+        """What the cells mean, as items of a list."""
+        return legend()
