@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 
 from bot.core.page_paths import run_path
 from bot.web.page_filters import short
+from handlers.dashboard import texts
 from handlers.dashboard.cells import CellState, GridCell
 
 SHAPES = {
@@ -27,21 +28,6 @@ SHAPES = {
     CellState.NONE: ("none", "·"),
 }
 """The class and the character of each state."""
-LEGEND = {
-    CellState.PASS: "passed",
-    CellState.NEW: "new failures",
-    CellState.STILL: "still failing",
-    CellState.FLAKY: "flaky",
-    CellState.SKIPPED: "skipped",
-    CellState.INFRA: "lab trouble: says nothing about the code",
-    CellState.PART: "incomplete",
-    CellState.MISSING: "missing",
-    CellState.WAIT: "not here yet",
-    CellState.NONE: "not run",
-}
-LINK = '<a class="c {kind}" href="{href}" aria-label="{label}"><i>{shape}</i>{count}</a>'
-NO_LINK = '<span class="c {kind}" role="img" aria-label="{label}"><i>{shape}</i></span>'
-KEY = '<li><span class="c {kind}" aria-hidden="true"><i>{shape}</i></span>{words}</li>'
 
 
 def row_of_cells(repository: str, target: str, cells: Iterable[tuple[str, GridCell]], *, with_counts: bool) -> Markup:
@@ -62,9 +48,9 @@ def strip_of_cells(repository: str, target: str, cells: Iterable[tuple[str, Grid
 def legend() -> Markup:
     """Return the items of a list that explains the cells."""
     drawn = (
-        KEY.format(kind=kind, shape=shape, words=words)
-        for state, words in LEGEND.items()
-        for kind, shape in (SHAPES[state],)
+        f'<li><span class="c {kind}" aria-hidden="true"><i>{shape}</i></span>{words}</li>'
+        for state, words in texts.LEGEND.items()
+        for kind, shape in (SHAPES[CellState(state)],)
     )
     return Markup("".join(drawn))  # noqa: S704 (constants)
 
@@ -72,6 +58,7 @@ def legend() -> Markup:
 def _cell(repository: str, target: str, sha: str, cell: GridCell, label: str, count: str = "") -> str:
     kind, shape = SHAPES[cell.state]
     if not cell.run_id:
-        return NO_LINK.format(kind=kind, shape=shape, label=escape(label))
+        return f'<span class="c {kind}" role="img" aria-label="{escape(label)}"><i>{shape}</i></span>'
     href = escape(run_path(repository, target, sha, cell.run_id))
-    return LINK.format(kind=kind, shape=shape, label=escape(label), href=href, count=escape(count))
+    opening = f'<a class="c {kind}" href="{href}" aria-label="{escape(label)}">'
+    return f"{opening}<i>{shape}</i>{escape(count)}</a>"

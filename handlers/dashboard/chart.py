@@ -13,7 +13,6 @@ from bot.web.page_filters import duration, short
 WIDTH, HEIGHT = 640, 110
 LEFT, RIGHT, TOP, BOTTOM = 8, 8, 20, 16
 LEAST_POINTS = 2
-DOT = '<circle class="dot{kind}" cx="{x}" cy="{y}" r="{radius}"><title>{label}</title></circle>'
 
 
 class ChartPoint(BaseModel):
@@ -81,4 +80,5 @@ def duration_chart(durations: Sequence[tuple[str, float | None, bool]]) -> Durat
 def _dot(point: ChartPoint) -> str:
     label = f"{short(point.sha)}: {duration(point.seconds)}{', failed' if point.bad else ''}"
     kind, radius = (" bad", 4) if point.bad else ("", 2.5)
-    return DOT.format(kind=kind, x=point.x, y=point.y, radius=radius, label=escape(label))
+    circle = f'<circle class="dot{kind}" cx="{point.x}" cy="{point.y}" r="{radius}">'
+    return f"{circle}<title>{escape(label)}</title></circle>"

@@ -11,6 +11,19 @@ CELL_WORDS = {
     "incomplete": "incomplete",
 }
 """What a cell without counts says."""
+LEGEND = {
+    "passed": "passed",
+    "new-failure": "new failures",
+    "still-failing": "still failing",
+    "flaky": "flaky",
+    "skipped": "skipped",
+    "infra": "lab trouble: says nothing about the code",
+    "incomplete": "incomplete",
+    "missing": "missing",
+    "waiting": "not here yet",
+    "not-run": "not run",
+}
+"""What each cell means, below a grid."""
 NEW = "{count:,} new {failures}"
 FAILED = "{count:,} failed"
 FLAKY = "{count:,} flaky"
