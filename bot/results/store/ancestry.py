@@ -1,4 +1,4 @@
-"""How commits lie to one another, as GitHub said: stored once for all targets, for it never changes."""
+"""Store which commits are ancestors of others, as GitHub answered: once for all targets, because it never changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.results.store import schema
 
 
 def relations(connection: sa.Connection, repository: str, shas: Collection[str]) -> list[Relation]:
-    """Return what is known about how these commits lie to others."""
+    """Return the stored relations of these commits to others."""
     table = schema.ancestry
     found = []
     wanted = sorted(shas)
@@ -25,7 +25,7 @@ def relations(connection: sa.Connection, repository: str, shas: Collection[str])
 
 
 def learn(connection: sa.Connection, repository: str, learned: Sequence[Relation]) -> None:
-    """Store relations; those that are known stay."""
+    """Store relations; existing ones stay unchanged."""
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     statement = insert(schema.ancestry).on_conflict_do_nothing()
     rows = [

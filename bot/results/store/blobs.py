@@ -1,4 +1,4 @@
-"""What the store holds as compressed bytes: columns, names, and why tests did not simply pass."""
+"""Compress and read the blobs of the store: columns, names, and the reasons of tests that did not simply pass."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TROUBLES = {trouble.value: trouble for trouble in Trouble}
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """Why tests did not simply pass: places of tests in ascending order, and for each the number of its reason."""
+    """The reasons of tests that did not simply pass: positions of tests, ascending, and the number of each reason."""
 
     ordinals: Sequence[int]
     numbers: Sequence[int]
@@ -31,7 +31,7 @@ class Reasons:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What one run says about its tests."""
+    """The stored results of one run."""
 
     statuses: bytes
     reasons: Reasons
@@ -39,7 +39,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class LaidOut:
-    """A run in the order of its suite's names: its columns compressed, and the names that the suite did not have.
+    """A run in the order of its suite's names: its compressed columns, and the names that are new in the suite.
 
     In `stored`, texts have the numbers that they have in the run.
     """
@@ -57,26 +57,26 @@ def compressed(raw: bytes) -> bytes:
 
 
 def raw(blob: bytes) -> bytes:
-    """Return what was compressed."""
+    """Decompress a blob."""
     return zstandard.ZstdDecompressor().decompress(blob)
 
 
 Placed = Iterator[tuple[int | None, int]]
-"""Places among the names of a suite, each with the hash that stands for the test.
+"""Positions among the names of a suite, each with the hash of its test.
 
-The place is None for a name that the suite does not have; and a hash may be none of a test of the run.
+The position is None for a name that the suite does not have. Some hashes may belong to no test of the run.
 """
 
 
 def placed_by_walk(known: Sequence[bytes]) -> Placed:
-    """Give the places of all names of a suite, which are too many to be held."""
+    """Yield the positions of all names of a suite, which are too many for memory."""
     return enumerate(map(hash, read_names(known)))
 
 
 def lay_out(columns: Columns, placed: Callable[[], Placed], count: int) -> LaidOut:
-    """Bring a run into the order of its suite's `count` known names; names that it alone has follow them.
+    """Put a run into the order of its suite's `count` known names; new names follow them.
 
-    `placed` gives the tests that the suite knows, each time it is called.
+    `placed` returns the known tests of the suite, each time it is called.
     """
     column = array("H", bytes(2 * count))
     tests, reasons = columns.tests, columns.reasons

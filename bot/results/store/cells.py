@@ -1,7 +1,7 @@
-"""Count how the tests of a suite ended at a commit, beside the commit before: on whole columns, without I/O.
+"""Count the results of a suite at a commit, compared with the commit before: on whole columns, without I/O.
 
-The classes are those of `bot.results.compare.diff`: a new failure is a test that fails and did not fail before,
-whatever it was before. A test compares two columns with that module.
+The classes are those of `bot.results.compare.diff`: a new failure is a test that fails and did not fail before, whether
+it passed, was skipped or was absent then. One of our tests compares both modules.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from nightjar_formats.model import Status
 
 @dataclass(frozen=True, slots=True)
 class CellCounts:
-    """How many tests of a cell ended in which way.
+    """The counts of a cell of the grid.
 
-    `new` are those of the `failed` that are new. `flaky` are counted among the others too.
+    `new` counts the new ones among the `failed`. Flaky tests count in `flaky` and in one of the others.
     """
 
     passed: int = 0
@@ -37,7 +37,7 @@ class CellCounts:
 
     @property
     def total(self) -> int:
-        """How many tests there are."""
+        """Return the number of tests."""
         return self.passed + self.failed + self.skipped
 
 
@@ -57,7 +57,7 @@ _FAILED = CODES[Status.FAILED]
 
 
 def renamed_column(before: bytes, renames: Mapping[int, int]) -> bytes:
-    """Return a column with tests at the places that they have now; `renames` are the old places by the new ones."""
+    """Return a column with renamed tests at their new positions; `renames` has old positions by new ones."""
     if not renames:
         return before
     moved = bytearray(before.ljust(max(renames) + 1, b"\0"))

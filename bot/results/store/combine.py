@@ -1,4 +1,4 @@
-"""All runs of one suite at one commit as one: what each test's verdict is, and why."""
+"""Combine all runs of a suite at a commit: the result of each test, and the reason."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _OF_THE_RUNNER = {Trouble.COLLECTION, Trouble.CRASH, Trouble.INTERNAL}
 
 
 class Details(Mapping[str, Detail]):
-    """What is stored of the tests that did not simply pass, by their ID.
+    """The details of tests that did not simply pass, by test ID.
 
-    A failure's text is read when its test is asked for, since a broken lab may send 100,000 of them: that is a
-    query, so ask in a thread.
+    The text of a failure is read on access, because a broken lab may send 100,000 of them. Each access is a query, so
+    use a thread.
     """
 
     def __init__(self, reasons: Mapping[str, Reason], fetch: Fetch) -> None:
@@ -45,9 +45,9 @@ class Details(Mapping[str, Detail]):
 
 
 def has_evidence(runs: Sequence[Stored]) -> bool:
-    """Return whether runs so plainly say something about the code that nobody need look closer.
+    """Return whether runs are clearly usable, so that no closer check for a lab setup problem is needed.
 
-    Most of the tests that ran ended well, and nothing befell the test runner.
+    That is so if most of their tests passed and the test runner had no error.
     """
     troubles = {why.trouble for run in runs for why in run.reasons.whys}
     good, bad = good_and_bad(merged([run.statuses for run in runs]))
@@ -55,7 +55,7 @@ def has_evidence(runs: Sequence[Stored]) -> bool:
 
 
 def detail_of(runs: Sequence[Stored], ordinal: int, test_id: str, fetch: Fetch) -> Detail | None:
-    """Return what is stored of one test of some runs, by the last that has it; None where that says nothing."""
+    """Return the details of a test from the last run that has it; None if there are none."""
     for run in reversed(runs):
         if at(run.statuses, ordinal):
             reasons = run.reasons
@@ -69,8 +69,8 @@ def detail_of(runs: Sequence[Stored], ordinal: int, test_id: str, fetch: Fetch) 
 def verdicts(names: Sequence[str], runs: Sequence[Stored]) -> tuple[dict[str, SeenTest], dict[str, Reason]]:
     """Return how each test ended and why, from its runs in their order."""
     statuses = merged([run.statuses for run in runs])
-    # Tests that there are, each with the one object that stands for its status: nothing here walks through them in
-    # Python, for there may be 300,000.
+    # All tests that are present, each with the one object of its status. No loop in Python, because there may be
+    # 300,000 tests.
     bytes_there = bytes(filter(None, statuses))
     seen: dict[str, SeenTest] = dict(zip(compress(names, statuses), map(SEEN.__getitem__, bytes_there), strict=True))
     whys, numbers = _last_reasons(runs)

@@ -1,4 +1,4 @@
-"""Which commits of a target have results, so that they can be compared."""
+"""Find the commits of a target that have results and can be compared."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CommitsWithResults:
         self._reading = reading
 
     def newest(self, about: TargetKey, limit: int = MOST_LISTED) -> list[CommitWithResults]:
-        """Return the newest commits of a target, the newest first; those of pull requests are among them."""
+        """Return the newest commits of a target, the newest first, including those of pull requests."""
         points, table = schema.points, schema.series
         with self._reading() as connection:
             series = [one.series for one in suites_on_targets(connection, about.repository, about.lab, about.target)]
@@ -56,7 +56,7 @@ class CommitsWithResults:
             return _merged(connection.execute(statement).mappings().all())[:limit]
 
     def of(self, about: TargetKey, sha: str) -> CommitWithResults | None:
-        """Return a commit of a target; None where there are no results of it."""
+        """Return a commit of a target; None if it has no results."""
         points = schema.points
         with self._reading() as connection:
             series = [one.series for one in suites_on_targets(connection, about.repository, about.lab, about.target)]
@@ -74,7 +74,7 @@ class CommitsWithResults:
         return [one.suite for one in every if one.series in there]
 
     def runs(self, about: TargetKey, sha: str, limit: int = MOST_RUNS) -> list[Run]:
-        """Return the runs of a commit on a target whatever became of them, those that were received last first."""
+        """Return the runs of a commit on a target in any state, those that were received last first."""
         table = schema.runs
         with self._reading() as connection:
             target = runs.target_id(connection, about)
@@ -84,7 +84,7 @@ class CommitsWithResults:
 
 
 def _merged(rows: Sequence[sa.RowMapping]) -> list[CommitWithResults]:
-    """Return the commits of some points, of which each suite has its own."""
+    """Return the commits of some points, each once: every suite has its own points."""
     found: dict[str, CommitWithResults] = {}
     for row in rows:
         found.setdefault(

@@ -1,8 +1,8 @@
-"""How many tests of a point ended in which way: stored when its run is, so that a grid reads numbers.
+"""Store the counts of a point together with its run, so that a grid need not read columns.
 
-They are what `Grids` would count from the columns. Points of the series alone have them. The new failures of a point go
-by those before it, so that what arrives late changes the counts of the points after it too. Aliases and quarantines,
-which are configured and not stored, are left to whoever reads.
+The counts are the same that `Grids` would compute from the columns. Only linked points have them. Whether a failure is
+new depends on earlier points, so a late run also changes the counts of later points. Aliases and quarantines come from
+app.yaml and are not stored, so the reader applies them.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _KNOWN = _POINTS.update().where(_POINTS.c.id == sa.bindparam("of_id")).values(ne
 
 
 def of_tests(counts: CellCounts | None) -> dict[str, int | None]:
-    """Return the values of a point's columns but for its new failures; None stands for no counts."""
+    """Return the values of a point's count columns except the new failures; None: no counts."""
     return {"new": None, **{name: getattr(counts, name) if counts else None for name in NAMES}}
 
 
 def read_counts(row: sa.RowMapping) -> CellCounts | None:
-    """Return the counts of a point's row, None where they are not stored."""
+    """Return the counts of a point's row; None if they are not stored."""
     values = {name: row[name] for name in (*NAMES, "new")}
     return None if None in values.values() else CellCounts(**values)
 
@@ -65,10 +65,10 @@ def count_new(
     *,
     renamed: bool,
 ) -> None:
-    """Store how many failures are new at the points of a series that a change at a position may change.
+    """Store the number of new failures at the points of a series that a change at a position may affect.
 
-    `newest` is the point there if none comes after it. With `renamed`, a test has other names than before, and what
-    is known about older points may be wrong: those are left to whoever reads them.
+    `newest` is the point at the position if it is the last one. With `renamed`, names of tests have changed, so counts
+    of older points may be wrong: they become unknown, and the reader counts the columns.
     """
     here = {"of_series": series, "at": position[0], "of_sha": position[1]}
     if renamed:

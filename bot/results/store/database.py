@@ -1,4 +1,4 @@
-"""Open the tables of results in the database that DATABASE_URL names, beside the engine's own."""
+"""Open the tables of results in the database of DATABASE_URL, which also has the engine's tables."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from bot.engine.sqlite import BUSY_TIMEOUT, SqliteConnector, create_privately
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 VERSION_TABLE = "nightjar_results_version"
 HEAD = "0007"
-"""The newest version that this release knows."""
+"""The newest version of the schema in this release."""
 
 CONNECTIONS = 4
-"""Of one process, at most: results are read and written by timers and by a page now and then."""
+"""Connections of one process, at most: only timers and pages use them."""
 LOCK_ID = 0x6E6A7273
-"""Of the advisory lock on PostgreSQL that whoever writes holds."""
+"""The key of the advisory lock on PostgreSQL that each writer holds."""
 WRITES = "nightjar_writes"
 
 
@@ -85,15 +85,15 @@ class ResultsDatabase:
 
     @contextlib.contextmanager
     def reading(self) -> Generator[sa.Connection]:
-        """Read in one transaction, which sees one moment and holds nobody up."""
+        """Read in one transaction, which sees a consistent state and blocks no writer."""
         with self._reading.begin() as connection:
             yield connection
 
     @contextlib.contextmanager
     def writing(self) -> Generator[sa.Connection]:
-        """Write in one transaction, all of it or nothing, one after the other on both databases alike.
+        """Write in one transaction; writers take turns on both databases.
 
-        What a run changes depends on what is there: its suite's names, its neighbours, texts that others had too.
+        They must, because a run's changes depend on stored data: its suite's names, its neighbours, shared texts.
         """
         with self._writing.begin() as connection:
             if connection.dialect.name == "postgresql":
@@ -120,7 +120,7 @@ def _migrate(connection: sa.Connection) -> None:
 
 
 def _version(connection: sa.Connection) -> str | None:
-    """Return the version that alembic noted, None where there are no tables yet."""
+    """Return the schema version that alembic stored; None if there are no tables yet."""
     if not sa.inspect(connection).has_table(VERSION_TABLE):
         return None
     table = sa.table(VERSION_TABLE, sa.column("version_num", sa.Text))

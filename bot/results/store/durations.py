@@ -1,4 +1,4 @@
-"""How long the tests of a suite took at a commit, as its runs reported it."""
+"""Read how long the tests of a suite took at a commit, as its runs reported it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bot.results.store.names import SuiteNames
 
 
 def of_suite(connection: sa.Connection, known: SuiteNames, about: TargetKey, suite: str, sha: str) -> dict[str, float]:
-    """Return the seconds of each test that a run timed, as the last of its runs that did.
+    """Return the duration of each test in seconds, from the last run that has one.
 
     They are at most three percent off (`nightjar_formats.columns`).
     """

@@ -1,6 +1,6 @@
-"""What fails now on each target of a repository, and since when: for all targets in a few statements.
+"""Find what fails now on each target of a repository, and since when, with a few statements for all targets.
 
-`contexts.failing_now` says more about one target; what both say is the same.
+`contexts.failing_now` returns more about one target; both agree in what they have in common.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class FailingSince:
 
 @dataclass(frozen=True, slots=True)
 class TargetNow:
-    """The newest complete commit of a target, how many suites have one, and how many tests fail in the newest of each.
+    """The newest complete commit of a target, the number of its suites, and how many tests fail in their newest runs.
 
-    `failures` are some of those tests, by suite and name.
+    `failures` are some of these tests, by suite and name.
     """
 
     sha: str
@@ -129,7 +129,7 @@ def _since(
 
 
 def _oldest(connection: sa.Connection, series: Collection[int]) -> dict[int, Position]:
-    """Return the first commit of each series among those that are looked at."""
+    """Return the oldest commit of each series within the last `MOST_RUNS` runs."""
     table, points = schema.series, schema.points
     other = points.alias()
     linked = sa.select(other.c.id).where(other.c.series_id == table.c.id, other.c.linked).limit(1).correlate(table)

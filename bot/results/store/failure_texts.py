@@ -1,6 +1,6 @@
-"""Failures' texts in the database: each stored once, and those that are new together in packs.
+"""Store each text of a failure once; new texts of a run are compressed together in packs.
 
-A text has a number. A pack has the numbers from its own one on.
+Each text has a number. A pack holds the texts with consecutive numbers from its own number on.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from nightjar_formats.columns.text_packs import TextPack, TextPacker, unpacked
 from bot.results.store import schema
 
 DIGEST_BYTES = 16
-"""Stored of a text's SHA-256: enough that nobody can make two texts that agree in them."""
+"""Bytes of a text's SHA-256 that are stored: enough that nobody can construct two texts with the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewTexts:
-    """The texts of a run at a moment: the number of each by its place, and packs of new ones, numbered from `start`."""
+    """The texts of a run: the number of each by its position, and packs of new ones, numbered from `start`."""
 
     start: int
     numbers: dict[int, int]
@@ -41,7 +41,7 @@ _NEW_PACKS, _NEW_DIGESTS = schema.texts.insert(), schema.digests.insert()
 
 
 def prepare(connection: sa.Connection, columns: Columns) -> NewTexts:
-    """Find out which texts of a run are new, and pack those: what takes long, and need not hold others up."""
+    """Find the new texts of a run and pack them. This is the slow part, so it runs before the write transaction."""
     if not columns.texts:
         return NewTexts(0, {}, [], [])
     digests = [digest[:DIGEST_BYTES] for digest in columns.texts]
@@ -55,7 +55,7 @@ def prepare(connection: sa.Connection, columns: Columns) -> NewTexts:
 
 
 def save(connection: sa.Connection, prepared: NewTexts, columns: Columns) -> dict[int, int]:
-    """Store the new texts of a run, and return the number of each by its place."""
+    """Store the new texts of a run, and return the number of each by its position."""
     if prepared.digests:
         if _next(connection) != prepared.start:  # somebody else has added texts meanwhile
             prepared = prepare(connection, columns)
@@ -88,7 +88,7 @@ def _next(connection: sa.Connection) -> int:
 
 
 def _with_new(packs: Sequence[TextPack], wanted: Collection[int]) -> Iterator[TextPack]:
-    """Yield packs of the wanted texts alone; texts are counted from 1 on."""
+    """Yield packs of the wanted texts only; texts are numbered from 1."""
     packer, first = TextPacker(), 1
     for pack in packs:
         numbers = range(first, first + pack.size)
@@ -104,7 +104,7 @@ def _with_new(packs: Sequence[TextPack], wanted: Collection[int]) -> Iterator[Te
 
 
 class TextReader:
-    """Reads texts by their numbers; those that are asked about one after the other are mostly of one pack."""
+    """Reads texts by number. It remembers the last pack, because consecutive requests are mostly for one pack."""
 
     def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]]) -> None:
         self._reading = reading

@@ -1,4 +1,4 @@
-"""Which tests of a target fail for good, which of them people know, and how those ended: in the newest known runs."""
+"""Find the lasting failures in the newest known runs of a target, which of them were reported, and how those ended."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ IS_FAILURE = bytes(byte in FAILS for byte in range(256))
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A test that fails: since the commit `since`; it passed last at `good`, empty where it never passed."""
+    """A failing test: it fails since the commit `since`, and passed last at `good` (empty if it never passed)."""
 
     suite: str
     test: str
@@ -38,9 +38,9 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class NewestRun:
-    """The newest commit of a suite on a target that says something about the code, in the order of commits.
+    """The newest usable commit of a suite on a target, in the order of commits.
 
-    `failing` is how many tests fail there.
+    `failing` is the number of tests that fail there.
     """
 
     suite: str
@@ -51,10 +51,10 @@ class NewestRun:
 
 @dataclass(frozen=True, slots=True)
 class SuiteFailures:
-    """What the newest run of a suite comes to: failures that last and that people do not know; and those they know.
+    """The failures in the newest run of a suite: lasting ones that were not reported (`began`), and reported ones.
 
-    `still` fail there, or were skipped; `recovered` passed; `absent` are not in it. A failure that the flakiness of a
-    test explains has not begun.
+    Of the reported ones, `still` fail or were skipped, `recovered` passed, and `absent` are not in the run. A failure
+    that the flakiness of its test explains is not in `began`.
     """
 
     suite: str
@@ -86,9 +86,9 @@ def newest_runs(connection: sa.Connection, about: TargetKey) -> list[NewestRun]:
 
 
 def late_run(connection: sa.Connection, about: TargetKey, sha: str) -> tuple[str, float] | None:
-    """Return the older commit on the nightly branch whose results arrived last after those of a commit, if any did.
+    """Return the older nightly commit whose results arrived last, if any arrived after those of a commit.
 
-    With it comes when it was committed, in seconds since 1970.
+    The second value is its time, in seconds since 1970.
     """
     table, target = schema.runs, runs.target_id(connection, about)
     here = connection.execute(
@@ -107,7 +107,7 @@ def late_run(connection: sa.Connection, about: TargetKey, sha: str) -> tuple[str
 
 
 def moments(connection: sa.Connection, about: TargetKey, shas: Collection[str]) -> dict[str, float]:
-    """Return when commits that a target tested were committed, in seconds since 1970."""
+    """Return the times of commits that a target tested, in seconds since 1970."""
     table, target = schema.runs, runs.target_id(connection, about)
     found = dict[str, float]()
     wanted = sorted(shas)
@@ -120,7 +120,7 @@ def moments(connection: sa.Connection, about: TargetKey, shas: Collection[str]) 
 
 
 def given_up(connection: sa.Connection, about: TargetKey, sha: str) -> set[str]:
-    """Return the suites of which nothing came at a commit on the nightly branch, nor at the one before, nor later."""
+    """Return the suites without results at a commit on the nightly branch, at the one before, and later."""
     points, series, suites = schema.points, schema.series, schema.suites
     target = runs.target_id(connection, about)
     of_target = sa.and_(series.c.target_id == target, points.c.mainline)
@@ -151,7 +151,7 @@ def of_suite(
     before: str,
     aliases: Aliases = NO_ALIASES,
 ) -> SuiteFailures:
-    """Return what the newest run of a suite comes to; `before` is the nearest of its ancestors with results.
+    """Return the failures in the newest run of a suite; `before` is the nearest of its ancestors with results.
 
     `aliases` are the names of tests that maintainers renamed.
     """
@@ -191,7 +191,7 @@ def of_suite(
 def reported(
     connection: sa.Connection, known: SuiteNames, about: TargetKey, aliases: Aliases = NO_ALIASES
 ) -> list[Failure]:
-    """Return the failures of a target that people know and that have not ended, under their present names."""
+    """Return the reported failures of a target that have not ended, under their current names."""
     found = []
     statement = sa.select(schema.series.c.id, schema.series.c.suite_id, schema.suites.c.suite).join(schema.suites)
     for series in connection.execute(statement.filter_by(target_id=runs.target_id(connection, about))).all():
@@ -216,7 +216,7 @@ def report(
     ended: Mapping[str, Collection[Failure]],
     aliases: Aliases = NO_ALIASES,
 ) -> None:
-    """Store which failures a nightly run's message reports, and how others ended. Writing it twice is as once."""
+    """Store which failures the message of a nightly run reports, and how others ended. Safe to repeat."""
     table = schema.reports
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     again = {"reported_in": sha, "reported_at": now, "ended": "", "ended_in": "", "ended_at": 0.0}
@@ -239,7 +239,7 @@ def report(
 def _placed(
     connection: sa.Connection, known: SuiteNames, about: TargetKey, failures: Iterable[Failure]
 ) -> Iterator[tuple[int, Sequence[str], dict[str, int], list[Failure]]]:
-    """Yield the series of each suite of some failures, all its names, the places of those that fail, its failures."""
+    """Yield for each suite of some failures its series, all its names, the positions of the tests, the failures."""
     by_suite: dict[str, list[Failure]] = {}
     for one in failures:
         by_suite.setdefault(one.suite, []).append(one)
@@ -277,7 +277,7 @@ def _statuses(connection: sa.Connection, target: int, suite: str, sha: str) -> b
 def _chain(connection: sa.Connection, repository: str, series: int, newest: Position) -> list[Position]:
     """Return the commits of a series that the newest one contains, itself included, in their order.
 
-    Where it is not known which commits those are, because no check run was computed then, all older ones count.
+    If that is not stored, because no check run was computed then, all older commits count.
     """
     points = schema.points
     statement = sa.select(points.c.committed_at, points.c.sha).where(points.c.series_id == series, points.c.linked)
@@ -308,7 +308,7 @@ def histories(
 ) -> Iterator[tuple[int, list[Segment]]]:
     """Yield tests with their segments over the commits of a chain, under all names that they had.
 
-    `now` is how tests ended at the last of them; `points` are those of the chain, where all are wanted and no more.
+    `now` has the results at the last commit; `points` restricts the query to the points of the chain.
     """
     spans = {ordinal: list(names_then.spans(ordinal)) for ordinal in ordinals}
     changes = changes_of(connection, series, {name for those in spans.values() for name, _, _ in those}, points)

@@ -1,4 +1,4 @@
-"""How flaky some tests of a suite are at a commit, by the runs of the nightly branch before it: few, found by index."""
+"""Compute how flaky some tests of a suite are at a commit, from the earlier runs of the nightly branch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def of_tests(
     now: Mapping[str, SeenTest],
     aliases: Aliases,
 ) -> dict[str, Flakiness]:
-    """Return how flaky tests of a suite are, up to a commit at which they ended like `now`."""
+    """Return the flakiness of tests of a suite up to a commit, at which `now` are their results."""
     target, found = runs.target_id(connection, about), names.find(connection, about.repository, suite)
     if not now or target is None or found is None:
         return {}

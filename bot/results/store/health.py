@@ -1,6 +1,6 @@
-"""How many tests flip back and forth in the newest runs of a target: from the columns that the runs are stored as.
+"""Count the tests that flip back in the newest runs of a target, from the runs' columns.
 
-A column is one number, so that a run of 300,000 tests takes a few milliseconds, whatever has changed in it.
+Each column is treated as one large number, so a run of 300,000 tests takes a few milliseconds, whatever has changed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _bits(of: set[int]) -> bytes:
 
 _FAILED = _bits(set(FAILS))
 _PASSED = _bits({byte for byte in range(STATUS_BYTES) if status_of(byte) in GOOD or is_flaky(byte)})
-"""A flaky failure counts as a pass, as everywhere."""
+"""A flaky failure counts as a pass, as in all other modules."""
 
 
 def of_target(connection: sa.Connection, about: TargetKey, sha: str = "") -> dict[str, SuiteHealth]:
@@ -32,10 +32,10 @@ def of_target(connection: sa.Connection, about: TargetKey, sha: str = "") -> dic
 
 
 def flips_of_target(connection: sa.Connection, about: TargetKey, sha: str = "") -> dict[str, list[RunFlips]]:
-    """Return what flipped back in the last runs of each suite up to a commit, by default its newest; oldest first."""
+    """Return the flips of the last runs of each suite up to a commit (by default the newest), the oldest first."""
     points, target = schema.points, runs.target_id(connection, about)
     suites = sa.select(schema.series.c.id, schema.suites.c.suite).join(schema.suites)
-    # By the repository too, or there is no index.
+    # By the repository too, so that an index of the suites is used.
     suites = suites.where(schema.suites.c.repository == about.repository, schema.series.c.target_id == target)
     found = {}
     for series, suite in connection.execute(suites).all():
@@ -58,7 +58,7 @@ def flips_of_target(connection: sa.Connection, about: TargetKey, sha: str = "") 
 
 
 def flips(shas: Sequence[str], columns: Sequence[bytes]) -> Iterator[RunFlips]:
-    """Yield how many tests flipped back in each run; runs in which a test was skipped or absent are passed over."""
+    """Yield how many tests flipped back in each run; runs in which a test was skipped or absent are ignored for it."""
     passed = failed = 0
     recent = deque[int](maxlen=LOOKBACK)
     for sha, column in zip(shas, columns, strict=True):

@@ -1,4 +1,4 @@
-"""What the series say about a suite: which commits there are to compare with, and which tests change most."""
+"""Query the series of a suite: the commits to compare with, and the tests that change most."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ FLIPS = [(before, after) for before in range(STATUS_BYTES) for after in range(ST
 
 
 Change = tuple[SeenTest | None, SeenTest | None]
-"""How a test ended before and after, without why; None where it was not there."""
+"""The results of a test before and after, without reasons; None if it was absent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flaky:
-    """A test and how often it went from good to bad or back, or became flaky."""
+    """A test, and how often it changed between good and bad, or became flaky."""
 
     test_id: str
     flips: int
 
 
 def baselines(connection: sa.Connection, about: TargetKey, suite: str, sha: str, limit: int) -> list[Candidate]:
-    """Return commits of the nightly branch that are no younger than another one, complete and no infra, newest first.
+    """Return commits of the nightly branch that are not newer than a commit, complete and not infra, the newest first.
 
-    Heads of pull requests are none of them: what one commit of a pull request broke, the next one has not found broken.
+    Heads of pull requests are left out: with one as the baseline, a failure of the pull request would no longer be new.
     """
     points, own = schema.points, schema.points.alias()
     of_target = (schema.targets.c.lab == about.lab, schema.targets.c.target == about.target)
@@ -61,7 +61,7 @@ def _of_suite(statement: sa.Select[Any], repository: str, suite: str) -> sa.Sele
 def changed(
     connection: sa.Connection, known: SuiteNames, about: TargetKey, suite: str, shas: tuple[str, str]
 ) -> dict[str, Change]:
-    """Return the tests of a suite that ended otherwise at one commit than at another."""
+    """Return the tests of a suite with different results at two commits."""
     found = names.find(connection, about.repository, suite)
     target = runs.target_id(connection, about)
     if found is None or target is None:
@@ -89,7 +89,7 @@ def flakiest(
     since: float,
     aliases: Aliases,
 ) -> list[Flaky]:
-    """Return the tests of a suite with the most flips, those of equal many by name."""
+    """Return the tests of a suite with the most flips; equal ones by name."""
     found = names.find(connection, about.repository, suite)
     target = runs.target_id(connection, about)
     if found is None or target is None:
@@ -133,7 +133,7 @@ def _flips(connection: sa.Connection, series: int, since: float) -> Counter[int]
 
 
 def _latest_names(connection: sa.Connection, series: int, counts: Counter[int]) -> list[tuple[int, int]]:
-    """Return which tests with flips were renamed into which, in the order in which that happened."""
+    """Return the renames of tests with flips, in the order of the commits."""
     concerned = set(counts)
     found = []
     for _, _, pairs in renames_of(connection, [series]):

@@ -1,7 +1,6 @@
-"""How a lab does: its last results, how long they take, runs that tell nothing, missed nightly runs, refused uploads.
+"""Query what labs sent: last results, time until they arrive, unusable and missing nightly runs, refused uploads.
 
-Everything is read by indices, for a window of time: the runs of a target by when they were received, the points of a
-suite by when their commit was made.
+All queries are for a period and use indexes: runs of a target by time of arrival, points of a suite by time of commit.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ MOST_UNUSABLE = 20
 
 @dataclass(frozen=True, slots=True)
 class CommitReport:
-    """What a target's suites at a commit of the nightly branch came to: how many reported, and how many were infra."""
+    """The suites of a target at a nightly commit: how many have results, and how many of these are infra."""
 
     committed_at: float
     suites: int
@@ -33,10 +32,10 @@ class CommitReport:
 
 @dataclass(frozen=True, slots=True)
 class TargetActivity:
-    """What a target of a lab sent. `first` is when its first commit on the nightly branch was made, None for none.
+    """The uploads of a target. `first` is the time of its first commit on the nightly branch, or None.
 
     `latencies` are the seconds from each commit on the nightly branch to the first stored run of each suite, sorted.
-    `commits` are those of the window, and `arrived` is when all their suites had come, by SHA.
+    `commits` are those of the period, and `arrived` is when the last of their suites had arrived, by SHA.
     """
 
     newest: Run | None
@@ -48,10 +47,10 @@ class TargetActivity:
 
 @dataclass(frozen=True, slots=True)
 class LabActivity:
-    """What a lab sent since a moment, by target.
+    """The uploads of a lab since a moment, by target.
 
-    `tested` are the commits of the nightly branch with results of any lab, by SHA, and when they were made. `unusable`
-    are the newest uploads that were refused, or whose files never arrived.
+    `tested` are the commits of the nightly branch with results of any lab: their times, by SHA. `unusable` are the
+    newest uploads that were refused, or whose files never arrived.
     """
 
     targets: Mapping[str, TargetActivity]
@@ -61,11 +60,10 @@ class LabActivity:
 
 @dataclass(frozen=True, slots=True)
 class NightlyReports:
-    """What the targets of a repository made of the nightly branch since a moment.
+    """The results of all targets of a repository on the nightly branch since a moment.
 
-    `committed` and `arrived` are when each commit was made, and when the first results of it came from any lab, by SHA.
-    `first` is when the first commit of each target was made, whenever that was; `targets` has the outcome of each
-    commit.
+    `committed` has the time of each commit, and `arrived` the time of its first results from any lab, by SHA. `first`
+    is the time of each target's first commit, also before the period; `targets` has the results of each commit.
     """
 
     committed: Mapping[str, float]
@@ -75,7 +73,7 @@ class NightlyReports:
 
 
 class LabReports:
-    """Reads how labs do; calls block, as those of `ResultsStore`."""
+    """Reads the activity of labs; calls block, like those of `ResultsStore`."""
 
     def __init__(self, reading: Callable[[], AbstractContextManager[sa.Connection]]) -> None:
         self._reading = reading
@@ -100,7 +98,7 @@ class LabReports:
             return LabActivity(targets, tested, _unusable(connection, numbers, since))
 
     def nightly(self, repository: str, since: float) -> NightlyReports:
-        """Return what all targets of a repository made of the commits since a moment, in seconds since 1970."""
+        """Return the results of all targets of a repository since a moment, in seconds since 1970."""
         table = schema.targets
         with self._reading() as connection:
             found = connection.execute(sa.select(table).filter_by(repository=repository))
@@ -115,7 +113,7 @@ class LabReports:
             )
 
     def newest(self, about: TargetKey) -> Run | None:
-        """Return the last stored run of a target, None where there is none."""
+        """Return the last stored run of a target, or None."""
         with self._reading() as connection:
             number = runs.target_id(connection, about)
             return None if number is None else _newest(connection, number)
@@ -128,7 +126,7 @@ def _targets(connection: sa.Connection, repository: str, lab: str) -> dict[str, 
 
 
 def _series(connection: sa.Connection, repository: str, numbers: Mapping[str, int]) -> dict[int, float]:
-    """Return when the first commit of each target on the nightly branch was made."""
+    """Return the time of each target's first commit on the nightly branch."""
     series = schema.series
     statement = (
         sa.select(series.c.target_id, first_on_nightly().label("first"))
@@ -145,7 +143,7 @@ def _series(connection: sa.Connection, repository: str, numbers: Mapping[str, in
 def _commits(
     connection: sa.Connection, repository: str, since: float
 ) -> tuple[dict[str, float], dict[int, dict[str, CommitReport]]]:
-    """Return the commits on the nightly branch that any lab has tested, and the outcome of each on each target."""
+    """Return the commits on the nightly branch that any lab has tested, and the results of each on each target."""
     series, points = schema.series, schema.points
     infra = sa.func.sum(sa.case((points.c.infra != "", 1), else_=0))
     statement = (
@@ -187,7 +185,7 @@ def _first_runs(connection: sa.Connection, numbers: Mapping[str, int], since: fl
 
 
 def _last_arrivals(firsts: Sequence[_FirstRun]) -> dict[str, float]:
-    """Return when the last suite of each commit came first."""
+    """Return, for each commit, when the first run of its last suite arrived."""
     found: dict[str, float] = {}
     for one in firsts:
         found[one.sha] = max(one.received_at, found.get(one.sha, 0.0))
@@ -195,7 +193,7 @@ def _last_arrivals(firsts: Sequence[_FirstRun]) -> dict[str, float]:
 
 
 def _arrived(connection: sa.Connection, numbers: Sequence[int], since: float) -> dict[str, float]:
-    """Return when the first results of each commit on the nightly branch came from any of some targets."""
+    """Return when the first results of each commit on the nightly branch arrived from any of these targets."""
     table = schema.runs
     statement = (
         sa.select(table.c.sha, sa.func.min(table.c.received_at).label("at"))

@@ -1,4 +1,4 @@
-"""Which check runs are to be written again: those of commits whose results changed since one was written."""
+"""Find the check runs that must be written again: those of commits whose results have changed since the last write."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def announced(connection: sa.Connection, target: int, pending: PendingCheck) -> 
 def scheduled_checks(
     connection: sa.Connection, repository: str, now: float, settle: float, deadline: float
 ) -> list[PendingCheck]:
-    """Return the check runs of a repository that are to be written at a moment.
+    """Return the check runs of a repository that must be written at a moment.
 
     That is so once nothing has changed for `settle` seconds, and again when everything has arrived or nothing has
     changed for `deadline` seconds. Whatever arrives makes a new revision, so a check run that was written for the
@@ -215,7 +215,7 @@ def _suites(reported: Iterable[Run]) -> set[str]:
 
 
 def _moments(connection: sa.Connection, target: int, shas: Sequence[str]) -> dict[str, float]:
-    """Return when each of some commits was made, as far as any suite of the target has a point of it."""
+    """Return the time of each of these commits that has a point in any suite of the target."""
     found = connection.execute(_MOMENTS, {"target": target, "shas": shas}).all()
     return {row.sha: row.moment for row in found}
 

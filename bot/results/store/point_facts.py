@@ -20,7 +20,7 @@ Infra = Callable[[Mapping[str, SeenTest]], str]
 def point_facts(
     connection: sa.Connection, series: Series, sha: str, known: Mapping[int, Stored], infra_of: Infra
 ) -> tuple[Facts | None, bytes]:
-    """Return what the point of a commit is, None where no run of it was admitted, and its merged status column.
+    """Return the facts of a commit's point (None if none of its runs was admitted) and its merged status column.
 
     `known` are runs by their number whose results need not be read.
     """

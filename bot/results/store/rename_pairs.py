@@ -59,7 +59,7 @@ def _paired(places: array[int], others: array[int], wanted: int) -> int | None:
 
 
 class PointRenames(NamedTuple):
-    """The renames at a commit of a series; `position` is where the commit stands in it."""
+    """The renames at a commit of a series; `position` is the commit's position in the series."""
 
     series_id: int
     position: tuple[float, str]

@@ -57,7 +57,7 @@ def series_names(
 ) -> SeriesNames:
     """Return the renames of a series; `aliases`, which maintainers list, are applied to the `wanted` tests.
 
-    `name_of` are all names of the suite. Nothing is stored, so an alias that is no longer listed counts no longer.
+    `name_of` are all names of the suite. Nothing is stored, so an alias has no effect once it is removed from the list.
     """
     found, asked, every = SeriesNames(), set(wanted), renames_of(connection, [series])
     if aliases or len(asked) > schema.AT_ONCE:
@@ -145,7 +145,7 @@ def _same_tests(
 def _alias_renames(
     group: Collection[int], changes: Mapping[int, list[tuple[Position, int, int]]], names: SeriesNames
 ) -> list[tuple[Position, int, int]]:
-    """Return the renames within a group: a name appears, and of the others the one removed last is what it was."""
+    """Return the renames within a group: the old name of one that appears is the one that was removed last."""
     events = [
         (position, after != ABSENT, ordinal)
         for ordinal in group

@@ -49,7 +49,7 @@ class FailureReports:
     def of_target(
         self, about: TargetKey, before: Mapping[str, str], aliases: Aliases = NO_ALIASES
     ) -> list[SuiteFailures]:
-        """Return what the newest run of each suite comes to; `before` names the nearest ancestor of each."""
+        """Return the failures in the newest run of each suite; `before` names the nearest ancestor of each."""
         with self._database.reading() as connection:
             return [
                 failures.of_suite(connection, self._known, about, one, before.get(one.suite, ""), aliases)

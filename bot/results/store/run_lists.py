@@ -1,4 +1,4 @@
-"""Find and count runs: what lists of them show, what waits, and what a lab has sent."""
+"""Find and count runs: for lists, runs that wait for files, and a lab's quota."""
 
 from __future__ import annotations
 

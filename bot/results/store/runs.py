@@ -1,4 +1,4 @@
-"""Runs in the database: their rows, and the order in which those of one suite and commit count."""
+"""Store and read runs, and define the order of the runs of one suite and commit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bot.results.store import schema
 from bot.results.store.blobs import Stored, raw, read_reasons
 
 REPORTED = (RunState.STORED, RunState.WAITING, RunState.INCOMPLETE)
-"""The states of runs that say something about their suite; refused ones do not."""
+"""The states of runs that count for their suite; refused runs don't."""
 
 
 Numbered = tuple[int, Run]
@@ -34,7 +34,7 @@ class BareRun(NamedTuple):
 
 
 class Shards(NamedTuple):
-    """What has arrived of one suite at one commit."""
+    """The shards of one suite at one commit: which have arrived, and which have not."""
 
     total: int
     missing: tuple[int, ...]
@@ -43,7 +43,7 @@ class Shards(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether everything that was announced has arrived."""
+        """Whether all shards and files that the manifests name have arrived."""
         return not (self.missing or self.waiting or self.broken)
 
 
@@ -57,10 +57,10 @@ def _order_of(run_id: str, claims: Claims | None) -> tuple[int, str, str]:
 
 
 def shards(runs: Iterable[Run]) -> Shards:
-    """Tell what is there of a suite whose runs these are, in any order.
+    """Return which shards of a suite have arrived, from its runs in any order.
 
-    A run that waits, or whose files never arrived, no longer matters once a later one brought the same shard. Attempts
-    may be cut into shards differently: where one cut is there as a whole, of another nothing is missing.
+    A run that waits, or whose files never arrived, no longer matters if a later run has the same shard. Attempts may
+    have different numbers of shards: if all shards of one number have arrived, nothing is missing of the others.
     """
     ordered = sorted((run for run in runs if run.claims), key=order)
     cuts: dict[int, set[int]] = {}
@@ -86,7 +86,7 @@ def shards(runs: Iterable[Run]) -> Shards:
 
 
 def admission(runs: Iterable[Run]) -> Admission | None:
-    """Return what is known about a commit to which all these runs belong, whichever of them came first."""
+    """Return the combined admission of a commit's runs, which does not depend on their order of arrival."""
     known = [run.admission for run in runs if run.admission]
     if not known:
         return None
@@ -103,7 +103,7 @@ def _claims(run: Run) -> Claims:
 
 
 def target_id(connection: sa.Connection, about: TargetKey, *, make: bool = False) -> int | None:
-    """Return the number of a target; None, or a new one, where nothing is known about it."""
+    """Return the ID of a target. If it is unknown: None, or a new ID with `make`."""
     values = {"repository": about.repository, "lab": about.lab, "target": about.target}
     found: int | None = connection.execute(_TARGET, values).scalar()
     if found is None and make:
@@ -159,7 +159,7 @@ def read(row: sa.RowMapping) -> Run:
     )
 
 
-# Statements that each run needs are made once, for that takes longer than to have them answered.
+# Statements that each run needs are built once: building one takes longer than executing it.
 _TARGET = sa.select(schema.targets.c.id).where(
     schema.targets.c.repository == sa.bindparam("repository"),
     schema.targets.c.lab == sa.bindparam("lab"),
@@ -208,14 +208,14 @@ def find(connection: sa.Connection, key: RunKey, *, any_case: bool = False) -> t
     values["repository"] = key.repository
     row = connection.execute(_FIND, values).mappings().first()
     if row is None and any_case:
-        # No index has the names so: the few targets are read, or the database would read all runs.
+        # No index has the names in lower case. Reading the few targets first saves a scan of all runs.
         for name in connection.execute(_NAMES_IN_ANY_CASE, values | {"repository": key.repository.lower()}).scalars():
             row = row or connection.execute(_FIND, values | {"repository": name}).mappings().first()
     return None if row is None else (row["id"], read(row))
 
 
 def known(connection: sa.Connection, versions: Mapping[RunKey, str]) -> set[RunKey]:
-    """Return those of some runs that are stored, or were looked at with this version of their manifest."""
+    """Return the runs that are stored, or were processed with this version of their manifest."""
     by_target: dict[TargetKey, dict[tuple[str, str], RunKey]] = {}
     for key in versions:
         by_target.setdefault(key.about, {})[key.sha, key.run_id] = key
@@ -284,7 +284,7 @@ def stored(numbered: Iterable[Numbered]) -> list[int]:
 def columns(
     connection: sa.Connection, numbers: Sequence[int], known: Mapping[int, Stored] | None = None
 ) -> list[Stored]:
-    """Return what stored runs say about their tests; of those that are `known`, nothing is read."""
+    """Return the columns of stored runs; those in `known` are not read again."""
     found = dict(known or {})
     if wanted := [number for number in numbers if number not in found]:
         for row in connection.execute(_COLUMNS, {"numbers": wanted}):

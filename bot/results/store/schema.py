@@ -48,7 +48,7 @@ metadata = sa.MetaData()
 OPEN = sa.text("(announced < revision OR NOT over)")
 NOT_ENDED = sa.text("ended = ''")
 OF_FLAKY = sa.text("(before >= 8 OR after >= 8)")
-"""A test became flaky, or ceased to be (`columns.FLAKY`); as the index has it, or it serves nobody."""
+"""A test became flaky, or ceased to be (`columns.FLAKY`). Queries must repeat it literally to use the index."""
 
 
 def _id() -> sa.Column[int]:

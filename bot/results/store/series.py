@@ -1,9 +1,9 @@
-"""What became of each test from commit to commit: change segments of the commits on the nightly branch.
+"""Store how each test changed from commit to commit on the nightly branch.
 
-A *point* is one suite at one commit on one target. The complete ones on the nightly branch that say something about the
-code are linked, by (time of the commit, SHA), and each holds how it differs from the one before: that, and the tests
-renamed there, follow from the two alone. So whatever order runs arrive in, the same rows are there in the end, and a
-commit that comes late changes its own and those of its successor.
+A *point* is one suite at one commit on one target. Complete points of the nightly branch that are not infra are linked,
+in the order of (time of the commit, SHA). Each stores its differences from the previous point, and the tests that were
+renamed between the two; both depend on these two points only. So the rows don't depend on the order in which runs
+arrive, and a late commit changes only its own rows and those of its successor.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a point is."""
+    """The facts of a point."""
 
     sha: str
     committed_at: float
@@ -46,14 +46,14 @@ class Facts:
 
     @property
     def linked(self) -> bool:
-        """Whether it belongs to the series: others would report tests that they never ran, or that a lab broke."""
+        """Whether it belongs to the series. Others would show tests as removed that did not run, or faults of a lab."""
         return self.mainline and self.complete and not self.infra
 
 
 Point = sa.RowMapping | Mapping[str, Any]
 """A row of `nightjar_points`."""
 
-# Statements that each run needs are made once, for that takes longer than to have them answered.
+# Statements that each run needs are built once: building one takes longer than executing it.
 _TABLE = schema.points
 _FIND = sa.select(schema.series.c.id).where(
     schema.series.c.suite_id == sa.bindparam("suite_id"), schema.series.c.target_id == sa.bindparam("target_id")
@@ -76,7 +76,7 @@ _NEW_CHANGES = "INSERT INTO nightjar_changes (series_id, ordinal, point_id, befo
 
 
 def find(connection: sa.Connection, known: SuiteNames, suite: SuiteRow, suite_name: str, target: int) -> Series:
-    """Return the series of a suite on a target, made if it is not there."""
+    """Return the series of a suite on a target, created if missing."""
     values = {"suite_id": suite.id, "target_id": target}
     found = connection.execute(_FIND, values).scalar()
     if found is None:
@@ -85,7 +85,7 @@ def find(connection: sa.Connection, known: SuiteNames, suite: SuiteRow, suite_na
 
 
 def place(connection: sa.Connection, series: Series, facts: Facts, statuses: bytes, find_renames: Renames) -> bool:
-    """Write a point as it is now, and link it with its neighbours; return whether it is another than before.
+    """Write a point and link it with its neighbours; return whether it has changed.
 
     `statuses` is its merged status column.
     """
@@ -128,7 +128,7 @@ def neighbour(connection: sa.Connection, row: Point, *, before: bool) -> Point |
 
 
 def _unlink(connection: sa.Connection, series: Series, row: Point, find_renames: Renames) -> bool:
-    """Take a point out of the series; return whether a rename was found or forgotten."""
+    """Remove a point from the series; return whether a rename was found or removed."""
     connection.execute(_TABLE.update().filter_by(id=row["id"]).values(linked=False))
     forgotten = _forget(connection, row)
     before, after = (neighbour(connection, row, before=side) for side in (True, False))
@@ -136,7 +136,7 @@ def _unlink(connection: sa.Connection, series: Series, row: Point, find_renames:
 
 
 def _forget(connection: sa.Connection, row: Point) -> bool:
-    """Remove what changed at a point; return whether tests were renamed there."""
+    """Remove the differences and renames of a point; return whether there were renames."""
     changes, renames = _FORGET
     connection.execute(changes, {"id": row["id"]})
     return connection.execute(renames, {"id": row["id"], "of_series": row["series_id"]}).rowcount > 0
@@ -152,10 +152,10 @@ def _compare(
     *,
     is_new: bool = False,
 ) -> bool:
-    """Write down what changed from one point to the next; nothing changed at the first of all.
+    """Store the differences from one point to the next; the first point of a series has none.
 
-    `known` are the status columns of commits that need not be read. With `is_new` there is nothing to be replaced.
-    Return whether a rename was found or forgotten.
+    `known` are status columns that need not be read again. With `is_new` there are no rows to replace. Return whether a
+    rename was found or removed.
     """
     if after is None:
         return False
@@ -194,7 +194,7 @@ def _columns(connection: sa.Connection, series: Series, shas: Sequence[str], kno
 def _renamed(
     connection: sa.Connection, series: Series, then: bytes, now: bytes, changed: list[int], find_renames: Renames
 ) -> dict[int, int]:
-    """Return the tests that came under a new name, and what they were before."""
+    """Return the renamed tests, with their old names."""
     if all(then[ordinal] for ordinal in changed) or all(now[ordinal] for ordinal in changed):
         return {}
     name_of = series.known.uncommitted(connection, series.suite)

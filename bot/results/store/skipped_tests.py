@@ -93,7 +93,7 @@ class _Newest:
 
 
 def skipped_tests(connection: sa.Connection, known: SuiteNames, asked: AskedTests, since: float) -> SkippedList:
-    """Return what is skipped in the newest runs, and what ran nowhere since a moment."""
+    """Return the tests that are skipped in the newest runs, and those that ran on no target since a moment."""
     newest, stored = _newest(connection, suites_on_targets(connection, asked.repository, *(asked.target or ())))
     by_suite = defaultdict[SuiteRow, list[_Newest]](list)
     suite_of = {}

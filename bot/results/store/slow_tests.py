@@ -1,4 +1,4 @@
-"""How long the tests of a target take, and what it would save to skip those above a cut-off (TVM's RFC 0055).
+"""Find slow tests of a target, and compute how much time it saves to skip those above a cut-off (TVM's RFC 0055).
 
 A duration is the mean over the last good runs in which a test ran. Means are made for each combination of durations
 that there is, not for each test, as a suite may have 300,000.
@@ -58,7 +58,7 @@ class SlowTest:
 
 @dataclass(frozen=True, slots=True)
 class CutOff:
-    """How many tests take longer than some seconds, and how many seconds it saves to skip them."""
+    """A cut-off: how many tests take longer, and how many seconds it saves to skip them."""
 
     seconds: int
     tests: int

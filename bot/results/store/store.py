@@ -151,7 +151,7 @@ class ResultsStore:
             return run_lists.usage(connection, repository, lab, since)
 
     def admission(self, repository: str, sha: str) -> Admission | None:
-        """Return what is known about a commit that a run of any lab was taken for."""
+        """Return the admission of a commit for which a run of any lab was ingested, or None."""
         statement = runs.select().where(
             schema.targets.c.repository == repository,
             schema.runs.c.sha == sha,
@@ -198,7 +198,7 @@ class ResultsStore:
             if not replace and found is not None and found[1].state is RunState.STORED:
                 return False
             suite = names.find(connection, run.key.repository, suite_name) or SuiteRow(0, 0)
-            # What takes long is done before the writing begins, for then everybody else waits.
+            # The slow part is done before the write transaction, in which all other writers wait.
             laid_out = writing.lay_out(connection, self._known, suite, columns)
             texts = failure_texts.prepare(connection, columns)
 
@@ -334,7 +334,7 @@ class ResultsStore:
             return history.baselines(connection, about, suite, sha, limit)
 
     def relations(self, repository: str, shas: Collection[str]) -> list[Relation]:
-        """Return what is known about how some commits lie to others."""
+        """Return the stored relations of some commits to others."""
         with self._database.reading() as connection:
             return ancestry.relations(connection, repository, shas)
 
@@ -347,7 +347,7 @@ class ResultsStore:
     # Check runs
 
     def scheduled_checks(self, repository: str, now: float, settle: float, deadline: float) -> list[PendingCheck]:
-        """Return the check runs of a repository that are to be written at a moment, as `pending_checks` decides it."""
+        """Return the check runs of a repository that must be written at a moment: see `pending_checks`."""
         with self._database.reading() as connection:
             return checks.scheduled_checks(connection, repository, now, settle, deadline)
 

@@ -170,7 +170,7 @@ class Timelines:
             return contexts.failing_now(connection, self._known, about, limit, aliases)
 
     def targets_now(self, repository: str, limit: int, aliases: Aliases = NO_ALIASES) -> dict[TargetKey, TargetNow]:
-        """Return what fails now on each target of a repository, with at most `limit` tests of each."""
+        """Return the tests that fail now on each target of a repository, at most `limit` of each."""
         with self._reading() as connection:
             return targets_now(connection, self._known, repository, limit, aliases)
 

@@ -16,7 +16,7 @@ from bot.results.store.names import SuiteNames, SuiteRow
 from bot.results.store.rename_pairs import PointRenames, renames_of
 
 Position = tuple[float, str]
-"""Where a commit stands in its series."""
+"""The position of a commit in its series."""
 _END: Position = (float("inf"), "")
 
 
@@ -204,7 +204,7 @@ def _renames(
 
 
 def _starts(connection: sa.Connection, lines: Mapping[int, _Line], suite: str) -> dict[int, int]:
-    """Return the status byte with which each series begins: read, where no change tells what was before it."""
+    """Return the status byte at the beginning of each series; it is read if no change shows it."""
     starts = {}
     unknown = {}
     for number, line in lines.items():
