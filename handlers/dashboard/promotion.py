@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from bot.results.store.lab_reports import TargetActivity
     from bot.results.store.store import ResultsStore
 
+DAY = 86400.0
+
 
 class Promotion(BaseModel):
     """Whether a target could test more: the tier above its own, and what it lacks for that."""
@@ -22,6 +24,7 @@ class Promotion(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     tier: int = Field(description="The tier that it could have.")
+    days: int | None = Field(description="How many days ago its first nightly commit was made.")
     seconds_p90: float | None = Field(
         description="From the moment when labs could test a commit to the last of its results: the 90th percentile."
     )
@@ -64,6 +67,7 @@ def promotion_of(
     )
     return Promotion(
         tier=tier - 1,
+        days=None if evidence.age is None else int(evidence.age // DAY),
         seconds_p90=evidence.seconds,
         unsteady=evidence.unsteady,
         unsteady_of=evidence.unsteady_of,

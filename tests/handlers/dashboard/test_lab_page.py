@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from handlers.dashboard.percentiles import percentile
@@ -68,5 +70,10 @@ async def test_a_percentile_is_one_of_the_values(values: list[float], share: flo
 async def test_two_weeks_are_not_enough_to_test_more(site: DashboardSite) -> None:
     adreno = (await site.json(f"{API}/example-lab"))[1]["targets"][1]["promotion"]
     assert (adreno["tier"], "history" in adreno["lacking"], "runs" in adreno["lacking"]) == (2, True, True)
+    assert (adreno["days"], adreno["seconds_p90"], adreno["unsteady_of"]) == (13, 4 * HOUR, 24)
     page = (await site.get(f"{PAGES}/example-lab"))[2]
+    shown = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.partition("Ready for more?")[2]))
+    # A month, latency, infra rate and false-alarm rate of each target.
+    assert "hexagon-v73 3 of 3 13 days 4 h p90 0.0 % 0 of 28 results 10.7 % 3 of 28 results not yet" in shown
+    assert "adreno 3 of 3 13 days 4 h p90 3.8 % 1 of 26 results 0.0 % 0 of 24 results not yet" in shown
     assert "less than 30 days of nightly runs, fewer than 20 nightly runs" in page

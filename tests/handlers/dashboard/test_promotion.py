@@ -31,6 +31,11 @@ def test_after_a_month_of_good_nightly_runs_a_target_is_ready(tmp_path: Path) ->
         adreno, hexagon, mali = read_lab(store, REPOSITORY, LAB, lab, [], {}, now, "").targets
         assert adreno.promotion is not None
         assert (adreno.promotion.lacking, adreno.promotion.tier, adreno.promotion.seconds_p90) == ([], 1, HOUR)
+        # The evidence: a month, latency, infra rate and false-alarm rate.
+        assert (adreno.promotion.days, adreno.infra, adreno.infra_of) == (39, 0, 30)
+        assert (adreno.promotion.unsteady, adreno.promotion.unsteady_of) == (0, 30)
+        # Never automatic: it tests as much as before, whatever it is ready for.
+        assert adreno.tier == lab.targets["adreno"].tier == 2
         assert (hexagon.promotion, mali.promotion) == (None, None)
         degraded = {f"{LAB}/adreno": DegradedTarget("a" * 40, 0.0, 0.0, 1, 0)}
         assert read_lab(store, REPOSITORY, LAB, lab, [], degraded, now, "").targets[0].promotion is None
