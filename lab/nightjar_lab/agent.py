@@ -209,6 +209,11 @@ class Agent:
     def _check_space(self) -> None:
         free = shutil.disk_usage(self._settings.folder).free
         if free < self._settings.least_free:
+            # It grows with each commit, and what is in it can be fetched again.
+            remove(self._settings.folder / "cache")
+            (self._settings.folder / "cache").mkdir()
+            free = shutil.disk_usage(self._settings.folder).free
+        if free < self._settings.least_free:
             words = {"free": free >> 20, "least": self._settings.least_free >> 20, "folder": self._settings.folder}
             raise _NoSpace(texts.NO_SPACE.format(**words))
 

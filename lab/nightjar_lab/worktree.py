@@ -41,6 +41,9 @@ def check_out(url: str, sha: str, cache: Path, into: Path) -> None:
     bare = cache / f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
     if not (bare / "HEAD").exists():
         _git(cache, "init", "--quiet", "--bare", str(bare))
+    # The cache is this agent's alone: what a git has locked is left from one that was killed, or lost its power.
+    for lock in [*bare.glob("*.lock"), *(bare / "refs").rglob("*.lock"), *(bare / "worktrees").rglob("*.lock")]:
+        lock.unlink()
     # Those of a killed agent, whose folders are removed already.
     _git(bare, "worktree", "prune")
     _git(bare, "fetch", "--quiet", "--no-tags", "--depth", "1", "--end-of-options", url, sha)

@@ -119,9 +119,10 @@ async def test_a_full_disk_claims_nothing_or_gives_the_job_back(rack: Rack) -> N
 
 MOUNTS = ["unshare", "--user", "--map-root-user", "--mount"]
 """Gives a process file systems of its own."""
+NAMESPACES = pytest.mark.skipif(subprocess.run([*MOUNTS, "true"], check=False).returncode != 0, reason="no namespaces")
 
 
-@pytest.mark.skipif(subprocess.run([*MOUNTS, "true"], check=False).returncode != 0, reason="no namespaces here")
+@NAMESPACES
 @pytest.mark.parametrize(
     "script",
     [
@@ -141,6 +142,20 @@ async def test_a_disk_that_fills_during_a_test_or_its_report_uploads_nothing_and
     job = await rack.lab.store.find(LAB, "job")
     assert (job.state, "the lab's disk was full during the test" in job.note) == (DeviceJobState.QUEUED, True), job.note
     assert rack.bucket.keys("results/") == []
+
+
+@NAMESPACES
+async def test_what_was_fetched_makes_room_for_the_next_commit(rack: Rack) -> None:
+    await rack.job()
+    (rack.here / "agent").mkdir()
+    old = f"{rack.here}/agent/cache/0123456789abcdef.git"
+    mounted = (
+        f"mount -t tmpfs -o size=16m none {rack.here}/agent && mkdir -p {old} && "
+        f"head -c 12000000 /dev/zero > {old}/pack && exec "
+    )
+    before = [*MOUNTS, "sh", "-c", mounted + '"$@"', "sh"]
+    status, said = await ended(await rack.agent(PASSES, "--least-free", "8", once=True, before=before))
+    assert (status, "are uploaded" in said) == (0, True), said
 
 
 async def test_a_killed_agent_leaves_no_process_and_its_job_is_handed_out_again(rack: Rack) -> None:

@@ -1,0 +1,113 @@
+"""SIGKILL of the agent at each step of a job: the next agent does it, and what is uploaded is whole or has no end."""
+
+from __future__ import annotations
+
+import re
+import signal
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from handlers.hardware.jobs.model import LEASE_SECONDS, DeviceJobState
+from tests.bucket import World, point_to
+from tests.conversations.device_lab import LAB, TARGET
+from tests.lab.agent_rack import Rack, ended, lab_rack
+from tests.robustness.gate import Gate, gate
+from tests.waiting import until
+
+PASSES = 'cp answer.txt "$NIGHTJAR_RESULTS/te.xml"'
+UPLOAD = re.compile("^/[^?]+$")
+"""The address of a form: of the bucket alone, the key is in the body."""
+
+
+@pytest.fixture
+async def opened(aws_world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Gate]:
+    """A gate between everybody and the bucket."""
+    async with gate(aws_world.server) as one:
+        point_to(one.url, monkeypatch)
+        yield one
+
+
+@pytest.fixture
+async def rack(tmp_path: Path, aws_world: World, opened: Gate) -> AsyncIterator[Rack]:
+    async with lab_rack(tmp_path, aws_world) as here:
+        yield here
+
+
+async def kill(agent: Process) -> None:
+    agent.send_signal(signal.SIGKILL)
+    await agent.wait()
+
+
+async def next_attempt(rack: Rack, attempt: int = 2) -> None:
+    """Let the lease expire; another agent in the same folder does the job."""
+    assert await rack.state() is DeviceJobState.LEASED
+    rack.lab.time.ahead += LEASE_SECONDS + 1
+    await rack.lab.store.expire()
+    status, said = await ended(await rack.agent(PASSES, once=True))
+    assert (status, f"attempt {attempt}" in said, "are uploaded" in said) == (0, True, True), said
+    assert keys(rack, attempt) == ["manifest.json", "te.xml"]
+
+
+def keys(rack: Rack, attempt: int = 1) -> list[str]:
+    """Return the files that an attempt has uploaded."""
+    folder = f"results/octocat/compiler/{LAB}/{TARGET}/{rack.sha}/job-{attempt}/"
+    return sorted(key.removeprefix(folder) for key in rack.bucket.keys(folder))
+
+
+async def test_after_it_was_given_the_job(rack: Rack) -> None:
+    await rack.job()
+    agent = await rack.agent("sleep 600")
+    await rack.leased()
+    await kill(agent)
+    assert keys(rack) == []
+    await next_attempt(rack)
+
+
+async def test_while_it_fetches_the_commit_and_git_leaves_its_locks(rack: Rack) -> None:
+    await rack.job()
+    status, said = await ended(await rack.agent("exit 4", once=True))
+    assert (status, "exit status 4" in said) == (1, True), said
+    (cache,) = (rack.here / "agent/cache").iterdir()
+    for lock in ("shallow.lock", "FETCH_HEAD.lock", "config.lock", "refs/heads/x.lock"):
+        # As a git leaves them that was killed with the agent, or by a power failure.
+        (cache / lock).touch()
+    status, said = await ended(await rack.agent(PASSES, once=True))
+    assert (status, "are uploaded" in said) == (0, True), said
+    assert keys(rack, 2) == ["manifest.json", "te.xml"]
+
+
+async def test_while_the_command_runs(rack: Rack) -> None:
+    await rack.job()
+    agent = await rack.agent(f"{PASSES}; echo $$ > {rack.here}/pid; touch {rack.here}/started; sleep 600")
+    await until(lambda: (rack.here / "started").exists())
+    await kill(agent)
+    await rack.has_ended("pid")
+    assert keys(rack) == []
+    await next_attempt(rack)
+
+
+@pytest.mark.parametrize(
+    ("number", "when", "left"),
+    [
+        (0, "before", []),
+        (0, "after", ["te.xml"]),
+        (1, "before", ["te.xml"]),
+        (1, "after", ["manifest.json", "te.xml"]),
+    ],
+)
+async def test_around_the_upload_of_a_file_and_of_the_manifest(
+    rack: Rack, opened: Gate, number: int, when: Literal["before", "after"], left: list[str]
+) -> None:
+    await rack.job()
+    upload = opened.faults.pause("POST", UPLOAD, when=when, skip=number)
+    agent = await rack.agent(PASSES)
+    await upload.reached.wait()
+    await kill(agent)
+    upload.abandon()
+    assert keys(rack) == left
+    await next_attempt(rack)
+    assert keys(rack) == left, "the next attempt is a run of its own"
