@@ -1,7 +1,7 @@
-"""Which of a commit's candidates are its ancestors: from what is known, and from what GitHub is asked next. No I/O.
+"""Find out which candidates are ancestors of a commit, from stored relations and GitHub's answers. No I/O.
 
-How two commits lie to one another never changes, so each answer is stored, and serves every target and every later
-commit: usually one question is left, whatever the distance.
+The relation of two commits never changes, so each answer is stored and serves all targets and later commits. Usually
+one request is left, whatever the distance.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from math import inf
 
 MOST_ASKED = 10
-"""Questions about one commit, at most: one is the rule, and each is a request to GitHub."""
+"""Requests to GitHub about one commit, at most; usually there is one."""
 ASKED_IN_ORDER = 5
-"""After so many, candidates that are newer than a point where the histories met are left out."""
+"""After so many requests, candidates that are newer than a common ancestor are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """How a commit (`sha`) lies to another one, which is its ancestor or not.
+    """Whether another commit is an ancestor of a commit (`sha`).
 
-    `url` is the page of the other commit. `met_at` is when the newest commit that both contain was committed, in
-    seconds since 1970: only where the other one is no ancestor.
+    `url` is the page of the other commit. If it is not an ancestor, `met_at` is the time of the newest commit that both
+    contain, in seconds since 1970.
     """
 
     sha: str
@@ -41,11 +41,11 @@ class Relation:
 
 
 class AncestorSearch:
-    """Finds the nearest ancestors of a commit among its candidates, of each of its suites.
+    """Finds the nearest ancestors of a commit among the candidates of each suite.
 
-    `candidates` are those of each suite, the newest first; `known` is any set of relations, and `wanted` how many
-    ancestors of each suite are enough. As long as `next` returns a candidate, ask how it lies to the commit, and
-    `learn` the answer; `found` has the result.
+    `candidates` are those of each suite, the newest first; `known` are relations, and `wanted` is how many ancestors of
+    each suite are enough. While `next` returns a candidate, ask GitHub whether it is an ancestor, and `learn` the
+    answer; `found` has the result.
     """
 
     def __init__(
@@ -71,13 +71,13 @@ class AncestorSearch:
                 self._follow(relation)
 
     def next(self) -> str | None:
-        """Return the commit that GitHub is to be asked about next, None where enough is known or was asked."""
+        """Return the next commit to ask GitHub about; None if enough is known, or no more may be asked."""
         if len(self._asked) >= MOST_ASKED:
             return None
         return next((one for every in self._candidates.values() for one in self._unknown(every)), None)
 
     def learn(self, relation: Relation, met: str = "") -> None:
-        """Note the answer; `met` is the newest commit that both contain, empty where there is none."""
+        """Note the answer; `met` is the newest commit that both contain, empty if there is none."""
         self._asked.add(relation.other)
         self.learned.append(relation)
         self._follow(relation)
@@ -85,7 +85,7 @@ class AncestorSearch:
             self._derive(Relation(self._sha, met, is_ancestor=True, url=relation.url.replace(relation.other, met)))
 
     def fail(self, other: str) -> None:
-        """Note that GitHub finds no path from one commit to the other; that may change, so it is not stored."""
+        """Note that GitHub cannot compare the commits; that may change, so it is not stored."""
         self._asked.add(other)
         self._others.add(other)
 

@@ -1,4 +1,4 @@
-"""What changed between two runs, and whether a run says anything about the code at all: no I/O."""
+"""Compare two runs, and decide whether a run is usable at all. No I/O."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from bot.results.compare.renames import MAX_STEPS, search_renames
 INTERRUPTED = (2, 3, 4, 124)
 """Exit statuses of a run that ended early: pytest's for an interrupt, an internal error, a wrong call; timeout(1)'s."""
 KILLED = 125
-"""Exit statuses from here on, and negative ones, are those of a command that could not be run or was killed."""
+"""From this exit status on, and below 0, the command could not be run or was killed."""
 MASS_TESTS = 20
 MASS_SHARE = 0.1
-"""So many new failures, and more than this share of the tests that ran, are a mass."""
+"""So many new failures, if they are more than this share of the tests that ran, are a mass failure."""
 CONFIRMED_RUNS = 2
-"""A failure that is seen in so many runs in a row is no chance any more."""
+"""A failure in so many runs in a row is confirmed."""
 
 
 _SKIPPED = Status.SKIPPED
@@ -31,12 +31,12 @@ _SKIPPED = Status.SKIPPED
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One suite's run beside its baseline: sorted test IDs by what happened to them.
+    """A suite's run compared with its baseline: sorted test IDs by what happened to them.
 
-    `new` are all tests that the baseline does not have, those that fail (which are new failures too) included.
-    `removed` are all that only the baseline has, but for `precluded`: nobody knows of those, for this time their file
-    could not be collected, the process died in it, or the whole run ended early. `renamed` are pairs of (before, now).
-    Without a baseline (`has_baseline` false) only `counts`, `failing` and `flaky` say anything.
+    `new` are all tests that the baseline does not have, including failing ones (which are new failures too). `removed`
+    are tests that only the baseline has, except `precluded` ones, whose result is unknown: their file could not be
+    collected, the process died in it, or the run ended early. `renamed` are pairs of (before, now). Without a baseline
+    (`has_baseline` is False) only `counts`, `failing` and `flaky` are meaningful.
     """
 
     counts: Counts
@@ -72,10 +72,10 @@ def compare(
 ) -> Comparison:
     """Compare one suite's merged results with those of its baseline, which must not be infra itself.
 
-    `exit_status` is that of the lab's test command, as far as it is known: one that no finished run of tests has makes
-    tests that are missing precluded. A file's own ID, for a collection error or a skip of all of it, speaks for its
-    tests: they are precluded or newly skipped, not removed, and it is fixed, not removed, when they are back.
-    `most_steps` bounds the search for renamed tests; those that `aliases` name are not searched for.
+    `exit_status` is that of the lab's test command, if known; if it says that the run did not finish, missing tests are
+    precluded. If a file has its own ID, because of a collection error or a skip, that applies to its tests: they are
+    precluded or newly skipped, not removed. When they are back, the file's ID is fixed, not removed. `most_steps`
+    bounds the search for renamed tests; it leaves out tests that `aliases` name.
     """
     outcomes = SharedOutcomes(now)
     failing, flaky = _sorted(outcomes.which(_is_bad)), _sorted(outcomes.which(_is_flaky))
@@ -86,9 +86,9 @@ def compare(
 
 
 def untested(now: Mapping[str, SeenTest]) -> str:
-    """Say that nothing was tested, for everything was skipped, or "": that may well be, but compares with nothing.
+    """Return the reason why a run tested nothing (everything was skipped), or "". Such a run is valid but no baseline.
 
-    As a baseline, a run without its device would make the next run look like one in which nothing changed.
+    If a run without its device were a baseline, the next run would look as if nothing had changed.
     """
     skipped = SharedOutcomes(now).all(is_skipped)
     return texts.UNTESTED.format(skipped=len(now)) if skipped else ""
@@ -161,25 +161,25 @@ def _unseen(
 
 
 def absent(now: Mapping[str, SeenTest], tests: Iterable[str], *, exit_status: int | None) -> tuple[set[str], set[str]]:
-    """Return which of some tests that failed, and are not in this run, run again under other IDs, which are removed.
+    """Sort failed tests that are absent from this run: some run again under other IDs, others were removed.
 
-    The first are files that could not be collected. Of all others nobody knows, as in `Comparison`.
+    The first are files that could not be collected before. The result of all others is unknown, as in `Comparison`.
     """
     _, _, returned, removed = _unseen(now, dict.fromkeys(tests, SeenTest(Status.FAILED)), exit_status)
     return returned, removed
 
 
 def _stopped(test: str, seen: SeenTest) -> str:
-    """Return the place whose other tests may not have run because of this one."""
+    """Return the file or folder in which other tests may not have run because of this one."""
     if could_not_be_collected(seen):
         return test
     return file_of(test) if seen.trouble is Trouble.CRASH else ""
 
 
 def _ended_early(now: Mapping[str, SeenTest], exit_status: int | None) -> bool:
-    """Return whether the run ended before it had come to all tests.
+    """Return whether the run ended before all tests had run.
 
-    pytest ends after collection if a file could not be collected, unless an option says that it continues.
+    If a file could not be collected, pytest ends after the collection, unless an option makes it continue.
     """
     if exit_status is not None and (exit_status in INTERRUPTED or not 0 <= exit_status < KILLED):
         return True

@@ -1,7 +1,7 @@
-"""How flaky a test is, and how many failed runs in a row its flakiness does not explain: no I/O.
+"""Compute how flaky a test is, and how many failed runs in a row its flakiness does not explain. No I/O.
 
-*Proved* is a test of which one commit had both outcomes. A single failed run between two passed ones is *suspected*:
-what broke and was repaired looks the same, so nothing follows from it.
+A test is *proved* flaky if one commit had both outcomes. A single failed run between two passed ones is only
+*suspected*, because broken and repaired code looks the same; it changes nothing.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from bot.results.compare.diff import CONFIRMED_RUNS
 from bot.results.compare.lasting import Segment
 
 WINDOW = 40
-"""Runs that are looked at, the newest included; and in which failures are counted, for both stand beside a failure."""
+"""The number of newest runs that count, for flakiness and for the number of failures in a check run."""
 LEAST_RUNS = 10
 """So many runs must have passed or failed before there is a rate."""
 ALPHA = 0.01
-"""Failed runs in a row are more than flakiness when flakiness leads to so many more rarely than this."""
+"""Failed runs in a row are more than flakiness if their probability, by the rate of the test, is below this."""
 MOST_NEEDED = 3
 """So many failed runs in a row are always more than flakiness, or real failures would be reported late."""
 _ONE_SIDED_95 = 1.6449
@@ -29,7 +29,7 @@ _ONE_SIDED_95 = 1.6449
 
 @dataclass(frozen=True, slots=True)
 class Flakiness:
-    """What the runs of a window say about a test.
+    """The flakiness of a test in a window of runs.
 
     `row` counts the failed runs since the last pass. Before those, `runs` passed or failed, and `failed` of them
     failed; in `proved` runs one commit had both outcomes, which count as passes; `suspected` are single failed runs.
@@ -43,7 +43,7 @@ class Flakiness:
 
     @property
     def bound(self) -> float:
-        """The upper bound of the rate of failed runs (Wilson's, with 95 % confidence); 1 where there is no rate."""
+        """Return the upper bound of the rate of failed runs (Wilson, 95 % confidence); 1 if there is no rate."""
         if self.runs < LEAST_RUNS:
             return 1.0
         z2, rate = _ONE_SIDED_95**2, self.failed / self.runs
@@ -52,7 +52,7 @@ class Flakiness:
 
     @property
     def needed(self) -> int:
-        """How many failed runs in a row are more than flakiness."""
+        """Return how many failed runs in a row are more than flakiness."""
         if not self.proved:
             return CONFIRMED_RUNS
         needed = CONFIRMED_RUNS
@@ -62,12 +62,12 @@ class Flakiness:
 
     @property
     def explains(self) -> bool:
-        """Whether the test is known to be flaky, and that is enough to explain its newest failures."""
+        """Whether the test is known to be flaky, and its flakiness explains its newest failures."""
         return self.proved > 0 and self.row < self.needed
 
 
 def flakiness_of(history: Sequence[Segment], runs: int) -> Flakiness:
-    """Return how flaky a test is by its history, as `lasting_failure` takes it: in the last WINDOW of so many runs."""
+    """Return the flakiness of a test in the last WINDOW runs of its history, in the form of `lasting_failure`."""
     outcomes, end = "", runs
     oldest = max(0, runs - WINDOW)
     for begin, seen in reversed(history):

@@ -1,7 +1,7 @@
-"""Whether single failures of a suite on a target mean anything: by how many tests flip back and forth. No I/O.
+"""Decide whether the results of a suite on a target are reliable, by how many tests flip back. No I/O.
 
 A test *flips* when it changes between passed and failed. It *flips back* if it had already flipped in one of the runs
-just before. What breaks flips once, so one breakage of many tests and its fix do not make a target unreliable.
+just before. A broken test flips once, so if many tests break and are fixed, the target does not become unreliable.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ JUDGED_RUNS = 5
 UNSTABLE_RUNS = 3
 """Results are unreliable when so many of the last `JUDGED_RUNS` are unstable."""
 WINDOW = 30
-"""Runs that are looked at, the newest included."""
+"""The number of newest runs that count."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFlips:
-    """How many tests flipped back in a run, of those that passed or failed in it."""
+    """The number of tests that flipped back in a run, and of those that passed or failed in it."""
 
     sha: str
     flipped_back: int
@@ -31,7 +31,7 @@ class RunFlips:
 
     @property
     def unstable(self) -> bool:
-        """Whether these are too many."""
+        """Whether too many tests flipped back."""
         return self.flipped_back >= max(LEAST_TESTS, SHARE * self.tests)
 
 
@@ -50,7 +50,7 @@ class SuiteHealth:
 
     @property
     def unreliable(self) -> bool:
-        """Whether they are not."""
+        """Whether the results are unreliable."""
         return bool(self.since)
 
 

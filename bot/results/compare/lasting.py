@@ -1,7 +1,6 @@
-"""Since when a test fails for good, by its whole history on a target: no I/O.
+"""Decide whether the failure of a test lasts, and since when, by its whole history on a target. No I/O.
 
-This is the rule by which people get messages. It looks at one test, and at nothing else: many failures at once are
-many tests, each of which either lasts or does not.
+Messages to people follow this rule. It considers one test only: many failures at once are no exception.
 """
 
 from __future__ import annotations
@@ -15,27 +14,27 @@ from nightjar_formats.runs.shared_outcomes import SharedOutcomes
 from bot.results.compare.diff import CONFIRMED_RUNS
 
 Segment = tuple[int, SeenTest | None]
-"""From which run on a test ended like this; None where it was absent."""
+"""The run from which on a test had this result; None if it was absent."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastingFailure:
-    """Runs by their numbers: where the failure began, and where the test passed last; None where it never passed."""
+    """The numbers of two runs: where the failure began, and where the test passed last (None if it never passed)."""
 
     since: int
     good: int | None
 
 
 def lasting_failure(history: Sequence[Segment], runs: int) -> LastingFailure | None:
-    """Return since when a test fails, or None while its failure is not confirmed.
+    """Return since when a test fails, or None if its failure is not confirmed.
 
-    `history` are the segments of the test over all runs of its suite on a target that say something about the code, in
-    the order of their commits; runs are numbered from 0 to `runs - 1`, and each segment lasts until the next. A list of
-    what was seen in each run is a history too, once it is enumerated.
+    `history` has the segments of the test over all usable runs of its suite on a target, in the order of their commits.
+    Runs are numbered from 0 to `runs - 1`, and each segment lasts until the next. An enumerated list of the results of
+    all runs is a history too.
 
-    The failure is confirmed when the last CONFIRMED_RUNS runs saw it. It began at the first failure after the last run
-    in which the test passed. Runs in between in which it was skipped or absent change nothing about that, but two runs
-    with one of them in between are not in a row. A flaky failure passed on the same commit, so it counts as a pass.
+    The failure is confirmed if the last CONFIRMED_RUNS runs have it. It began at the first failure after the last run
+    in which the test passed. Runs in which the test was skipped or absent don't change that, but two failed runs with
+    such a run in between are not in a row. A flaky failure passed on the same commit, so it counts as a pass.
     """
     row_begins, since, in_row, end = runs, None, True, runs
     for begin, seen in reversed(history):
@@ -58,7 +57,7 @@ def lasting_failure(history: Sequence[Segment], runs: int) -> LastingFailure | N
 def newly_confirmed(
     now: Mapping[str, SeenTest], before: Mapping[str, SeenTest], earlier: Mapping[str, SeenTest]
 ) -> frozenset[str]:
-    """Return the failures that a run confirms: it and the run before it saw them, and the one before that did not."""
+    """Return the failures that a run confirms: it and the run before have them, and the one before that does not."""
     return frozenset(
         test for test in SharedOutcomes(now).which(_fails) if _fails(before.get(test)) and not _fails(earlier.get(test))
     )

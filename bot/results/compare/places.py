@@ -1,4 +1,4 @@
-"""Files, folders and packages, and which of them lie in which: no I/O."""
+"""Find out which files, folders and packages contain which. No I/O."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 _FOLDER, _PACKAGE = "\x01", "\x02"
 _SEPARATORS = str.maketrans({"/": _FOLDER, ".": _PACKAGE})
-"""What parts the names of places sorts before all else, so that what lies in a place stands right behind it."""
+"""The separator of a place's name sorts before all other characters, so that its content follows right after it."""
 
 
 class Places:
@@ -25,13 +25,13 @@ class Places:
                 self._outermost.append(place)
 
     def hold(self, name: str) -> bool:
-        """Return whether one of the places is this one, or one that this one lies in."""
+        """Return whether one of the places is this one, or contains it."""
         place = name.translate(_SEPARATORS)
         index = bisect_right(self._outermost, place)
         return index > 0 and _lies_in(place, self._outermost[index - 1])
 
     def lie_in(self, name: str) -> bool:
-        """Return whether one of the places is this one, or lies in it."""
+        """Return whether one of the places is this one, or is inside of it."""
         place = name.translate(_SEPARATORS)
         index = bisect_left(self._all, place)
         return index < len(self._all) and _lies_in(self._all[index], place)

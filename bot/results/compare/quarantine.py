@@ -1,4 +1,4 @@
-"""Which failing tests are quarantined on a target on a day: as maintainers list them in app.yaml."""
+"""Find the quarantined tests of a target on a day, from the list in app.yaml."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Quarantine:
-    """The items that hold for one target, by exact name and by prefix; an exact name goes before a prefix."""
+    """The items that apply to one target, by exact name and by prefix; an exact name takes precedence."""
 
     exact: dict[str, QuarantinedTest]
     prefixes: tuple[tuple[str, QuarantinedTest], ...]
 
     def of(self, test: str) -> QuarantinedTest | None:
-        """Return the item that names a test; None where there is none."""
+        """Return the item that names a test, or None."""
         if found := self.exact.get(test):
             return found
         return next((item for prefix, item in self.prefixes if test.startswith(prefix)), None)
@@ -33,7 +33,7 @@ NO_QUARANTINE = Quarantine({}, ())
 
 
 def quarantine_at(items: Iterable[QuarantinedTest], about: TargetKey, moment: float) -> tuple[Quarantine, Quarantine]:
-    """Return what is quarantined on a target at a moment in seconds since 1970, and what was until an earlier day."""
+    """Return the current quarantines of a target at a moment (seconds since 1970), and those that have ended."""
     today = f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d}"
     here = [item for item in items if not item.targets or about.full_name in item.targets]
     return (

@@ -1,4 +1,4 @@
-"""What renamed tests have in common: "the prefix `kernel.poll.` was dropped" explains a thousand pairs. No I/O."""
+"""Summarize renames by rules: "the prefix `kernel.poll.` was dropped" explains a thousand pairs. No I/O."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RenameKind(Enum):
 
 
 class RenameRule(NamedTuple):
-    """How one test's name, or many, became another: `before` and `after` are the text that changed."""
+    """A change of one or many names: the text `before` became the text `after`."""
 
     kind: RenameKind
     before: str = ""
@@ -35,7 +35,7 @@ class RenameRule(NamedTuple):
 
 
 def rules_of(pairs: Iterable[tuple[str, str]]) -> list[tuple[RenameRule, int]]:
-    """Return the rules that explain pairs of names before and now, and how many pairs each: the largest first."""
+    """Return the rules that explain pairs of old and new names, each with its number of pairs, the largest first."""
     counted = Counter(_rule(before, now) for before, now in pairs)
     return sorted(counted.items(), key=lambda rule: (-rule[1], rule[0].kind.value, rule[0][1:]))
 
@@ -62,7 +62,7 @@ def _rule(before: str, now: str) -> RenameRule:
 
 
 def _parts(name: str) -> list[str]:
-    """Return the parts of a name, each with the sign behind it; brackets belong to the last one."""
+    """Return the parts of a name, each with the separator after it; brackets belong to the last part."""
     outside, bracket, inside = name.partition("[")
     parts = [found[0] for found in _PART.finditer(outside)]
     return [*parts[:-1], (parts[-1] if parts else "") + bracket + inside]

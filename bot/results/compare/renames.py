@@ -1,6 +1,6 @@
-"""Which tests were renamed between two runs, by rules that renamed many at once: no I/O.
+"""Find tests that were renamed between two runs, by rules that renamed many at once. No I/O.
 
-The work is bounded: what a lab calls its tests decides how much there is to compare, and everybody else waits for it.
+The work is bounded, because a lab's names decide how much there is to compare, and other labs wait meanwhile.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from bot.results.compare.restructured import SMALL_CLASS, Ended, search_restruct
 from bot.results.compare.steps import StepBudget, TooManyStepsError
 
 RENAMED_TOGETHER = 10
-"""So many tests must have been renamed by one rule, or it may be chance."""
+"""A rule must rename so many tests, otherwise it may be chance."""
 RENAMED_SHARE = 0.8
-"""So much of what a rule could concern must have been renamed by it."""
+"""A rule must have renamed this share of the tests that it could apply to."""
 MAX_REWORDED = 5_000
-"""Tests whose names are compared word by word; beyond that only moves are looked for."""
+"""Up to so many tests, names are compared word by word; with more, only moves are searched."""
 MAX_WORDS = 40
 """Words of a name that is compared word by word."""
 MAX_PARTS = 64
-"""Components of a location; tests in longer ones are not looked at."""
+"""Components of a location, at most; tests with longer ones are ignored."""
 CONTEXT = 4
 """Components next to the test's name that may distinguish a moved test from others of its name."""
 MAX_STEPS = 40_000_000
@@ -34,7 +34,7 @@ Location = tuple[str, ...]
 
 
 def search_renames(removed: Iterable[str], new: Iterable[str], *, most_steps: int = MAX_STEPS) -> dict[str, str] | None:
-    """Pair tests that vanished with those that appeared, where one rule renamed many at once: old ID to new ID.
+    """Pair removed tests with new ones if one rule renamed many at once; return old IDs with new IDs.
 
     Either side may be a mapping that tells how each test ended. Three kinds of rule are known. A move: the beginning of
     the location (folders, file, classes) is another, and the rest and the test's own name are the same. Another
@@ -43,7 +43,7 @@ def search_renames(removed: Iterable[str], new: Iterable[str], *, most_steps: in
     value, not another name. A move or rewording counts if it pairs RENAMED_TOGETHER tests and RENAMED_SHARE of what it
     could concern, and a pair counts if no other rule has another partner for one of the two.
 
-    Returns None where the search takes more than `most_steps`.
+    Returns None if the search takes more than `most_steps`.
     """
     old, fresh = ended_of(removed), ended_of(new)
     both = old.keys() & fresh.keys()
@@ -64,12 +64,12 @@ def search_renames(removed: Iterable[str], new: Iterable[str], *, most_steps: in
 
 
 def ended_of(tests: Iterable[str]) -> Ended:
-    """Return how tests ended, as far as a mapping tells it."""
+    """Return the results of tests, if a mapping has them."""
     return tests if isinstance(tests, Mapping) else dict.fromkeys(tests)
 
 
 def _located(tests: Iterable[str]) -> Tests:
-    """Return each test's location, of which thousands of tests have the same, and its own name with the parameters."""
+    """Return each test's location, which thousands of tests may share, and its own name with the parameters."""
     found: dict[str, tuple[Location, str]] = {}
     locations: dict[str, Location | None] = {}
     for test in tests:
@@ -84,12 +84,12 @@ def _located(tests: Iterable[str]) -> Tests:
 
 
 def _location(text: str) -> Location | None:
-    """Return the components of a test's location, a file's `.py` taken off.
+    """Return the components of a test's location, without the `.py` of a file.
 
     None for a location of more than MAX_PARTS components: as tuples, such IDs would take many times their own length.
 
-    A dotted location has the same components as the path it stands for, so that a file list that was not known one day
-    is one more move.
+    A dotted location has the same components as the path that it stands for. So if the list of files was missing in one
+    run, the different form of the names is recognized as a move.
     """
     file, *classes = text.split("::", MAX_PARTS)
     parted_by = "/" if "/" in file or file.endswith(".py") else "."
@@ -129,7 +129,7 @@ def _moved(removed: Ended, new: Ended, _explained: int, steps: StepBudget) -> di
 
 
 def _below(tests: Tests, places: set[Location], steps: StepBudget) -> dict[Location, list[str]]:
-    """Return the tests whose location begins with each of some places."""
+    """Return for each of some locations the tests whose location begins with it."""
     below: dict[Location, list[str]] = defaultdict(list)
     lengths = sorted({len(place) for place in places})
     for test, (location, _) in tests.items():
@@ -143,7 +143,7 @@ def _below(tests: Tests, places: set[Location], steps: StepBudget) -> dict[Locat
 
 
 def _moves(old: Tests, fresh: Tests, steps: StepBudget) -> Counter[tuple[Location, Location]]:
-    """Count the moves by the tests that are recognized by their name and, where needed, by the part before it."""
+    """Count the moves of tests that are recognized by their name and, if necessary, by the part before it."""
     moves: Counter[tuple[Location, Location]] = Counter()
     shared = {name for _, name in old.values()} & {name for _, name in fresh.values()}
     left, right = ({test: split for test, split in side.items() if split[1] in shared} for side in (old, fresh))
@@ -160,7 +160,7 @@ def _moves(old: Tests, fresh: Tests, steps: StepBudget) -> Counter[tuple[Locatio
 
 
 def _alone(tests: Tests, context: int) -> dict[tuple[Location, str], str]:
-    """Return the tests that are alone in having their name after the last `context` components of their location."""
+    """Return the tests whose name, with the last `context` components of the location, is unique."""
     found: dict[tuple[Location, str], str] = {}
     for test, (location, name) in tests.items():
         key = location[-context:] if context else (), name
@@ -204,7 +204,7 @@ def _reworded(removed: Ended, new: Ended, _explained: int, steps: StepBudget) ->
 
 
 def _sums_without_a_word(tests: Tests, steps: StepBudget) -> set[int]:
-    """Return numbers of which tests have one in common whose locations and words, but for one word, are the same."""
+    """Return hashes for each test; tests share one if their locations and all words except one are the same."""
     sums = set[int]()
     for location, name in tests.values():
         steps.take(len(name))
@@ -219,11 +219,11 @@ def _sums(location: Location, name: str) -> set[int]:
 
 
 def _without_a_word(tests: Tests, shared: Set[int], steps: StepBudget) -> dict[int, tuple[str, str] | None]:
-    """Return a test and a word of it by what its name is without: blanked, taken out, and no word at all.
+    """Return tests by hashes of their name with one word blanked, with one word removed, and with all words.
 
     Tests that have none of the `shared` sums are left out, for nothing is like them.
 
-    The keys are hashes, for the names themselves would take a thousand times what came in. None: several have it.
+    The keys are hashes, because the names would take a thousand times the input. None: several tests have the hash.
     """
     found: dict[int, tuple[str, str] | None] = {}
     for test, (location, name) in tests.items():
@@ -243,7 +243,7 @@ def _without_a_word(tests: Tests, shared: Set[int], steps: StepBudget) -> dict[i
 
 
 def _words(name: str) -> Iterator[tuple[int, int]]:
-    """Yield where each word begins and ends."""
+    """Yield the start and the end of each word."""
     position = 0
     if name.isascii():
         for word in name.translate(SIGNS).split():
@@ -259,7 +259,7 @@ def _words(name: str) -> Iterator[tuple[int, int]]:
 
 
 def _without(name: str, start: int, end: int) -> str:
-    """Take a word out of a name, with the brackets that it alone stood in, or with one sign that parted it."""
+    """Remove a word from a name, with brackets that would become empty, or with one separator."""
     before, after = name[:start], name[end:]
     if before.endswith("[") and after.startswith("]"):
         return before[:-1] + after[1:]
@@ -269,7 +269,7 @@ def _without(name: str, start: int, end: int) -> str:
 
 
 def _one_to_one(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Keep the pairs both of whose tests are in no other pair."""
+    """Return the pairs of which neither test is in another pair."""
     renamed_tests = set(pairs)
     olds, news = Counter(old for old, _ in renamed_tests), Counter(new for _, new in renamed_tests)
     return {old: new for old, new in renamed_tests if olds[old] == 1 and news[new] == 1}

@@ -1,16 +1,17 @@
-"""Which tests were renamed because the parts of names changed: left out, added, or put in another order. No I/O.
+"""Find tests that were renamed because parts of names were left out, added, or reordered. No I/O.
 
-A runner that changes its rule for names renames all tests at once, in hundreds of small classes. So a rule need not
-pair many tests of one class. Candidates are names that are alike, and alone on both sides in that: first those of the
-same words, then those of the same beginning and end, from long to short, then those that are the same without words
-that vanished or appeared everywhere, as a whole or in their beginning and end. A candidate counts if
+If a runner changes how it names tests, all tests get new names at once, in hundreds of small classes. So a rule need
+not pair many tests of one class. A candidate is a pair of names that are alike, with no other name like them on either
+side. The search compares, in this order: names with the same words; names with the same beginning and end, from long to
+short; names that are equal without words that vanished or appeared everywhere, as a whole or in their beginning and
+end. A candidate counts if
 
-- it is one of SMALL_CLASS at least with the same change, if these are most of what the change could concern, and if
-  the tests ended alike before and after;
-- or parts were only left out, added or reordered, such candidates are most of all names that changed, and they ended
-  alike.
+- at least SMALL_CLASS candidates have the same change, these are most of the names to which the change could apply, and
+  the tests had the same results before and after;
+- or parts were only left out, added or reordered, such candidates are most of all changed names, and they had the same
+  results.
 
-A wrong pair would hide a failure; one that is not found shows one removed and one new test. So doubt means no pair.
+A wrong pair would hide a failure. A missing pair only shows one removed and one new test. So doubt means no pair.
 """
 
 from __future__ import annotations
@@ -27,24 +28,24 @@ from bot.results.compare.name_parts import Parts, SplitName, common_end, new_tup
 from bot.results.compare.steps import StepBudget
 
 SMALL_CLASS = 4
-"""So many tests must have been renamed in the same place by the same words."""
+"""The same change of words at the same position must rename so many tests."""
 MANY = 10
-"""So many tests must have been renamed by the same words wherever these stood, or in smaller classes together."""
+"""The same change of words must rename so many tests at any position, or in smaller classes together."""
 MOST_OF_CLASS = 0.8
-"""So much of what a change could concern must have been renamed by it."""
+"""A change must have renamed this share of the names that it could apply to."""
 MOST_OF_REMOVED, MOST_OF_NEW = 0.8, 0.5
 """So many of all names that changed must be candidates, where their classes are smaller than SMALL_CLASS."""
 ALIKE = 0.875
-"""So many of a class must have ended alike: all of four, seven of eight. In real renames it was 95 percent or more."""
+"""This share of a class must have the same results: all of four, seven of eight. Real renames have 95 % or more."""
 MAX_RESTRUCTURED = 30_000
-"""Tests on one side; beyond that only moves are looked for. So many that are not alike take three seconds."""
+"""Tests on one side, at most; with more, only moves are searched. So many tests without similar names take 3 s."""
 LONGEST_END, LONGEST_BEGINNING = 8, 4
-"""Parts of a name by which it may be found again."""
+"""Parts of a name that are compared, at most."""
 RARE = 0.1
 """A word vanished if it is in the new names at most so many times as often as in the removed ones; and reversely."""
 
 Ended = Mapping[str, Status | None]
-"""How tests ended, None where that is not known."""
+"""The results of tests; None if unknown."""
 
 PARTS, WORDS = "parts", "words"
 
@@ -59,9 +60,9 @@ class _Kind(Enum):
 
 
 class _Change(NamedTuple):
-    """What two names do not share: all parts before their common end, or what is `inside` of two names.
+    """The difference of two names: all parts before their common end, or a part `inside` of them.
 
-    Inside, it is `parts` between a common beginning and a common end, or `words`, wherever these stand.
+    Inside, it is `parts` between a common beginning and a common end, or `words` at any position.
     """
 
     kind: _Kind
@@ -77,13 +78,13 @@ class _Candidate(NamedTuple):
 
 
 _Keys = Callable[[Iterable[SplitName]], list[int | None]]
-"""What each of some names has to share, as a hash, for it may be as long as the name; None for no such thing."""
+"""What names must have in common, as a hash, because it may be as long as the name; None if there is nothing."""
 
 
 def search_restructured(old: Ended, new: Ended, explained: int, steps: StepBudget) -> dict[str, str]:
-    """Pair removed tests with new ones whose names have the same parts but for some, or in another order.
+    """Pair removed tests with new ones whose names have the same parts except for some, or in another order.
 
-    `explained` is how many tests are known to be renamed already. Raises `TooManyStepsError`.
+    `explained` is the number of tests that are already known as renamed. Raises `TooManyStepsError`.
     """
     if not SMALL_CLASS <= min(len(old), len(new)) <= max(len(old), len(new)) <= MAX_RESTRUCTURED:
         return {}
@@ -102,7 +103,7 @@ def search_restructured(old: Ended, new: Ended, explained: int, steps: StepBudge
 def _alike(
     removed: Mapping[str, SplitName], added: Mapping[str, SplitName], steps: StepBudget
 ) -> Iterator[tuple[str, str]]:
-    """Yield names that are alike and alone in that on both sides, the likest first, and each once."""
+    """Yield pairs of names that are alike, with no other name like them on either side; the most similar first."""
     left, right = dict(removed), dict(added)
     yield from _paired(left, right, [_by_words, *_by_ends(left, right)], steps)
     if not (left and right):
@@ -132,7 +133,7 @@ def _paired(
 
 
 def _alone(names: Mapping[str, SplitName], keys: _Keys, steps: StepBudget) -> dict[int, str]:
-    """Return the tests that share something with no other, by that."""
+    """Return tests by a property that no other test has."""
     steps.take(len(names))
     shared = keys(names.values())
     steps.take(LONGEST_END * (len(names) - shared.count(None)))
@@ -167,7 +168,7 @@ def _by_ends(removed: Mapping[str, SplitName], added: Mapping[str, SplitName]) -
 
 
 def _rare(removed: Mapping[str, SplitName], added: Mapping[str, SplitName], steps: StepBudget) -> list[set[str]]:
-    """Return the words that vanished everywhere, and those that appeared everywhere."""
+    """Return the words that vanished from all names, and those that appeared in all names."""
     olds, news = (_counted([name.words for name in side.values()], steps) for side in (removed, added))
     return [
         {word for word, count in many.items() if count >= MANY and few[word] <= RARE * count and not word.isdecimal()}
@@ -176,7 +177,7 @@ def _rare(removed: Mapping[str, SplitName], added: Mapping[str, SplitName], step
 
 
 def _without(rare: Collection[str]) -> _Keys:
-    """Return how to share all words but for the rare ones."""
+    """Return the comparison by all words except the rare ones."""
 
     def keys(names: Iterable[SplitName]) -> list[int | None]:
         return [
@@ -187,7 +188,7 @@ def _without(rare: Collection[str]) -> _Keys:
 
 
 def _bare(names: Mapping[str, SplitName], rare: Collection[str], steps: StepBudget) -> dict[str, SplitName]:
-    """Return names whose parts have no rare words; what has no others is left out."""
+    """Return names without the rare words of their parts; names without other words are left out."""
     steps.take(sum(len(name.words) for name in names.values()))
     bare_of = dict[str, str]()
     bare = {}
@@ -311,7 +312,7 @@ def _inner(change: _Change) -> _Change:
 
 
 class _Concerned:
-    """What some changes could concern, beside what they did."""
+    """Counts the names to which changes could apply, to compare with those that they renamed."""
 
     def __init__(
         self,
@@ -375,7 +376,7 @@ def _below(names: Iterable[SplitName], places: Collection[Parts], steps: StepBud
 
 
 def _ended_alike(candidates: Collection[_Candidate], old: Ended, new: Ended) -> bool:
-    """Return whether tests ended alike before and after."""
+    """Return whether tests had the same results before and after."""
     pairs = [(old[before], new[after]) for before, after, _ in candidates]
     unlike = sum(before is not after and not _is_alike(before, after) for before, after in pairs)
     return len(pairs) - unlike >= ALIKE * len(pairs)

@@ -1,6 +1,6 @@
-"""Search for renamed tests between two tries to write a run: never inside of a transaction.
+"""Search for renamed tests between two tries to write a run, never inside of a transaction.
 
-What labs upload is searched in a process of its own (`bot.core.untrusted`), for their names decide how long it takes.
+Names from labs are searched in a separate process (`bot.core.untrusted`), because they decide how long it takes.
 """
 
 from __future__ import annotations
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from bot.core.untrusted.queue import Owner
 
 Renames = Callable[[Iterable[str], Iterable[str]], Mapping[str, str]]
-"""Finds which of the removed tests have come back under which name (`renames`).
-
-Mappings also tell how each test ended.
-"""
+"""Finds the new names of removed tests (`renames`). Mappings also have the result of each test."""
 
 FEW, FEW_CHARACTERS = 100, 10_000
 """Tests, and characters of their names, that are searched at once: that takes a millisecond or two."""
@@ -41,7 +38,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def renames(removed: Iterable[str], new: Iterable[str], *, most_steps: int = MAX_STEPS) -> dict[str, str]:
-    """Return what `search_renames` finds; nothing, and a line of the log, where it gives up."""
+    """Return the result of `search_renames`; if it gives up, return nothing and write a line to the log."""
     found = search_renames(removed, new, most_steps=most_steps)
     if found is None:
         log.warning(
@@ -54,7 +51,7 @@ def renames(removed: Iterable[str], new: Iterable[str], *, most_steps: int = MAX
 
 
 class SearchNeeded(Exception):
-    """A transaction asked which tests were renamed, and that is not known yet; it was undone."""
+    """A transaction needs to know which tests were renamed. It was rolled back, and runs again after the search."""
 
     def __init__(self, lists: _Lists) -> None:
         super().__init__()
@@ -62,10 +59,10 @@ class SearchNeeded(Exception):
 
 
 class Answers:
-    """What the searches for one run have found; lists that are short are searched at once, with `few`.
+    """The results of the searches for one run; short lists are searched at once, with `few`.
 
-    An answer depends on the two lists of names alone, and on how their tests ended. So it is right whatever others
-    have stored meanwhile; where that changes the question, it is asked again.
+    A result depends only on the two lists of names and the results of their tests. So it stays valid if others store
+    something meanwhile; if that changes the lists, the transaction asks again.
     """
 
     def __init__(self, few: Renames) -> None:
@@ -73,7 +70,7 @@ class Answers:
         self._known: list[tuple[_Lists, Mapping[str, str]]] = []
 
     def __call__(self, removed: Iterable[str], new: Iterable[str]) -> Mapping[str, str]:
-        """Return what is known. Raises `SearchNeeded` where that is nothing."""
+        """Return the stored result of a search. Raises `SearchNeeded` if there is none."""
         lists = ended_of(removed), ended_of(new)
         if all(lists) and _are_few(*lists):
             return self._few(*lists)
@@ -83,7 +80,7 @@ class Answers:
         raise SearchNeeded(lists)
 
     def add(self, lists: _Lists, found: Mapping[str, str]) -> None:
-        """Remember what a search has found."""
+        """Store the result of a search."""
         self._known.append((lists, found))
 
 
@@ -92,9 +89,9 @@ def _are_few(*lists: Collection[str]) -> bool:
 
 
 def written(write: Callable[[Renames], Written], search: Renames) -> Written:
-    """Write in one transaction that may ask which tests were renamed, and search for them outside of it.
+    """Write in one transaction, and search for renamed tests outside of it.
 
-    A transaction that asks what is not known yet is undone, and starts over once it is. Raises `TryAgain` after
+    A transaction that needs an unknown result is rolled back, and runs again after the search. Raises `TryAgain` after
     MOST_SEARCHES.
     """
     answers = Answers(search)
@@ -109,7 +106,7 @@ def written(write: Callable[[Renames], Written], search: Renames) -> Written:
 async def written_apart(write: Callable[[Renames], Written], pool: Pool, owner: Owner) -> Written:
     """Do the same with the transaction in a thread, and each search in a process of the pool.
 
-    Where one costs too much, no test counts as renamed, and the log says so. Raises `TryAgain` while too many wait.
+    If a search costs too much, no test counts as renamed, and the log says so. Raises `TryAgain` if too many wait.
     """
     answers = Answers(renames)
     for _ in range(MOST_SEARCHES):
