@@ -65,7 +65,7 @@ HELP_SUMMARY = "List the commands that are on in this repository, and who can us
 
 # Reasons and outcomes in the audit log
 HEAD_NOT_VISIBLE = "GitHub's API does not show the head of the latest webhook yet"
-WHY_COMMANDS = "{count} command(s) by {by}"
+WHY_COMMANDS = "commands of {by}: {count}"
 WHY_ONLY_TYPOS = "the comment has no valid command, and its author may not run any"
 WHY_NO_COMMAND = "planning failed, and the comment has no valid command"
 WHY_NOT_PLANNED = "planning the commands failed"
@@ -73,4 +73,4 @@ WHY_ALL_APPLIED, WHY_SOME_FAILED = "all effects were applied", "{failed} of {cou
 WHY_OVER_LIMIT = "over the limit of commands an hour"
 WHY_SILENT = "the bot already answered this in the last hour"
 WHY_ONLY_REACTION = "an earlier answer on this pull request explained who may run commands"
-COUNTED, COUNT_CHANGED = "counted {commands} command(s)", "another job counted commands at the same moment"
+COUNTED, COUNT_CHANGED = "counted commands: {commands}", "another job counted commands at the same moment"

@@ -76,5 +76,5 @@ OTHER_METHOD = "{name} is not compressed by deflate"
 # Reasons in the audit log
 WHY_SKIPS_FAILED, WHY_RUNTIMES_FAILED = "comparing skipped tests failed", "comparing test runtimes failed"
 WHY_NOT_FINISHED = "the run ended as {conclusion}, so its tests did not finish"
-WHY_REQUESTED = "{sha} is the head of {count} pull request(s)"
+WHY_REQUESTED = "pull requests with the head {sha}: {count}"
 WHY_COMPARED = "compared the results of {sha}"

@@ -49,16 +49,16 @@ class DurationChart(BaseModel):
 
 
 def duration_chart(durations: Sequence[tuple[str, float | None, bool]]) -> DurationChart | None:
-    """Return the chart of commits with their seconds, in that order; None for fewer than two."""
+    """Return the chart of commits with their seconds, in that order; None for fewer than two, or if none took time."""
     known = [(sha, seconds, bad) for sha, seconds, bad in durations if seconds is not None]
-    if len(known) < LEAST_POINTS:
+    longest = max((seconds for _, seconds, _ in known), default=0.0)
+    if len(known) < LEAST_POINTS or not longest:
         return None
-    longest = max(seconds for _, seconds, _ in known)
     across, down = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
     points = [
         ChartPoint(
             x=round(LEFT + across * place / (len(known) - 1), 1),
-            y=round(TOP + down * (1 - seconds / longest if longest else 1), 1),
+            y=round(TOP + down * (1 - seconds / longest), 1),
             bad=bad,
             sha=sha,
             seconds=seconds,

@@ -74,7 +74,13 @@ async def fill_story(engine: Engine, repository_id: int) -> None:
     writer = StoryWriter(engine, repository_id, NUMBER)
     status = effect("SetStatus", "status", sha=sha(13), description="on: hubot asked for slow tests", state="success")
     await writer.delivery(
-        "pull_request", "opened", ("slow-tests", "the title has no slow tests", [(status, Note(notes.APPLIED, "set"))])
+        "pull_request",
+        "opened",
+        (
+            "slow-tests",
+            "the title has no slow tests",
+            [(status, Note(notes.APPLIED, "ci/slow-tests: on: hubot asked for slow tests"))],
+        ),
     )
     await writer.delivery("pull_request", "labeled", outcome=notes.IGNORED)
     reply = effect("Reply", "reply:1", text="I merge it when `cpu/pr-head` is green.", number=NUMBER)

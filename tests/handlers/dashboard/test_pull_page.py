@@ -77,3 +77,17 @@ async def test_text_from_outside_is_text_and_has_no_secret(site: DashboardSite) 
 )
 async def test_a_pull_request_that_is_not_known_is_not_found(site: DashboardSite, path: str, status: int) -> None:
     assert (await site.get(f"/r/octocat/{path}"))[0] == status
+
+
+async def test_what_a_status_says_stands_there_once(site: DashboardSite) -> None:
+    _, answered = await site.json(f"{API}/{NUMBER}")
+    (status,) = [
+        effect
+        for one in answered["deliveries"]
+        for plan in one["plans"]
+        for effect in plan["effects"]
+        if effect["what"] == "Set status"
+    ]
+    _, _, page = await site.get(f"{PAGE}/{NUMBER}")
+    assert status["wrote"] in status["outcome"]
+    assert page.replace("<wbr>", "").count(status["wrote"]) == 1

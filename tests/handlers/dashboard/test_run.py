@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from urllib.parse import urlencode
+
 import pytest
 
 from tests.handlers.dashboard.nightly_runs import ADRENO, BOARD, HEXAGON, TIMEOUT, Target, sha
@@ -58,3 +61,14 @@ async def test_a_refused_run_says_why(site: DashboardSite) -> None:
 @pytest.mark.parametrize("run_id", ["nothing", "operators-run-1%2f..", "%3Cscript%3E"])
 async def test_an_unknown_run_is_not_there(site: DashboardSite, run_id: str) -> None:
     assert (await site.get(f"/r/{address(HEXAGON, 12, run_id)}"))[0] == 404
+
+
+async def test_its_commit_is_compared_with_any_other_one(site: DashboardSite) -> None:
+    _, _, page = await site.get(f"/r/{address(HEXAGON, 13, 'operators-run-1')}")
+    form = page.split('action="/r/octocat/compiler/compare"')[1].split("</form>")[0]
+    fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))
+    assert fields == {"target": "example-lab/hexagon-v73", "head": sha(13), "base": sha(12)[:7]}
+    status, compared = await site.json(
+        "/api/v1/repos/octocat/compiler/compare?" + urlencode({**fields, "base": sha(4)})
+    )
+    assert (status, compared["base"]["sha"], compared["head"]["sha"]) == (200, sha(4), sha(13))
