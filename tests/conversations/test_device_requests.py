@@ -120,6 +120,18 @@ async def test_a_strangers_code_waits_for_the_approval_of_its_commit(devices: De
     assert "No test waits for approval" in answer
 
 
+async def test_the_roles_that_may_approve_are_configured(tmp_path: Path, aws_world: World) -> None:
+    roles = "60s\n      approve_tests: [write]"
+    async with device_town(f"sqlite:///{tmp_path}/nightjar.db", aws_world, settle=roles) as devices:
+        pull = devices.pull("somebody")
+        await devices.says(pull, "somebody", "@ci test on hexagon-v73")
+        reactions, answer = await devices.says(pull, "triager", "@ci approve tests")
+        assert (reactions, "You need write access" in answer) == (["eyes", "confused"], True), answer
+        assert await devices.states(pull) == {HEXAGON: DeviceJobState.WAITING}
+        await devices.says(pull, "hubot", "@ci approve tests")
+        assert await devices.states(pull) == {HEXAGON: DeviceJobState.QUEUED}
+
+
 @pytest.mark.parametrize("command", ["test on hexagon-v73", "approve tests"])
 async def test_a_command_that_is_edited_into_anothers_comment_does_not_count(devices: Devices, command: str) -> None:
     pull = devices.pull("somebody")

@@ -1,0 +1,40 @@
+"""What a request for a target comes to: budgets are of a target, a person and a day (UTC)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from bot.config.targets import TargetSettings
+from handlers.hardware.jobs.model import JobOrigin, Someone
+from handlers.hardware.jobs.requesting import JobRequest, answer_request
+from handlers.hardware.jobs.store import JobStore
+from handlers.hardware.jobs.targets import RequestTarget
+from tests.devices.memory import MemoryStore
+from tests.handlers.hardware.jobs.cases import HUBOT, OCTOCAT, new_job
+
+MIDNIGHT = datetime(2026, 11, 26, tzinfo=UTC).timestamp()
+SETTINGS = TargetSettings(tier=2, budget="3/day", budget_per_person="2/day")
+
+
+async def used_budget(store: JobStore, at: float, by: Someone = HUBOT, name: str = "hexagon-v73") -> str:
+    """Return the budget that keeps somebody from asking for another commit, empty for none."""
+    request = JobRequest(42, "f" * 40, JobOrigin.COMMAND, by, at, approval_needed=False)
+    answer = await answer_request(store, 7, request, RequestTarget("example-lab", name, SETTINGS))
+    assert (answer.effect is None) == bool(answer.budget)
+    return answer.budget
+
+
+@pytest.mark.parametrize("at", [MIDNIGHT, MIDNIGHT + 3600, MIDNIGHT + 86_399.9])
+async def test_a_budget_is_used_up_until_midnight(at: float) -> None:
+    store = MemoryStore(lambda: at)
+    assert await used_budget(store, at) == ""
+    for number in range(2):
+        await store.submit(new_job(str(number), sha=str(number) * 40, requested_at=at), approval_needed=False)
+    assert await used_budget(store, at) == "2/day"
+    assert await used_budget(store, at, OCTOCAT) == "", "a person has a budget of his own"
+    assert await used_budget(store, at, name="adreno") == "", "and so has a target"
+    await store.submit(new_job("2", sha="2" * 40, requested_at=at, requested_by=OCTOCAT), approval_needed=False)
+    assert await used_budget(store, at, OCTOCAT) == "3/day"
+    assert await used_budget(store, MIDNIGHT + 86_400) == "", "tomorrow is another day"
