@@ -69,6 +69,18 @@ def test_an_unusable_run_is_reported_once_and_not_waited_for(store: ResultsStore
     assert store.scheduled_checks(REPOSITORY, 1e12, 0.0, DAY) == []
 
 
+def test_a_check_waits_for_a_shard_and_not_for_files_that_never_came(store: ResultsStore) -> None:
+    first, second = Upload(1, {ADD: "passed", MUL: "passed"}).in_shards(2)
+    put(store, first)
+    for state, is_over in ((RunState.WAITING, False), (RunState.INCOMPLETE, True)):
+        store.note(second.without_results(state))
+        (pending,) = store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13)
+        assert pending.over is is_over
+    put(store, second)
+    (pending,) = store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13)
+    assert pending.over
+
+
 def test_a_check_with_all_suites_of_the_previous_nightly_run_does_not_wait(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}), Upload(1, {ADD: "passed"}, "other", suite="other"))
     assert store.whole(ABOUT, sha(1)) is None
@@ -240,4 +252,5 @@ def test_what_waits_for_a_missing_shard_costs_one_statement_however_much_it_is(s
         assert not pending.over
         store.announced(pending)
     assert counts[0] == counts[1], "a burst costs the same few statements as one check"
+    assert not any("nightjar_runs.claims" in statement for statement in executed), "no run is read"
     assert statements() == 1

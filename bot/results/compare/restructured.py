@@ -59,6 +59,15 @@ class _Kind(Enum):
     __hash__ = object.__hash__  # members are singletons, and that of Enum is a call for each of thousands of tests
 
 
+_KINDS = {
+    (True, True): _Kind.REPLACED,
+    (True, False): _Kind.LEFT_OUT,
+    (False, True): _Kind.ADDED,
+    (False, False): _Kind.REORDERED,
+}
+"""By whether words were left out, and whether words were added."""
+
+
 class _Change(NamedTuple):
     """The difference of two names: all parts before their common end, or a part `inside` of them.
 
@@ -223,52 +232,38 @@ def _candidates(
         old, new = removed[before], added[after]
         words = old.words
         steps.take(len(words) + len(new.words))
-        if old.parts[-1] == new.parts[-1]:
+        if old.parts[-1] != new.parts[-1]:
+            change = _change_of_words(old, new)
+        else:
             key = old.beginning.text, new.beginning.text
             if key not in changes:
-                changes[key] = _change_of_beginning(old, new)
+                change = _change_of_beginning(old, new, old.beginning.words, new.beginning.words)
+                changes[key] = change, frozenset(old.beginning.words).symmetric_difference(new.beginning.words)
             change, changed = changes[key]
             if not changed.isdisjoint(words[len(old.beginning.words) :]):
-                change = _change(old, new)
-        else:
-            change = _change(old, new)
+                change = _change_of_beginning(old, new, words, new.words)
         candidates.append(new_tuple(_Candidate, (before, after, change)))
     return candidates
 
 
-def _change_of_beginning(old: SplitName, new: SplitName) -> tuple[_Change, frozenset[str]]:
-    """Return what changed where names end alike, and the words that matter: unless one of these is in their end."""
-    before, after = old.beginning.words, new.beginning.words
-    change = _place_of_change(_kind(set(before), set(after)), old.parts, new.parts)
-    assert change is not None
-    return change, frozenset(before).symmetric_difference(after)
-
-
-def _change(old: SplitName, new: SplitName) -> _Change:
-    before, after = set(old.words), set(new.words)
-    kind = _kind(before, after)
-    if change := _place_of_change(kind, old.parts, new.parts):
-        return change
-    if kind is _Kind.REORDERED:
-        places = {word: str(place) for place, word in enumerate(old.words)}
-        return _Change(kind, (), tuple(places[word] for word in new.words), WORDS)
-    return _Change(kind, tuple(sorted(before - after)), tuple(sorted(after - before)), WORDS)
-
-
-def _kind(before: set[str], after: set[str]) -> _Kind:
-    if before == after:
-        return _Kind.REORDERED
-    if before >= after:
-        return _Kind.LEFT_OUT
-    return _Kind.ADDED if before <= after else _Kind.REPLACED
-
-
-def _place_of_change(kind: _Kind, before: Parts, after: Parts) -> _Change | None:
-    """Return the change of the parts before the common end of two names, None where they have no common end."""
-    end = common_end(before, after)
-    if end > 1 and end in (len(before), len(after)):
+def _change_of_beginning(old: SplitName, new: SplitName, before: Parts, after: Parts) -> _Change:
+    """Return the change of the parts before the common end of two names; what kind it is, some of their words say."""
+    end = common_end(old.parts, new.parts)
+    if end > 1 and end in (len(old.parts), len(new.parts)):
         end -= 1  # all names begin with nothing
-    return _Change(kind, before[:-end], after[:-end]) if end else None
+    left_out, added = set(before).difference(after), set(after).difference(before)
+    return _Change(_KINDS[bool(left_out), bool(added)], old.parts[:-end], new.parts[:-end])
+
+
+def _change_of_words(old: SplitName, new: SplitName) -> _Change:
+    """Return the change of two names that end otherwise."""
+    before, after = set(old.words), set(new.words)
+    left_out, added = before - after, after - before
+    if not (left_out or added):
+        places = {word: str(place) for place, word in enumerate(old.words)}
+        return _Change(_Kind.REORDERED, (), tuple(places[word] for word in new.words), WORDS)
+    kind = _KINDS[bool(left_out), bool(added)]
+    return new_tuple(_Change, (kind, tuple(sorted(left_out)), tuple(sorted(added)), WORDS))
 
 
 def _in_classes(
@@ -280,9 +275,13 @@ def _in_classes(
     steps: StepBudget,
 ) -> Iterator[_Candidate]:
     """Yield the candidates of large classes."""
-    classes: dict[_Change, list[_Candidate]] = defaultdict(list)
+    # By identity first, for most candidates share an object, and to hash a change takes longer than all the rest.
+    same: dict[int, list[_Candidate]] = defaultdict(list)
     for one in candidates:
-        classes[one.change].append(one)
+        same[id(one[2])].append(one)
+    classes: dict[_Change, list[_Candidate]] = defaultdict(list)
+    for found in same.values():
+        classes[found[0].change] += found
     for change, found in list(classes.items()):
         inner = _inner(change)
         if inner != change:

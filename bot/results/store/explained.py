@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
-from nightjar_formats.columns import SEEN, at, is_flaky
+from nightjar_formats.columns import ABSENT, FLAKY, SEEN, at, is_flaky
 
 from bot.core.aliases import Aliases
 from bot.results.compare.flaky import WINDOW, flakiness_of
@@ -79,7 +79,7 @@ def explained_places(
     windows = _windows(connection, asked)
     flaky = _flaky_places(connection, windows)
     for series, points in asked.items():
-        flaky[series] |= {place for one in points for place in one.places if _is_flaky(one, place)}
+        flaky[series].update(*map(_flaky_now, points))
     had_both = sorted(series for series, places in flaky.items() if places)
     renames = defaultdict[int, list[PointRenames]](list)
     for point in renames_of(connection, had_both) if had_both else ():
@@ -114,8 +114,10 @@ def explained_places(
     return found
 
 
-def _is_flaky(fresh: FreshFailures, place: int) -> bool:
-    return is_flaky(at(fresh.now, place)) or is_flaky(at(fresh.linked, place))
+def _flaky_now(fresh: FreshFailures) -> set[int]:
+    if max(fresh.now, default=ABSENT) < FLAKY > max(fresh.linked, default=ABSENT):
+        return set()
+    return {place for place in fresh.places if is_flaky(at(fresh.now, place)) or is_flaky(at(fresh.linked, place))}
 
 
 def _windows(connection: sa.Connection, asked: Mapping[int, Sequence[FreshFailures]]) -> dict[int, list[LinkedPoint]]:

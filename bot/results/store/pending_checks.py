@@ -14,7 +14,7 @@ from nightjar_formats.model import TargetKey
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.engine import text
-from bot.results.state import PendingCheck, Run
+from bot.results.state import PendingCheck, Run, RunState
 from bot.results.store import runs, schema
 
 
@@ -43,6 +43,11 @@ _ARRIVED = (
     sa.select(_POINTS.c.sha, _SUITE, _POINTS.c.mainline, _POINTS.c.committed_at, _POINTS.c.complete)
     .select_from(_JOINED)
     .where(_OF_TARGET, _OF_SHAS)
+)
+_BROKEN = sa.select(schema.runs.c.sha).where(
+    schema.runs.c.target_id == sa.bindparam("target"),
+    schema.runs.c.sha.in_(sa.bindparam("shas", expanding=True)),
+    schema.runs.c.state == RunState.INCOMPLETE.value,
 )
 _MOMENTS = (
     sa.select(_POINTS.c.sha, sa.func.min(_POINTS.c.committed_at).label("moment"))
@@ -149,14 +154,14 @@ def _complete(connection: sa.Connection, target: int, shas: Sequence[str]) -> se
     """Return the commits of which no suite, shard or file is missing; runs that cannot be used are not awaited."""
     found = set[str]()
     for some in schema.in_parts(shas):
-        arrived = _arrived(connection, target, some)
+        arrived, awaited = _arrived(connection, target, some)
         here = {sha: {one.suite for one in points} for sha, points in arrived.items()}
         moments = {
             sha: min(one.committed_at for one in points)
             for sha, points in arrived.items()
             if any(one.mainline for one in points)
         }
-        if others := [sha for sha in some if sha not in arrived]:
+        if others := [sha for sha in some if sha not in arrived and sha not in awaited]:
             at = runs.reported_runs_at(connection, [(target, sha) for sha in others])
             reported = {sha: [run for _, run in at.get((target, sha), [])] for sha in others}
             here |= {sha: _suites(those) for sha, those in reported.items() if _all_here(those)}
@@ -167,14 +172,24 @@ def _complete(connection: sa.Connection, target: int, shas: Sequence[str]) -> se
     return found
 
 
-def _arrived(connection: sa.Connection, target: int, shas: Sequence[str]) -> dict[str, list[_SuitePoint]]:
-    """Return the points of those commits all of whose suites are complete: of those, no run need be read."""
-    found, missing = defaultdict[str, list[_SuitePoint]](list), set[str]()
+def _arrived(
+    connection: sa.Connection, target: int, shas: Sequence[str]
+) -> tuple[dict[str, list[_SuitePoint]], set[str]]:
+    """Return the points of those commits all of whose suites are complete, and the commits that wait for more.
+
+    Of neither need runs be read. A suite that is not complete waits for more, unless files of one of its runs never
+    came: such a run is not awaited.
+    """
+    found, incomplete = defaultdict[str, list[_SuitePoint]](list), set[str]()
     for sha, suite, *point, complete in connection.execute(_ARRIVED, {"target": target, "shas": shas}).all():
         found[sha].append(_SuitePoint(_suite_name(suite), *point))
         if not complete:
-            missing.add(sha)
-    return {sha: those for sha, those in found.items() if sha not in missing}
+            incomplete.add(sha)
+    awaited = set[str]()
+    if incomplete:
+        broken = connection.execute(_BROKEN, {"target": target, "shas": sorted(incomplete)}).scalars()
+        awaited = incomplete.difference(broken)
+    return {sha: those for sha, those in found.items() if sha not in incomplete}, awaited
 
 
 def is_pending(connection: sa.Connection, target: int, sha: str) -> bool:

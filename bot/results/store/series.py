@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from nightjar_formats.columns import ABSENT, differences, status_of
+from nightjar_formats.columns import ABSENT, STATUS_BYTES, differences, status_of
 
 from bot.results.compare.searching import Renames
 from bot.results.store import counted, runs, schema
@@ -71,6 +71,7 @@ _FORGET = (
         schema.renames.c.series_id == sa.bindparam("of_series"), schema.renames.c.point_id == sa.bindparam("id")
     ),
 )
+_STATUS_OF = tuple(map(status_of, range(STATUS_BYTES)))
 _NEW_RENAMES = schema.renames.insert()
 _NEW_CHANGES = "INSERT INTO nightjar_changes (series_id, ordinal, point_id, before, after) VALUES (?, ?, ?, ?, ?)"
 
@@ -198,10 +199,10 @@ def _renamed(
     if all(then[ordinal] for ordinal in changed) or all(now[ordinal] for ordinal in changed):
         return {}
     name_of = series.known.uncommitted(connection, series.suite)
-    removed = {name_of[ordinal]: ordinal for ordinal in changed if now[ordinal] == ABSENT}
-    new = {name_of[ordinal]: ordinal for ordinal in changed if then[ordinal] == ABSENT}
+    removed = {name_of[ordinal]: ordinal for ordinal in changed if not now[ordinal]}
+    new = {name_of[ordinal]: ordinal for ordinal in changed if not then[ordinal]}
     # Sorted, so that the numbers that names have here decide nothing.
-    missing = {name: status_of(then[removed[name]]) for name in sorted(removed)}
-    added = {name: status_of(now[new[name]]) for name in sorted(new)}
+    missing = {name: _STATUS_OF[then[removed[name]]] for name in sorted(removed)}
+    added = {name: _STATUS_OF[now[new[name]]] for name in sorted(new)}
     pairs = find_renames(missing, added)
     return {new[now_called]: removed[called] for called, now_called in pairs.items()}
