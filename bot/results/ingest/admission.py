@@ -1,8 +1,8 @@
-"""Whether a run may be ingested: it is the lab's own, and for a commit that labs are to test.
+"""Decide whether a run may be ingested: it must be the lab's own, and for a commit that labs should test.
 
-What the run says about itself does not count. Whose it is, the key in the bucket says, for a lab's credentials may
-write below its own folder only; what the commit is, GitHub says. That the commit exists is not enough: GitHub shows the
-commits of every fork under the repository's own name.
+Claims in the run don't count. The key in the bucket says which lab it belongs to, because a lab's credentials can write
+only below its own folder. GitHub says what the commit is. The existence of the commit is not enough: GitHub shows the
+commits of every fork under the repository's name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 REMEMBERED, REMEMBERED_SECONDS = 10_000, 600.0
-"""A lab sends many runs of one commit within minutes; whether that is to be tested is asked once."""
+"""A lab uploads many runs of one commit within minutes; the bot asks GitHub about the commit once."""
 REFUSED_SECONDS = 60.0
 """Likewise of a commit that is not to be tested, but that may change: a branch is moved to it, or a head pushed."""
 
@@ -55,7 +55,7 @@ def check_quota(lab: Lab, runs: int, sent: int, size: int) -> None:
 
 
 class Admissions:
-    """Finds out what commits are, and remembers for some minutes which are to be tested, and for one which are not.
+    """Decides which commits labs should test. It remembers accepted ones for some minutes, refused ones for one.
 
     `now` is in seconds.
     """
@@ -78,14 +78,13 @@ class Admissions:
         asked_for: int | None = None,
         afresh: bool = False,
     ) -> Admission:
-        """Return what the commit of a run is; `claimed` is the pull request that the manifest names.
+        """Return the admission of a run's commit; `claimed` is the pull request that the manifest names.
 
-        `branches` are those whose commits labs test. `asked_for` is the pull request for which we asked the lab to test
-        this commit when it was the head; that it is no longer does not matter.
+        `branches` are those whose commits labs test. `asked_for` is the pull request for which the bot requested a test
+        of this commit while it was the head; it counts even if the head has moved.
 
-        `afresh`: that it was refused a moment ago does not count, for somebody has seen to it and asks again.
-        Raises `Refused` for a commit that is not to be tested, `TryAgain` or gidgethub's errors where GitHub could
-        not be asked.
+        `afresh` ignores a remembered refusal, because somebody has fixed the cause and asks again. Raises `Refused` for
+        a commit that labs should not test, `TryAgain` or gidgethub's errors if GitHub does not answer.
         """
         if claimed is None:
             claimed = asked_for

@@ -1,4 +1,4 @@
-"""The files of a repository at a commit: where tests are, for the names that labs give them differ by lab."""
+"""List the files of a repository at a commit, to find the files of tests, which labs name differently."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class FileLists:
     async def of(self, github: GitHub, repository: str, sha: str) -> frozenset[str]:
         """Return the paths of all files at a commit.
 
-        GitHub lists 100,000 files and 7 MB at most (https://docs.github.com/en/rest/git/trees); what goes beyond that
-        is missing here, the same part of it each time. Raises `TryAgain` or gidgethub's errors.
+        GitHub lists at most 100,000 files and 7 MB (https://docs.github.com/en/rest/git/trees); files beyond that
+        are missing here, always the same ones. Raises `TryAgain` or gidgethub's errors.
         """
         known = self._known.get((repository, sha))
         if known is None:

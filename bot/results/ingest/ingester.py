@@ -1,7 +1,7 @@
-"""Take a run: from its manifest in the bucket to its results in the store, or the reason why not.
+"""Ingest a run: from its manifest in the bucket to its results in the store, or the reason why it is refused.
 
-Everything here may happen again at any time, for a crash, a second notification or a rebuild: a run that is stored is
-left alone, and what is not can only be decided the same way again.
+Everything here may run again at any time, after a crash, a second notification or for a rebuild. A stored run stays
+unchanged, and all other decisions have the same result each time.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class IngestRequest:
     """The pull request for which we asked the lab to test this commit: then it may be tested, though the head moved."""
 
     def file_key(self, name: str) -> str:
-        """Return the key of a file beside the manifest."""
+        """Return the key of a file in the manifest's folder."""
         return self.arrival.key.rpartition("/")[0] + "/" + name
 
 
@@ -94,12 +94,12 @@ class RunIngester:
         self._now = now
 
     async def take(self, request: IngestRequest, *, again: bool = False) -> Run:
-        """Take a run, and return what became of it.
+        """Ingest a run, and return its new state.
 
-        One that is stored is left alone, and so is a refused one whose manifest is the same as then. With `again`, they
-        are read once more, and the day's quota does not count.
+        A stored run stays unchanged, and so does a refused one whose manifest has not changed. With `again`, both are
+        read again, and the daily quota does not apply.
 
-        Raises `TryAgain` or `UserError` where the bucket or GitHub could not be asked; then nothing has changed.
+        Raises `TryAgain` or `UserError` if the bucket or GitHub does not answer; then nothing has changed.
         """
         before = await asyncio.to_thread(self._store.run, request.key)
         if before is not None and not again and _is_settled(before, request.arrival.version):
@@ -129,9 +129,9 @@ class RunIngester:
         return await self._read(request, run, manifest, again=again, waited=waited)
 
     async def _admit(self, request: IngestRequest, manifest: Manifest, before: Run | None, *, again: bool) -> Admission:
-        """Return what is known about the run's commit; what was found out once stands, though branches and heads move.
+        """Return the admission of the run's commit. The first one is final, although branches and heads move.
 
-        So a shard that comes when the head has moved on is taken as those before it were.
+        So a shard that arrives after the head has moved is ingested like the earlier ones.
         """
         if before is not None and before.admission is not None:
             return before.admission
@@ -199,7 +199,7 @@ class RunIngester:
             raise
 
     async def _fetch(self, request: IngestRequest, entry: FileEntry, folder: ExitStack) -> BinaryIO:
-        """Return a file of the run, verified, before any of it is parsed."""
+        """Return a file of the run after its size and digest were verified; it is not parsed before."""
         file = cast("BinaryIO", folder.enter_context(tempfile.TemporaryFile()))  # noqa: SIM115  # the stack closes it
         try:
             # No more than the manifest says, for that is what the day's quota counts.
@@ -233,7 +233,7 @@ def _owner_of(key: RunKey) -> Owner:
 
 @contextmanager
 def _adding(remedy: str) -> Generator[None]:
-    """Say what else helps, where something is refused."""
+    """Return a further remedy for a refusal."""
     try:
         yield
     except Refused as error:

@@ -1,4 +1,4 @@
-"""Read the files of a run: what a process of its own does for the server (`bot.core.untrusted`)."""
+"""Read the files of a run, in a separate process (`bot.core.untrusted`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Named = tuple[str, str | None]
 
 
 class ParsedRun(NamedTuple):
-    """The tests of a run's files, and what was repaired in the files, as their lab reads about it, or ""."""
+    """The tests of a run's files, and the text for the lab about repairs in them, or ""."""
 
     columns: Columns
     repaired: str

@@ -1,1 +1,1 @@
-"""What is said about results on a commit."""
+"""Write check runs and compare results for them."""

@@ -17,7 +17,7 @@ MOST_READ = 500
 LAST_LINE = 1_000_000
 """No file has more; GitHub refuses the whole check run for a line that it cannot store."""
 TOP = 1
-"""Where a failure is annotated whose file alone is known: JUnit in pytest's form of today tells no lines."""
+"""The line of an annotation if only the file is known: pytest's current JUnit form has no lines."""
 FOREIGN = ("site-packages/", "dist-packages/")
 
 
@@ -37,7 +37,7 @@ def annotations_of(findings: Findings) -> tuple[Annotation, ...]:
 
 
 def line_of(failure: NewFailure) -> int | None:
-    """Return the line from the report, or the traceback's last line in the file; None where there is neither."""
+    """Return the line from the report, or the traceback's last line in the file, or None."""
     comparison_ = failure.detail.line
     if comparison_ is not None and 1 <= comparison_ <= LAST_LINE:
         return comparison_

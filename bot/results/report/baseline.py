@@ -1,4 +1,4 @@
-"""What a commit's results are compared with: the nearest of its ancestors that have any, and what that tells."""
+"""Find the baseline of a commit, the nearest ancestor with results, and compare with it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def compared_suites(
 async def _without_flaky(
     results: ResultsService, state: TargetState, comparison_: ComparedSuite, suite: str, aliases: Aliases
 ) -> ComparedSuite:
-    """Find out which failures are explained by the flakiness of their tests; only news is looked at."""
+    """Find the new failures that the flakiness of their tests explains; other failures are not checked."""
     tests = {*comparison_.comparison.new_failures, *comparison_.confirmed}
     if not tests:
         return comparison_

@@ -1,6 +1,6 @@
-"""What a hardware check run says: pure, from findings to what GitHub is sent.
+"""Write a hardware check run: from findings to the content for GitHub. Pure.
 
-What fails comes first, then why the check run is neutral or a success; what is the same each time comes last.
+Failures come first, then the reason of the conclusion; text that is the same each time comes last.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_TEXTS = 10
 
 
 def results_report(findings: Findings) -> CheckContent:
-    """Return what the check run of a target at a commit says; within GitHub's limits, whatever the lab sent."""
+    """Return the content of a target's check run on a commit, within GitHub's limits for any input."""
     conclusion, why = sentences.conclusion(findings)
     return CheckContent(
         conclusion=conclusion,

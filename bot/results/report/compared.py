@@ -1,4 +1,4 @@
-"""Compare a suite with its baseline: what a process of its own does for the server (`bot.core.untrusted`). No I/O."""
+"""Compare a suite with its baseline, in a separate process (`bot.core.untrusted`). No I/O."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def _renamed(seen: Mapping[str, SeenTest], names: Mapping[str, str]) -> Mapping[
 
 
 def exit_status(suite: SuiteState) -> int | None:
-    """Return the worst exit status of a suite's shards, each from its last run; None where no run has one.
+    """Return the worst exit status of a suite's shards, each from its last run; None if no run has one.
 
-    A negative one is a signal's, and worse than any other.
+    A negative one stands for a signal, and is worse than any other.
     """
     last = {run.claims.shard_index: run.claims.exit_status for run in suite.runs if run.claims is not None}
     comparison_ = [status for status in last.values() if status is not None]

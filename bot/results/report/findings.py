@@ -1,4 +1,4 @@
-"""What a check run's report is made from: the state of one target at one commit, and what it was compared with."""
+"""The data of a check run: the state of one target at one commit, compared with its baselines."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ RANK = {
     Trouble.COLLECTION: 4,
     Trouble.INTERNAL: 5,
 }
-"""How much a failure tells about the code, most first; that a file could not be read is often the lab's own fault."""
+"""The order of failures, the most meaningful first: if a file could not be read, that is often the lab's own fault."""
 ASSERTED = 1
-"""The rank of all other troubles: the test ran, and what came out was wrong."""
+"""The rank of all other troubles: the test ran, and its result was wrong."""
 
 
 _NOTHING = Detail()
@@ -46,10 +46,10 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class ComparedSuite:
-    """What changed in one suite, and since when; no baseline: it is the first run, or none was found.
+    """The changes in one suite. Without a baseline, this is the first run, or none was found.
 
-    `confirmed` are those of its still failing tests that began to fail at the baseline; `good` is the nearest ancestor
-    of that with results, where they did not fail. `flakiness` has the tests whose failure it explains.
+    `confirmed` are the still failing tests that began to fail at the baseline; `good` is the baseline's nearest
+    ancestor with results, where they did not fail. `flakiness` has the tests whose failures it explains.
     """
 
     comparison: Comparison
@@ -61,7 +61,7 @@ class ComparedSuite:
 
 @dataclass(frozen=True, slots=True)
 class IgnoredFailures:
-    """What somebody chose to ignore for a pull request: pairs of suite and test ID. `at` is ISO 8601."""
+    """The failures that somebody ignores for a pull request: pairs of suite and test ID. `at` is ISO 8601."""
 
     by: str
     sha: str
@@ -71,7 +71,7 @@ class IgnoredFailures:
 
 @dataclass(frozen=True)
 class NewFailure:
-    """One new failure with all that is known about it. Its details may take a query, so few of them are looked at."""
+    """One new failure. Reading its details may take a query, so the report reads only a few."""
 
     suite: str
     test: str
@@ -80,12 +80,12 @@ class NewFailure:
 
     @cached_property
     def detail(self) -> Detail:
-        """What is stored of it besides its status."""
+        """The stored details of the failure."""
         return self.details.get(self.test, _NOTHING)
 
     @property
     def path(self) -> str:
-        """The file it stands in, as far as its lab or its ID tells."""
+        """The file of the test, from the lab's report or its ID."""
         return self.detail.path or self.test.partition("::")[0]
 
     @property
@@ -96,13 +96,13 @@ class NewFailure:
 
 @dataclass(frozen=True)
 class Findings:
-    """Everything that a report tells; `compared` has an entry for each suite of the state.
+    """All data of a report; `compared` has an entry for each suite of the state.
 
-    `over`: what has not come is waited for no longer. `files` are the paths of the repository at the commit, None where
-    they are not known. `contacts` and `reproduce` are what app.yaml says about the lab. `notice` (Markdown) answers who
-    pressed a button. `contexts` are those of failures that are listed, by suite and test. `quarantine` holds on this
-    target now, `ended` held until an earlier day. `unreliable` are the suites of the target whose results are.
-    `degraded` (Markdown) says why the target takes fewer requests than usual, empty where it does not.
+    `over`: the bot no longer waits for missing results. `files` are the paths of the repository at the commit, None if
+    unknown. `contacts` and `reproduce` come from app.yaml. `notice` (Markdown) answers the person who pressed a button.
+    `contexts` are those of listed failures, by suite and test. `quarantine` applies to this target now, `ended` applied
+    until an earlier day. `unreliable` are the suites with unreliable results. `degraded` (Markdown) says why the target
+    accepts fewer requests than usual, empty if it does not.
     """
 
     state: TargetState
@@ -141,7 +141,7 @@ class Findings:
 
     @cached_property
     def untested(self) -> int:
-        """How many tests there are where every suite that has come skipped all of its own; 0 where any test ran."""
+        """The number of tests if all suites that have arrived skipped all of theirs; 0 if any test ran."""
         skipped = bool(self.reported) and all(untested(suite.seen) for suite, _ in self.reported)
         return sum(len(suite.seen) for suite, _ in self.reported) if skipped else 0
 
@@ -157,13 +157,13 @@ class Findings:
 
     @cached_property
     def new_failures(self) -> tuple[NewFailure, ...]:
-        """The new failures that nobody chose to ignore, of tests that are not quarantined."""
+        """The new failures that are neither ignored nor of quarantined tests."""
         ignored = self.ignored.tests if self.ignored else frozenset()
         return tuple(one for one in self._unquarantined if (one.suite, one.test) not in ignored)
 
     @property
     def ignored_failures(self) -> int:
-        """How many new failures are ignored."""
+        """The number of ignored new failures."""
         return len(self._unquarantined) - len(self.new_failures)
 
     @cached_property
@@ -172,7 +172,7 @@ class Findings:
 
     @property
     def newly_quarantined(self) -> int:
-        """How many new failures are those of quarantined tests."""
+        """The number of new failures of quarantined tests."""
         return len(self.all_new_failures) - len(self._unquarantined)
 
     @cached_property
@@ -204,13 +204,13 @@ class Findings:
 
     @cached_property
     def unjudged(self) -> int:
-        """How many tests fail in suites that there is nothing to compare with: nobody knows whether that is new."""
+        """The number of failing tests in suites without a baseline: whether they are new is unknown."""
         alone = [comparison_.comparison for _, comparison_ in self.reported if not comparison_.comparison.has_baseline]
         return sum(len(comparison.failing) for comparison in alone)
 
     @cached_property
     def external_id(self) -> str:
-        """The ID of the newest run, by what the lab says about its times."""
+        """The ID of the newest run, by the times in the manifests."""
         runs = [run for suite in self.state.suites.values() for run in (*suite.runs, *suite.waiting, *suite.broken)]
         newest = max(runs, key=lambda run: (run.claims.started_at if run.claims else "", run.key.run_id), default=None)
         return newest.key.run_id if newest else ""

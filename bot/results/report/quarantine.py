@@ -1,4 +1,4 @@
-"""What a check run says about quarantined tests: all are listed, and a new failure of one is never a success."""
+"""List quarantined tests in a check run; a new failure of one never makes it a success."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How to run a failed test oneself: the lab's template of app.yaml, filled in for a shell."""
+"""Fill in the lab's template of app.yaml: the shell command that reproduces a failure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLACEHOLDER = Pattern(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 
 
 def reproduce(findings: Findings) -> str:
-    """Return the commands for the first ten new failures, empty where app.yaml has no template or nothing is new."""
+    """Return the commands for the first ten new failures; empty if app.yaml has no template or there are none."""
     # No runner would find a test by an ID that was shortened.
     whole = [failure for failure in findings.new_failures if not is_shortened(failure.test)]
     failures = whole[:MOST_COMMANDS]
@@ -32,7 +32,7 @@ def reproduce(findings: Findings) -> str:
 
 
 def command(template: str, failure: NewFailure, target: str, sha: str) -> str:
-    """Fill in a template; what is filled in is quoted, and is never an option.
+    """Fill in a template; values are quoted for a shell, and cannot act as options.
 
     >>> # pytest {test}  ->  pytest 'tests/test_matmul.py::test_tile[a b]'
     """

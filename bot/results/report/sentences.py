@@ -18,9 +18,9 @@ from bot.results.state import Run, RunState, SuiteState
 
 MOST_LINES = 10
 MOST_REPAIRED = 1_000
-"""Characters of what was repaired in the files of one run."""
+"""Characters of the text about repairs in the files of one run, at most."""
 MOST_ALSO_ON = 3
-"""Other targets that are named beside a failure."""
+"""Other targets that a failure names, at most."""
 SHORT = 10
 """Characters of a commit's SHA."""
 MOST_REASON = 300
@@ -202,7 +202,7 @@ def _incomplete_lines(suite: SuiteState) -> Iterator[str]:
 
 
 def repaired(findings: Findings) -> str:
-    """List what was repaired in the files of the lab."""
+    """List the repairs in the files of the lab."""
     runs = [(code(suite.suite), run) for suite, _ in findings.suites for run in suite.runs]
     lines = [
         texts.REPAIRED.format(suite=name, run=code(run.key.run_id), reason=escape(truncate(run.reason, MOST_REPAIRED)))

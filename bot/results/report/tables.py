@@ -49,7 +49,7 @@ def commit_link(baseline: Baseline) -> str:
 
 
 def counts(findings: Findings) -> str:
-    """Return how the tests of each suite ended, beside what that was compared with; columns of zeros are left out."""
+    """Return the counts of each suite with its baseline; columns of zeros are left out."""
     suites = [(suite, comparison_, _numbers(comparison_)) for suite, comparison_ in findings.suites]
     kinds = [kind for kind in COUNTED if kind == PASSED or any(numbers[kind] for _, _, numbers in suites)]
     rows = [
@@ -202,7 +202,7 @@ def _confirmed(comparison_: ComparedSuite, test: str) -> str:
 
 
 def renamed(findings: Findings) -> str:
-    """Say how many tests are taken for renamed, with the first of them, and where none could be."""
+    """List how many tests count as renamed, with the first of them, and the suites that could not be searched."""
     pairs = [pair for _, comparison_ in findings.reported for pair in comparison_.comparison.renamed]
     unsearched = [code(suite.suite) for suite, comparison_ in findings.reported if comparison_.comparison.unsearched]
     lines = []
@@ -247,7 +247,7 @@ def _renamed_part(rule: RenameRule) -> str:
 
 
 def runs(findings: Findings) -> str:
-    """Return the runs that the check is made of, with what their lab claims; empty columns are left out."""
+    """Return the runs of the check run, with their lab's claims; empty columns are left out."""
     every = [run for suite, _ in findings.suites for run in suite.runs]
     cells = [_run_row(run) for run in every[:MOST_ROWS]]
     filled = [column for column in zip(RUN_HEADER, *cells, strict=True) if any(column[1:])]

@@ -1,1 +1,1 @@
-"""Jobs for devices: what somebody asked a lab to test, from the request to its end."""
+"""Jobs for devices: tests that somebody requested, from the request to the end."""

@@ -1,7 +1,7 @@
-"""Wakes those who wait for a job of a lab, so that nobody asks the database again and again.
+"""Wake claims that wait for a job of a lab, so that they don't poll the database.
 
-Changes of this process ring at once. Those of other replicas are seen by one statement every `PULSE_SECONDS`, however
-many wait, and by none where nobody does.
+Changes by this process wake them at once. For changes by other replicas, one statement runs every `PULSE_SECONDS`, for
+any number of waiting claims, and none if no claim waits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from procrastinate.exceptions import ConnectorException
 PULSE_SECONDS = 2.0
 
 LabVersions = Mapping[str, object]
-"""What changes whenever a job of a lab is queued, or a device becomes free, by the lab's name."""
+"""Values that change whenever a job of a lab is queued, or a device becomes free, by the lab's name."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -47,7 +47,7 @@ class JobBell:
             rung.set()
 
     def waiting(self, lab: str | None = None) -> int:
-        """Return how many wait, for one lab or for all."""
+        """Return the number of waiting claims, of one lab or of all."""
         return len(self._waiting.get(lab, ())) if lab else sum(map(len, self._waiting.values()))
 
     async def watch(self, versions: Callable[[], Awaitable[LabVersions]], pause: float = PULSE_SECONDS) -> None:

@@ -20,7 +20,7 @@ from handlers.hardware.jobs.store import JOBS, job_id_of
 
 @dataclass(frozen=True, slots=True)
 class DeviceCheck:
-    """The check run of a job is to be written for a step. `time` distinguishes later tries; empty for the first."""
+    """The check run of a job must be written for a step. `time` distinguishes later tries; empty for the first."""
 
     lab: str
     target: str
@@ -43,7 +43,7 @@ DEVICE_CHECK = InternalEvent("nightjar.device-job", DeviceCheck, guid=_guid, loc
 
 
 async def announce_step(accept: Announce, job: DeviceJob, time: str = "") -> bool:
-    """Have the check run of a job written if it does not say what it should; return whether that is new."""
+    """Announce that the check run of a job must be written, if it is outdated; return whether that is new."""
     if job.shown >= job.to_show:
         return False
     about = Repository(job.repository_id, job.repository, None)

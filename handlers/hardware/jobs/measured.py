@@ -1,4 +1,4 @@
-"""How many jobs of each target wait, run and end without an answer: read from the jobs, so a restart loses none."""
+"""Count the jobs of each target that wait, run, or ended without an answer, from the stored jobs."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ SELECT repository, lab, target, count(*) AS jobs FROM nightjar_device_jobs
 
 @dataclass
 class MeasuredTarget:
-    """The jobs of a target: those that are open by state, and what became of others in the last day.
+    """The jobs of a target: open ones by state, and those that ended in the last day by outcome.
 
-    `oldest` is for how many seconds the oldest queued one has waited, `claim` how many a job waited on average until a
-    lab claimed it first, None where none was claimed. `repeated` counts hand-outs after the first one, `unanswered`
-    jobs that no lab took, or that none answered for.
+    `oldest` is the number of seconds that the oldest queued job has waited. `claim` is the average time in seconds
+    until a lab first claimed a job, None if none was claimed. `repeated` counts hand-outs after the first one,
+    `unanswered` counts jobs that no lab claimed or finished.
     """
 
     states: dict[DeviceJobState, int] = field(default_factory=lambda: dict.fromkeys(OPEN, 0))

@@ -11,24 +11,24 @@ from enum import IntEnum, StrEnum
 from nightjar_formats.model import TargetKey
 
 LEASE_SECONDS = 180.0
-"""How long a lab may be silent before its job is handed out again. Agents send a heartbeat every minute."""
+"""Seconds without a heartbeat after which a job is handed out again. Agents send a heartbeat every minute."""
 MOST_ATTEMPTS = 3
-"""How often a job is handed out."""
+"""How often a job is handed out, at most."""
 QUEUE_SECONDS = 86_400.0
-"""How long a job waits for a device before it ends without results."""
+"""Seconds after which a job that waits for a device ends without results."""
 APPROVAL_SECONDS = 7 * 86_400.0
-"""How long a job waits for an approval."""
+"""Seconds after which a job that waits for an approval ends."""
 
 
 class DeviceJobState(StrEnum):
-    """Where a job is. The last three are final, except that results that arrive late make each of them `DONE`."""
+    """The state of a job. The last three are final, except that late results turn each of them into `DONE`."""
 
     WAITING = "waiting"
     """Somebody must approve this commit first. No lab sees the job, and it has no check run."""
     QUEUED = "queued"
     """A lab may claim it."""
     LEASED = "leased"
-    """A lab has it. Until `lease_expires_at` nobody else gets it."""
+    """A lab has it. Until `lease_expires_at`, no other caller gets it."""
     DONE = "done"
     """Its results arrived."""
     ENDED = "ended"
@@ -42,7 +42,7 @@ OPEN = frozenset({DeviceJobState.WAITING, DeviceJobState.QUEUED, DeviceJobState.
 
 
 class JobEnd(StrEnum):
-    """Why a job has no results."""
+    """The reason why a job has no results."""
 
     NONE = ""
     NO_ANSWER = "no answer"
@@ -74,7 +74,7 @@ REFUSED_ENDS = frozenset({JobEnd.DEGRADED, JobEnd.OVER_BUDGET})
 
 
 class JobOrigin(StrEnum):
-    """What asked for a job."""
+    """The origin of a job."""
 
     COMMAND = "command"
     LABEL = "label"
@@ -83,7 +83,7 @@ class JobOrigin(StrEnum):
 
 
 class ShownStep(IntEnum):
-    """How far a job's check run is. It is written at most once for each step, and never goes back."""
+    """The steps of a job's check run. It is written at most once for each step, and never goes back."""
 
     NOTHING = 0
     QUEUED = 1
@@ -93,7 +93,7 @@ class ShownStep(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Someone:
-    """Who asked for a job, or approved it. People are known by `id`; the login is what it was then."""
+    """A person who requested or approved a job, identified by `id`; `login` is the login at that time."""
 
     id: int
     login: str
@@ -104,10 +104,10 @@ NOBODY = Someone(0, "")
 
 @dataclass(frozen=True, slots=True)
 class DeviceJob:
-    """One target is to test one head of a pull request. Moments are seconds since 1970, 0.0 for never.
+    """A test of one head of a pull request on one target. Moments are seconds since 1970, 0.0 for never.
 
-    `repository` is the name in app.yaml. `expires_at` is when something happens by itself if nobody does anything:
-    `transitions.expire`. `attempt` counts from 1 once the job was handed out; each attempt has its own `run_id`.
+    `repository` is the name in app.yaml. `expires_at` is when the sweep changes the job: see `transitions.expire`.
+    `attempt` counts from 1 when the job is handed out; each attempt has its own `run_id`.
     """
 
     id: str
@@ -129,27 +129,27 @@ class DeviceJob:
     queued_at: float = 0.0
     attempt: int = 0
     slot: int = -1
-    """Which of the target's devices it has, from 0; -1 for none. No two leased jobs of a target have the same one."""
+    """The number of the target's device that runs it, from 0; -1 for none. Leased jobs of a target never share one."""
     lease: str = ""
-    """The digest of the lease of whoever has it now; empty if nobody does."""
+    """The digest of the current lease; empty if there is none."""
     old_lease: str = ""
     """The digest of the last lease that was given back, so that a repeated report is no error."""
     lease_expires_at: float = 0.0
     leased_at: float = 0.0
-    """When it was handed out last."""
+    """The time of the last hand-out."""
     deadline: float = 0.0
-    """When the present attempt must be over: heartbeats do not extend a lease beyond it."""
+    """The time at which the current attempt must end: heartbeats do not extend a lease beyond it."""
     run_id: str = ""
     """The run that this attempt is to upload."""
     arrived: tuple[str, ...] = ()
     """The suites whose results arrived."""
     log_url: str = ""
     note: str = ""
-    """What the lab says about its progress, or why it failed. Data from outside, never Markdown."""
+    """The lab's text about its progress, or about its failure. Data from outside, never Markdown."""
     end: JobEnd = JobEnd.NONE
     ended_at: float = 0.0
     shown: ShownStep = ShownStep.NOTHING
-    """What the check run says, or is being made to say."""
+    """The step that the check run shows, or that is being written."""
     version: int = 0
     """Counts the writes; `store` replaces a job only if it has the version that was read."""
 
@@ -160,23 +160,22 @@ class DeviceJob:
 
     @property
     def is_open(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the job has not ended."""
         return self.state in OPEN
 
     @property
     def was_handed_out(self) -> bool:
-        """Whether a lab has had it. Only such a job can have results."""
+        """Whether a lab had the job. Only such a job can have results."""
         return self.attempt > 0
 
     @property
     def to_show(self) -> ShownStep:
-        """How far the check run should be.
+        """The step that the check run should show.
 
-        A job that waits for approval has none yet, and one that ended before it had one needs none, unless the request
-        was refused. That of a push
-        gets it when its test runs. A test runs once its lab sent a heartbeat, which usually has the link to the log. A
-        queued job whose device is lost goes on saying that it runs, which saves a write. Once results arrived, they are
-        what it says.
+        A job that waits for approval has no check run yet. A job that ended before it had one needs none, unless the
+        request was refused. The job of a push gets its check run when the test runs. A test runs once its lab has sent
+        a heartbeat, which usually has the link to the log. If the device of a running job is lost, the check run still
+        says that it runs, which saves a write. After results have arrived, the check run shows them.
         """
         if self.state is DeviceJobState.WAITING or self.arrived:
             return self.shown
@@ -187,13 +186,13 @@ class DeviceJob:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the lab that has it sent a heartbeat."""
+        """Whether the lab of the current lease has sent a heartbeat."""
         first = min(self.leased_at + LEASE_SECONDS, self.deadline)
         return self.state is DeviceJobState.LEASED and bool(self.log_url or self.note or self.lease_expires_at > first)
 
     @property
     def has_all_suites(self) -> bool:
-        """Whether results of all its suites arrived; of a job that names one suite or none, any results."""
+        """Whether results of all its suites have arrived; if it names one suite or none, any results count."""
         return bool(self.arrived) and (len(self.suites) < 2 or set(self.suites) <= set(self.arrived))
 
 

@@ -1,7 +1,8 @@
-"""What pushes and labels ask of labs.
+"""Request and cancel tests because of pushes and labels.
 
-A push cancels what waits for the old head. Targets of tier 1 test every push that changes their files; a request for
-another target lasts only if the target is `sticky`. A label asks for its target, for the head at that time.
+A push cancels waiting tests of the old head. Targets of tier 1 test every push that changes their files; for other
+targets, a request is repeated for the new head only if the target is `sticky`. A label requests its target for the
+current head.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ router = Router()
 
 
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
-    """Say whether labs may be concerned: some target takes requests, and a label is one of theirs."""
+    """Return whether the event may matter: a target accepts requests and, for a label, the label is a target's."""
     known = request_targets(config.results)
     if delivery.action in ("labeled", "unlabeled"):
         return bool(labelled_targets(known, delivery.payload.text("label", "name")))
@@ -53,7 +54,7 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
 
 @router.on("pull_request", *PUSHES, "labeled", "unlabeled", "closed", name=NAME, feature=KEY, accepts=accepts)
 async def follow_pull_request(context: Context) -> Plan:
-    """Cancel what is no longer wanted, and request what is wanted now."""
+    """Cancel tests that are no longer wanted, and request new ones."""
     event, known = PullRequestEvent.of(context.delivery.payload), request_targets(context.config.results)
     able = without_degraded(known, await degraded_targets(context.records, context.repository.id))
     pull, label = event.pull, context.delivery.payload.text("label", "name")
@@ -81,7 +82,7 @@ async def follow_pull_request(context: Context) -> Plan:
 
 
 async def _wanted_by_push(context: Context, pull: PullRequest, known: Sequence[RequestTarget]) -> list[RequestTarget]:
-    """Return the targets that test this head, though nobody asks for it now."""
+    """Return the targets that test this head without a new request."""
     # Which files are changed costs a request for each hundred of them, and is asked only where it matters.
     changed: list[str] | None = []
     if any(one.settings.paths for one in pushed_targets(known, None)):
@@ -95,7 +96,7 @@ async def _wanted_by_push(context: Context, pull: PullRequest, known: Sequence[R
 
 
 def lasting_requests(jobs: Iterable[DeviceJob]) -> list[str]:
-    """Return the targets whose newest request nobody has cancelled, as LAB/TARGET; `jobs` are the oldest first."""
+    """Return the targets whose newest request was not cancelled, as LAB/TARGET; `jobs` are the oldest first."""
     newest = {job.about.full_name: job for job in jobs}
     return [name for name, job in newest.items() if not _is_cancelled(job)]
 
@@ -111,9 +112,9 @@ async def _request(
     origin: JobOrigin,
     degraded: Sequence[RequestTarget] = (),
 ) -> Plan:
-    """Request tests of the head for whoever pushed or labelled; `degraded` are targets that take no requests.
+    """Request tests of the head for the person who pushed or labelled; `degraded` are targets that accept no requests.
 
-    A budget that is used up ends a push in silence. A person who set a label reads in the check run why nothing comes.
+    If the budget is used up, a push requests nothing. A person who set a label reads the reason in the check run.
     """
     if not targets and not degraded:
         return Plan(why=texts.WHY_NOTHING_REQUESTED)
@@ -134,7 +135,7 @@ async def _request(
 
 
 async def _may_approve(context: Context, sender: Person, pull: PullRequest, origin: JobOrigin) -> bool:
-    """Say whether the request needs no approval: it comes from somebody who may write, and who saw this head."""
+    """Return whether the request needs no approval: its author has the write role and saw this head."""
     if await role_of(context.github, context.repository.full_name, sender) not in WRITERS:
         return False
     if origin is JobOrigin.PUSH:

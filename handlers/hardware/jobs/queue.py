@@ -1,6 +1,6 @@
-"""Which job a lab gets next: by repository, then by person, then by age. Pure.
+"""Choose the next job of a lab: by repository, then by person, then by age. Pure.
 
-Whoever was served longest ago is next, so that neither a busy repository nor a busy person holds up the others.
+The repository and the person that were served longest ago are next, so that busy ones don't block the others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from handlers.hardware.jobs.model import DeviceJob, DeviceJobState
 
 @dataclass(frozen=True, slots=True)
 class TargetLimits:
-    """How many jobs a target takes at once, and how long each may take, in seconds."""
+    """The number of jobs that a target runs at once, and the time limit of each in seconds."""
 
     slots: int
     timeout: float
@@ -26,7 +26,7 @@ LimitsOf = Callable[[DeviceJob], TargetLimits | None]
 
 @dataclass(frozen=True, slots=True)
 class LastServed:
-    """When a job of a repository, and of a person in it, was handed out last by a lab; seconds since 1970."""
+    """The last hand-outs of a lab, by repository, and by person in it; seconds since 1970."""
 
     repositories: Mapping[int, float] = field(default_factory=dict)
     people: Mapping[tuple[int, int], float] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class PickedJob:
 def pick_job(
     open_jobs: Sequence[DeviceJob], targets: Collection[str], limits_of: LimitsOf, served: LastServed
 ) -> PickedJob | None:
-    """Choose among the queued jobs of a lab for these targets; None where there is none, or no device is free.
+    """Choose among the queued jobs of a lab for these targets; None if there is none, or no device is free.
 
     `open_jobs` are all jobs of the lab that are queued or leased: a target is one set of devices, whatever the
     repository. Of one pull request the newest head comes first.

@@ -29,9 +29,9 @@ class JobRequest:
 
 @dataclass(frozen=True, slots=True)
 class TargetAnswer:
-    """What a request for one target comes to: a new job, one that is open already, or a budget that is used up.
+    """The result of a request for one target: a new job, an open one, or the notice that the budget is used up.
 
-    A label cannot be answered otherwise, so one that is refused comes to a job that ends at once.
+    There is no reply to a label, so a refused label creates a job that ends at once: its check run has the reason.
     """
 
     target: RequestTarget
@@ -43,7 +43,7 @@ class TargetAnswer:
 async def answer_request(
     store: JobStore, repository_id: int, request: JobRequest, target: RequestTarget
 ) -> TargetAnswer:
-    """Return what a request for a target comes to. A repeated one uses up nothing."""
+    """Return the result of a request for a target. A repeated request uses no budget."""
     for job in await store.of_pull(repository_id, request.number):
         same = (job.sha, job.lab, job.target) == (request.sha, target.lab, target.name)
         if same and job.is_open:

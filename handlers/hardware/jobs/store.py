@@ -1,8 +1,8 @@
-"""The jobs of devices in the engine's database, on SQLite and on PostgreSQL.
+"""Store jobs for devices in the engine's database, on SQLite and on PostgreSQL.
 
-A change is: read a job, compute what it becomes (`transitions`), and write it if nobody wrote it meanwhile; else once
-more. So any number of replicas may change one job, and each change sees all before it. A unique index sees to it that a
-device has one job at a time, and another one that a head has one open job for each target.
+Each change reads a job, computes its new state (`transitions`), and writes it if the row has not changed meanwhile;
+otherwise it starts again. So any number of replicas may change one job, and each change sees all earlier ones. A unique
+index ensures that a device has one job at a time, and another one that a head has one open job per target.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TRIES = 50
 """Of a change that others are faster than: each time one of them gets on, so a crowd of fifty is enough."""
 ONE_DAY = 86_400.0
 STORED_SECONDS = 90 * ONE_DAY
-"""How long jobs that have ended are stored: for budgets, for what a test takes, and for people who ask."""
+"""Seconds for which ended jobs are stored: for budgets, average durations, and people who ask."""
 BATCH = 100
 LEASE_BYTES = 32
 
@@ -61,7 +61,7 @@ class ClaimedJob:
 
 @dataclass(frozen=True, slots=True)
 class JobRequests:
-    """How many jobs of a target were requested: by all, and by one person."""
+    """The number of requested jobs of a target: by all, and by one person."""
 
     all: int
     by_person: int
@@ -108,7 +108,7 @@ class JobStore:
         raise ConnectorException(texts.CONTENDED)
 
     async def claim(self, lab: str, targets: Collection[str], limits_of: LimitsOf) -> ClaimedJob | None:
-        """Hand out one job of a lab for one of these targets, None where there is nothing to do.
+        """Hand out one job of a lab for one of these targets, or None.
 
         Each job is handed out to one caller, however many replicas ask at once. `limits_of` says what app.yaml allows.
         """
@@ -180,7 +180,7 @@ class JobStore:
         return await self._change(lab, job_id, lambda job: transitions.show(job, step))
 
     async def find(self, lab: str, job_id: str) -> DeviceJob:
-        """Return a job of a lab. Raises `UnknownJob`, for a job of another lab as well."""
+        """Return a job of a lab. Raises `UnknownJob`, also for a job of another lab."""
         rows = await self._connector.execute_query_all_async(BY_ID, id=job_id)
         if not rows or rows[0]["lab"] != lab:
             raise UnknownJob(texts.UNKNOWN_JOB.format(id=job_id))
@@ -205,7 +205,7 @@ class JobStore:
         return {row["lab"]: (row["jobs"], row["versions"]) for row in rows}
 
     async def tested_pull(self, repository_id: int, about: TargetKey, sha: str) -> int | None:
-        """Return the pull request for which a commit was handed out to a target's lab, None where none was."""
+        """Return the pull request for which a commit was handed out to a target's lab, or None."""
         values = {"repository_id": repository_id, "lab": about.lab, "target": about.target, "sha": sha}
         rows = await self._connector.execute_query_all_async(TESTED_PULL, **values)
         return cast("int", rows[0]["pull_request"]) if rows else None
@@ -253,7 +253,7 @@ class JobStore:
         raise ConnectorException(texts.CONTENDED)
 
     async def _replace(self, known: DeviceJob, wanted: DeviceJob) -> DeviceJob | None:
-        """Write a job in place of what was read; None: another process was faster."""
+        """Replace a job that was read; None if another process was faster."""
         new = replace(wanted, version=known.version + 1)
         rows = await self._connector.execute_query_all_async(REPLACE, known=known.version, **row_of_job(new))
         if rows:
@@ -266,7 +266,7 @@ class JobStore:
 
 
 def lease_digest(lease: str) -> str:
-    """Return what is stored of a lease. It is random, so that nobody finds it by trying."""
+    """Return the digest of a lease. A fast hash is enough, because a lease is random."""
     return hashlib.sha256(lease.encode("utf-8", "replace")).hexdigest()
 
 

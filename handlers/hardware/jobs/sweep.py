@@ -1,6 +1,6 @@
-"""What happens to jobs by the clock: no job is open for ever, and no check run is pending for ever.
+"""Change jobs when their time is over, so that no job and no check run stays open for ever.
 
-Every step is safe to repeat, by any replica: it is found in the database again until it was done.
+Every step is safe to repeat, by any replica: the sweep finds it in the database until it is done.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from handlers.hardware.jobs.store import JobStore
 
 TICK = "* * * * * */15"
-"""When it is looked; the last field counts seconds."""
+"""When the sweep runs; the last field counts seconds."""
 
 
 class JobSweep:
-    """Ends what has waited long enough, and announces check runs that do not say what they should."""
+    """Ends jobs that have waited too long, and announces outdated check runs."""
 
     def __init__(
         self,
@@ -46,12 +46,12 @@ class JobSweep:
         self._now = now
 
     def limits_of(self, job: DeviceJob) -> TargetLimits | None:
-        """Return what app.yaml allows for a job's target now; None: nobody gets the job any more."""
+        """Return the limits of a job's target in app.yaml; None if the job cannot be handed out any longer."""
         target = find_request_target(self._config.repository(job.repository), job.lab, job.target)
         return target.limits if target else None
 
     async def tick(self) -> str:
-        """Do what is to be done now; return what was done, for the log."""
+        """Sweep once; return what was done, for the log."""
         for job in await self._store.open_jobs():
             if self.limits_of(job) is None:
                 await self._store.remove_target(job)

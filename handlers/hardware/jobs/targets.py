@@ -1,4 +1,4 @@
-"""Which targets take requests, and which of them a person means. Pure."""
+"""Find the targets that accept requests, and those that a person names. Pure."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class RequestTarget:
 
     @property
     def limits(self) -> TargetLimits:
-        """What the queue needs of its settings."""
+        """The limits of a target, for the queue."""
         return TargetLimits(self.settings.slots, self.settings.timeout_seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class NamedTargets:
-    """What names mean: targets, names that no lab has, and names of targets that take no requests."""
+    """The meaning of names: targets, unknown names, and names of targets that accept no requests."""
 
     targets: tuple[RequestTarget, ...] = ()
     unknown: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ def without_degraded(known: Iterable[RequestTarget], degraded: Mapping[str, Degr
 
 
 def find_request_target(config: RepositoryConfig | None, lab: str, name: str) -> RequestTarget | None:
-    """Return one of them; None where app.yaml no longer has it, or it takes no requests any more."""
+    """Return a target; None if app.yaml no longer has it, or it no longer accepts requests."""
     of = config.results.labs.get(lab) if config and config.results else None
     settings = of.targets.get(name) if of else None
     return RequestTarget(lab, name, settings) if settings and settings.takes_requests else None
@@ -102,7 +102,7 @@ def labelled_targets(known: Iterable[RequestTarget], label: str) -> list[Request
 
 
 def pushed_targets(known: Iterable[RequestTarget], changed: Sequence[str] | None) -> list[RequestTarget]:
-    """Return the targets that test every push of a change to these files; None: nobody knows which files."""
+    """Return the targets that test every push that changes these files; None: the files are unknown."""
     return [one for one in known if one.settings.tier == EVERY_PUSH and _concerned(one.settings, changed)]
 
 

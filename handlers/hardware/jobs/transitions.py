@@ -1,7 +1,7 @@
-"""What can happen to a job for a device. Pure: each function returns the job as it is afterwards.
+"""The transitions of a job for a device. Pure: each function returns the changed job.
 
-All of them are safe to repeat, and a job that has ended stays as it is, with one exception: results win. Those of a run
-that was handed out complete the job whenever they arrive, in any order with a cancellation or an expiry, so that every
+All are safe to repeat. A job that has ended stays unchanged, with one exception: results take precedence. Results of a
+run that was handed out complete the job whenever they arrive, before or after a cancellation or an expiry. So every
 order of the same events leads to the same end.
 """
 
