@@ -77,6 +77,7 @@ async def test_a_repository_without_labs(site: DashboardSite, view: str, says: s
         (view_path("octocat/new", "nightly"), "nightjar timer run nightly --repo octocat/new"),
         (lab_path("octocat/new", "example-lab"), "<code>nightjar-lab upload</code> uploads a run"),
         ("/", "no results yet"),
+        ("/", "and upload with <code>nightjar-lab upload</code>"),
     ],
 )
 async def test_a_repository_whose_labs_have_sent_nothing(site: DashboardSite, path: str, says: str) -> None:
@@ -87,7 +88,7 @@ async def test_a_repository_whose_labs_have_sent_nothing(site: DashboardSite, pa
 @pytest.mark.parametrize(
     ("path", "says"),
     [
-        (view_path(HERE), "✓"),
+        (view_path(HERE), "The next one appears beside it, and shows which failures are new."),
         (view_path(HERE, "compare"), "There is something to compare once its lab has tested another one."),
         (view_path(HERE, "flaky"), "A test appears here when one commit has both outcomes"),
         (view_path(HERE, "slow"), "No test takes longer than 10 s"),
@@ -107,6 +108,9 @@ async def test_the_first_nightly_run(first: DashboardSite, path: str, says: str)
     ("path", "says"),
     [
         (view_path(HERE), "✓"),
+        (view_path(HERE, status="failing"), "✓ No test fails in the newest nightly runs."),
+        (view_path(HERE, status="failing", q="x"), "No test matches."),
+        (view_path(HERE, status="new-failure"), "✓ No test has begun to fail in the newest nightly runs."),
         (view_path(HERE, status="failing"), "Remove the filters"),
         (view_path(HERE, "compare"), "Nothing changed: every test ended as it did before, and none fails."),
         (view_path(HERE, "flaky"), "A test appears here when one commit has both outcomes"),
