@@ -1,0 +1,48 @@
+"""What docs/labs-on-request.md tells a lab to put into its repository speaks for the lab."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from pathlib import Path
+
+from aiohttp import web
+
+from tests.bucket import World
+from tests.conversations.device_lab import PUBLIC_URL, device_lab
+from tests.serving import served
+
+GUIDE = Path(__file__).parents[2] / "docs/labs-on-request.md"
+REQUEST_TOKEN = "what GitHub gives to a job with id-token: write"
+
+
+async def test_the_script_gets_a_token_that_speaks_for_the_lab(tmp_path: Path, aws_world: World) -> None:
+    found = re.search(r"<!-- script: oidc-token -->\n```sh\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    script = tmp_path / "oidc-token"
+    script.write_text(found[1])
+    script.chmod(0o755)
+    async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world) as lab:
+
+        async def issue(request: web.Request) -> web.Response:
+            # https://docs.github.com/actions/reference/security/oidc#methods-for-requesting-the-oidc-token
+            if request.headers["Authorization"] != f"bearer {REQUEST_TOKEN}":
+                raise web.HTTPUnauthorized
+            token = lab.issuer.token(aud=request.query["audience"], event_name="workflow_dispatch")
+            return web.json_response({"count": 1, "value": token})
+
+        app = web.Application()
+        app.router.add_get("/token", issue)
+        async with served(app) as url:
+            given = {
+                "PATH": os.environ["PATH"],
+                "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
+                "ACTIONS_ID_TOKEN_REQUEST_URL": f"{url}/token?api-version=2.0",
+            }
+            ran = await asyncio.create_subprocess_exec(script, env=given, stdout=asyncio.subprocess.PIPE)
+            printed, _ = await asyncio.wait_for(ran.communicate(), 60)
+        assert ran.returncode == 0
+        assert f"audience={PUBLIC_URL}" in found[1]
+        await lab.asked_for()
+        assert (await lab.claim(token=printed.decode().strip()))["job"] == "job"
