@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from nightjar_formats.model import TARGET_NAME, TARGET_WORDS
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, StringConstraints
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, StringConstraints
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from bot.config.keys import Keys
 from bot.config.merge import LabelName
-from bot.config.texts import NAMES_ONLY
+from bot.config.texts import LONG_TEST, NAMES_ONLY
 from bot.config.types import Duration, Pattern, Says, seconds
 
 TargetName = Annotated[str, StringConstraints(pattern=f"^{TARGET_NAME}$"), Says(TARGET_WORDS)]
@@ -38,6 +38,20 @@ SuiteName = Annotated[
     Says("the name of a suite, as in operators"),
 ]
 Slots = Annotated[int, Field(ge=1, le=100), Says("a whole number from 1 to 100")]
+LONGEST_TEST = 3 * 86_400.0
+"""Seconds. A test waits a day at most, three times with its two repetitions: together less than the two weeks after
+which GitHub marks a check run as stale (https://docs.github.com/rest/guides/using-the-rest-api-to-interact-with-checks).
+"""
+
+
+def _not_too_long(duration: str) -> str:
+    """Return a `Duration` that a test may take; raise ValueError for a longer one."""
+    if seconds(duration) > LONGEST_TEST:
+        raise ValueError(LONG_TEST)
+    return duration
+
+
+TestLength = Annotated[Duration, AfterValidator(_not_too_long)]
 
 
 class TargetSettings(Keys):
@@ -68,9 +82,9 @@ class TargetSettings(Keys):
         description="How many tests the lab runs on this target at once: its number of devices.",
         examples=[2],
     )
-    timeout: Duration = Field(
+    timeout: TestLength = Field(
         default="2h",
-        description="How long one test may take. After that its check run ends as neutral.",
+        description="How long one test may take, at most `3d`. After that its check run ends as neutral.",
         examples=["2h"],
     )
     suites: tuple[SuiteName, ...] = Field(

@@ -64,6 +64,7 @@ KIND_MAPPING = "a mapping"
 
 WHOLE_REF = "must be the name of a branch without refs/heads/"
 SHORT_INTERVAL = "is too short; it must be one minute or more, as in 15m"
+LONG_TEST = "is too long; it must be 3d or less, because GitHub ends check runs that stay open for two weeks"
 UNKNOWN_TIME_ZONE = "is not a time zone known here; it must be one of the IANA database, as in America/Los_Angeles"
 NAMES_ONLY = "must have only names as items; put a number in quotes, and write keys of targets as a mapping"
 BAD_PATH = "must not have a part that is empty, . or .."

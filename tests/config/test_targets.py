@@ -7,7 +7,9 @@ from nightjar_formats.model import TARGET_WORDS
 
 from bot.config import ConfigError, parse_config
 from bot.config.results import Lab
-from bot.config.targets import TargetSettings, per_day
+from bot.config.targets import LONGEST_TEST, TargetSettings, per_day
+from bot.config.texts import LONG_TEST
+from handlers.hardware.jobs.model import MOST_ATTEMPTS, QUEUE_SECONDS
 
 CONFIG = "repositories:\n  octocat/a:\n    results: {bucket: b-1, labs: {a: {targets: %s}}}\n"
 PLACE = "app.yaml:3:%d: repositories.octocat/a.results.labs.a.targets"
@@ -43,6 +45,12 @@ def test_a_target_says_what_may_be_asked_of_it() -> None:
     assert [targets[name].label_of(name) for name in ("hexagon-v73", "mali")] == ["test: hexagon", "test: mali"]
 
 
+def test_a_check_run_ends_long_before_github_ends_it() -> None:
+    """Each attempt waits for a device, and then takes as long as it may."""
+    assert lab("{x: {timeout: 3d}}").targets["x"].timeout_seconds == LONGEST_TEST
+    assert MOST_ATTEMPTS * (QUEUE_SECONDS + LONGEST_TEST) < 14 * 86_400
+
+
 @pytest.mark.parametrize(
     ("targets", "column", "fault"),
     [
@@ -54,6 +62,7 @@ def test_a_target_says_what_may_be_asked_of_it() -> None:
         ("{x: {tier: 4}}", 59, ".x.tier: must be 1 (every pull request), 2 (on request) or 3 (nightly only)"),
         ("{x: {slots: 0}}", 60, ".x.slots: must be a whole number from 1 to 100"),
         ("{x: {budget: 40/h}}", 61, ".x.budget: must be a number of tests per day, as in 40/day"),
+        ("{x: {timeout: 73h}}", 62, f".x.timeout: {LONG_TEST}"),
         ("{x: {timeout: 3w}}", 62, ".x.timeout: must be a time such as 30s, 15m, 6h or 7d"),
         (
             "{x: {teir: 1}}",
