@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from pydantic import TypeAdapter
 
 from bot.app.door import INSTALLATION_EVENTS, RepositoryView, WebhookDoor, no_handler, routed
 from bot.app.texts import (
@@ -19,6 +18,7 @@ from bot.app.texts import (
 )
 from bot.config import RepositoryConfig
 from bot.config.shared import SWITCHES
+from bot.core.adapters import adapter_of
 from bot.core.errors import PayloadError, UnknownHandler, UserError
 from bot.core.events import Delivery, Repository
 from bot.engine.processor import (
@@ -158,7 +158,7 @@ class Pipeline:
         """Let a handler decide what follows from how the effects of its plan ended."""
         found = self._handler(job.handler)
         stage, rank = _conclude_stage(found), Rank(job.conclusion_basis[RANK])
-        basis = TypeAdapter(stage.basis).validate_python(job.conclusion_basis[BASIS])
+        basis = adapter_of(stage.basis).validate_python(job.conclusion_basis[BASIS])
         ended = tuple(
             EffectOutcome(self._decoded(one.effect), one.state, one.text, one.value, one.simulated) for one in job.ended
         )
@@ -274,9 +274,9 @@ def _conclude_stage(handler: Handler) -> ConcludeStage[Any]:
 def _conclusion_basis(plan: Plan, handler: Handler) -> dict[str, Any] | None:
     if plan.conclusion_basis is None:
         return None
-    basis = TypeAdapter(_conclude_stage(handler).basis).dump_python(plan.conclusion_basis, mode="json")
+    basis = adapter_of(_conclude_stage(handler).basis).dump_python(plan.conclusion_basis, mode="json")
     return {BASIS: basis, RANK: int(plan.rank)}
 
 
 def _as_json(value: object) -> Any:
-    return None if value is None else TypeAdapter(type(value)).dump_python(value, mode="json")
+    return None if value is None else adapter_of(type(value)).dump_python(value, mode="json")

@@ -7,7 +7,7 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError  # noqa: TID251  # an annotation may have no hash
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from rapidfuzz import fuzz, process

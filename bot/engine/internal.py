@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
+from bot.core.adapters import adapter_of
 from bot.core.errors import PayloadError
 from bot.core.events import Repository
 from bot.core.payload import Json, Payload
@@ -79,7 +79,7 @@ class InternalEvent(Generic[T]):
             body["installation"] = {"id": repository.installation_id}
         if (number := self.number(value)) is not None:
             body["pull_request"] = {"number": number}
-        return {**body, self._member: self._adapter.dump_python(value, mode="json")}
+        return {**body, self._member: adapter_of(self.codec).dump_python(value, mode="json")}
 
     def announcement(self, repository: Repository, value: T) -> Announcement:
         """Return the event as the engine accepts it."""
@@ -95,15 +95,11 @@ class InternalEvent(Generic[T]):
 
     def load(self, value: Json) -> T:
         """Read a value from JSON values. Raises pydantic's `ValidationError`."""
-        return self._adapter.validate_python(value)
+        return adapter_of(self.codec).validate_python(value)
 
     @property
     def _member(self) -> str:
         return self.name.removeprefix(PREFIX)
-
-    @cached_property
-    def _adapter(self) -> TypeAdapter[T]:
-        return TypeAdapter(self.codec)
 
 
 async def announce(

@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, LiteralString, TypeVar, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
+from bot.core.adapters import adapter_of
 from bot.core.payload import Json
 from bot.engine import text
 
@@ -92,23 +92,19 @@ class Record(Generic[T]):
 
     def dump(self, value: T) -> dict[str, Any]:
         """Return a value as JSON values."""
-        return cast("dict[str, Any]", self._adapter.dump_python(value, mode="json"))
+        return cast("dict[str, Any]", adapter_of(self.codec).dump_python(value, mode="json"))
 
     def load(self, key: str, stored: Any, version: int) -> T:
         """Read a value back. Raises `NewerRecord` or `UnreadableRecord`."""
         if version > self.version:
             raise NewerRecord(NEWER.format(key=key, found=version, known=self.version, prefix=self.prefix))
         try:
-            return self._adapter.validate_python(stored)
+            return adapter_of(self.codec).validate_python(stored)
         except ValidationError as error:
             # Where and what kind alone: a title may say anything.
             faults = (f"{'.'.join(map(str, one['loc'])) or 'value'}: {one['type']}" for one in error.errors())
             why = ", ".join(faults)
             raise UnreadableRecord(UNREADABLE.format(key=key, prefix=self.prefix, why=why)) from None
-
-    @cached_property
-    def _adapter(self) -> TypeAdapter[T]:
-        return TypeAdapter(self.codec)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import TypeAdapter
-
+from bot.core.adapters import adapter_of
 from bot.engine.processor import EffectState
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class EffectOutcome:
         """Return the value that `Applied` had, None where it had none; in a dry run, `simulated`."""
         if self.simulated:
             return simulated
-        return None if self.value is None else TypeAdapter(kind).validate_python(self.value)
+        return None if self.value is None else adapter_of(kind).validate_python(self.value)
 
 
 @dataclass(frozen=True, slots=True)
