@@ -34,7 +34,7 @@ KEY_PARTS = 7
 """Parts of a manifest's key below the prefix."""
 ALL = 2**31 - 1
 POLL = 0.5
-"""Seconds between two checks of what the server has done."""
+"""Seconds between two checks of the server's progress."""
 
 STORED, KNOWN, FAILED = "stored", "known", "failed"
 GOOD = frozenset({STORED, KNOWN})
@@ -42,9 +42,9 @@ GOOD = frozenset({STORED, KNOWN})
 
 @dataclass(frozen=True, slots=True)
 class FoundRun:
-    """A manifest that was found: whose run it is, None where its key does not say it, and what it is read from.
+    """A manifest that was found: the key of its run (None if the path is not one of a run), and its source.
 
-    `arrival` has the key that it would have in the bucket that app.yaml names.
+    `arrival` has the key that it would have in the bucket of app.yaml.
     """
 
     place: str
@@ -55,7 +55,7 @@ class FoundRun:
 
 @dataclass(frozen=True, slots=True)
 class IngestOutcome:
-    """What became of a run: `state` is a run's state, or `known` for one that was stored before, or `failed`."""
+    """The result for a run: `state` is the state of the run, `known` if it was stored before, or `failed`."""
 
     place: str
     key: RunKey | None
@@ -64,7 +64,7 @@ class IngestOutcome:
 
     @property
     def good(self) -> bool:
-        """Whether its results are in the store as they lie in the bucket."""
+        """Whether the store has the results that are in the bucket."""
         return self.state == STORED or (self.state == KNOWN and not self.reason)
 
 
@@ -135,7 +135,7 @@ async def _in_source(source: Source, prefix: str, above: Iterable[str], config: 
 
 
 class ResultsAdmin:
-    """Takes runs in this process, beside a server."""
+    """Ingests runs in this process, while a server may run."""
 
     def __init__(self, services: Services) -> None:
         self._config = services.config
@@ -154,7 +154,7 @@ class ResultsAdmin:
         return await self._take(found)
 
     async def rebuild(self, found: FoundRun) -> IngestOutcome:
-        """Read a run once more. What was refused stays refused, as what was admitted stays admitted."""
+        """Read a run again. Refused runs stay refused, and admitted ones stay admitted."""
         before = await asyncio.to_thread(self._store.run, found.key) if found.key is not None else None
         if before is not None and before.state is RunState.REFUSED:
             return IngestOutcome(found.place, found.key, RunState.REFUSED.value, before.reason)

@@ -66,10 +66,10 @@ class RequestCheckRun:
 
 @dataclass(frozen=True, slots=True)
 class StoreReports:
-    """Store which failures of a lab's target (`on`) people get a message about, and how reported ones ended.
+    """Store which failures of a lab's target (`on`) a message reports, and how earlier ones ended.
 
-    `sha` is the nightly run of the message. `failures` is what `packed` made of them, by how they ended; those that
-    began have the empty key.
+    `sha` is the nightly run of the message. `failures` is compressed by `packed`, by how they ended; new failures have
+    the empty key.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS

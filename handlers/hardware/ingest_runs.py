@@ -1,6 +1,6 @@
-"""A run has appeared in the bucket: it is read, checked and stored.
+"""Ingest runs that have appeared in the bucket: read, check and store them.
 
-What people see of it, `hardware_results` decides.
+`hardware_results` decides what people see.
 """
 
 from __future__ import annotations
@@ -17,6 +17,6 @@ router = Router()
 
 @router.on(RUN_ARRIVED.name, name=NAME, feature="results")
 async def ingest_run(context: Context) -> Plan:
-    """Take every run that is announced: whether it may be taken is found out where it is read."""
+    """Plan the ingestion of every announced run: the ingester decides whether it is admitted."""
     arrival = RUN_ARRIVED.read(context.delivery.payload).arrival
     return Plan((IngestRun(arrival.bucket, arrival.key, arrival.version),), why=WHY_ARRIVED.format(key=arrival.key))

@@ -48,7 +48,7 @@ async def note_step(context: Context, written: WrittenStep, outcomes: EffectOutc
 # Without a key of app.yaml: what was shown is brought to an end also after `results`, or the repository, was removed.
 @router.on(DEVICE_CHECK.name, name=NAME, conclude=ConcludeStage(WrittenStep, note_step), after_removal=True)
 async def show_step(context: Context) -> Plan:
-    """Say on the commit where the job is now."""
+    """Write the job's current step into its check run."""
     # A dry run shows the same moment, and what was announced later is newer.
     as_of, store = context.delivery.received_at, context.part(JOBS)
     check = DEVICE_CHECK.read(context.delivery.payload)

@@ -1,4 +1,4 @@
-"""What became of runs, page by page, and which tests fail: for labs and for their own pages."""
+"""List runs with their state, and failing tests, for the API and the pages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """Which runs of a repository (`owner/name`) are asked for; None: any. `before`: those older than this one."""
+    """The filters of a list of runs of a repository (`owner/name`); None: any. `before`: runs older than this one."""
 
     repository: str
     lab: str | None = None
@@ -62,8 +62,8 @@ class RunListing:
     async def __call__(self, asked: RunQuery) -> list[RunWithCheck]:
         """Return the runs, the newest first.
 
-        Raises LookupError where app.yaml has no results for the repository, ValueError where `before` is no run of it,
-        `TryAgain` while the database is unavailable.
+        Raises LookupError if app.yaml has no `results` for the repository, ValueError if `before` is not one of its
+        runs, `TryAgain` while the database is unavailable.
         """
         repository = self._names.get(asked.repository.lower())
         if repository is None:
@@ -89,7 +89,7 @@ class RunListing:
         return [RunWithCheck(run, self._address(repository, written.get(str(keys.get(run.key))))) for run in runs]
 
     async def _check_keys(self, repository: str, runs: Sequence[Run]) -> dict[RunKey, Key[WrittenCheckRun]]:
-        """Return the keys of the records of check runs, by run; empty where GitHub has named no repository so yet."""
+        """Return the keys of the records of check runs, by run; empty if the repository's ID is not known yet."""
         repository_id = await repository_id_of(self._records, repository) if runs else None
         if repository_id is None:
             return {}

@@ -15,7 +15,7 @@ from handlers.hardware.wiring import QUEUES
 
 
 class ResultsGauges:
-    """The gauges of hardware results; the ages count from the start of the process where nothing has happened yet."""
+    """The gauges of hardware results; if something has never happened, its age counts from the start of the process."""
 
     def __init__(self, services: Services, registry: CollectorRegistry) -> None:
         services.part(LAB_CALLS).measure(registry)
@@ -45,7 +45,7 @@ class ResultsGauges:
             self._newest.labels(about.repository, about.lab, about.target).set(seconds)
 
     def clear(self) -> None:
-        """Keep what does not come from the database: when each queue has answered."""
+        """Hold the values that are not in the database: when each queue answered last."""
         self._jobs.clear()
         for gauge in (self._listed, self._waiting_runs, self._newest, self._heard):
             gauge.clear()

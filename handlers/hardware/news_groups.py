@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bot.results.store.failures import Failure
 
 FAILING = "failing"
-"""Among packed changes: what fails after them."""
+"""The key of the current failures in the packed changes."""
 SHARED, LEAST_OF_LARGER = 0.9, 0.5
 """Two sets of failing tests are the same if they share this part of the smaller set, and this part of the larger."""
 ACTIVE = 7 * 86400.0
@@ -242,7 +242,7 @@ def range_to_ask(members: Collection[GroupMember]) -> list[tuple[str, str, float
 
 
 def is_narrower(group: RegressionGroup, before: RegressionGroup) -> bool:
-    """Say whether the range of a group is smaller than it was before others joined."""
+    """Return whether the range of a group became smaller when others joined."""
     ranges = [(newest_good(one.members), oldest_since(one.members)) for one in (group, before)]
     return ranges[0] != ranges[1]
 

@@ -163,7 +163,7 @@ def own_messages(
 
 @dataclass(frozen=True, slots=True)
 class _GroupPosts:
-    """Plans what is posted about groups of a repository, at a moment."""
+    """Plans the posts about groups of a repository, at a moment."""
 
     repository_id: int
     to: Sequence[Place]
@@ -250,7 +250,7 @@ async def _is_range(context: Context, members: Sequence[GroupMember]) -> bool:
 
 
 async def _failing(context: Context, members: Sequence[GroupMember]) -> Failing:
-    """Return what people know to fail on the targets of groups."""
+    """Return the reported failures on the targets of groups."""
     results, found = context.part(RESULTS), dict[str, set[tuple[str, str]]]()
     for one in members:
         if one.where not in found:

@@ -19,7 +19,7 @@ from bot.results.state import SuiteState
 from bot.results.store.failures import Failure, SuiteFailures
 
 RECOVERED, REMOVED = "recovered", "removed"
-"""How a reported failure ends, as it is stored."""
+"""The stored ways in which a reported failure ends."""
 
 
 @dataclass(frozen=True, slots=True)

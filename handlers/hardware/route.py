@@ -1,4 +1,4 @@
-"""`GET /api/v1/repos/{owner}/{repo}/results/runs`: where a lab reads what became of its runs."""
+"""`GET /api/v1/repos/{owner}/{repo}/results/runs`: the state of a lab's runs."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ async def _answer(request: web.Request, list_runs: ListRuns) -> web.Response:
 
 
 def _asked(request: web.Request) -> tuple[RunQuery, int]:
-    """Return what is asked for, one run more than a page holds, and how many it holds. Raises `Problem`."""
+    """Return the filters, with a limit of one run more than the page, and the size of the page. Raises `Problem`."""
     path, query = request.match_info, request.query
     if not all(IS_NAME.fullmatch(name) for name in (path["owner"], path["repo"])):
         raise Problem(400, texts.BAD_REPOSITORY)

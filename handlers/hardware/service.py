@@ -54,7 +54,7 @@ class IngestService:
         self._intake = RunIngester(results.store, Admissions(records, now), results.file_lists, results.pool, now)
 
     async def ask_for_check(self, about: TargetKey, sha: str, repository_id: int, asked: str) -> bool:
-        """Announce that a check is to be computed again; false if it was announced for the same request, `asked`."""
+        """Announce that a check run must be computed again; False if it was announced for the same `asked`."""
         return await self._watch.announce_again(self._results.canonical(about), sha, repository_id, asked)
 
     async def take(
@@ -67,10 +67,10 @@ class IngestService:
         source: Source | None = None,
         again: bool = False,
     ) -> Run:
-        """Take a run out of its bucket, or another source, and announce its check where nothing more is expected.
+        """Ingest a run from its bucket, or another source, and announce its check run if no more results are expected.
 
-        With `again` one that is stored or refused already is read once more, whatever the lab has sent today. Raises
-        `UserError` for what is no run.
+        With `again`, a stored or refused run is read again, without the daily quota. Raises `UserError` if the source
+        is not a run.
         """
         if config.results is None:
             raise UserError(texts.RESULTS_OFF.format(repository=repository.full_name))

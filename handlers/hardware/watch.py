@@ -1,7 +1,7 @@
-"""What a clock and a queue start: runs that have appeared, runs that still wait, checks that are pending.
+"""Announce what the timer and the queues find: new runs, runs that still wait for files, pending check runs.
 
-All of it becomes deliveries of the engine, each under a name that says what it is about. So it may be noticed any
-number of times, by any replica, and happens once.
+Each announcement is a delivery whose GUID names its subject. So any replica may find it any number of times, and it is
+handled once.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class FailedChecks:
-    """When failed check runs are looked for next, in seconds since 1970, and the newest job that was found."""
+    """The time of the next search for failed check runs, in seconds since 1970, and the newest job that was found."""
 
     next: float = 0.0
     job: int = 0
@@ -309,7 +309,7 @@ class Watch:
 
 
 async def _misspelled(source: Source, prefix: str, repository: str) -> list[str]:
-    """Return a repository's folders in another letter case than app.yaml's: what is there is refused with a reason."""
+    """Return a repository's folders in other letter case than in app.yaml: their runs are refused with a reason."""
     own = f"{prefix}{repository}/"
     owner = f"{prefix}{repository.partition('/')[0]}/"
     owners = [folder for folder in await source.folders(prefix) if folder.lower() == owner.lower()]

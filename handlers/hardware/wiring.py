@@ -1,4 +1,4 @@
-"""What hardware results need in one process: the watch, the queues that are read, and what ingests runs."""
+"""Create the parts for hardware results in one process: the watch, readers of queues, and the ingester."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUEUES = PartKey[tuple[Notifications, ...]]("queues")
 
 
 async def provide(services: Services) -> None:
-    """Provide the parts. Raises `SettingsError` for `AWS_*` variables that cannot be used, where there are labs."""
+    """Provide the parts. Raises `SettingsError` if there are labs and `AWS_*` variables cannot be used."""
     results = services.part(RESULTS)
     watch = Watch(
         services.config,
@@ -73,7 +73,7 @@ def routes(services: Services) -> Sequence[Operation]:
 
 
 def timers(services: Services) -> Sequence[RecurringWork]:
-    """Return what looks into buckets, where there are any, and what ends jobs, also after app.yaml lost its labs."""
+    """Return the timers: the watch, if there are buckets, and the sweep of jobs, also after app.yaml lost its labs."""
     watch = services.part(WATCH)
     jobs = [
         RecurringWork("device-jobs", JOBS_TICK, services.part(SWEEP).tick),
@@ -84,6 +84,6 @@ def timers(services: Services) -> Sequence[RecurringWork]:
 
 
 def listeners(services: Services) -> Sequence[Coroutine[Any, Any, None]]:
-    """Return what reads the queues, and what wakes labs."""
+    """Return the tasks that read the queues and wake waiting claims."""
     watch = services.part(WATCH)
     return [*(queue.run(watch.heard) for queue in services.part(QUEUES)), *labs.listeners(services)]

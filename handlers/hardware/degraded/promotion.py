@@ -1,4 +1,4 @@
-"""Whether a target could test more than it does, with the evidence: a proposal for maintainers, never automatic. Pure.
+"""Decide whether a target is ready for a better tier, with evidence: a proposal, never automatic. Pure.
 
 The bar is PyTorch's for its out-of-tree backends: a month of runs, results within three hours, few failures of the lab.
 """
@@ -17,7 +17,7 @@ MOST_SHARE = 0.05
 
 
 class Lacking(StrEnum):
-    """What a target lacks for another tier."""
+    """A condition for a better tier that a target does not meet."""
 
     HISTORY = "history"
     RUNS = "runs"
@@ -29,12 +29,12 @@ class Lacking(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PromotionEvidence:
-    """What a target did in the last month.
+    """The evidence of the last month.
 
-    `age` is how long ago its first nightly commit was made, and `seconds` how long results take after labs could test
-    a commit, at the 90th percentile; None where there are none. Of the others each is a count and what it is of.
-    A run is unsteady if a test passed or failed in it, after it had changed the other way in one of the five runs
-    before: a false alarm, or a failure that was repaired as soon.
+    `age` is the age of its first nightly commit, and `seconds` the time from when labs could test a commit to its
+    results, at the 90th percentile; None if there are none. The other fields are counts, each with its total. A run is
+    unsteady if a test flips back in it: it had changed the other way in one of the five runs before, so that was a
+    false alarm, or a failure that was fixed quickly.
     """
 
     age: float | None
@@ -47,7 +47,7 @@ class PromotionEvidence:
     unsteady_of: int
 
     def lacking(self) -> list[Lacking]:
-        """Return what it lacks for another tier."""
+        """Return the conditions that it does not meet."""
         fits = {
             Lacking.HISTORY: self.age is not None and self.age >= MONTH,
             Lacking.RUNS: self.expected - self.missing >= LEAST_RUNS,

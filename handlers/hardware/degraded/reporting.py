@@ -24,7 +24,7 @@ NAME = "degraded-targets"
 
 @dataclass(frozen=True, slots=True)
 class TargetChanged:
-    """A target is to be judged, at a moment in seconds since 1970; `asked` distinguishes changes, and later tries."""
+    """A target must be evaluated, at a moment in seconds since 1970; `asked` distinguishes changes, and later tries."""
 
     lab: str
     target: str
@@ -42,7 +42,7 @@ TARGET_CHANGED = InternalEvent(
 
 @dataclass(frozen=True, slots=True)
 class ReportedTarget:
-    """What an issue is being made to say about a target."""
+    """The state of a target that its issue must show."""
 
     lab: str
     target: str
@@ -64,7 +64,7 @@ async def note_reported(context: Context, written: ReportedTarget, outcomes: Eff
 # Without a key of app.yaml: an issue is closed also after `results` was removed.
 @router.on(TARGET_CHANGED.name, name=NAME, conclude=ConcludeStage(ReportedTarget, note_reported))
 async def report_target(context: Context) -> Plan:
-    """Judge a target, store what it is, and have its issue say so."""
+    """Evaluate a target, store its state, and update its issue."""
     event, repository = TARGET_CHANGED.read(context.delivery.payload), context.repository
     about = _about(context, event.lab, event.target)
     store, named = context.part(RESULTS).store, about.repository

@@ -1,7 +1,7 @@
-"""When a target is degraded by one tier, and when it is restored: from what became of its nightly runs. Pure.
+"""Decide when a target is degraded by one tier, and when it is restored, from its nightly runs. Pure.
 
-It says whether the devices of a target answer at all. Whether its results can be trusted is another question
-(`bot.results.compare.health`).
+The rule is about whether the devices of a target deliver results at all. `bot.results.compare.health` decides whether
+the results are reliable.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ GOOD_RUNS = 2
 
 @dataclass(frozen=True, slots=True)
 class NightlyOutcome:
-    """What became of a commit of the nightly branch on a target; moments are seconds since 1970.
+    """The results of a nightly commit on a target; moments are seconds since 1970.
 
-    `order` is when it was committed, `at` when labs could test it. `usable` says whether the results say anything about
-    the code; None: there are none.
+    `order` is the time of the commit, `at` the time from which labs could test it. `usable` is False if the results are
+    infra, None if there are none.
     """
 
     sha: str
@@ -53,14 +53,14 @@ def effective_tier(tier: int, known: DegradedTarget | None) -> int:
 
 
 def is_degraded(known: DegradedTarget | None) -> bool:
-    """Say whether a target is degraded now."""
+    """Return whether a target is degraded now."""
     return known is not None and not known.restored
 
 
 def judge_target(
     known: DegradedTarget | None, runs: Sequence[NightlyOutcome], repair_within: float, now: float
 ) -> DegradedTarget | None:
-    """Return what a target is now, None for well; `known` is what it was, `repair_within` is in seconds."""
+    """Return the new state of a target, None if it is healthy; `known` is the old one, `repair_within` in seconds."""
     ordered = sorted(runs, key=lambda one: (one.order, one.sha))
     if known is not None and not known.restored:
         # What may still come decides nothing yet.

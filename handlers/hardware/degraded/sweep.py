@@ -1,6 +1,6 @@
-"""Looks now and then whether targets are to be degraded or restored, and announces it.
+"""Check regularly whether targets must be degraded or restored, and announce it.
 
-Any replica may look: what is announced has the name of the change, and happens once.
+Any replica may do so: the announcement has a GUID for the change, so it is handled once.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from bot.results.store.store import ResultsStore
 
 TICK = "*/5 * * * *"
-"""When it is looked."""
+"""When the sweep runs."""
 SETTLED_SECONDS = HOUR
-"""How long the bucket must have been read without a gap: after an outage of ours, runs that waited are no longer so."""
+"""Seconds for which the bucket must have been read without a gap: after an outage of ours, runs wait."""
 GAP_SECONDS = 2 * HOUR
-"""From such a gap on nobody knows what labs sent meanwhile."""
+"""After a gap of so many seconds, uploads of labs may not have been ingested yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedTargets:
-    """When the targets of a repository were judged last, and since when without a gap; seconds since 1970."""
+    """When the targets of a repository were evaluated last, and since when without a gap; seconds since 1970."""
 
     at: float
     since: float
@@ -66,7 +66,7 @@ class DegradedSweep:
         self._now = now
 
     async def tick(self) -> str:
-        """Judge all targets; return what was done, for the log."""
+        """Evaluate all targets; return what was done, for the log."""
         announced = 0
         for repository in self._config.repositories:
             with only_logged(texts.SWEEP_FAILED, repository=repository):
@@ -92,7 +92,7 @@ class DegradedSweep:
         return announced
 
     async def _is_settled(self, repository: str, now: float) -> bool:
-        """Say whether what is not there was not sent: the bucket has been read for a while."""
+        """Return whether missing results were really not sent: the bucket has been read for long enough."""
         config = self._config.repository(repository)
         if config is None or config.results is None:
             return True

@@ -1,4 +1,4 @@
-"""What is stored of degraded targets, and what became of the nightly runs of all targets of a repository."""
+"""Read and store the state of degraded targets, and the nightly runs of all targets of a repository."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEGRADED = Record("degraded", 1, DegradedTarget, "a target whose nightly runs ar
 
 @dataclass(frozen=True, slots=True)
 class TargetJudgement:
-    """What a target was, and what it is now."""
+    """The state of a target before and now."""
 
     about: TargetKey
     known: DegradedTarget | None
@@ -38,12 +38,12 @@ class TargetJudgement:
 
     @property
     def is_to_report(self) -> bool:
-        """Whether something changed, or the issue does not say it yet."""
+        """Whether the state changed, or the issue does not show it yet."""
         return self.now is not None and (self.now != self.known or not self.now.reported)
 
 
 def degraded_key(repository_id: int, about: TargetKey) -> Key[DegradedTarget]:
-    """Return the key of what is stored of a target."""
+    """Return the key of a target's record."""
     return DEGRADED.of(repository_id, about.lab, about.target)
 
 
@@ -90,9 +90,9 @@ def _settings(config: RepositoryConfig | None) -> dict[TargetKey, TargetSettings
 def nightly_outcomes(
     about: TargetKey, reports: NightlyReports, moves: Sequence[TrackingMove], since: float
 ) -> list[NightlyOutcome]:
-    """Return what became of the nightly commits since a target's first one.
+    """Return the results of all nightly commits since a target's first one.
 
-    These are the commits that any lab tested, and all others to which the bot moved the nightly branch.
+    Nightly commits are those that any lab tested, and all others to which the bot moved the nightly branch.
     """
     moved = {
         move["sha"]: datetime.fromisoformat(move["moved_at"] or move["found_at"]).timestamp()

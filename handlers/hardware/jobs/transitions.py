@@ -32,7 +32,7 @@ _CANCELLING = frozenset({JobEnd.NOT_APPROVED, JobEnd.PUSHED, JobEnd.CLOSED, JobE
 
 
 class LeaseLost(Exception):
-    """The lease is not the job's: it expired, was given back, or was never valid. Whoever has it must stop."""
+    """The lease is not valid for the job: it expired, was given back, or never was. The caller must stop."""
 
 
 class NotHandedOut(Exception):
@@ -59,9 +59,9 @@ def approve(job: DeviceJob, sha: str, by: Someone, now: float) -> DeviceJob:
 
 
 def hand_out(job: DeviceJob, lease: str, slot: int, timeout: float, now: float) -> DeviceJob:
-    """Give a queued job to a lab, under the digest of a lease; `timeout` is how long the test may take, in seconds.
+    """Give a queued job to a lab, under the digest of a lease; `timeout` is the time limit of the test in seconds.
 
-    Raises ValueError for a job that is not queued: whoever chooses must have looked.
+    Raises ValueError for a job that is not queued: the caller must check that.
     """
     if job.state is not DeviceJobState.QUEUED:
         raise ValueError(f"a job that is {job.state} cannot be handed out")
@@ -84,9 +84,10 @@ def hand_out(job: DeviceJob, lease: str, slot: int, timeout: float, now: float) 
 
 
 def heartbeat(job: DeviceJob, lease: str, now: float, *, log_url: str | None = None, note: str = "") -> DeviceJob:
-    """Extend a lease, but not beyond the deadline; note the lab's log and its progress where it sends them.
+    """Extend a lease, but not beyond the deadline; store the lab's log and progress if it sends them.
 
-    A lease that has expired and was not handed out again is extended as well: the lab is back. Raises `LeaseLost`.
+    If the lease has expired but the job was not handed out again, it is extended too: the lab is back. Raises
+    `LeaseLost`.
     """
     _check_lease(job, lease)
     if now >= job.deadline:
@@ -103,9 +104,9 @@ def heartbeat(job: DeviceJob, lease: str, now: float, *, log_url: str | None = N
 
 
 def fail(job: DeviceJob, lease: str, reason: str, now: float) -> DeviceJob:
-    """Take a job back that its lab cannot do, for another attempt; after the last one it ends without results.
+    """Return a job that its lab cannot do to the queue; after the last attempt, it ends without results.
 
-    A report that was taken before changes nothing. Raises `LeaseLost`.
+    A repeated call changes nothing. Raises `LeaseLost`.
     """
     if lease and lease == job.old_lease:
         return job
@@ -137,7 +138,7 @@ def cancel(job: DeviceJob, why: JobEnd, now: float) -> DeviceJob:
 
 
 def cancel_if_waiting(job: DeviceJob, why: JobEnd, now: float) -> DeviceJob:
-    """End a job that no lab has yet; a test that runs goes on."""
+    """End a job that no lab has yet; a running test continues."""
     return cancel(job, why, now) if job.state in (DeviceJobState.WAITING, DeviceJobState.QUEUED) else job
 
 
@@ -147,7 +148,7 @@ def remove_target(job: DeviceJob, now: float) -> DeviceJob:
 
 
 def expire(job: DeviceJob, now: float) -> DeviceJob:
-    """Do what happens by itself at `expires_at`; before that, nothing."""
+    """Change a job whose `expires_at` has passed; before that, do nothing."""
     if now < job.expires_at:
         return job
     match job.state:
@@ -170,7 +171,7 @@ def show(job: DeviceJob, step: ShownStep) -> DeviceJob:
 
 
 def is_state_of_end(state: DeviceJobState, end: JobEnd) -> bool:
-    """Say whether a job in a state may have ended so: every state has its reasons."""
+    """Return whether a job in this state may have ended for this reason."""
     if state is DeviceJobState.CANCELLED:
         return end in _CANCELLING
     if state is DeviceJobState.ENDED:

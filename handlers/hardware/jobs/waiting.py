@@ -1,4 +1,4 @@
-"""How long a job will wait for a device, from its place in the queue and from what the target's last tests took."""
+"""Estimate how long a job will wait for a device, from its place in the queue and the target's last tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueuePlace:
-    """How many tests are before a job, and in how many seconds its own is expected to begin."""
+    """The number of tests before a job, and the expected seconds until its own test begins."""
 
     before: int
     seconds: float

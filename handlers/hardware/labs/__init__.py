@@ -1,1 +1,1 @@
-"""What labs ask of the bot: work for their devices, and what became of it."""
+"""The API for labs: they claim work for their devices, and report its progress."""

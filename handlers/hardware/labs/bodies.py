@@ -1,4 +1,4 @@
-"""What labs send and are sent, as it is described in /api/v1/openapi.json. Moments are UTC, as in RFC 3339."""
+"""The bodies of requests and answers of the API for labs, for /api/v1/openapi.json. Moments are UTC, as in RFC 3339."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many calls a lab may make, and the record of each: a line of the log, and a metric."""
+"""Limit the calls of labs, and record each in the log and in a metric."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from handlers.hardware.labs import texts
 CALLS_PER_MINUTE = 300
 """Of one lab: heartbeats of a hundred devices, and their claims."""
 REFUSALS_PER_MINUTE = 30
-"""Of one address, before no token from there is looked at that was not accepted before."""
+"""Refused tokens of one address, after which only tokens that were accepted before are checked."""
 ACCEPTED_SECONDS = 86_400.0
 MOST_ACCEPTED = 10_000
-"""How long, and how many, tokens are known as accepted: of a lab with many machines, each may have its own."""
+"""How long, and how many, accepted tokens are remembered: each machine of a large lab may have its own."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -51,8 +51,8 @@ class LabCalls:
     def admit_address(self, request: web.Request) -> None:
         """Raise `Problem` for an address from which too many tokens were refused.
 
-        A token that was accepted before is looked at in any case: a stranger may share the address of a lab, and behind
-        a proxy of which app.yaml says nothing everybody does.
+        A token that was accepted before is always checked: a stranger may share the address of a lab, and behind a
+        proxy that app.yaml does not name, everybody does.
         """
         if _digest(request) in self._accepted:
             return
@@ -65,7 +65,7 @@ class LabCalls:
         self._accepted[_digest(request)] = None
 
     def admit_lab(self, lab: str) -> None:
-        """Count a call of a lab; raise `Problem` where there were too many."""
+        """Count a call of a lab. Raises `Problem` if there were too many."""
         if seconds := self._calls.wait_for(lab):
             raise _too_many(texts.TOO_MANY_CALLS.format(lab=lab, seconds=seconds), seconds)
 

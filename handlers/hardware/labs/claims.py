@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from handlers.hardware.labs.speakers import LabSpeaker
 
 CLIENT_SECONDS = 2.0
-"""How often it is looked whether a waiting client is still there: one that has left must get no job."""
+"""Seconds between checks whether a waiting client is still connected: a client that has left must get no job."""
 
 
 class JobClaims:
@@ -38,9 +38,9 @@ class JobClaims:
         has_left: Callable[[], bool],
         stopping: asyncio.Event,
     ) -> ClaimedJob | None:
-        """Return a job, after `wait` seconds at most; None where there is none, or the client has left.
+        """Return a job, after `wait` seconds at most; None if there is none, or the client has left.
 
-        Jobs of repositories in which the speaker does not speak for the lab are not for it.
+        A speaker gets only jobs of repositories in which it speaks for the lab.
         """
 
         def limits_of(job: DeviceJob) -> TargetLimits | None:

@@ -1,4 +1,4 @@
-"""What a lab gets to know of its job, with the permission to upload."""
+"""Write the answer to a claim: the job, with the permission to upload."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from handlers.hardware.jobs.store import ClaimedJob
 
 UPLOAD_SECONDS = 900.0
-"""How long after a job's deadline its results may be uploaded."""
+"""Seconds after a job's deadline in which its results may still be uploaded."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 

@@ -50,7 +50,7 @@ JOB = r"[A-Za-z0-9_-]{1,64}"
 
 Body = TypeVar("Body", bound=BaseModel)
 Answer = Callable[[web.Request, LabSpeaker], Awaitable[tuple[web.Response, str]]]
-"""Answers somebody who speaks for a lab, and says what became of the call, for the metrics."""
+"""Answers a call of a lab, and returns the outcome for the metrics."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 

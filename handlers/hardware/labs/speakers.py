@@ -1,7 +1,7 @@
-"""Who speaks for a lab: whoever has one of its tokens, and the workflows that app.yaml names.
+"""Decide who speaks for a lab: callers with one of its tokens, and the workflows that app.yaml names.
 
-A lab of one name in several repositories is one lab. A token of the lab is good for all of them; a workflow for those
-repositories alone whose entry names it.
+A lab with one name in several repositories is one lab. Its tokens are valid for all of these repositories; a workflow
+only for those whose entry names it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class LabAccess:
         self._keys = keys
 
     async def speaker(self, request: web.Request, lab: str) -> LabSpeaker:
-        """Return who asks. Raises `RefusedCaller`, and `Problem` where that cannot be known now."""
+        """Return the caller. Raises `RefusedCaller`, and `Problem` if that cannot be verified now."""
         authorization = request.headers.get("Authorization")
         if authorization is None:
             raise RefusedCaller(401, texts.NO_TOKEN, "no token")

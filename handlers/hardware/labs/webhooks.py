@@ -47,7 +47,7 @@ router = Router()
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """A job of a lab waits to be claimed, for an attempt."""
+    """A job of a lab waits to be claimed, in an attempt."""
 
     lab: str
     job: str
@@ -136,7 +136,7 @@ class SendLabWebhook:
         return f"lab-webhook:{self.job}:{self.attempt}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Send it. Raises `TryAgain` where the lab does not answer, `UserError` where it refuses."""
+        """Send the webhook. Raises `TryAgain` if the lab does not answer, `UserError` if it refuses."""
         webhooks, calls = context.part(LAB_WEBHOOKS), context.part(LAB_CALLS)
         job = await waiting_job(context.part(JOBS), self.lab, self.job, self.attempt)
         webhook = webhooks.labs.get((job.repository, self.lab)) if job else None

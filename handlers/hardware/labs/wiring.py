@@ -1,4 +1,4 @@
-"""What the routes of labs need in one process."""
+"""Create the parts for the routes of labs in one process."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def routes(services: Services) -> Sequence[Operation]:
 
 
 def timers(services: Services) -> Sequence[RecurringWork]:
-    """Return what notifies labs, where any is to be notified."""
+    """Return the sender of webhooks, if any lab must be notified."""
     webhooks = services.part(LAB_WEBHOOKS)
     return [RecurringWork("lab-webhooks", TICK, webhooks.tick)] if webhooks.notified else []
 
 
 def listeners(services: Services) -> Sequence[Coroutine[Any, Any, None]]:
-    """Return what wakes those who wait for jobs that other replicas queue."""
+    """Return the task that wakes claims when other replicas queue jobs."""
     store = services.part(JOBS)
     return [store.bell.watch(store.versions)]
