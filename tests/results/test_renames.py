@@ -85,6 +85,13 @@ def test_a_folder_of_small_files_is_found_though_its_files_share_their_tests_nam
     assert renames(removed, new) == dict(zip(removed, new, strict=True))
 
 
+def test_a_folder_moves_beside_a_folder_whose_tests_are_removed() -> None:
+    moved = [f"tests/contrib/moved/test_{file}.py::{name}" for file in "abcd" for name in NAMES[:3]]
+    removed = [f"tests/contrib/old/test_x.py::test_{number}" for number in range(30)]
+    now = [test.replace("/contrib/", "/extras/") for test in moved]
+    assert renames([*moved, *removed], now) == dict(zip(moved, now, strict=True))
+
+
 def test_a_file_that_became_two_of_the_same_tests_is_no_rename() -> None:
     assert renames(at(A), [*at(B), *at("tests/python/relay/test_c.py")]) == {}
 

@@ -82,6 +82,15 @@ def test_four_tests_of_one_class_are_enough(old: str, new: str) -> None:
     assert renames({**removed, **others}, {**added, "net.udp.open": PASSED}) == pairs
 
 
+def test_words_are_added_to_the_names_of_one_class_beside_removed_tests_of_others() -> None:
+    names = [f"poll_{cipher}_{action}" for cipher in ("aes", "gcm", "ccm") for action in FOUR]
+    removed, new = [f"poll_test::{name}" for name in names], [f"kernel.poll.poll_test::case_{name}" for name in names]
+    others = [f"net.tcp::lost_reset_{number}" for number in range(30)]
+    assert renames([*removed, *others], new) == dict(zip(removed, new, strict=True))
+    same_class = [f"poll_test::poll_gone_{number}" for number in range(5)]
+    assert renames([*removed, *others, *same_class], new) == {}
+
+
 def test_four_tests_of_one_class_may_stand_in_four_files() -> None:
     files = [f"tests/test_{name}.py::Test{{}}::test_{name}" for name in FOUR]
     removed, new = [file.format("Tile") for file in files], [file.format("Tiling") for file in files]

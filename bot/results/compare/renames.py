@@ -25,9 +25,12 @@ MAX_PARTS = 64
 """Components of a location, at most; tests with longer ones are ignored."""
 CONTEXT = 4
 """Components next to the test's name that may distinguish a moved test from others of its name."""
+NARROWER = 2
+"""Components that a move may need more than the shortest way to say it: `contrib/moved` is now `extras/moved`, while
+other tests of `contrib` are removed."""
 MAX_STEPS = 40_000_000
 """Characters of names, and components of locations, that one search handles: two or three seconds at worst. It takes
-600,000 to find that ten thousand tests moved from one folder to another."""
+900,000 to find that ten thousand tests moved from one folder to another."""
 
 
 Location = tuple[str, ...]
@@ -105,14 +108,21 @@ def _moved(removed: Ended, new: Ended, _explained: int, steps: StepBudget) -> di
     old, fresh = _located(removed), _located(new)
     if min(len(old), len(fresh)) < RENAMED_TOGETHER:
         return {}
-    rules = [move for move, votes in _moves(old, fresh, steps).items() if votes >= RENAMED_TOGETHER]
+    rules = sorted(
+        (move for move, votes in _moves(old, fresh, steps).items() if votes >= RENAMED_TOGETHER),
+        key=lambda move: len(move[0]),
+    )
     if not rules:
         return {}
     below = _below(old, {before for before, _ in rules}, steps)
     room = {after: len(tests) for after, tests in _below(fresh, {after for _, after in rules}, steps).items()}
     named = {split: test for test, split in fresh.items()}
     pairs = []
+    made_by = set[tuple[Location, Location]]()
     for before, after in rules:
+        if before[-1:] == after[-1:] and (before[:-1], after[:-1]) in made_by:
+            made_by.add((before, after))  # its pairs are among those
+            continue
         concerned = below[before]
         enough = max(RENAMED_TOGETHER, RENAMED_SHARE * len(concerned))
         if room.get(after, 0) < enough:
@@ -125,6 +135,7 @@ def _moved(removed: Ended, new: Ended, _explained: int, steps: StepBudget) -> di
         ]
         if len(made) >= enough:
             pairs += made
+            made_by.add((before, after))
     return _one_to_one(pairs)
 
 
@@ -152,10 +163,11 @@ def _moves(old: Tests, fresh: Tests, steps: StepBudget) -> Counter[tuple[Locatio
         steps.take((CONTEXT + 1) * (len(left) + len(right)))
         for key in known.keys() & others.keys():
             before, after = left.pop(known[key])[0], right.pop(others[key])[0]
-            steps.take(len(before) + len(after))
+            steps.take((1 + NARROWER) * (len(before) + len(after)))
             moves[before, after] += 1
-            if common := common_end(before, after):
-                moves[before[:-common], after[:-common]] += 1
+            common = common_end(before, after)
+            for end in range(common, max(common - NARROWER - 1, 0), -1):
+                moves[before[:-end], after[:-end]] += 1
     return moves
 
 

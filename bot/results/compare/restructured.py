@@ -292,7 +292,7 @@ def _in_classes(
         if (
             len(found) >= SMALL_CLASS
             and not accepted.issuperset(one.old for one in found)
-            and concerned.are_made(change)
+            and concerned.are_made(change, found)
             and _ended_alike(found, old, new)
         ):
             accepted.update(one.old for one in found)
@@ -320,7 +320,9 @@ class _Concerned:
         made: Mapping[_Change, int],
         steps: StepBudget,
     ) -> None:
-        self._removed, self._made = len(removed), made
+        self._made = made
+        steps.take(sum(len(name.parts) for name in removed.values()))
+        self._at = Counter(name.parts[:-1] for name in removed.values())
         self._sides, self._steps = (removed, added), steps
         self._having: dict[str, list[Counter[str]]] = {}
         places: list[Counter[Parts]] = [Counter(), Counter()]
@@ -339,16 +341,20 @@ class _Concerned:
             self._having[inside] = [_counted(side, self._steps) for side in sides]
         return self._having[inside]
 
-    def are_made(self, change: _Change) -> bool:
-        """Return whether most candidates changed this way: names with this beginning, or this word, on each side."""
+    def are_made(self, change: _Change, found: Collection[_Candidate]) -> bool:
+        """Return whether most candidates changed this way: names with this beginning, or this word, on each side.
+
+        `found` are the candidates that did.
+        """
         made, enough = self._made[change], MOST_OF_CLASS
         if change.inside:
             if change.kind is _Kind.REORDERED:
                 return change.inside == WORDS
             counted = zip(self._counts(change.inside), (change.before, change.after), strict=True)
             having = [of_side[each] for of_side, side in counted for each in side]
-            if change.kind is _Kind.ADDED:  # which could have been added to every removed name
-                having.append(self._removed)
+            if change.kind is _Kind.ADDED:  # which could have been added to every name that was removed there
+                self._steps.take(sum(len(self._sides[0][one.old].parts) for one in found))
+                having.append(sum(self._at[place] for place in {self._sides[0][one.old].parts[:-1] for one in found}))
             if change.inside == WORDS:
                 having.append(MANY)
             return made >= enough * max(having)
