@@ -93,6 +93,7 @@ def test_renames_of_the_configuration_file_count(store: ResultsStore, tmp_path: 
     [
         ({"test": "test_b"}, "no run of example-lab/adreno has a test test_b; similar: test_a; "),
         ({"target": "example-lab/mali"}, "no results of example-lab/mali are stored; stored: example-lab/adreno"),
+        ({"test": " "}, "name a test with --test"),
         ({"commit": 99}, "no results of example-lab/adreno are stored for 0000"),
     ],
 )
@@ -111,6 +112,46 @@ def test_without_a_database_a_line_says_so(tmp_path: Path, monkeypatch: pytest.M
     found = explain()
     assert found.exit_code == 1
     assert "none.db" in found.stderr
+
+
+def test_a_quarantine_is_named_with_whose_it_is_and_why(store: ResultsStore, tmp_path: Path) -> None:
+    store_story(store, "PFF")
+    config = tmp_path / "app.yaml"
+    item = {"owner": "octocat", "reason": "Old firmware", "issue": "https://example.org/12", "until": "2999-12-31"}
+    results_of_lab = {"bucket": "device-results", "labs": {ABOUT.lab: {"targets": [ABOUT.target]}}}
+    keys = {"results": results_of_lab, "quarantine": [{"test": TEST} | item]}
+    config.write_text(json.dumps({"repositories": {"octocat/compiler": keys}}))
+    assert (
+        "Quarantine  until 2999-12-31 (octocat): Old firmware, https://example.org/12. No message is sent about new "
+        "failures until then." in explain("--config", str(config)).output.splitlines()
+    )
+    (found,) = json.loads(explain("--json", "--config", str(config)).output)
+    assert found["quarantine"] == item
+    config.write_text(json.dumps({"repositories": {"octocat/compiler": {"results": results_of_lab}}}))
+    assert "Quarantine" not in explain("--config", str(config)).output
+    assert json.loads(explain("--json", "--config", str(config)).output)[0]["quarantine"] is None
+
+
+def test_a_configuration_file_that_was_named_has_to_be_there(store: ResultsStore, tmp_path: Path) -> None:
+    store_story(store, "PFF")
+    found = explain("--config", str(tmp_path / "none.yaml"))
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert "none.yaml" in found.stderr
+
+
+def test_names_are_taken_as_they_are_copied(store: ResultsStore) -> None:
+    """The target as the name of its check run, the SHA in capitals, the test with white space around it."""
+    store_story(store, "PFF")
+    expected = explain()
+    assert expected.exit_code == 0
+    arguments = ["--test", f" {TEST}\n", "--target", f"hardware/{TARGET}", "--sha", sha(3).upper()]
+    assert CliRunner().invoke(results, ["explain", *arguments]).output == expected.output
+
+
+def test_an_unknown_commit_is_answered_with_few_short_ones(store: ResultsStore) -> None:
+    store_story(store, "PFFPFFPFF")
+    found = explain(commit=99)
+    assert found.stderr.strip().partition("newest commits: ")[2] == ", ".join([sha(1)[:10]] * 5)
 
 
 def test_how_flaky_a_test_is_is_said_with_what_shows_it(store: ResultsStore) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -23,13 +24,16 @@ from bot.cli.support import (
     start_logging,
     stopping_at_faults,
 )
+from bot.config import Config
 from bot.config.environment import DatabaseSettings
-from bot.core.aliases import NO_ALIASES, Aliases
+from bot.config.quarantine import QuarantinedTest
+from bot.core.errors import UserError
 from bot.core.terminal import table
 from bot.core.utc import iso_utc
 from bot.engine.database import Database
 from bot.results.compare.flaky import LEAST_RUNS, Flakiness
 from bot.results.compare.health import JUDGED_RUNS, RunFlips, SuiteHealth
+from bot.results.compare.quarantine import quarantine_at
 from bot.results.explain import texts
 from bot.results.explain.explainer import Explanation, explain_test
 from bot.results.explain.lookup import find_commit, find_target
@@ -39,25 +43,27 @@ from bot.results.store.timelines import FailureMessage, LeftOut, TimelineRun
 
 RUNS = 10
 SHORT = 10
-SHA_START = Matching(r"[0-9a-f]{4,40}", "the SHA of a commit, or its beginning, in small letters")
+SHA_START = Matching(r"[0-9A-Fa-f]{4,40}", "the SHA of a commit, or at least its first 4 digits")
 
 
 @click.command(
     epilog=f"""{AS_WRITTEN}
     Examples:
       nightjar results explain --test tests/te/test_tile.py::test_tile --target example-lab/adreno --sha 0d1a26e67d
-      nightjar results explain --test test_tile --target example-lab/adreno --sha 0d1a26e67d --json
+      nightjar results explain --test kernel.poll.wait --target example-lab/adreno --sha 0d1a26e67d --json
     """,
 )
 @click.option("--test", required=True, help="The test's ID, as check runs show it.")
-@click.option("--target", required=True, help="LAB/TARGET.")
+@click.option("--target", required=True, help="LAB/TARGET, or the name of its check run.")
 @click.option("--sha", type=SHA_START, required=True, help="The commit; its first digits are enough.")
 @click.option("--repo", "--repository", "repository", type=REPOSITORY, help="OWNER/NAME, if several have this target.")
 @click.option("--runs", "most_runs", type=click.IntRange(1), default=RUNS, show_default=True, help="Runs to list.")
 @config_option
 @json_option
 @env_file_option()
+@click.pass_context
 def explain(
+    ctx: click.Context,
     test: str,
     target: str,
     sha: str,
@@ -70,17 +76,21 @@ def explain(
 
     Prints the class, the rule, the baseline, since when the test fails, which messages were sent about it, and the
     runs that this follows from. Works beside a running server. Only DATABASE_URL is needed; if the configuration file
-    is there, its `renames` count.
+    is there, its `renames` and its `quarantine` count.
     """
+    named = ctx.get_parameter_source("config_path") is not click.core.ParameterSource.DEFAULT
     with stopping_at_faults():
-        found = _explained(test, target, sha, repository, config_path)
+        if not (test := test.strip()):
+            raise UserError(texts.NO_TEST)
+        config = load_config(config_path) if named or config_path.exists() else None
+        found = _explained(test, target, sha.lower(), repository, config)
     if as_json:
         click.echo(json.dumps([explanation_json(one) for one in found], indent=2))
     else:
         click.echo("\n\n".join("\n".join(explanation_lines(one, most_runs)) for one in found))
 
 
-def _explained(test: str, target: str, sha: str, repository: str | None, config_path: Path) -> list[Explanation]:
+def _explained(test: str, target: str, sha: str, repository: str | None, config: Config | None) -> list[Explanation]:
     settings = DatabaseSettings.from_environment()
     start_logging(settings)
     url = settings.database_url.get_secret_value()
@@ -90,15 +100,13 @@ def _explained(test: str, target: str, sha: str, repository: str | None, config_
     try:
         about = find_target(store.timelines, repository, target)
         commit = find_commit(store.timelines, about, sha)
-        return explain_test(store, about, commit, test, _aliases(config_path, about.repository))
+        keys = config.repository(about.repository) if config else None
+        if keys is None:
+            return explain_test(store, about, commit, test)
+        quarantine, _ = quarantine_at(keys.quarantine, about, time.time())
+        return explain_test(store, about, commit, test, keys.aliases, quarantine)
     finally:
         store.close()
-
-
-def _aliases(config_path: Path, repository: str) -> Aliases:
-    """Return the names of tests that maintainers renamed, as far as there is a configuration file."""
-    found = load_config(config_path).repository(repository) if config_path.exists() else None
-    return found.aliases if found else NO_ALIASES
 
 
 def explanation_json(one: Explanation) -> dict[str, Any]:
@@ -119,6 +127,7 @@ def explanation_json(one: Explanation) -> dict[str, Any]:
         "renamed_from": one.renamed_from or None,
         "flakiness": asdict(one.flakiness) | {"needed": one.flakiness.needed},
         "unreliable_since": one.health.since or None,
+        "quarantine": _quarantine_json(one.quarantine) if one.quarantine else None,
         "runs": [asdict(run) | {"committed_at": iso_utc(run.committed_at)} for run in one.runs],
         "messages": [
             asdict(message)
@@ -129,6 +138,10 @@ def explanation_json(one: Explanation) -> dict[str, Any]:
             for message in one.messages
         ],
     }
+
+
+def _quarantine_json(item: QuarantinedTest) -> dict[str, str]:
+    return {"owner": item.owner, "reason": item.reason, "issue": item.issue, "until": item.until}
 
 
 def explanation_lines(one: Explanation, most_runs: int) -> Iterator[str]:
@@ -162,6 +175,11 @@ def _facts(one: Explanation) -> Iterator[tuple[str, str]]:
         yield texts.FLAKINESS, _flakiness(one.flakiness)
     if one.health.newest:
         yield texts.HEALTH, _health(one.health, one.health.newest)
+    if item := one.quarantine:
+        yield (
+            texts.QUARANTINE,
+            texts.QUARANTINED.format(until=item.until, owner=item.owner, reason=item.reason, issue=item.issue),
+        )
     if one.renamed_from:
         yield texts.RENAMED, texts.RENAMED_LINE.format(name=one.renamed_from)
     messages = [line for message in one.messages for line in _message(message)] or [texts.NO_MESSAGES]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from nightjar_formats.model import SeenTest, TargetKey
 
@@ -10,6 +11,7 @@ from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.ancestors import AncestorSearch
 from bot.results.compare.flaky import Flakiness
 from bot.results.compare.health import RELIABLE, SuiteHealth
+from bot.results.compare.quarantine import NO_QUARANTINE, Quarantine
 from bot.results.explain.classes import NOT_FLAKY, RULES, ResultClass, class_of, flakiness_at, lasting_at
 from bot.results.explain.lookup import unknown_test
 from bot.results.report.compared import compared_with
@@ -18,14 +20,17 @@ from bot.results.state import SuiteState, TargetState
 from bot.results.store.store import ResultsStore
 from bot.results.store.timelines import FailureMessage, TimelineRun
 
+if TYPE_CHECKING:
+    from bot.config.quarantine import QuarantinedTest
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a test of a suite has its class at a commit.
 
     `since` and `good` are the commits where a lasting failure began and where the test passed last; empty if there is
-    none. `flakiness` is that of the test up to the commit, `health`
-    that of the suite. `runs` has the newest first, and `messages` the oldest.
+    none. `flakiness` is that of the test up to the commit, `health` that of the suite, `quarantine` the item that names
+    the test. `runs` has the newest first, and `messages` the oldest.
     """
 
     about: TargetKey
@@ -42,14 +47,20 @@ class Explanation:
     messages: tuple[FailureMessage, ...]
     flakiness: Flakiness = NOT_FLAKY
     health: SuiteHealth = RELIABLE
+    quarantine: QuarantinedTest | None = None
 
 
 def explain_test(
-    store: ResultsStore, about: TargetKey, sha: str, test: str, aliases: Aliases = NO_ALIASES
+    store: ResultsStore,
+    about: TargetKey,
+    sha: str,
+    test: str,
+    aliases: Aliases = NO_ALIASES,
+    quarantine: Quarantine = NO_QUARANTINE,
 ) -> list[Explanation]:
     """Explain a test in each suite of a commit that has it; raise `UserError` if no suite of the target ever had it.
 
-    `aliases` are the names of tests that maintainers renamed.
+    `aliases` are the names of tests that maintainers renamed, `quarantine` the tests whose failures they know.
     """
     state = store.state(about, sha)
     suites = [name for name, suite in state.suites.items() if test in suite.seen]
@@ -57,7 +68,8 @@ def explain_test(
     if not suites:
         known = store.timelines.suites(about)
         raise unknown_test(about, test, (name for suite in known for name in store.timelines.names(about, suite)))
-    return [_explain(store, state, state.suites[suite], test, aliases) for suite in suites]
+    item = quarantine.of(test)
+    return [replace(_explain(store, state, state.suites[suite], test, aliases), quarantine=item) for suite in suites]
 
 
 def _explain(store: ResultsStore, state: TargetState, suite: SuiteState, test: str, aliases: Aliases) -> Explanation:

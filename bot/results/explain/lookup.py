@@ -12,7 +12,11 @@ from bot.core.errors import UserError
 from bot.results.explain import texts
 from bot.results.store.timelines import Timelines
 
+CHECK_RUNS = "hardware/"
+"""With this before it, a target is the name of its check run."""
 MOST_NAMED = 10
+NEWEST, SHORT = 5, 10
+"""Commits that are named for an unknown one, and digits of each."""
 MOST_SIMILAR = 3
 SIMILAR = 50
 """Percent of similarity from which a known name is proposed for an unknown one."""
@@ -23,7 +27,11 @@ MOST_COMPARED = 300
 
 
 def find_target(timelines: Timelines, repository: str | None, name: str) -> TargetKey:
-    """Return the target `LAB/TARGET`; without a repository, that of the only one that has it. Raises `UserError`."""
+    """Return the target `LAB/TARGET`, which may be the name of its check run.
+
+    Without a repository, return that of the only one that has it. Raises `UserError`.
+    """
+    name = name.strip().removeprefix(CHECK_RUNS)
     lab, _, target = name.partition("/")
     if not lab or not target or "/" in target:
         raise UserError(texts.NOT_A_TARGET.format(value=name))
@@ -50,7 +58,7 @@ def find_commit(timelines: Timelines, about: TargetKey, sha: str) -> str:
     target = about.full_name
     found = timelines.commits(about, sha, MOST_NAMED)
     if not found:
-        known = timelines.commits(about, "", MOST_NAMED)
+        known = [one[:SHORT] for one in timelines.commits(about, "", NEWEST)]
         if not known:
             raise UserError(texts.NO_COMMITS.format(target=target))
         raise UserError(texts.UNKNOWN_SHA.format(target=target, sha=sha, known=_listed(known)))

@@ -17,8 +17,8 @@ RULE_NEW_FAILURE = (
     "branch have seen it."
 )
 RULE_KNOWN_FLAKY = (
-    "It fails here. Not long ago it passed and failed on one commit, so it is known to be flaky. By its rate, {needed} "
-    "failed runs in a row of the nightly branch are more than flakiness, and are reported."
+    "It fails here. It recently passed and failed on the same commit, so it is known to be flaky. Its failure is "
+    "reported after {needed} failed runs in a row of the nightly branch."
 )
 RULE_STILL_FAILING = (
     "It fails here and in the baseline. This is no complete run of the nightly branch, so it confirms no failure."
@@ -42,7 +42,7 @@ NO_MESSAGES = "no message was sent about it"
 
 # Output
 HEADING = "{suite} on {lab}/{target} at {sha} ({repository})"
-FLAKINESS, HEALTH = "Flakiness", "Health"
+FLAKINESS, HEALTH, QUARANTINE = "Flakiness", "Health", "Quarantine"
 CLASS, RULE, BASELINE, SINCE, RENAMED, MESSAGES = "Class", "Rule", "Baseline", "Since", "Renamed", "Messages"
 NO_BASELINE = "none: no ancestor with complete results is known"
 BASELINE_LINE = "{sha} of {at}: {outcome}"
@@ -56,6 +56,7 @@ UNRELIABLE = (
     "unreliable since {since}: {flipped} of {tests} tests flipped between passed and failed and back in {run}. No "
     "message is sent about single failures until {needed} nightly runs in a row are stable; {stable} so far."
 )
+QUARANTINED = "until {until} ({owner}): {reason}, {issue}. No message is sent about new failures until then."
 RENAMED_LINE = "from {name}"
 RUNS_HEADER = ("RUN", "COMMITTED", "RESULT", "NOTE")
 ABSENT, FLAKY_RESULT, LEFT_OUT = "absent", "{status}, flaky", "does not count"
@@ -69,6 +70,7 @@ NOTE_LEFT_OUT = {
 MORE_RUNS = "and {count:,} earlier runs; --runs shows more"
 
 # What is asked for is unknown
+NO_TEST = "name a test with --test, as check runs show it"
 NO_RESULTS = "no results are stored"
 NOT_A_TARGET = "{value} is not LAB/TARGET, as in example-lab/adreno"
 UNKNOWN_REPOSITORY = "no results of {repository} are stored; stored: {known}"

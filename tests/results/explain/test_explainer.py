@@ -201,7 +201,7 @@ def test_the_beginning_of_a_sha_is_enough_unless_several_begin_like_this(store: 
     assert find_commit(store.timelines, ABOUT, shas[1]) == shas[1]
     with pytest.raises(UserError, match="several commits of example-lab/adreno begin with 0000"):
         find_commit(store.timelines, ABOUT, "0000")
-    with pytest.raises(UserError, match=f"are stored for ffff; its newest commits: .*{shas[2]}"):
+    with pytest.raises(UserError, match=f"are stored for ffff; its newest commits: {shas[2][:10]}, "):
         find_commit(store.timelines, ABOUT, "ffff")
 
 
