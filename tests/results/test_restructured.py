@@ -87,7 +87,7 @@ def test_words_are_added_to_the_names_of_one_class_beside_removed_tests_of_other
     removed, new = [f"poll_test::{name}" for name in names], [f"kernel.poll.poll_test::case_{name}" for name in names]
     others = [f"net.tcp::lost_reset_{number}" for number in range(30)]
     assert renames([*removed, *others], new) == dict(zip(removed, new, strict=True))
-    same_class = [f"poll_test::poll_gone_{number}" for number in range(5)]
+    same_class = [f"poll_test::poll_lost_{number}" for number in range(5)]
     assert renames([*removed, *others, *same_class], new) == {}
 
 
