@@ -19,6 +19,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from nightjar_formats.terminal import escape_controls
 from nightjar_lab import texts
 
 TIMEOUT = 30.0
@@ -28,6 +29,7 @@ TOKEN_SECONDS = 120.0
 """How long a token of a command is used; those of GitHub Actions and Buildkite are good for five minutes."""
 LONGEST_RETRY = 3600.0
 """Seconds that a Retry-After may ask for."""
+MOST_ADDRESS = 200
 NOT_MODIFIED = 304
 FINAL = frozenset({400, 401, 403, 404, 422})
 """Answers that the same call gets again."""
@@ -192,6 +194,9 @@ def _problem(error: urllib.error.HTTPError) -> Exception:
         detail = str(_json(error.read(LARGEST)).get("detail") or error.reason)
     except (OSError, HTTPException, ValueError):
         detail = str(error.reason)
+    if 300 <= error.code < 400:
+        to = error.headers.get("Location", "")[:MOST_ADDRESS]
+        return BotRefused(texts.REDIRECTED.format(to=escape_controls(to), status=error.code))
     if error.code == 409:
         return LostLease(detail)
     if error.code == 404:
@@ -217,9 +222,12 @@ def _pause(headers: Message) -> float | None:
 
 
 def _json(raw: bytes) -> Mapping[str, Any]:
-    read = json.loads(raw) if raw else {}
+    try:
+        read = json.loads(raw) if raw else {}
+    except ValueError:
+        read = None
     if not isinstance(read, dict):
-        raise ValueError("not an object")  # noqa: TRY004  # of the bot's answer, not of our code
+        raise ValueError(texts.NOT_THE_BOT)  # noqa: TRY004  # of the bot's answer, not of our code
     return read
 
 

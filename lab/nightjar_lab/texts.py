@@ -12,6 +12,10 @@ NO_GIT = "git was not found on PATH; the agent fetches commits with it, so insta
 BAD_FOLDER = "the folder {folder} cannot be used ({reason}); name another one with --folder"
 ALREADY_RUNS = "another agent works in {folder}; give each agent a folder of its own"
 
+# Answers that are not the bot's
+NOT_THE_BOT = "the answer is not JSON; is this the address of the bot?"
+REDIRECTED = "the address redirects to {to} ({status}), and no redirection is followed; correct NIGHTJAR_URL"
+
 # What it does
 WAITS_FOR_JOBS = "waiting for jobs for {targets}, asking the bot at {url}"
 CLAIMED = "job {job}: {repository} {sha} on {target}, attempt {attempt}, for {who}"

@@ -7,13 +7,16 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from aiohttp import web
 
 from handlers.hardware.jobs.model import DeviceJobState
 from tests.bucket import World
 from tests.conversations.device_lab import LAB, TARGET
 from tests.lab.agent_rack import ROOT, Rack, ended, lab_rack
+from tests.serving import served
 from tests.waiting import until
 
 NOWHERE = "http://127.0.0.1:1"
@@ -85,6 +88,26 @@ async def test_it_says_where_it_asks_and_why_it_gets_no_answer(rack: Rack) -> No
     line = await first_line(rack, "--least-free", str(1 << 40))
     assert "--least-free wants" in line
     assert "could not be asked" not in line
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"text": "<html>", "content_type": "text/html"}, "the answer is not JSON; is this the address of the bot?"),
+        ({"status": 301, "headers": {"Location": "https://ci.example.org/"}}, "redirects to https://ci.example.org/"),
+        ({"status": 501}, "could not be asked for a job: 501: Not Implemented; trying again in"),
+    ],
+)
+async def test_an_address_that_is_not_the_bots_is_named(rack: Rack, answer: dict[str, Any], said: str) -> None:
+    async def other(_: web.Request) -> web.Response:
+        return web.Response(**answer)
+
+    app = web.Application()
+    app.router.add_post("/{path:.*}", other)
+    async with served(app) as url:
+        line = await first_line(rack, url=url)
+    assert said in line, line
+    assert url in line
 
 
 async def test_once_ends_with_the_reason_where_the_bot_refuses(rack: Rack) -> None:

@@ -101,7 +101,7 @@ async def test_waiting_is_polite() -> None:
 @pytest.mark.parametrize("body", ['{"sha": "main"}', "[]", '{"commit": 1}'])
 async def test_an_answer_that_names_no_commit_is_not_printed(body: str) -> None:
     async with served(NightlyServer({"text": body}).app()) as url:
-        with pytest.raises(Exception, match=r"does not name a commit|not an object"):
+        with pytest.raises(Exception, match=r"does not name a commit|is this the address of the bot"):
             await asyncio.to_thread(lambda: NightlyOfBot(url, REPOSITORY).commit())
 
 
