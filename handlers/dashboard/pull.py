@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.core.events import group_lock, pull_lock
 from bot.core.patterns import Pattern
+from bot.effects.section_state import SECTION
 from bot.engine.upkeep import DONE_DAYS, FAILED_DAYS
 from bot.github.pull_heads import head_of, repository_id_of
 from bot.web.openapi import Parameter
@@ -67,6 +68,17 @@ class WaitingMerge(BaseModel):
     why: str = Field(description="What the bot found when it tried last; empty where that is not stored.")
 
 
+class StickySection(BaseModel):
+    """A section of the bot's comment that is about a commit."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    section: str
+    sha: str = Field(description="The commit that it is about.")
+    at: datetime = Field(description="When it was computed.")
+    out_of_date: bool = Field(description="Whether the head is another commit by now.")
+
+
 class PullPage(BaseModel):
     """The story of a pull request: what came in, the newest first, and what the bot did about it."""
 
@@ -76,6 +88,7 @@ class PullPage(BaseModel):
     github: str = Field(description="The repository's page on GitHub.")
     head: KnownHead | None
     merge: WaitingMerge | None
+    sections: list[StickySection] = Field(description="What the bot's comment says about commits now.")
     deliveries: list[DeliveryStory]
     ignored: int = Field(description="Deliveries of this part that needed nothing; `all` shows them.")
     older: int | None = Field(description="The `before` of the next part; null where this is the last one.")
@@ -104,6 +117,7 @@ def pull_page(parts: DashboardParts) -> Page:
             github=f"{parts.github}/{asked.repository}",
             head=KnownHead(sha=head.sha, base=head.base_ref, is_open=head.is_open) if head else None,
             merge=_merge(pending, stories) if pending else None,
+            sections=await _sections(parts, repository_id, number, head.sha if head else ""),
             deliveries=shown,
             ignored=len(stories) - len(shown),
             older=found[-1].job.job_id if len(found) == DELIVERIES else None,
@@ -128,6 +142,21 @@ async def _deliveries(journal: Journal, repository_id: int, number: int, before:
     locks = (pull_lock(repository_id, number), group_lock(repository_id, number))
     found = [one for lock in locks for one in await journal.of_lock(lock, DELIVERIES, before)]
     return sorted(found, key=lambda one: one.job.job_id, reverse=True)[:DELIVERIES]
+
+
+async def _sections(parts: DashboardParts, repository_id: int, number: int, head: str) -> list[StickySection]:
+    """Return what the bot's comment says about commits, without sections that say nothing."""
+    found = await parts.records.under(SECTION, repository_id, number)
+    return [
+        StickySection(
+            section=name,
+            sha=shown.sha,
+            at=datetime.fromtimestamp(shown.as_of, UTC),
+            out_of_date=bool(head) and shown.sha != head,
+        )
+        for name, shown in sorted(found.items())
+        if shown.digest
+    ]
 
 
 def _number(text: str) -> int:

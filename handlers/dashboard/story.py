@@ -22,9 +22,13 @@ if TYPE_CHECKING:
     from bot.engine.journal import DeliveryRecord, EffectRecord, JobState, PlanRecord
 
 WRITTEN: Mapping[str, str] = {
+    "MarkNightly": "description",
+    "Remind": "text",
     "Reply": "text",
-    "UpsertSection": "text",
+    "ReportReviewers": "text",
     "SetStatus": "description",
+    "ShowSection": "text",
+    "UpsertSection": "text",
 }
 """Effects whose text everybody sees on GitHub, and the field that has it."""
 LONGEST_WRITTEN, LONGEST_REASON = 3_000, 1_000

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bot.app.features import full_router
+from handlers.dashboard.story import WRITTEN
 from handlers.dashboard.texts import HANDLERS
+from tests.durable import stored
 from tests.handlers.dashboard.nightly_runs import sha
 from tests.handlers.dashboard.site import DashboardSite
 from tests.handlers.dashboard.stored_story import HOSTILE, NUMBER, SECRET
@@ -91,3 +93,17 @@ async def test_what_a_status_says_stands_there_once(site: DashboardSite) -> None
     _, _, page = await site.get(f"{PAGE}/{NUMBER}")
     assert status["wrote"] in status["outcome"]
     assert page.replace("<wbr>", "").count(status["wrote"]) == 1
+
+
+async def test_it_lists_what_the_sticky_comment_says_about_commits(site: DashboardSite) -> None:
+    _, answered = await site.json(f"{API}/{NUMBER}")
+    (section,) = answered["sections"]  # the other one says nothing
+    assert (section["section"], section["sha"], section["out_of_date"]) == ("runtime", sha(12), True)
+    assert "of an older head" in (await site.get(f"{PAGE}/{NUMBER}"))[2]
+
+
+async def test_what_people_see_on_github_stands_in_the_story() -> None:
+    """Effects with a text that everybody sees have it on the page; these have one for other readers."""
+    others = {"StoreRepositoryFile", "SubmitSection", "EnsureIssue", "EnsurePull"}
+    with_text = {kind for kind, one in stored("effects").items() if {"text", "description", "body"} & one.keys()}
+    assert with_text - others == set(WRITTEN)
