@@ -1,4 +1,4 @@
-"""A month of labs, pull requests and faults around the queue of tests on devices, simulated: nothing sleeps."""
+"""A month of labs, pull requests and faults around the queue of device tests, simulated: nothing sleeps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.devices.outcome import Outcome
 from tests.devices.simulation import Simulation
 from tests.devices.world import Size
 
-TITLE = "Tests on devices, simulated"
+TITLE = "Device tests, simulated"
 SEED = 14
 TICK = 60.0
 """Seconds between two scans of the sweep. The bot's own looks every 15; a month of those takes four times as long."""

@@ -10,7 +10,7 @@ from benchmarks.report import Options, Row, command
 from benchmarks.stage import BenchmarkStage, stage
 from benchmarks.traffic import templates, write
 
-TITLE = "Signed webhooks to 202, with 10 kB bodies that no handler wants, the worker running"
+TITLE = "Signed webhooks to 202, with 10 kB bodies that no feature uses, the worker running"
 CONNECTIONS = (1, 8, 64)
 SECONDS = 4.0
 PULLS = 200

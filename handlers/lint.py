@@ -43,7 +43,7 @@ LONGEST_SHOWN = 60
 """Characters of a tag."""
 
 WELL, ONE_FAULT, FAULTS = "No problems", "1 problem", "{count} problems"
-WARNED = "; people are mentioned"
+WARNED = "; the text mentions people"
 ALL_IS_WELL = "The title and the description are fine."
 ADVICE = "This is advice and never blocks a merge. It is checked again when the title or the description changes."
 NO_TITLE = "- **The title is empty.** Summarize the change in a few words."

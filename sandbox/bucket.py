@@ -146,7 +146,7 @@ class BucketServer:
 
 
 def _serve(port: int) -> None:
-    """Listen, say on which port, and end when nobody holds the other end of standard input any more."""
+    """Listen, say on which port, and end when nobody holds the other end of standard input."""
     import logging
     import threading
 

@@ -98,7 +98,7 @@ class ChannelSandbox:
             await self.stop()
 
     async def stop(self) -> None:
-        """Be away from now on: nothing answers any more."""
+        """Be unavailable from now on: nothing answers."""
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None

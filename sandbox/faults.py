@@ -111,7 +111,7 @@ class Faults:
     ) -> Fault:
         """Hold the next requests of a route; await `reached.wait()`, do what the test is about, then `resume()`.
 
-        Where the test kills the client meanwhile, `abandon()` says that nobody waits for the answer any more.
+        Where the test kills the client meanwhile, `abandon()` says that nobody waits for the answer now.
         """
         fault = self.add(method, route, when=when, times=times, skip=skip)
         fault.resumed = asyncio.Event()

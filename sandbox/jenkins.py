@@ -164,7 +164,7 @@ class JenkinsSandbox:
             await self.stop()
 
     async def stop(self) -> None:
-        """Be away from now on: nothing answers any more."""
+        """Be unavailable from now on: nothing answers."""
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None

@@ -147,7 +147,26 @@ RULES = (
     ),
     _phrase("is notified of, receives, reads", r"\b(?:hears? of|heard of)\b"),
     _phrase("the result, the outcome, its jobs", r"\b(?:comes?|came) of (?:it|that|this|them|all|each|a|an|the)\b"),
-    _phrase("before it is stored", r"\bat the door\b"),
+    Rule("prefilter (of webhooks), listener, access", r"\bdoors?\b"),
+    _phrase("no longer", r"\bany more\b(?! than\b)"),
+    _phrase("newest first, oldest first", r"\bthe (?:newest|oldest) first\b"),
+    _phrase("lower case, lowercase letters", r"\bsmall letters\b"),
+    _phrase("last passed, last failed", r"\b(?:passed|failed) last\b(?! (?:week|month|year))"),
+    _phrase("has failed since", r"\b(?:fails?|is (?:degraded|unreliable|failing|broken)) since\b"),
+    _phrase(
+        "has (no) usable results, is unusable",
+        r"\b(?:says?|said|saying) (?:nothing|something|anything) about the code\b",
+    ),
+    _phrase("accepts requests", r"\b(?:takes?|taking) (?:no )?requests\b"),
+    _phrase("device test", r"\btests? on devices\b"),
+    _phrase("the outcome, how it ended; what happens to", r"\b(?:became|becomes?) of\b"),
+    Rule(
+        "subject, verb, object: we could not ask",
+        NO_NAME,
+        r"(?i:\b(?:could not|cannot) be asked\b)",
+        but=r"\b(?:who|which) (?:could not|cannot) be asked\b",
+    ),
+    _phrase("available: (a list of valid values)", r"\b(?:known|declared) are\b|\bthere are: (?=\{)"),
     _phrase("has no, finds no", r"\bknows? no(?: |\b(?=such))(?!longer\b|more\b|one\b)"),
     _phrase("say about", r"\b(?:says?|said) of\b"),
     _phrase("is unavailable, is down", r"\b(?:is|are|was|were|been) away\b(?! from)"),
@@ -174,8 +193,9 @@ _IDENTIFIER = re.compile(r"[A-Za-z0-9]*_[A-Za-z0-9_]*[A-Za-z0-9]|\b[A-Za-z]*[a-z
 _ANY = re.compile(
     "wish|told|tell|standing|follow|kept|keep|look|aside|miss|remark|concern|conclude|hand|registr|passing|slip|spel|gone|"
     "any ?more|to be so|again|mend|tak|took|night|due|hint|"
-    r"anew|whom|vain|nothing|nobody wants|hear|(?:come|came)s?[\s#]+(?:of|to)|at the door|knows?[\s#]+no|"
-    "say|said|away|need be|work",
+    r"anew|whom|vain|nothing|nobody wants|hear|(?:come|came)s?[\s#]+(?:of|to)|door|knows?[\s#]+no|"
+    r"say|said|away|need be|work|(?:newest|oldest)[\s#]+first|small[\s#]+letters|ed[\s#]+last|since|requests|devices|"
+    r"bec(?:ame|ome)s?[\s#]+of|be[\s#]+asked|(?:known|declared)[\s#]+are|there are:",
     re.IGNORECASE,
 )
 """What every old word contains: most texts end here."""

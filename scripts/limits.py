@@ -45,7 +45,7 @@ def _requests() -> list[tuple[str, str, str]]:
             f"{http.connections} (`http.connections`), at most half of the descriptors",
             "the place of an idle connection; 503 if there is none",
         ),
-        ("Time to store a delivery", f"{service.ACCEPT_TIMEOUT:g} s", "503; GitHub is asked for it later"),
+        ("Time to store a delivery", f"{service.ACCEPT_TIMEOUT:g} s", "503; the bot asks GitHub for it later"),
         (
             "GitHub quota for API questions without a token",
             f"{http.anonymous_percent} % of the hourly quota (`http.anonymous_percent`)",

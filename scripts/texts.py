@@ -20,15 +20,17 @@ LEAST_WORDS = 4
 """Of a sentence: what has fewer in a module with another name is a name, a mark or a part of a pattern."""
 CODE = re.compile(
     r"\b(?:SELECT|INSERT|UPDATE|DELETE|CREATE (?:TABLE|INDEX)|ALTER|WHERE|TRIGGER|OR NOT)\b"
-    r"|\b(?:query|mutation)\(|<!|'none'|^id, "
+    r"|\b(?:query|mutation)\(|<!|'none'|^id, |^import sys;"
 )
-"""SQL, GraphQL, HTML and a header."""
+"""SQL, GraphQL, HTML, a header and a program."""
 
 
 def modules(root: Path = ROOT) -> list[Path]:
     """Return all modules of the bot: the features' first."""
     found = [
-        path for folder in ("handlers", "bot", "lab/nightjar_formats") for path in sorted((root / folder).rglob("*.py"))
+        path
+        for folder in ("handlers", "bot", "lab/nightjar_formats", "lab/nightjar_lab")
+        for path in sorted((root / folder).rglob("*.py"))
     ]
     return [path.relative_to(root) for path in found]
 

@@ -39,7 +39,7 @@ def test_every_kind_has_a_fixture(group: str) -> None:
 def test_records_are_read_as_they_were_written(name: str) -> None:
     prefix, version = name.split()
     record = RECORDS.kinds.get(prefix)
-    assert record is not None, f"no record has the prefix {prefix} any more: databases hold such records"
+    assert record is not None, f"no record has the prefix {prefix} now: databases hold such records"
     value = record.load(f"{prefix}:1", stored("records")[name], int(version))
     if int(version) == record.version:
         assert lacks(stored("records")[name], json.loads(json.dumps(record.dump(value)))) == []
@@ -63,7 +63,7 @@ def test_a_conclude_stage_reads_what_its_plan_stored(handler: str) -> None:
 @pytest.mark.parametrize("name", stored("events"))
 def test_internal_events_are_read_as_they_were_announced(name: str) -> None:
     event = EVENTS.get(name)
-    assert event is not None, f"no internal event is named {name} any more: databases hold such deliveries"
+    assert event is not None, f"no internal event is named {name} now: databases hold such deliveries"
     payload = Payload(stored("events")[name])
     body = event.body(Repository.of(payload), event.read(payload))
     assert lacks(stored("events")[name], json.loads(json.dumps(body))) == []

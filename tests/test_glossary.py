@@ -9,6 +9,7 @@ from scripts.glossary import ROOT, files, in_file, in_name, in_python, in_text
 FOLDERS = (
     "benchmarks",
     "bot",
+    "deploy",
     "docs",
     "handlers",
     "lab/nightjar_formats",
@@ -17,7 +18,7 @@ FOLDERS = (
     "scripts",
     "tests",
 )
-CHECKED = ("CHANGELOG.md", "README.md", "SECURITY.md", "app.yaml", *FOLDERS)
+CHECKED = ("CHANGELOG.md", "README.md", "SECURITY.md", "app.yaml", "compose.yaml", *FOLDERS)
 
 
 @pytest.mark.parametrize("root", CHECKED)
@@ -56,6 +57,17 @@ def test_names_and_texts_use_the_words_of_the_glossary(root: str) -> None:
         "Labs hear of it.",
         "what came of it",
         "decided at the door",
+        "It is not there\n# any more.",
+        "the newest first",
+        "in small letters",
+        "it passed last at",
+        "The test fails since Monday.",
+        "a run that says nothing about the code",
+        "the target takes no requests",
+        "tests on devices",
+        "what became of it",
+        "GitHub could not be asked",
+        "known are {names}",
         "It knows no names.",
         "what it says of a test",
         "GitHub is away.",

@@ -20,7 +20,7 @@ from bot.effects.section_words import moment, seconds_since_1970, short
 from bot.github.sticky import with_section
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
-OF_A = "> **Out of date:** this is of `aaaaaaa`; the head is `bbbbbbb` now.\n\n"
+OF_A = "> **Out of date:** this is for `aaaaaaa`; the head is now `bbbbbbb`.\n\n"
 REPOSITORY = Repository(7, "octocat/compiler", 42)
 TEXT = "**Docs:** built.\n\n- one\n- two"
 

@@ -39,6 +39,8 @@ ELSEWHERE = {
     "bot/config/schema.py": "the schemas' titles",
     "bot/config/source.py": "parts of ruamel.yaml's texts",
     "lab/nightjar_formats/readers/pytest.py": "what pytest writes",
+    "lab/nightjar_lab/main.py": "help of commands",
+    "lab/nightjar_lab/pytest/decorators.py": "describes pytest's marks",
     "bot/web/access.py": "for who writes a route",
     "bot/web/openapi.py": "a description in /api/v1/openapi.json",
 }

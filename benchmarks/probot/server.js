@@ -1,4 +1,4 @@
-// A probot with one handler that does nothing: what Nightjar's door is compared with. `python -m benchmarks.accepted`
+// A probot with one handler that does nothing: what accepting a webhook is compared with. `python -m benchmarks.accepted`
 // starts it. It prints its port, and ends with its standard input.
 import { createServer } from "node:http";
 import { createNodeMiddleware, createProbot } from "probot";

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from bot.app.door import INSTALLATION_EVENTS, RepositoryView, WebhookDoor, no_handler, routed
+from bot.app.prefilter import INSTALLATION_EVENTS, RepositoryView, WebhookPrefilter, no_handler, routed
 from bot.app.texts import (
     CONCLUDES_NOTHING,
     FEATURE_OFF,
@@ -73,7 +73,7 @@ class Pipeline:
     codec: Codec
     announce: Announce
     repositories: Repositories
-    door: WebhookDoor
+    prefilter: WebhookPrefilter
     notes: Mapping[str, Sequence[Callable[[Records, Delivery], Awaitable[None]]]] = field(default_factory=dict)
     """What features keep of the payload of an event's deliveries before anything is planned."""
 
@@ -110,21 +110,21 @@ class Pipeline:
                 await note_head(self.records, delivery)
             for note in self.notes.get(delivery.event, ()):
                 await note(self.records, delivery)
-            await self._note_at_the_door(delivery)
+            await self._refresh_prefilter(delivery)
         except PayloadError as error:
             log.warning("the payload does not tell what is to be remembered", path=error.path, problem=str(error))
 
-    async def _note_at_the_door(self, delivery: Delivery) -> None:
+    async def _refresh_prefilter(self, delivery: Delivery) -> None:
         """Let the next deliveries of a repository be decided without what is read here, for a moment."""
         if "." in delivery.event or not delivery.payload.has("repository", "id"):
             return
         repository = Repository.of(delivery.payload)
-        if self.door.view_of(repository) is None:
-            self.door.remember(repository, await self.view_of(repository))
+        if self.prefilter.view_of(repository) is None:
+            self.prefilter.remember(repository, await self.view_of(repository))
 
     async def view_of(self, repository: Repository) -> RepositoryView:
-        """Return what records say about a repository, for the door."""
-        at = self.door.clock()
+        """Return what records say about a repository, for the prefilter."""
+        at = self.prefilter.clock()
         name = await self.repositories.name_of(repository)
         config = await config_in_force(self.config, self.records, name) if name is not None else None
         private = name is not None and await self.repositories.is_called_private(name)
@@ -201,7 +201,7 @@ class Pipeline:
             return AppliedEffect(RATE_LIMITED, changed=False)
         finally:
             if isinstance(effect, StoreRepositoryFile):
-                self.door.forget(repository)
+                self.prefilter.forget(repository)
         return AppliedEffect(applied.text, applied.changed, _as_json(applied.value))
 
     def kind_of(self, error: BaseException) -> ErrorKind:

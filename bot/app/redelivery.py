@@ -233,7 +233,7 @@ class Redelivery:
         return len((await self._records.get(MISSING.of()) or MissingDeliveries()).missing)
 
     async def _read(self, since: float) -> list[DeliveryAttempt]:
-        """Return the attempts since then; GitHub lists the newest first.
+        """Return the attempts since then; GitHub lists newest first.
 
         A list that is too long is read as far as pages and time allow: a job that runs out of time notes nothing.
         """

@@ -22,9 +22,9 @@ from procrastinate.exceptions import ConnectorException
 from sqlalchemy.exc import OperationalError
 
 from bot.app.doctor.doctor import Doctor, HealthWatch
-from bot.app.door import WebhookDoor
 from bot.app.features import ALL_FEATURES, CODEC, NOTES, full_router
 from bot.app.help_commands import list_commands_of
+from bot.app.prefilter import WebhookPrefilter
 from bot.app.processor import Pipeline
 from bot.app.redelivery import CRON, Redelivery
 from bot.app.services import open_services
@@ -54,7 +54,7 @@ from bot.timers.timers import MINUTELY, RepositoryTimers
 from bot.web.access import ApiAccess
 from bot.web.app import Parts, create_app, create_metrics_app, create_runner
 from bot.web.bodies import Bodies
-from bot.web.connections import Connections, Door, connections_allowed
+from bot.web.connections import Connections, LimitedSite, connections_allowed
 from bot.web.webhook import MAX_BODY
 
 VERSION = version("nightjar-ci")
@@ -148,9 +148,11 @@ async def open_bot(
         async with open_services(config, settings, engine, session, reading, now, pool) as services:
             services.parts[METRICS] = metrics
             repositories = Repositories(config, engine.records)
-            door = WebhookDoor(router, config.mentions, NOTES)
+            prefilter = WebhookPrefilter(router, config.mentions, NOTES)
             parts, records = services.parts, engine.records
-            pipeline = Pipeline(config, github, records, parts, router, CODEC, engine.accept, repositories, door, NOTES)
+            pipeline = Pipeline(
+                config, github, records, parts, router, CODEC, engine.accept, repositories, prefilter, NOTES
+            )
             engine.use(pipeline)
             timers = RepositoryTimers(
                 config, engine.records, engine.journal, accept=engine.accept, github_for=reading, now=now
@@ -197,20 +199,22 @@ async def running(
     """
     async with open_bot(config, settings, allowance, now, pace, pool) as bot:
         await bot.engine.recover()
-        doors = await _open_doors(bot, address, metrics, more)
+        listeners = await _open_listeners(bot, address, metrics, more)
         worker = asyncio.create_task(bot.engine.run(), name="engine")
         listening = [asyncio.create_task(one) for feature in ALL_FEATURES for one in feature.listeners(bot.services)]
         listening.append(asyncio.create_task(bot.watch.run(), name="doctor"))
         listening.append(asyncio.create_task(bot.threads.run(), name="threads"))
-        listening.append(asyncio.create_task(bot.pipeline.door.refresh_views(bot.pipeline.view_of), name="door"))
+        listening.append(
+            asyncio.create_task(bot.pipeline.prefilter.refresh_views(bot.pipeline.view_of), name="prefilter")
+        )
         if address is None:
             log.info("working", version=VERSION, database=bot.engine.database.name)
         try:
-            port, metrics_port = (door.addresses[0][1] if door else 0 for door in doors)
+            port, metrics_port = (one.addresses[0][1] if one else 0 for one in listeners)
             yield Running(bot, port, metrics_port, worker)
         finally:
             log.info("stopping")
-            await _close(doors)
+            await _close(listeners)
             for task in listening:
                 task.cancel()
             await asyncio.gather(*listening, return_exceptions=True)
@@ -256,13 +260,13 @@ async def _first(stop: Coroutine[None, None, object], worker: asyncio.Task[None]
         raise StartError(WORKER_ENDED)
 
 
-Doors = tuple[web.AppRunner | None, web.AppRunner | None]
+Listeners = tuple[web.AppRunner | None, web.AppRunner | None]
 """What serves webhooks and the API, and what serves /metrics on a port of its own."""
 
 
-async def _open_doors(
+async def _open_listeners(
     bot: Bot, address: Address | None, metrics: Address | None, more: MorePages | None = None
-) -> Doors:
+) -> Listeners:
     """Open the ports and say so in the log: those lines are how a chosen port is learnt."""
     most = connections_allowed(bot.config.http.connections)
     main, other = Connections(most), Connections(most)
@@ -288,8 +292,8 @@ def _main_app(bot: Bot, parts: Parts, more: MorePages | None) -> web.Application
     return app
 
 
-async def _close(doors: Doors) -> None:
-    for runner in doors:
+async def _close(listeners: Listeners) -> None:
+    for runner in listeners:
         if runner is not None:
             await runner.cleanup()
 
@@ -299,7 +303,7 @@ async def listen(app: web.Application, address: Address, connections: Connection
     runner = create_runner(app)
     await runner.setup()
     try:
-        await Door(runner, address.host, address.port, connections, address.listening).start()
+        await LimitedSite(runner, address.host, address.port, connections, address.listening).start()
     # OverflowError: a port beyond 65535.
     except (OSError, OverflowError) as error:
         await runner.cleanup()
@@ -362,7 +366,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
         metrics=bot.metrics,
         version=VERSION,
         mentions=bot.config.mentions,
-        leads_to_nothing=bot.pipeline.door.leads_to_nothing,
+        why_ignored=bot.pipeline.prefilter.why_ignored,
         log_ignored=bot.config.log.deliveries == "all",
         list_commands=list_commands_of(bot.config, bot.engine.records),
     )

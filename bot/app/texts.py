@@ -2,17 +2,17 @@
 
 # -- why a delivery is ignored --
 
-NO_HANDLER = "no handler wants {event}"
+NO_HANDLER = "no feature uses {event}"
 NO_REPOSITORY = "it is not about a repository"
 NOT_CONFIGURED = "{repository} is not in app.yaml"
-FEATURE_OFF = "the features that want it are off for this repository"
+FEATURE_OFF = "the features that use it are off for this repository"
 NOT_ACCEPTED = "no handler accepts it"
 
 # -- plans --
 
-NO_CONCLUDE_STAGE = "a plan of {handler} has data for a conclude stage, but the handler has no such stage"
-CONCLUDES_NOTHING = "the plan of {handler} after a failure has data for a conclude stage, and no such stage follows it"
-RATE_LIMITED = "skipped: the rate limit of GitHub leaves no requests for commands of people without permission"
+NO_CONCLUDE_STAGE = "the plan of {handler} has data for a conclude stage, but the handler has none"
+CONCLUDES_NOTHING = "the plan of {handler} after a failure has data for a conclude stage, but none runs after a failure"
+RATE_LIMITED = "skipped: GitHub's rate limit leaves no requests for commands of people without permission"
 
 # -- serve, worker --
 
@@ -21,5 +21,5 @@ WORKER_ENDED = "the worker ended unexpectedly; see the log"
 
 # -- redelivery --
 
-NOT_READ_FURTHER = "older deliveries are not read"
+NOT_READ_FURTHER = "older deliveries were not read"
 LIST_TOO_SLOW = "the list took longer than {seconds:g} s"

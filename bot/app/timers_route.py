@@ -26,7 +26,7 @@ class ListedTimer(BaseModel):
     schedule: str
     last_run: datetime | None = Field(description="Null if it has not run yet.")
     outcome: str = Field(description="never, waiting, working, done, ignored, refused, failed, forgotten or stopped.")
-    reason: str = Field(description="Why, in words for people.")
+    reason: str = Field(description="The reason, as a sentence.")
     next_run: datetime
 
 
@@ -48,13 +48,13 @@ def operation(list_timers: ListTimers) -> Operation:
     return Operation(
         method="GET",
         path="/api/v1/repos/{owner}/{repo}/timers",
-        summary="When the repository's timers ran and will run, and how that went",
+        summary="The repository's timers: last run, outcome, next run",
         handler=handler,
         parameters=PARAMETERS,
         answers={
             200: ResponseSchema("The timers", TimerList),
             400: problem("Not the name of a repository"),
-            404: problem("Not a repository of ours"),
+            404: problem("The repository is not in app.yaml"),
             503: problem("The database could not be read; Retry-After says when to ask again"),
         },
     )

@@ -37,7 +37,7 @@ SECONDS_PER_PAGE = 3.0
 
 
 class NotThere(Exception):
-    """There is no object under the key: not yet, or not any more."""
+    """There is no object under the key: not yet, or no longer."""
 
 
 @dataclass(frozen=True, slots=True)

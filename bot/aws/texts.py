@@ -7,11 +7,13 @@ from __future__ import annotations
 AWAY = "{place} cannot be reached now: {reason}"
 DENIED = "{place}: {action} is denied to these AWS credentials; allow it in a policy (docs/labs.md has the policies)"
 DENIED_UPLOAD = (
-    "{place}: {action} is denied, by the bucket's policy or because no policy allows it to these credentials; "
+    "{place}: {action} is denied: the bucket's policy denies it, or no policy allows it to these credentials; "
     "docs/labs.md has the policies. On Ceph and other stores that do not support s3:if-none-match, the bucket policy "
-    "for AWS denies every upload: replace it by the policy for those stores"
+    "for AWS denies every upload: replace it with the policy for those stores"
 )
-NOWHERE = "{place} does not exist where AWS_* points; create it, or correct its name"
+NOWHERE = (
+    "{place} does not exist at the account or endpoint that the AWS_* variables name; create it, or correct its name"
+)
 NO_CREDENTIALS = (
     "no AWS credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give this machine a role"
 )
@@ -20,11 +22,11 @@ BAD_CREDENTIALS = (
 )
 NO_REGION = "AWS_DEFAULT_REGION is not set; set it to the region of {place}, such as us-west-2"
 BAD_REGION = "AWS_DEFAULT_REGION is not the name of a region such as us-west-2; correct it"
-OTHER_REGION = "{place} is in another region; set AWS_DEFAULT_REGION to it"
+OTHER_REGION = "{place} is in another region; set AWS_DEFAULT_REGION to that region"
 WRONG_CLOCK = "{place}: AWS does not accept our signature, because this machine's clock is wrong; correct it"
 REFUSED = "{place}: {action} was refused ({reason}); correct the AWS_* variables or the names in app.yaml"
 HALF_A_KEY = "{missing} is not set, but {given} is; set both or neither"
-NO_PROFILE = "AWS_PROFILE names a profile that is in none of AWS's configuration files"
+NO_PROFILE = "AWS_PROFILE names a profile that none of AWS's configuration files has"
 BAD_ENDPOINT = "{name} {problem}"
 
 # -- objects --
@@ -44,6 +46,6 @@ UNREADABLE = "{key} cannot be read: {reason}"
 # -- messages of a queue --
 
 NOT_JSON = "it is not JSON"
-NOT_AN_EVENT = "it is not a notification of S3"
-OTHER_VERSION = "it has version {version}; only 2.x is read"
-UNDELIVERED = "an arrival could not be stored: {reason}"
+NOT_AN_EVENT = "it is not an S3 notification"
+OTHER_VERSION = "it has version {version}; only 2.x is supported"
+UNDELIVERED = "could not store the notification of a new file: {reason}"

@@ -23,7 +23,7 @@ from bot.engine.database import Database
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @env_file_option()
 def backup(file: Path) -> None:
-    """Copy the SQLite database to FILE, also while a server runs.
+    """Back up the SQLite database to FILE, even while a server runs.
 
     FILE is replaced in one step after the copy is complete and checked. Only DATABASE_URL is needed.
     """

@@ -13,4 +13,4 @@ LAZY = {
 
 @click.group(cls=LazyGroup, lazy=LAZY)
 def ci() -> None:
-    """Answer what CI asks: what to run, which images to use."""
+    """Decide for CI: what to run, and which images to use."""

@@ -125,9 +125,7 @@ SHA = Matching(r"(?:[0-9a-f]{40}(?:[0-9a-f]{24})?)?", "the full SHA of a commit,
     show_envvar=True,
     help="OWNER/NAME; default: the only one in app.yaml.",
 )
-@click.option(
-    "--sha", type=SHA, default="", help="The commit that is built; if it is not the head, nothing is skipped."
-)
+@click.option("--sha", type=SHA, default="", help="The commit of the build; if it is not the head, nothing is skipped.")
 @click.option(
     "--format", "form", type=click.Choice(list(FORMS)), default="env", show_default=True, help="Output format."
 )

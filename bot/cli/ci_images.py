@@ -93,7 +93,7 @@ NAMESPACE = Matching(r"[a-z0-9][a-z0-9_-]{0,127}", "the name of an organization,
 @click.option(
     "--output-dir",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write each image to a file of its name in this folder.",
+    help="Write each image to a file with its name in this folder.",
 )
 @json_option
 def docker_images(

@@ -63,14 +63,14 @@ PATIENCE = 60.0
 @click.option("--repo", "repository", type=REPOSITORY, help="Only deliveries about this repository.")
 @click.option("--pr", "number", type=click.IntRange(1), help="Only those about this pull request or issue of --repo.")
 @click.option("--event", default="", help="Only this event: push, or with its action issue_comment.created.")
-@click.option("--all", "ignored", is_flag=True, help="Also deliveries that no handler wanted.")
+@click.option("--all", "ignored", is_flag=True, help="Also list ignored deliveries.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many, at most.")
 @json_option
 @env_file_option()
 def deliveries(
     failed: bool, repository: str | None, number: int | None, event: str, ignored: bool, limit: int, as_json: bool
 ) -> None:
-    """List deliveries with what the bot did about each, the newest first.
+    """List deliveries and what the bot did for each, newest first.
 
     The table fits the terminal: long summaries are cut, and --json has all of it. Works beside a running server; only
     DATABASE_URL is needed.
@@ -138,7 +138,7 @@ def replay(
 ) -> None:
     """Process a delivery again: its failed steps, or all of it if nothing failed. `deliveries` shows GUIDs.
 
-    With --failed, replay all deliveries with failed steps, the oldest first, such as after an outage.
+    With --failed, replay all deliveries with failed steps, oldest first, such as after an outage.
 
     Writes that were made before are found and not repeated. A server on the same database does the work; on a SQLite
     file without a server this command does. It waits until the work is done. The exit status is 1 if anything failed.

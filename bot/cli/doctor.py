@@ -39,9 +39,9 @@ OK, FAILED = "ok", "FAILED"
 @env_file_option()
 @json_option
 def doctor(config_path: Path, as_json: bool) -> None:
-    """Check App, key, permissions, events, webhook, clock, database, buckets and Jenkins: a line for each fault.
+    """Check App, key, permissions, events, webhook, clock, database, buckets and Jenkins; print a line for each fault.
 
-    A failure ends with its remedy, and the exit status is 1. Works beside a running server, and writes nothing to
+    Each failure says how to fix it; then the exit status is 1. Works beside a running server, and writes nothing to
     GitHub, buckets or Jenkins.
     """
     with stopping_at_faults():

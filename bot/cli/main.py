@@ -20,14 +20,14 @@ from bot.cli.texts import CONFIG_VALID, CONFIG_WARNING, REPOSITORY_FILE_VALID
 from bot.core import logs
 
 LAZY = {
-    "backup": ("bot.cli.backup:backup", "Copy the SQLite database, also while a server runs."),
+    "backup": ("bot.cli.backup:backup", "Back up the SQLite database, even while a server runs."),
     "restore": ("bot.cli.backup:restore", "Replace the SQLite database with a backup."),
-    "ci": ("bot.cli.ci:ci", "Answer what CI asks: what to run, which images to use."),
-    "doctor": ("bot.cli.doctor:doctor", "Check everything the bot depends on, with a remedy for each failure."),
-    "deliveries": ("bot.cli.deliveries:deliveries", "List deliveries with what the bot did about each."),
+    "ci": ("bot.cli.ci:ci", "Decide for CI: what to run, and which images to use."),
+    "doctor": ("bot.cli.doctor:doctor", "Check everything the bot depends on, and say how to fix each failure."),
+    "deliveries": ("bot.cli.deliveries:deliveries", "List deliveries and what the bot did for each."),
     "replay": ("bot.cli.deliveries:replay", "Process a delivery again."),
     "token": ("bot.cli.token:token", "Create, list and revoke tokens for the API of private repositories."),
-    "lab": ("bot.cli.token:lab", "Create, list and revoke tokens with which labs get work."),
+    "lab": ("bot.cli.token:lab", "Create, list and revoke tokens that labs use to get work."),
     "timer": ("bot.cli.timers:timer", "List timers, or run one now."),
     "results": ("bot.cli.results.group:results", "Check, upload and ingest results of hardware labs."),
 }
@@ -77,14 +77,14 @@ def cli() -> None:
 @click.option(
     "--remote-setup",
     is_flag=True,
-    help="Without credentials: let others than this machine reach the set-up, at --host. Its address has a token.",
+    help="Without credentials: let other machines reach the set-up, at --host. Its address contains a token.",
 )
 def serve(
     config_path: Path, env_file: Path, host: str, port: int, metrics_port: int | None, remote_setup: bool
 ) -> None:
     """Run the bot: webhook server, worker and timers in one process.
 
-    Without credentials, it prints an address first, at which you set the App up in a browser.
+    Without credentials, it first prints an address: open it in a browser to set the App up.
 
     The log goes to standard error, as JSON lines unless that is a terminal. After SIGTERM or SIGINT the process ends
     when its jobs in progress are done. A second signal ends it at once; no job is lost.

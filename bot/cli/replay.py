@@ -35,7 +35,7 @@ class BulkReplay:
     patience: float
 
     async def failed(self, engine: Engine) -> list[DeliveryRecord]:
-        """Return the failed deliveries, the oldest first."""
+        """Return the failed deliveries, oldest first."""
         return await failed_since(engine.journal, time.time() - self.since, self.repository)
 
     async def replay(self, engine: Engine, records: Sequence[DeliveryRecord]) -> list[DeliveryRecord]:

@@ -82,7 +82,7 @@ def env_file_option(*, exposed: bool = False) -> Callable[[Command], Command]:
         show_default=True,
         expose_value=exposed,
         callback=_read_env_file,
-        help="A file with environment variables, one NAME=VALUE a line. Variables that are set already win.",
+        help="A file with environment variables, one NAME=VALUE a line. Variables that are already set win.",
     )
 
 

@@ -5,13 +5,13 @@
 INVALID_VALUE = "{value!r} must be {words}"
 ENV_FILE_UNREADABLE = "{path} cannot be read: {reason}; make it readable for the user that runs this command"
 ENV_FILE_TOO_LARGE = "{path} is larger than {most} KiB, the maximum; it should hold environment variables only"
-ENV_FILE_LINE = "{path}:{line}: is no variable; write NAME=VALUE, or # at the start of a comment"
+ENV_FILE_LINE = "{path}:{line}: not a variable; write NAME=VALUE, or start the line with # for a comment"
 DATABASE_AWAY = "the database does not answer ({kind})"
 
 # -- check-config --
 
 CONFIG_VALID = "{path}: valid; {count} configured"
-REPOSITORY_FILE_VALID = "{path}: valid; whether app.yaml enables the features that it sets was not checked"
+REPOSITORY_FILE_VALID = "{path}: valid; not checked: whether app.yaml enables the features that it sets"
 CONFIG_WARNING = "{path}: warning: {warning}"
 NOTHING_REQUIRED = (
     "{place}.merge: `required` is empty. If the branch's own rules require nothing either, the bot merges a pull "
@@ -25,7 +25,7 @@ OWN_CONTEXT = "{place}.{key}: {name} is a status of this bot, which never counts
 DELIVERY_HEADERS = ("RECEIVED", "DELIVERY", "EVENT", "SUBJECT", "STATE", "SUMMARY")
 NO_DELIVERIES = "no deliveries"
 NO_MATCHING_DELIVERIES = "no deliveries match"
-ALL_IGNORED = "no deliveries, apart from ignored ones; show them with --all"
+ALL_IGNORED = "all deliveries were ignored; show them with --all"
 ONE_OR_ALL_FAILED = "name one delivery by its GUID, or use --failed for all that failed"
 PR_WITHOUT_REPOSITORY = "--pr needs --repo OWNER/NAME"
 STEPS_DONE = "{state}: {done} of {count} steps done"
@@ -35,7 +35,7 @@ STILL_RUNNING = (
 TIME_SPAN_WORDS = "a time such as 45m, 2h or 3d"
 NOTHING_FAILED = "nothing failed in that time"
 FAILED_HEADERS = ("DELIVERY", "EVENT", "SUBJECT", "ERROR")
-TO_REPLAY = "{count} to replay; to replay them, leave out --dry-run"
+TO_REPLAY = "{count} to replay; run this again without --dry-run to replay them"
 REPLAY_PROGRESS = "{queued} of {count} queued, {ended} done"
 REPLAYED = "{count} replayed: {done} done, {failed} failed again, {waiting} not done yet"
 
@@ -54,11 +54,14 @@ CORRECT_DATABASE = "correct DATABASE_URL, or start the database"
 
 TOKEN_HEADERS = ("ID", "CREATED", "EXPIRES", "LAST USED", "NOTE")
 NO_TOKENS = "no tokens; create one with `nightjar token create OWNER/NAME`"
-NOT_CONFIGURED = "{path} does not list {name}; a token for it would have no use"
+NOT_CONFIGURED = "{path} does not list {name}, so a token for it would have no effect; add the repository first"
 UNKNOWN_TOKEN = "no token has the ID {id}; `nightjar token list` shows the IDs"  # noqa: S105
 SHOWN_ONCE = "The token is not shown again. Store it as the secret NIGHTJAR_TOKEN in your CI."
 NO_LAB_TOKENS = "no tokens of labs; create one with `nightjar lab token create LAB`"
-UNKNOWN_LAB = "{path} has no lab {name} below results.labs of any repository; a token for it would have no use"
+UNKNOWN_LAB = (
+    "{path} has no lab {name} below results.labs of any repository, so a token for it would have no effect; add the "
+    "lab first"
+)
 UNKNOWN_LAB_TOKEN = "no token of a lab has the ID {id}; `nightjar lab token list` shows the IDs"  # noqa: S105
 SHOWN_ONCE_LAB = "The token is not shown again. Store it as NIGHTJAR_LAB_TOKEN where the lab's agent runs."
 REVOKED = "revoked {id}"
@@ -74,15 +77,15 @@ RESTORED = "replaced {path} with {source}; start the server"
 # -- ci decide --
 
 NO_PULL_REQUEST = "This build is not for a pull request, so {what}."
-NO_BUILD_NAMED = "name what is built: --pr NUMBER, or --branch BRANCH and --sha SHA"
-NO_COMMIT = "--branch needs --sha SHA, the commit that is built"
+NO_BUILD_NAMED = "name the build: --pr NUMBER, or --branch BRANCH and --sha SHA"
+NO_COMMIT = "--branch needs --sha SHA, the commit of the build"
 NO_SOURCE = "none of --api, NIGHTJAR_URL, GITHUB_TOKEN and public_url in app.yaml is set"
 NO_ANSWER_IN_TIME = "there was no answer within {seconds:.0f} s"
 UNEXPECTED_ERROR = "an unexpected error occurred ({kind})"
-INVALID_CONFIG = "app.yaml could not be read ({fault})"
+INVALID_CONFIG = "could not read app.yaml ({fault})"
 REPOSITORY_NOT_LISTED = "{path} does not list {repository}"
 NO_REPOSITORY_NAMED = "name the repository: --repo OWNER/NAME"
-OUTPUT_NOT_WRITTEN = "the values could not be appended to GITHUB_OUTPUT ({problem})"
+OUTPUT_NOT_WRITTEN = "could not append the values to GITHUB_OUTPUT ({problem})"
 NOT_A_PULL_REQUEST = "{value!r} must be the number of a pull request; leave it empty for other builds"
 NOT_A_BRANCH = "{value!r} must be the name of a branch, as in main"
 NOT_A_REF = "{value!r} {problem}"
@@ -96,5 +99,5 @@ UNKNOWN_IMAGE = "{path} has no image {name}; available: {known}"
 NO_IMAGES = "none"
 INVALID_IMAGE = "{name} is {image} in {path}; write an image as NAMESPACE/NAME:TAG"
 GAVE_UP = "{problem}; gave up after {tries} attempts"
-PAUSE_TOO_LONG = "{problem}; it asks for a pause of {seconds:.0f} s"
+PAUSE_TOO_LONG = "{problem}; it asks us to wait {seconds:.0f} s, which is too long"
 IMAGE_NOT_WRITTEN = "{path} cannot be written ({reason})"

@@ -141,7 +141,7 @@ async def _opened(config: Config) -> AsyncIterator[Bot]:
     async with open_bot(config, settings) as bot:
         try:
             yield bot
-        except (TryAgain, GitHubException) as error:  # GitHub could not be asked for the ID of the repository
+        except (TryAgain, GitHubException) as error:  # we could not ask GitHub for the ID of the repository
             raise UserError(str(error)) from None
 
 

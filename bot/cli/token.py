@@ -181,18 +181,18 @@ def list_tokens(as_json: bool) -> None:
 @json_option
 @env_file_option()
 def revoke(token_id: str, as_json: bool) -> None:
-    """Revoke a token, at once and on every replica. `list` shows the IDs."""
+    """Revoke a token, immediately and on every replica. `list` shows the IDs."""
     _revoke(API_TOKENS, token_id, as_json)
 
 
 @click.group()
 def lab() -> None:
-    """Manage labs: the tokens with which they get work."""
+    """Manage the tokens that labs use to get work."""
 
 
 @lab.group("token")
 def lab_token() -> None:
-    """Create, list and revoke tokens with which a lab gets work and reports about it."""
+    """Create, list and revoke tokens that a lab uses to get work and report on it."""
 
 
 @lab_token.command(
@@ -210,7 +210,7 @@ def lab_token() -> None:
 @json_option
 @env_file_option()
 def create_lab_token(lab_name: str, days: int, note: str, config_path: Path, as_json: bool) -> None:
-    """Create a token that speaks for LAB, in all repositories that have it, and print it once.
+    """Create a token for LAB, valid in all repositories that have this lab, and print it once.
 
     Works beside a running server; only DATABASE_URL and app.yaml are needed.
     """
@@ -221,7 +221,7 @@ def create_lab_token(lab_name: str, days: int, note: str, config_path: Path, as_
 @json_option
 @env_file_option()
 def list_lab_tokens(as_json: bool) -> None:
-    """List the tokens of all labs, with when each was last used. Their secret parts are not stored."""
+    """List the tokens of all labs, and when each was last used. Their secret parts are not stored."""
     _list(LAB_TOKENS, as_json)
 
 
@@ -230,7 +230,7 @@ def list_lab_tokens(as_json: bool) -> None:
 @json_option
 @env_file_option()
 def revoke_lab_token(token_id: str, as_json: bool) -> None:
-    """Revoke a lab's token, at once and on every replica. `list` shows the IDs."""
+    """Revoke a lab's token, immediately and on every replica. `list` shows the IDs."""
     _revoke(LAB_TOKENS, token_id, as_json)
 
 

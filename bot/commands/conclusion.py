@@ -94,7 +94,7 @@ def _conclusion_of(
 def verdict(items: Sequence[Item], outcomes: EffectOutcomes) -> tuple[list[str], bool]:
     """Return the lines of the answer, none where 👍 says it all, and whether everything was done.
 
-    As soon as one command failed, each is named with what became of it, so that nobody has to guess.
+    As soon as one command failed, each is named with its outcome, so that nobody has to guess.
     """
     failures = {one.effect.target: one.text for one in outcomes.failures}
     lines: list[tuple[Item, str, bool]] = []

@@ -42,7 +42,7 @@ class MainFailures(Keys):
     to: tuple[Place, ...] = Field(default=("issue",), min_length=1, description=TO, examples=[["issue", "discord"]])
     wait: Duration = Field(
         default="3m",
-        description="How long to wait after a failure, to report others in the same message.",
+        description="How long to wait after a failure, so that further ones are reported in the same message.",
         examples=["3m"],
     )
     every: Interval = Field(

@@ -78,9 +78,9 @@ class Runtime(Tests):
 
     change: WholeNumber = Field(
         default=30,
-        description="Difference of a suite's total to the base, in percent, from which the bot reports it.",
+        description="From how many percent of difference to the base the bot reports a suite's total time.",
         examples=[30],
     )
     slow: Duration = Field(
-        default="10s", description="Duration from which the bot reports a new test as slow.", examples=["10s"]
+        default="10s", description="From which duration the bot reports a new test as slow.", examples=["10s"]
     )

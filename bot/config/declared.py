@@ -11,7 +11,7 @@ from bot.config.keys import ConfigKey, key_types, model_of
 from bot.config.model import Config, RepositoryConfig
 from bot.config.types import RepositoryName, Section
 
-DECLARED_TWICE = "the key {name} of app.yaml is declared twice"
+DECLARED_TWICE = "two features declare the key {name} of app.yaml"
 
 
 def repository_model(model: type[Config]) -> type[RepositoryConfig]:

@@ -247,7 +247,7 @@ class Settings(DatabaseSettings):
         alias="SESSION_SECRET",
         validate_default=True,
         description=(
-            f"what sessions are sealed with: at least {SHORTEST_SESSION_SECRET} random characters, the same in all "
+            f"the key that encrypts sessions: at least {SHORTEST_SESSION_SECRET} random characters, the same in all "
             "replicas. A new one signs everybody out"
         ),
     )

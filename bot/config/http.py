@@ -18,8 +18,8 @@ class Http(Keys):
     ] = Field(
         default=64,
         description=(
-            "Memory for bodies of webhooks that are not stored yet, in MiB. At the limit the oldest "
-            "unfinished body gets 503; GitHub is asked for it later."
+            "Memory for bodies of webhooks that are not stored yet, in MiB. At the limit the oldest unfinished "
+            "body gets 503, and the bot asks GitHub for it later."
         ),
         examples=[64],
     )
@@ -41,14 +41,14 @@ class Http(Keys):
     )
     pages_per_minute: Annotated[int, Field(ge=10, le=100_000), Says("a whole number from 10 to 100000")] = Field(
         default=300,
-        description="Pages of the dashboard that one address may ask for in a minute. Above it, it gets 429.",
+        description="Dashboard pages that one address may request per minute. Above that, it gets 429.",
         examples=[300],
     )
     proxies: Annotated[int, Field(ge=0, le=5), Says("a whole number from 0 to 5")] = Field(
         default=0,
         description=(
-            "Reverse proxies in front of the bot that append the client's address to `X-Forwarded-For`. The limit on "
-            "pages is counted for that address; with 0, for the address that connects."
+            "Reverse proxies in front of the bot that append the client's address to `X-Forwarded-For`. The limit "
+            "on pages applies to that address; with 0, to the address that connects."
         ),
         examples=[1],
     )

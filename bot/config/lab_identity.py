@@ -35,20 +35,20 @@ class GitHubOidc(Keys):
 
     repository_id: NumericId = Field(
         description=(
-            "The number of the repository with the lab's workflow (`gh api repos/OWNER/NAME --jq .id`). Names can be "
-            "taken over by somebody else, numbers cannot."
+            "The ID of the repository with the lab's workflow (`gh api repos/OWNER/NAME --jq .id`). Somebody else "
+            "can take over a name, but not an ID."
         ),
         examples=[1296269],
     )
     owner_id: NumericId | None = Field(
         default=None,
-        description="The number of its owner. With it, tokens are refused once the repository has another owner.",
+        description="The ID of its owner. With it, the bot refuses tokens once the repository has another owner.",
         examples=[583231],
     )
     environment: EnvironmentName | None = Field(
         default=None,
         description=(
-            "The environment that the job must run in; its protection rules on GitHub say who may. One of "
+            "The environment that the job must run in; its protection rules on GitHub limit who may use it. One of "
             "`environment` and `branch` is required."
         ),
         examples=["devices"],
@@ -88,7 +88,7 @@ class BuildkiteOidc(Keys):
         examples=["018f3c1a-5d2e-4b6f-8a77-0c9d1e2f3a4c"],
     )
     branch: BranchName = Field(
-        description="The branch that is built.",
+        description="The branch of the build.",
         examples=["main"],
     )
     sources: tuple[BuildSource, ...] = Field(
@@ -113,12 +113,14 @@ class LabIdentity(Keys):
 
     github_oidc: GitHubOidc | None = Field(
         default=None,
-        description="Workflows of GitHub Actions, by the tokens that GitHub gives them. The audience is `public_url`.",
+        description="Workflows of GitHub Actions, identified by the tokens that GitHub issues to them. The audience is "
+        "`public_url`.",
         examples=[{"repository_id": 1296269, "environment": "devices"}],
     )
     buildkite_oidc: BuildkiteOidc | None = Field(
         default=None,
-        description="Builds of Buildkite, by the tokens that Buildkite gives them. The audience is `public_url`.",
+        description="Builds of Buildkite, identified by the tokens that Buildkite issues to them. "
+        "The audience is `public_url`.",
         examples=[
             {
                 "organization_id": "018f3c1a-5d2e-4b6f-8a77-0c9d1e2f3a4b",

@@ -20,7 +20,7 @@ class LabWebhook(Keys):
     """A signed message to the lab for each job that waits. The lab claims the job then."""
 
     url: EncryptedAddress = Field(
-        description="Where to send it. Redirections are not followed.",
+        description="Where to send it. The bot follows no redirects.",
         examples=["https://lab.example.org/nightjar"],
     )
     secret_env: VariableName = Field(
@@ -32,6 +32,6 @@ class LabWebhook(Keys):
     )
     allow_private: bool = Field(
         default=False,
-        description="Whether the address may be in a private network, or of this machine.",
+        description="Whether the address may be in a private network or on this machine.",
         examples=[True],
     )

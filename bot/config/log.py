@@ -15,8 +15,8 @@ class Log(Keys):
     deliveries: Literal["wanted", "all"] = Field(
         default="wanted",
         description=(
-            "Which deliveries get a line in the log: those that lead to work, or `all`. The others are counted in "
-            "`nightjar_deliveries_total` either way, and `nightjar deliveries --all` lists them."
+            "Which deliveries get a line in the log: those that a feature uses (`wanted`), or `all`. The others "
+            "are counted in `nightjar_deliveries_total` either way, and `nightjar deliveries --all` lists them."
         ),
         examples=["all"],
     )

@@ -184,18 +184,18 @@ class RepositoryConfig(Keys):
     )
     docs: Annotated[DocsLink | None, Section(switch=True)] = Field(
         default=None,
-        description="Links the docs that CI built for the head in the sticky comment.",
+        description="Links in the sticky comment the docs that CI built for the head.",
         examples=[{"context": "docs/pr-head", "link": "https://docs.example.org/PR-{number}/{build}/index.html"}],
     )
     skipped_tests: Annotated[SkippedTests | None, Section(switch=True)] = Field(
         default=None,
-        description="Lists tests in the sticky comment that are skipped now and ran at the merge base.",
+        description="Lists in the sticky comment the tests that are skipped now and ran at the merge base.",
         examples=[{"workflow": "CI", "artifacts": ["test-results-*"], "required": "ci/required_tests.json"}],
     )
     runtime: Annotated[Runtime | None, Section(switch=True)] = Field(
         default=None,
         description=(
-            "Lists suites that became much slower than at the base, and slow new tests, in the sticky comment."
+            "Lists in the sticky comment suites that became much slower than at the base, and slow new tests."
         ),
         examples=[{"workflow": "CI", "artifacts": ["test-results-*"]}],
     )
@@ -237,9 +237,8 @@ class RepositoryConfig(Keys):
     renames: TestRenames = Field(
         default=(),
         description=(
-            "Tests whose names changed, in all suites of all labs, where the bot did not recognize it by itself. "
-            "History and comparisons go on under the new name. Stored results stay as they are: remove an item to "
-            "undo it."
+            "Renamed tests, in all suites of all labs, that the bot did not recognize by itself. History and "
+            "comparisons continue under the new name. Stored results do not change, so removing an item undoes it."
         ),
         examples=[[{"from": "kernel.poll.*", "to": "poll.*"}, {"from": "net.tcp.test_open", "to": "net.tcp.open"}]],
     )
@@ -364,8 +363,9 @@ class Config(Keys):
         default=(),
         max_length=100,
         description=(
-            "Who sees `/operate` after signing in, and may replay deliveries: IDs of people, logins, and teams of an "
-            "organization with a repository below `repositories`. Prefer IDs and teams: a login may change hands."
+            "Who can see `/operate` after signing in, and replay deliveries: IDs of people, logins, and teams of "
+            "an organization with a repository below `repositories`. Prefer IDs and teams: a login may change "
+            "hands."
         ),
         examples=[["583231", "@octo-org/compiler"]],
     )

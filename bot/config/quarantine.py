@@ -71,7 +71,8 @@ class QuarantinedTest(Keys):
         examples=[["example-lab/hexagon-v73"]],
     )
     owner: Owner = Field(
-        description="Who looks after it. Check runs show the name without mentioning it.", examples=[EXAMPLE["owner"]]
+        description="Who is responsible for fixing it. Check runs show the name without mentioning it.",
+        examples=[EXAMPLE["owner"]],
     )
     reason: Sentence = Field(
         description="Why it is quarantined, for everybody who sees the failure.",

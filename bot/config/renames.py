@@ -58,7 +58,7 @@ class RenamedTests(_Renamed):
     """One test, or all whose IDs begin alike, before and now."""
 
     to: TestPattern = Field(
-        description="What it is called now. With a star, `from` needs one too; a star alone drops the beginning.",
+        description="Its new ID. With a star, `from` needs one too; a star alone drops the beginning.",
         examples=["poll.*"],
     )
 

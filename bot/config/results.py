@@ -113,7 +113,7 @@ class Lab(Keys):
     identity: LabIdentity | None = Field(
         default=None,
         description=(
-            "Who speaks for the lab when it gets work for its devices, besides its tokens (`nightjar lab token "
+            "Which workflows and builds may get work as this lab, in addition to its tokens (`nightjar lab token "
             "create`). Needs `public_url`."
         ),
         examples=[{"github_oidc": {"repository_id": 1296269, "environment": "devices"}}],
@@ -121,24 +121,24 @@ class Lab(Keys):
     webhook: LabWebhook | None = Field(
         default=None,
         description=(
-            "Where to send a signed message for each job that waits for the lab, which claims it then. For labs that "
-            "accept connections; others let their claims wait."
+            "Sends the lab a signed message for each queued job, so that the lab claims it. For labs that accept "
+            "connections; others let their claims wait."
         ),
         examples=[{"url": "https://lab.example.org/nightjar", "secret_env": "EXAMPLE_LAB_WEBHOOK_SECRET"}],
     )
     workflow: LabWorkflow | None = Field(
         default=None,
         description=(
-            "A workflow of GitHub Actions in the lab's own repository that the bot starts for each job that waits for "
-            "the lab. The workflow claims the job."
+            "A workflow of GitHub Actions in the lab's own repository that the bot starts for each queued job. The "
+            "workflow claims the job."
         ),
         examples=[{"repository": "example-lab/devices", "file": "nightjar.yml"}],
     )
     presigned_uploads: bool = Field(
         default=False,
         description=(
-            "Whether the lab gets a permission to upload with each job, for exactly that run's folder, so that it "
-            "needs no AWS credentials. The bot's own need `s3:PutObject` there."
+            "Whether each job comes with a permission to upload into that run's folder, so that the lab needs no "
+            "AWS credentials. The bot's own credentials need `s3:PutObject` there."
         ),
         examples=[True],
     )
@@ -198,7 +198,7 @@ class Results(Keys):
     approve_tests: tuple[Role, ...] = Field(
         default=("triage",),
         description=(
-            "Roles that may approve tests on devices for people without the write role (`@ci approve tests`). A role "
+            "Roles that may approve device tests for people without the write role (`@ci approve tests`). A role "
             "includes all higher ones."
         ),
         examples=[["write"]],

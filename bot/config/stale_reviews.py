@@ -21,8 +21,8 @@ class StaleReviews(Keys):
     limit: WholeNumber = Field(
         default=5,
         description=(
-            "Most pull requests to remind of at one time; the oldest go first. With hundreds of stale "
-            "pull requests, start with `every: 1d`."
+            "How many pull requests to send reminders on at once, at most; the oldest go first. With hundreds of "
+            "stale pull requests, start with `every: 1d`."
         ),
         examples=[5],
     )

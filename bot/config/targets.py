@@ -20,7 +20,7 @@ TargetName = Annotated[str, StringConstraints(pattern=f"^{TARGET_NAME}$"), Says(
 
 EVERY_PUSH, ON_REQUEST, NIGHTLY_ONLY = 1, 2, 3
 NIGHTLY = "nightly"
-"""The short form of a target that takes no requests."""
+"""The short form of a target that accepts no requests."""
 LABEL = "test: {target}"
 """The label that asks for a test, unless app.yaml names another one."""
 
@@ -60,14 +60,14 @@ class TargetSettings(Keys):
     tier: Tier = Field(
         default=NIGHTLY_ONLY,
         description=(
-            "When pull requests are tested: `1` at every push that changes its `paths`, `2` when somebody asks by "
-            "command or label, `3` never: only nightly runs, and tests that the lab starts itself."
+            "When pull requests are tested: `1` at every push that changes its `paths`, `2` when somebody requests "
+            "it with a command or a label, `3` never: only nightly runs, and tests that the lab starts itself."
         ),
         examples=[ON_REQUEST],
     )
     label: LabelName | None = Field(
         default=None,
-        description="The label on a pull request that asks for a test. Default: `test: TARGET`. Case doesn't matter.",
+        description="The label on a pull request that requests a test. Default: `test: TARGET`. Case doesn't matter.",
         examples=["test: hexagon"],
     )
     paths: tuple[Pattern, ...] = Field(
@@ -104,14 +104,14 @@ class TargetSettings(Keys):
     )
     sticky: bool = Field(
         default=False,
-        description="Whether a request lasts: each later push to the pull request is tested too. For tier 2.",
+        description="Whether a request also covers later pushes to the pull request. For tier 2.",
         examples=[True],
     )
 
     repair_within: Duration = Field(
         default="1d",
         description=(
-            "How long nightly runs may be missing, or say nothing about the code. After that the target is degraded by "
+            "How long nightly runs may be missing or without usable results. After that the target is degraded by "
             "one tier, until two nightly runs in a row are good. For tiers 1 and 2."
         ),
         examples=["2d"],

@@ -14,7 +14,7 @@ TOO_DEEP = "the file is nested deeper than {most} levels, the maximum"
 NOT_UTF8 = "the file is not UTF-8 text; save it as UTF-8"
 CONTROL_CHARACTER = "a control character, which YAML does not allow; remove it"
 NOT_A_FILE = "is a {kind} instead of a file; put a file there"
-FILE_KINDS = {"dir": "folder", "symlink": "symbolic link to nothing", "submodule": "submodule"}
+FILE_KINDS = {"dir": "folder", "symlink": "broken symbolic link", "submodule": "submodule"}
 
 # -- YAML syntax --
 
@@ -29,7 +29,7 @@ NO_TABS = "tabs cannot indent YAML; use spaces"
 NO_TAGS = "tags (!) are not supported; write the plain value"
 NO_DIRECTIVES = "directives (%) are not supported; remove the line"
 KEY_NOT_TEXT = "a key must be plain text"
-WRITTEN_TWICE = "written twice; the first is in line {line}, remove one of them"
+WRITTEN_TWICE = "is there twice, first in line {line}; remove one of them"
 REPOSITORY_TWICE = "the same repository as in line {line}: GitHub ignores upper and lower case; remove one of them"
 
 # -- unknown and misplaced keys --
@@ -70,10 +70,10 @@ NAMES_ONLY = "must have only names as items; put a number in quotes, and write k
 BAD_PATH = "must not have a part that is empty, . or .."
 UNKNOWN_PLACEHOLDER = "must not contain {written}; available placeholders: {known}"
 PLACEHOLDER_IN_HOST = "must not contain {written} in the host: what CI reports must not choose the server of a link"
-PLACEHOLDER_IN_QUOTES = "must not have {written} in quotes: the value is quoted already"
+PLACEHOLDER_IN_QUOTES = "must not have {written} in quotes: the value is already quoted"
 QUOTED_FOR_ONE_SHELL = (
-    "must not pass {written} to {word}: a second shell reads it there, so that the name of a test could become a "
-    "command; put {word} into a script of the lab"
+    "must not pass {written} to {word}, which starts a second shell: there the name of a test could run as a command. "
+    "Put {word} into a script of the lab"
 )
 
 # -- keys that contradict each other --
@@ -87,19 +87,19 @@ UPDATE_OF_ITS_BASE = "branch and base must differ: the bot force-pushes and dele
 TRACKS_ITSELF = "branch and from must differ: one tracks the other"
 HOLDING_LABEL = "label must not be one of hold_labels: those block a merge"
 UNKNOWN_LAB = "needs a lab {lab} with the target {target} below results.labs; CI uploads its results as that lab"
-STAR_AT_END = "must have a * only at its end, behind . or / or :, as in kernel.poll.*"
-BARE_STAR = "from must name a beginning before the *, as in kernel.poll.*: a * alone means every test"
+STAR_AT_END = "can have a * only at its end, after . or / or :, as in kernel.poll.*"
+BARE_STAR = "from must have text before the *, as in kernel.poll.*: a * alone matches every test"
 BOTH_WITH_STAR = "from and to must both end with *, or neither"
 RENAMED_TO_ITSELF = "from and to must differ"
-RENAMED_TWICE = "must have each from once; {name} has two, remove one of them"
-RENAMED_IN_LOOP = "must not lead back to where a name began; {names} do, remove one of them"
+RENAMED_TWICE = "must have each from only once; {name} is there twice, remove one of them"
+RENAMED_IN_LOOP = "must not form a cycle; {names} do, remove one of them"
 BRANCH_IN_USE = "branch must differ from the one of {other}, which moves it too"
-NOT_A_DAY = "must be a day of the calendar, as in 2027-01-31"
-UNKNOWN_TARGET = "names {target}, which is no lab with its target below results.labs"
+NOT_A_DAY = "must be a date, as in 2027-01-31"
+UNKNOWN_TARGET = "names {target}, but results.labs has no such lab and target"
 NEEDS_RESULTS = "needs the key results, which says where labs upload; add it, or remove this key"
 
 NO_WORKFLOW_LIMIT = (
-    "needs the key environment or branch: without them, whoever can push a branch to that repository would speak for "
+    "needs the key environment or branch: without them, anyone who can push a branch to that repository could act as "
     "the lab"
 )
 NO_AUDIENCE = "needs the top-level key public_url, which is the audience of the tokens"

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from nightjar_formats.errors import TryAgain as TryAgain
 from nightjar_formats.errors import UserError as UserError
 
-NO_HANDLER = "this version has no handler {name!r}; replay the delivery with a version that has it, or leave it"
-NO_EFFECT = "this version has no effect {kind!r}; replay the delivery with a version that has it, or leave it"
+NO_HANDLER = "this version has no handler {name!r}; replay the delivery with a version that has it"
+NO_EFFECT = "this version has no effect {kind!r}; replay the delivery with a version that has it"
 
 
 class Refusal(Exception):

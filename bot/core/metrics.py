@@ -50,38 +50,46 @@ class Metrics:
         self._events = ALWAYS_KNOWN.union(events)
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
-        Info("nightjar_build", "Which version runs.", registry=registry).info({"version": version})
+        Info("nightjar_build", "The version that is running.", registry=registry).info({"version": version})
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
         timing = partial(Histogram, registry=registry, buckets=SECONDS)
 
         # The client library adds `_total` to the name of each counter.
-        self._webhooks = counter("nightjar_webhook_answers", "Answers to POST /webhook.", ["status"])
-        self._deliveries = counter("nightjar_deliveries", "Deliveries by what became of them.", ["event", "outcome"])
-        self._delivery_seconds = timing("nightjar_delivery_seconds", "Age of a delivery when it was looked at.")
-        self._waiting = gauge("nightjar_waiting_jobs", "Jobs that wait to be done.", ["task"])
-        self._oldest = gauge("nightjar_oldest_waiting_seconds", "Age of the oldest delivery that waits.")
+        self._webhooks = counter("nightjar_webhook_answers", "Answers to POST /webhook, by status.", ["status"])
+        self._deliveries = counter("nightjar_deliveries", "Deliveries, by outcome.", ["event", "outcome"])
+        self._delivery_seconds = timing(
+            "nightjar_delivery_seconds", "Time from the arrival of a delivery to its processing."
+        )
+        self._waiting = gauge("nightjar_waiting_jobs", "Waiting jobs, by task.", ["task"])
+        self._oldest = gauge("nightjar_oldest_waiting_seconds", "Age of the oldest waiting delivery.")
 
         self._plans = counter(
-            "nightjar_handler_runs", "Plans: planned, concluded, refused, retrying, failed.", ["handler", "outcome"]
+            "nightjar_handler_runs",
+            "Runs of handlers, by outcome: planned, concluded, refused, retrying, failed.",
+            ["handler", "outcome"],
         )
-        self._plan_seconds = timing("nightjar_handler_seconds", "Time a handler took to plan.", ["handler"])
+        self._plan_seconds = timing("nightjar_handler_seconds", "Time that a handler took to plan.", ["handler"])
         self._effects = counter(
-            "nightjar_effects", "Applied, unchanged, refused, retrying, failed.", ["kind", "outcome"]
+            "nightjar_effects",
+            "Effects, by outcome: applied, unchanged, refused, retrying, failed.",
+            ["kind", "outcome"],
         )
-        self._effect_seconds = timing("nightjar_effect_seconds", "Time an effect took.", ["kind"])
+        self._effect_seconds = timing("nightjar_effect_seconds", "Time that an effect took.", ["kind"])
 
         self._requests = counter("nightjar_github_requests", "Requests to GitHub.", ["method", "route", "status"])
-        self._request_seconds = timing("nightjar_github_request_seconds", "Time GitHub took.", ["method", "route"])
+        self._request_seconds = timing(
+            "nightjar_github_request_seconds", "Time that GitHub took to answer.", ["method", "route"]
+        )
         self._quota = gauge(
             "nightjar_github_quota_remaining", "Requests left of GitHub's quota.", ["installation", "resource"]
         )
 
         self._failing = gauge(
-            "nightjar_check_failing", "1 for a check that fails: those of /readyz and of nightjar doctor.", ["check"]
+            "nightjar_check_failing", "1 for a failing check of /readyz or nightjar doctor, else 0.", ["check"]
         )
-        self._missing = gauge("nightjar_missed_deliveries", "Deliveries that have not reached us.")
-        self._asked = counter("nightjar_missed_deliveries_asked", "Missed deliveries that GitHub was asked for.")
-        self._recovered = counter("nightjar_missed_deliveries_recovered", "Missed deliveries that arrived after all.")
+        self._missing = gauge("nightjar_missed_deliveries", "Deliveries that GitHub sent but the bot has not received.")
+        self._asked = counter("nightjar_missed_deliveries_asked", "Redeliveries that the bot requested from GitHub.")
+        self._recovered = counter("nightjar_missed_deliveries_recovered", "Missed deliveries that arrived later.")
 
     def webhook_answered(self, status: int) -> None:
         """Count an answer to a webhook."""

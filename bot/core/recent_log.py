@@ -46,7 +46,7 @@ class RecentLog:
         )
 
     def lines(self) -> list[LogLine]:
-        """Return the lines of the last 15 minutes, the newest first."""
+        """Return the lines of the last 15 minutes, newest first."""
         since = self._now() - LAST_SECONDS
         # A copy: other threads log meanwhile.
         return [line for line in reversed(self._lines.copy()) if line.at >= since]

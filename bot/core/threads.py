@@ -15,8 +15,8 @@ PATIENCE = 15.0
 """Seconds between two probes, and until one that has no thread yet is reported: a backlog passes sooner."""
 
 EXHAUSTED = (
-    "all {threads} threads for blocking work have been busy for {seconds:.0f} s, so results and long texts wait; "
-    "see what the database and the log say, and restart the process if it lasts"
+    "all {threads} threads for blocking work have been busy for {seconds:.0f} s, so results and long texts wait; check "
+    "the database and the log, and restart the process if this lasts"
 )
 
 

@@ -8,9 +8,9 @@ from urllib.parse import SplitResult, quote, urlsplit
 from bot.core.patterns import Pattern
 
 NOT_AN_ADDRESS = "must be a web address that starts with https:// or http:// and names a host"
-NO_CREDENTIALS = "must not hold a user name or password"
+NO_CREDENTIALS = "must not contain a user name or password"
 NO_QUERY = "must end with its path: no ? and no #"
-NOT_ENCRYPTED = "must start with https://, because a password is sent to it (http:// only for this machine itself)"
+NOT_ENCRYPTED = "must start with https://, because a password is sent to it (http:// is accepted for this machine only)"
 
 NOT_HTTPS = "must start with https://"
 

@@ -20,7 +20,7 @@ LARGEST = 4 * 1024 * 1024
 
 AWAY = "{host} did not answer ({problem})"
 BROKEN = "{host} answered {status} to GET {path}"
-BUSY = "{host} refuses requests for a while"
+BUSY = "{host} is limiting our requests for now"
 REFUSED = "{host} answered {status} to GET {path}; ask its administrator why"
 MOVED = "{host} redirects GET {path}, and the bot follows no redirects here; name the final address"
 NOT_JSON = "{host} did not answer with JSON to GET {path}; name the address of its API"

@@ -122,7 +122,7 @@ async def write_section(
 async def marked_comments(
     context: EffectContext, number: int, marker: str, since: str = ""
 ) -> list[sticky.PostedComment]:
-    """Return our comments of an issue or pull request that begin with a marker, the oldest first.
+    """Return our comments of an issue or pull request that begin with a marker, oldest first.
 
     There is more than one only where a write took effect late and was sent again meanwhile: all but the first are
     twins. `since` (ISO 8601) is when the first can have been written.

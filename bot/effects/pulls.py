@@ -29,7 +29,7 @@ ONE_PULL = PULLS + "/{number}"
 TREES, COMMITS = "/repos/{+repo}/git/trees", "/repos/{+repo}/git/commits"
 PLAIN_FILE = "100644"
 MOST_READ = "10"
-"""Pull requests of the branch that we read, the newest first: at most one of a branch is open."""
+"""Pull requests of the branch that we read, newest first: at most one of a branch is open."""
 MOST_COMMITS = 10
 """Commits of ours that are remembered for a branch."""
 

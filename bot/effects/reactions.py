@@ -65,7 +65,7 @@ class React:
         return f"react:{self.comment_kind}:{self.id}:{self.content}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """React; what was deleted meanwhile needs no reaction any more."""
+        """React; what was deleted meanwhile no longer needs a reaction."""
         try:
             if self.comment_kind == REVIEW:
                 await _mutate(context, _ADD_REACTION, self.node_id, self.content)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-CHECK_NEWER = "{name} already shows something newer"
+CHECK_NEWER = "{name} already shows a newer result"
 CHECK_WRITTEN = "{name} on {sha}: {title}"
 CHECK_SAME = "{name} is up to date"
 CHECK_SUPERSEDED = {"title": "Superseded", "summary": "Another run of this check on this commit has the result."}
 
 STATUS_SET = "{name} on {sha}: {description}"
 STATUS_SAME = "{name} is up to date"
-STATUS_OUTDATED = "the record {record} has changed, so the bot left {name} alone"
+STATUS_OUTDATED = "the record {record} has changed, so the bot did not change {name}"
 
 ANSWERED = "answered"
 ANSWER_SAME = "the answer is up to date"
@@ -30,13 +30,13 @@ LABEL_ADDED = "added the label {label}"
 LABEL_REMOVED = "removed the label {label}"
 
 PULL_TAKEN_OVER = (
-    "Somebody else pushed to `{branch}`, so I no longer change it. Delete the branch, and I start a new one.\n\n"
+    "Somebody else pushed to `{branch}`, so I no longer change it. If you delete the branch, I'll create a new one.\n\n"
 )
 """At the top of a pull request of the bot's."""
 PULL_NOT_NEEDED = "`{base}` already has all of this, so this pull request is no longer needed.\n\n"
 """At the top of a pull request of the bot's."""
 PULL_OLDER = "a newer decision replaced this one"
-PULL_SHOWN = "#{number} shows it now"
+PULL_SHOWN = "#{number} is already open for this"
 PULL_SAME = "#{number} is up to date"
 PULL_OPENED = "opened #{number}"
 PULL_UPDATED = "updated #{number}"
@@ -72,12 +72,12 @@ BRANCH_MOVED = "moved {branch} from {before} to {sha}"
 
 OUT_OF_DATE = "> **Out of date:** "
 """The beginning of a section that shows a commit other than the head; no section's own text begins like this."""
-OF_ANOTHER_COMMIT = "this is of {sha}; the head is {head} now."
+OF_ANOTHER_COMMIT = "this is for {sha}; the head is now {head}."
 SECTION_REQUESTED = "requested section {section} of {sha}"
 SECTION_SUBMITTED = "submitted section {section} of {sha}"
 SECTION_COMPUTED = "section {section} of {sha} is ready to be shown"
 SECTION_MOVED = "section {section}: {sha} is no longer the head of #{number}"
-SECTION_NEWER = "section {section} already shows something newer"
+SECTION_NEWER = "section {section} already shows a newer result"
 SECTION_SAME = "section {section} is up to date"
 SECTION_WRITTEN = "wrote section {section}"
 SECTION_REMOVED = "removed section {section}"

@@ -32,7 +32,7 @@ from bot.engine.retry import (
 )
 from bot.engine.writes import Writes
 
-SUSPECT = "it was in progress when processes ended, so it runs alone"
+SUSPECT = "it was running when processes ended, so it now runs alone"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 

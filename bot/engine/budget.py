@@ -20,7 +20,7 @@ TRIES = 20
 SWEEP_EVERY = 100
 """Bookings after which those are deleted that count no more."""
 
-CONTENDED = "other processes booked every number that we tried"
+CONTENDED = "other processes reserved every number that we tried"
 
 _CLOCK: LiteralString = """
 WITH clock AS (

@@ -44,21 +44,20 @@ BAD_POSTGRES_URL = (
     "DATABASE_URL: not a valid PostgreSQL URL; expected postgresql://USER:PASSWORD@HOST:PORT/NAME, "
     "with special characters of its parts percent-encoded"
 )
-NO_SUCH_FILE = "DATABASE_URL: {path} does not exist; no server has used it yet, or another file is meant"
+NO_SUCH_FILE = "DATABASE_URL: {path} does not exist: no server has used it yet, or the path is wrong"
 NO_FOLDER = "DATABASE_URL: the folder {folder} does not exist; create it or name another one"
 A_FOLDER = "DATABASE_URL: {path} is a folder; name a file in it"
 NOT_WRITABLE = "DATABASE_URL: {path} cannot be written: {error}; make the file and its folder writable for this user"
 NOT_SQLITE = "DATABASE_URL: {path} is not a SQLite database; name another file"
 DISK_FULL = "DATABASE_URL: no space left on the disk of {path}"
 NOT_OPENED = "DATABASE_URL: {name} could not be opened: {error}"
-WRONG_ENCODING = "DATABASE_URL: {name} holds text as {encoding}; create the database with ENCODING 'UTF8'"
+WRONG_ENCODING = "DATABASE_URL: {name} stores text as {encoding}; create the database with ENCODING 'UTF8'"
 IN_USE = (
     "the database {path} is in use by another nightjar (process {pid}); stop that one first. "
     "Several processes can share a PostgreSQL database: DATABASE_URL=postgresql://…"
 )
 OTHER_QUERIES = (
-    "procrastinate {found} has other queries than the ones this release knows ({names}); "
-    "install procrastinate>=3.10,<3.11"
+    "procrastinate {found} has queries that this release does not know ({names}); install procrastinate>=3.10,<3.11"
 )
 
 

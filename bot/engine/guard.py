@@ -33,7 +33,7 @@ ALONE_SECONDS = 60.0
 MAX_OUTLIVED = 1_000
 """Jobs of which a process remembers that it outlived a try: many times those that it runs at once."""
 
-OVER_TIME = "one try of a job may take {seconds:g} seconds, and this took longer"
+OVER_TIME = "this attempt took longer than {seconds:g} seconds, the maximum for one attempt of a job"
 
 Result = TypeVar("Result")
 

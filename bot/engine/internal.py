@@ -21,9 +21,9 @@ from bot.engine.processor import Announce
 
 PREFIX = "nightjar."
 
-BAD_NAME = "an internal event is named {prefix}…, not {name}"
+BAD_NAME = "the name of an internal event must start with {prefix}, and {name} does not"
 TWO_EVENTS = "two internal events are named {name}"
-UNREADABLE = "is not of the event {event}"
+UNREADABLE = "is not valid for the event {event}"
 
 T = TypeVar("T")
 

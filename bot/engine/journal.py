@@ -182,7 +182,7 @@ def _with_text_moments(fields: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFilter:
-    """Which deliveries to list. Empty fields match all; `ignored`: also those that no handler wanted.
+    """Which deliveries to list. Empty fields match all; `ignored`: also those that no handler accepted.
 
     `event` is an event, or an event with its action: `issue_comment.created`.
     """
@@ -214,14 +214,14 @@ class Journal:
     async def recent(
         self, limit: int = PAGE, before: int | None = None, *, failed: bool = False
     ) -> list[DeliveryRecord]:
-        """Return deliveries, the newest first; `before` is the `job.job_id` of the last one of the page before."""
+        """Return deliveries, newest first; `before` is the `job.job_id` of the last one of the page before."""
         rows = await self._connector.execute_query_all_async(
             RECENT_FAILED if failed else RECENT, before=NO_LIMIT if before is None else before, limit=limit
         )
         return await self._records(rows)
 
     async def failures(self, limit: int, before: int | None = None) -> tuple[list[DeliveryRecord], int | None]:
-        """Return deliveries of which something failed, each once, by their last failure, the newest first.
+        """Return deliveries of which something failed, each once, by their last failure, newest first.
 
         At most `limit` failures are read, of jobs before `before`; also returns the `before` of the rest, None if there
         is none.
@@ -236,7 +236,7 @@ class Journal:
         return first_time, rows[-1]["id"] if len(rows) == limit else None
 
     async def matching(self, limit: int, wanted: DeliveryFilter) -> list[DeliveryRecord]:
-        """Return at most `limit` deliveries that a filter accepts, the newest first."""
+        """Return at most `limit` deliveries that a filter accepts, newest first."""
         query, before = RECENT_FAILED if wanted.failed else RECENT, NO_LIMIT
         found: list[Mapping[str, Any]] = []
         while len(found) < limit and (
@@ -247,7 +247,7 @@ class Journal:
         return await self._records(found[:limit])
 
     async def of_lock(self, lock: str, limit: int = PAGE, before: int | None = None) -> list[DeliveryRecord]:
-        """Return the deliveries of a lock, as of one pull request (`bot.core.events.lock_key`), the newest first."""
+        """Return the deliveries of a lock, as of one pull request (`bot.core.events.lock_key`), newest first."""
         last = NO_LIMIT if before is None else before
         rows = await self._connector.execute_query_all_async(OF_LOCK, lock=lock, before=last, limit=limit)
         return await self._records(rows)

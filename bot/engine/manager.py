@@ -39,9 +39,9 @@ WRITE_PATIENCE = 12.0
 
 WRITE_PAUSE = 0.3
 
-NOT_FETCHED = "job {job}: a job that the engine's worker did not fetch cannot run"
-NOT_ENDED = "how a job ended could not be stored"
-NOT_NOTED = "the note of a job could not be stored, so the job runs again"
+NOT_FETCHED = "job {job}: only jobs that the engine's worker fetched can run"
+NOT_ENDED = "could not store the outcome of a job"
+NOT_NOTED = "could not store the progress of a job, so the job runs again"
 TAKEN_OVER = "a job was taken over by another worker before it ended here"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)

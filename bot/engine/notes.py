@@ -1,4 +1,4 @@
-"""What became of each job: one note per job, beside its row, written by the worker that ran it.
+"""The outcome of each job: one note per job, beside its row, written by the worker that ran it.
 
 The column `text` holds a JSON object: `text` in words for operators, `message` in words for people, `tries` so far, and
 for a delivery what it is about.

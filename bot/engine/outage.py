@@ -22,7 +22,7 @@ UPDATE procrastinate_jobs SET scheduled_at = NULL
 RETURNING id
 """
 
-NOT_RELEASED = "jobs that wait for an answer could not be released; each is tried again after its own pause"
+NOT_RELEASED = "could not wake the jobs that wait for a service; each retries after its own pause"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 

@@ -24,7 +24,7 @@ from procrastinate.types import JSONValue
 
 from bot.engine import text
 
-TOO_NEW = "the database was made by a newer release (schema {found}, this one knows {known}); install that release"
+TOO_NEW = "a newer release created the database (schema {found}, this release supports {known}); install that release"
 
 NO_ROWS = "the statement returns no rows: add RETURNING, or run it with execute_query_async"
 

@@ -46,10 +46,13 @@ REMOVE: LiteralString = "DELETE FROM nightjar_records WHERE key = %(key)s"
 UNDER: LiteralString = """
 SELECT key, value AS stored, version FROM nightjar_records WHERE key >= %(first)s AND key < %(end)s ORDER BY key
 """
-NEWER = "the record {key} has version {found} of {prefix}, this release knows {known}: install the newer release again"
-UNREADABLE = "the record {key} is not a {prefix}: {why}"
+NEWER = (
+    "the record {key} has version {found} of {prefix}, but this release supports {known}; install the newer release "
+    "again"
+)
+UNREADABLE = "the record {key} is not a valid {prefix}: {why}"
 TWO_KINDS = "two kinds of records have the prefix {prefix}"
-BAD_PREFIX = "the prefix {prefix!r} of a record is empty or has a colon"
+BAD_PREFIX = "the prefix {prefix!r} of a record must not be empty or contain a colon"
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

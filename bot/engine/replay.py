@@ -17,7 +17,7 @@ from bot.engine.tasks import Tasks
 POLL = 0.2
 """Seconds between two checks whether a replay has ended."""
 
-UNKNOWN_GUID = "No delivery {guid} is known here. `nightjar deliveries` lists those that are."
+UNKNOWN_GUID = "No delivery {guid} is stored. `nightjar deliveries` lists the stored ones."
 PLANNING_FAILED = "{kind}: {error}"
 
 CANCEL: LiteralString = """

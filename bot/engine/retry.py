@@ -70,8 +70,8 @@ TRANSIENT = (
 )
 
 LOST = (
-    "it was the only job in progress when its process ended, {count} times in a row, so it is not tried again; "
-    "`nightjar replay` runs it again"
+    "it was the only running job when its process ended, {count} times in a row, so it is not retried; `nightjar "
+    "replay` runs it again"
 )
 
 

@@ -78,7 +78,7 @@ LONGEST_OUTAGE = 86400.0
 
 RETENTION, RETENTION_CRON = "retention", "23 3 * * *"
 
-NO_PROCESSOR = "this engine has no processor, so it can neither work nor plan"
+NO_PROCESSOR = "this engine has no processor, so it can neither run jobs nor plan"
 REPLAY_PATIENCE = 60.0
 
 # The arguments of the oldest job of each task alone are read: those of deliveries hold whole payloads.

@@ -41,7 +41,7 @@ OLDEST_SQLITE = (3, 38, 0)
 """`RETURNING` came with 3.35, `->>` with 3.38."""
 
 TOO_OLD = "this Python has SQLite {found}; 3.38 or newer is needed"
-NO_WAL = "{path} is on a file system where SQLite cannot keep a write-ahead log; use a local disk"
+NO_WAL = "{path} is on a file system that does not support SQLite's write-ahead log; use a local disk"
 
 OLD_BODIES = "SELECT id FROM procrastinate_jobs WHERE task_name = 'deliver' AND id > ? ORDER BY id LIMIT ?"
 

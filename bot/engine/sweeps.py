@@ -23,7 +23,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class LastRun(Enum):
-    """What became of a delivery that was announced before."""
+    """The outcome of a delivery that was announced before."""
 
     REMOVED = auto()
     """It is older than jobs are stored."""
@@ -35,7 +35,7 @@ class LastRun(Enum):
 
 
 async def last_run(journal: Journal, guid: str) -> LastRun:
-    """Return what became of the delivery of a GUID."""
+    """Return the outcome of the delivery of a GUID."""
     record = await journal.delivery(guid)
     if record is None:
         return LastRun.REMOVED

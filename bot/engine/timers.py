@@ -22,7 +22,7 @@ from bot.engine.processor import ErrorKind
 from bot.engine.retry import EngineRetry
 
 RAN, SKIPPED = "ran", "skipped"
-GAVE_WAY = "a later run of it is waiting"
+GAVE_WAY = "a later run of this timer is pending"
 UNKNOWN_TIMER = "this version has no timer {name}"
 
 NEWER: LiteralString = """

@@ -19,7 +19,7 @@ from procrastinate.connector import BaseAsyncConnector
 from bot.core.patterns import Pattern
 
 API: LiteralString = "api"
-"""The scope of tokens that read `/api/v1` of a repository; the subject is its `owner/name` in small letters."""
+"""The scope of tokens that read `/api/v1` of a repository; the subject is its `owner/name` in lower case."""
 LAB: LiteralString = "lab"
 """The scope of tokens with which a lab gets work; the subject is its name in app.yaml, whose case matters."""
 USE_NOTED = 60.0
@@ -56,7 +56,7 @@ class StoredToken:
     used_at: float | None = None
 
     def expired(self, now: float) -> bool:
-        """Say whether it lets nobody in any more."""
+        """Say whether it no longer lets anybody in."""
         return self.expires_at is not None and now >= self.expires_at
 
 

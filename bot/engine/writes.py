@@ -22,8 +22,8 @@ CHECKS_OF_WRITE = 2
 MARGIN = 1.0
 """Seconds added to a wait: GitHub's `Date` header has whole seconds."""
 
-ON_ITS_WAY = "{what} may still take effect; look for it again in {seconds:.0f} s"
-MAY_BE_DOUBLE = "{what} was sent again; look for a twin in {seconds:.0f} s"
+ON_ITS_WAY = "{what} may still take effect; the bot checks again in {seconds:.0f} s"
+MAY_BE_DOUBLE = "{what} was sent again; the bot checks for a duplicate in {seconds:.0f} s"
 
 
 class UnclearWrite(TryAgain):

@@ -36,8 +36,8 @@ NO_SUCH_APP = (
     "GITHUB_API_URL to the GitHub where it is registered"
 )
 NOT_AMONG = (
-    "installation {installation}: the repository is not among those that the App is installed on; add it on the "
-    "installation's page on GitHub"
+    "installation {installation}: the App is not installed on the repository; add it on the installation's page on "
+    "GitHub"
 )
 
 

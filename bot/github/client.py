@@ -57,9 +57,7 @@ TRIES = 3
 BACKOFF = 0.2  # seconds before the second try, doubled and with jitter before each further one
 DOUBTS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 """Answers that may be due to the token alone: GitHub did nothing, and the same request may be sent with a new one."""
-NOTHING_DECLARED = (
-    "this client may not write: plans and pages only read, and an effect declares the permissions that it writes with"
-)
+NOTHING_DECLARED = "this client is read-only; to write, an effect must declare the permissions that it needs"
 NO_REDIRECTION = "the answer is not a redirect to the file"
 
 log = structlog.get_logger(__name__)

@@ -9,8 +9,8 @@ TOLERANCE = 30.0
 """Seconds that clocks may differ before the bot reports it. A JWT is back-dated by 60 s and may last 10 minutes."""
 
 WRONG = (
-    "this machine's clock is {seconds:.0f} s {direction} GitHub's; what the bot signs is corrected for it, but timers "
-    "and logs are not: synchronise the clock (NTP)"
+    "this machine's clock is {seconds:.0f} s {direction} GitHub's; the bot corrects what it signs, but not timers and "
+    "logs: synchronize the clock (NTP)"
 )
 AHEAD, BEHIND = "ahead of", "behind"
 

@@ -30,8 +30,8 @@ from bot.engine.processor import ErrorKind
 from bot.engine.writes import UnclearWrite
 from bot.github.forbidden import Cause, LockedForRest, cause_of
 
-MOVED = "what this writes to was renamed or moved: use its new name in app.yaml"
-NOT_JSON = "the answer claims to be JSON and is not"
+MOVED = "the repository or branch was renamed or moved; use its new name in app.yaml"
+NOT_JSON = "the answer claims to be JSON, but is not"
 ODD_ANSWER = "the answer is neither a JSON object nor a list"
 
 

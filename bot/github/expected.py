@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PULLS = "/repos/{+repo}/commits/{sha}/pulls"
 MOST_COMMITS = 5
-"""Commits of the base branch that are looked at, the newest first."""
+"""Commits of the base branch that are looked at, newest first."""
 _WILD = frozenset("*?[")
 
 

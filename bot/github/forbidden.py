@@ -37,7 +37,7 @@ class LockedForGraphQL(ConversationLocked, QueryError):
     """GraphQL says so."""
 
 
-# What GitHub's sentences contain, in small letters. One sentence may say both that a repository was archived and that
+# What GitHub's sentences contain, in lower case. One sentence may say both that a repository was archived and that
 # its issues are therefore locked, so the order matters.
 _SIGNS = (
     (Cause.ARCHIVED, "was archived so is read-only"),

@@ -53,7 +53,7 @@ def part(whole: int, share: float) -> int:
 LIMITED = "GitHub's rate limit is reached"
 EXHAUSTED = "GitHub's hourly quota is used up"
 RESERVED = "the rest of GitHub's hourly quota is reserved for webhooks"
-ANONYMOUS_SPENT = "anonymous questions have used their share of GitHub's hourly quota"
+ANONYMOUS_SPENT = "anonymous requests have used up their share of GitHub's hourly quota"
 PACED = "too many requests in a short time"
 
 

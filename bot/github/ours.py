@@ -28,7 +28,7 @@ OF_PULL_REQUESTS = frozenset({"pull_request", "pull_request_target"})
 class Ours:
     """How to tell what is ours: by who reported it, and, as a second sign, by the names that app.yaml gives it.
 
-    `app_id` is the App's number and `user_id` that of its account. `contexts` are in small letters, for GitHub compares
+    `app_id` is the App's number and `user_id` that of its account. `contexts` are in lower case, for GitHub compares
     them so. `branches` are those that we push to.
     """
 

@@ -85,7 +85,7 @@ async def merge_base(github: GitHub, repository: str, base: str, head: str) -> s
 
 
 async def first_parents(github: GitHub, repository: str, branch: str) -> list[Commit]:
-    """Return a branch's newest commits, the newest first: each one's first parent follows it; one request.
+    """Return a branch's newest commits, newest first: each one's first parent follows it; one request.
 
     What a merge brought in is left out: it was never the head of the branch, so nothing says that it is fit.
     """

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bot.config import Config
     from bot.engine.records import Records
 
+# Records hold these texts, and NO_LONGER_OURS compares with them: another wording would not match what is stored.
 ARCHIVED = "it is archived on GitHub"
 DELETED = "it was deleted on GitHub"
 REMOVED = "the App was taken off it"

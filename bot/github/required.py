@@ -81,7 +81,7 @@ class BaseCommit:
 def stands_for(pattern: str, seen: Sequence[BaseCommit], now: float) -> list[Expected]:
     """Return the names that a pattern stands for, each with the newest commit that has it.
 
-    `seen` has the newest first; what follows the first that is settled is left out. With one, these are the names of
+    `seen` has newest first; what follows the first that is settled is left out. With one, these are the names of
     the commits that are green; without, those of all commits, however they stand. `now` is in seconds since 1970.
     """
     end = next((place for place, one in enumerate(seen) if one.is_settled(pattern, now)), None)

@@ -80,7 +80,7 @@ class PostMessage:
 class PostNews:
     """Post news in a chat channel, once for its key.
 
-    A webhook cannot be asked whether a message is there. Where that is not known, it is posted again, and says so: see
+    A webhook does not say whether a message is there. Where that is not known, it is posted again, and says so: see
     docs/decisions/at-least-once-chat-messages.md.
     """
 

@@ -2,14 +2,14 @@
 
 DETAILS = "details"
 MORE_ITEMS = "and {count} more"
-MAYBE_POSTED_BEFORE = "This may be a duplicate: the bot did not learn whether its last attempt arrived."
+MAYBE_POSTED_BEFORE = "This may be a duplicate: the bot does not know whether its last attempt arrived."
 
 # -- what the audit log says --
 
 QUEUED = "queued for {name}"
-QUEUED_BEFORE = "queued for {name} before"
+QUEUED_BEFORE = "already queued for {name}"
 POSTED = "posted in {name}"
-POSTED_BEFORE = "posted in {name} before"
+POSTED_BEFORE = "already posted in {name}"
 
 # -- errors --
 
@@ -19,7 +19,7 @@ WEBHOOK_NEEDED = (
 WEBHOOK_NOT_SET = "{variable} is not set, so the bot cannot post in {name}: set it to a webhook's address, and restart."
 CHANNEL_UNREACHABLE = "{name} did not answer ({problem})"
 CHANNEL_ERROR = "{name} answered {status}"
-CHANNEL_BUSY = "{name} accepts no more messages for a while"
+CHANNEL_BUSY = "{name} is limiting our messages for now"
 WEBHOOK_REMOVED = (
     "{name} no longer accepts messages at the webhook of {variable} ({reason}). The webhook or its channel may have "
     "been removed: create a new one, set {variable} to its address, and restart the bot."

@@ -25,7 +25,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of an effect: `text` for the audit record, `changed` false when the world was already so."""
+    """The outcome of an effect: `text` for the audit record, `changed` false when the world was already so."""
 
     text: str
     changed: bool = True

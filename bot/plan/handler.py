@@ -93,7 +93,7 @@ class FailurePlan(Protocol):
 class Handler:
     """One feature's answer to some events: `plan` is called for the (event, action) pairs of `wants`.
 
-    `name` is durable: queued jobs name their handler. A job of a name that no handler has any more fails.
+    `name` is durable: queued jobs name their handler. A job that names a removed handler fails.
     """
 
     name: str

@@ -105,7 +105,7 @@ class ResultsService:
         return await self._run(self.store.state, about, sha)
 
     async def baseline_candidates(self, about: TargetKey, suite: str, sha: str) -> list[Candidate]:
-        """Return the commits that another one may be compared with if they are ancestors of it, the newest first."""
+        """Return the commits that another one may be compared with if they are ancestors of it, newest first."""
         return await self._run(self.store.baselines, about, suite, sha)
 
     async def relations(self, repository: str, shas: Collection[str]) -> list[Relation]:

@@ -10,7 +10,7 @@ from nightjar_formats.model import Claims, Detail, RunKey, SeenTest, TargetKey
 
 
 class RunState(StrEnum):
-    """What became of a run that was announced by its manifest."""
+    """The outcome of a run that was announced by its manifest."""
 
     WAITING = "waiting"
     """A file is missing, or is not what the manifest says: it may still be on its way."""

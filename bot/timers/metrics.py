@@ -22,8 +22,8 @@ class TimerGauges:
         self._states = states
         self._now = now
         gauge, timer = partial(Gauge, registry=registry), ["repository", "timer"]
-        self._last = gauge("nightjar_timer_last_run_age_seconds", "Since a timer last ran.", timer)
-        self._next = gauge("nightjar_timer_next_run_seconds", "Until a timer runs next.", timer)
+        self._last = gauge("nightjar_timer_last_run_age_seconds", "Seconds since a timer last ran.", timer)
+        self._next = gauge("nightjar_timer_next_run_seconds", "Seconds until a timer runs next.", timer)
         self._outcome = gauge(
             "nightjar_timer_last_outcome",
             "1 for a timer's state: never, waiting, working, done, ignored, refused, failed, forgotten, stopped.",

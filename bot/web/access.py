@@ -38,7 +38,7 @@ class TokenHolder(Protocol):
 
     @property
     def subject(self) -> str:
-        """Return the repository, in small letters."""
+        """Return the repository, in lower case."""
         ...
 
 
@@ -75,7 +75,7 @@ class ApiAccess:
             with ranked(await self._rank(request)):
                 return await operation.handler(request)
 
-        refused = problem("Not a public repository, and no valid token of it")
+        refused = problem("The repository is not public, and the request has no valid token for it")
         return replace(operation, handler=handler, answers={**operation.answers, 401: refused}, takes_token=True)
 
     def _for_operators(self, operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:

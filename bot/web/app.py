@@ -32,8 +32,8 @@ from bot.web.webhook import (
     GUID_HEADER,
     SIGNATURE_HEADER,
     Inbox,
-    LeadsToNothing,
     Webhook,
+    WhyIgnored,
     always_in_doubt,
 )
 
@@ -88,7 +88,7 @@ class Parts:
     """The names that address the bot in a text."""
     list_commands: ListCommands
     """What `GET /help` shows."""
-    leads_to_nothing: LeadsToNothing = always_in_doubt
+    why_ignored: WhyIgnored = always_in_doubt
     """Says which deliveries get no job."""
     log_ignored: bool = False
     """Whether each of them gets a line in the log."""
@@ -203,7 +203,7 @@ def _webhook_of(parts: Parts) -> Webhook:
         parts.secrets,
         parts.metrics,
         parts.mentions,
-        parts.leads_to_nothing,
+        parts.why_ignored,
         log_ignored=parts.log_ignored,
     )
 
@@ -213,7 +213,7 @@ def _webhook(webhook: Webhook) -> Operation:
     return Operation(
         method="POST",
         path="/webhook",
-        summary="Take a delivery from GitHub",
+        summary="Accept a delivery from GitHub",
         handler=webhook.answer,
         parameters=[
             Parameter(SIGNATURE_HEADER, "HMAC of the body with the webhook's secret.", signature, "header"),
@@ -222,13 +222,13 @@ def _webhook(webhook: Webhook) -> Operation:
         ],
         request_body={"type": "object"},
         answers={
-            202: ResponseSchema("The delivery is durable", Taken),
+            202: ResponseSchema("The delivery is stored", Taken),
             400: problem("Not JSON, or a header is missing"),
-            401: problem("The signature is bad, missing, or SHA-1 only"),
+            401: problem("The signature is wrong, missing, or SHA-1 only"),
             408: problem("The body did not arrive in time"),
             413: problem("The body is larger than 25 MiB"),
             503: problem(
-                "The delivery could not be stored, or too many bodies arrive at a time; "
+                "The delivery could not be stored, or too many large bodies are arriving; "
                 "Retry-After says when to try again"
             ),
         },

@@ -169,7 +169,7 @@ class _Newcomer(asyncio.Protocol):
             handler.connection_made(transport)
 
 
-class Door(web.BaseSite):
+class LimitedSite(web.BaseSite):
     """A port that is listened on, as `web.TCPSite`, with a limit on open connections."""
 
     def __init__(

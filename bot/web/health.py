@@ -75,14 +75,21 @@ def operations(checks: Sequence[HealthCheck]) -> list[Operation]:
 
     return [
         Operation(
-            "GET", "/healthz", "Whether the process lives", healthz, {200: ResponseSchema("It does", HealthAnswer)}
+            "GET",
+            "/healthz",
+            "Whether the process lives",
+            healthz,
+            {200: ResponseSchema("The process answers", HealthAnswer)},
         ),
         Operation(
             "GET",
             "/readyz",
             "Whether the process can take work and do it",
             readyz,
-            {200: ResponseSchema("It can", HealthAnswer), 503: ResponseSchema("It cannot, and why", HealthAnswer)},
+            {
+                200: ResponseSchema("The process is ready", HealthAnswer),
+                503: ResponseSchema("The process is not ready; the body says why", HealthAnswer),
+            },
         ),
     ]
 

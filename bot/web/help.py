@@ -34,7 +34,7 @@ class ListedCommand(BaseModel):
 
     usage: str
     summary: str
-    example: str = Field(description="How to write it with an argument; empty for a command without one.")
+    example: str = Field(description="An example with an argument; empty for a command without one.")
     who: str = Field(description="Who may use it.")
     synonyms: list[str]
 
@@ -46,7 +46,7 @@ class HelpDetails(BaseModel):
 
     repository: str | None = Field(
         description="The repository in which these commands are on. Null: all commands, because the query names no "
-        "repository, or none whose settings the reader may see."
+        "repository, or one whose settings the reader may not see."
     )
     mentions: list[str]
     commands: list[ListedCommand]
@@ -73,7 +73,7 @@ def help_page(list_commands: ListCommands, mentions: Sequence[str]) -> Page:
     return Page(
         path=HELP,
         api_path=API,
-        summary="The commands, or those that are on in one repository, and who may use each",
+        summary="All commands, or those of one repository, and who may use each",
         template="help.html",
         model=HelpDetails,
         query=HelpQuery,

@@ -97,7 +97,7 @@ class SignInRoutes:
         destination = Parameter("next", "The path to go to afterwards.", {"type": "string"}, "query", required=False)
         code = Parameter("code", "GitHub's code.", {"type": "string"}, "query", required=False)
         state = Parameter("state", "The state of the sign-in.", {"type": "string"}, "query", required=False)
-        moved = ResponseSchema("Go on there", media_type="text/html")
+        moved = ResponseSchema("Redirects to GitHub", media_type="text/html")
         return [
             Operation("GET", LOGIN_PATH, "Sign in with GitHub", self._login, {303: moved, 404: page}, [destination]),
             Operation(
@@ -113,7 +113,7 @@ class SignInRoutes:
                 LOGOUT_PATH,
                 "Sign out",
                 self._logout,
-                {303: moved, 403: problem("Not sent from these pages")},
+                {303: moved, 403: problem("The form was not sent from these pages")},
             ),
         ]
 

@@ -20,7 +20,7 @@ TOKEN = "token"  # noqa: S105 (a name)
 TOKEN_SCHEME = {
     "type": "http",
     "scheme": "bearer",
-    "description": "A token of the repository, made with `nightjar token create`. Public repositories need none.",
+    "description": "A token of the repository, created with `nightjar token create`. Public repositories need none.",
 }
 
 LAB_TOKEN = "labToken"  # noqa: S105 (a name)
@@ -28,7 +28,8 @@ LAB_TOKEN_SCHEME = {
     "type": "http",
     "scheme": "bearer",
     "description": (
-        "A token of the lab, made with `nightjar lab token create`, or an OIDC token of a workflow that app.yaml names."
+        "A token of the lab, created with `nightjar lab token create`, or an OIDC token of a workflow that app.yaml "
+        "names."
     ),
 }
 
@@ -43,7 +44,7 @@ class ProblemDetails(BaseModel):
     type: str
     title: str
     status: int
-    detail: str = Field(description="What is wrong, and where it can be said, what to do about it.")
+    detail: str = Field(description="What is wrong and, if known, how to fix it.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,8 @@ LONGEST_SHOWN = 40
 
 Loaded = TypeVar("Loaded")
 ERRORS = {
-    400: problem("A parameter is unknown, or not as it must be"),
-    404: problem("There is nothing at this address, or nothing that the public may see"),
+    400: problem("A parameter is unknown or invalid"),
+    404: problem("There is nothing at this address, or the reader may not see it"),
     429: problem("Too many requests came from this address; Retry-After says when to ask again"),
     503: problem("The database could not be read; Retry-After says when to ask again"),
 }

@@ -1,21 +1,21 @@
 """Details of the problems that HTTP routes answer with (RFC 9457)."""
 
-UNEXPECTED_ERROR = "An unexpected error. The log has the details."
+UNEXPECTED_ERROR = "An unexpected error occurred. The log has the details."
 NUL_IN_ADDRESS = "An address cannot hold the character U+0000 (%00)."
 METHOD_NOT_ALLOWED = "{method} is not allowed here; allowed: {allowed}."
 NOT_FOUND = "There is nothing at this address. /api/v1/openapi.json describes the API."
 
 # -- pages --
 
-NO_PAGE = "There is nothing at this address. It may be misspelled, or about a repository that is not public."
+NO_PAGE = "There is nothing at this address. The address may be wrong, or the repository may not be public."
 TOO_MANY_REQUESTS = "Too many requests came from your address. Try again in {seconds} s."
-TOO_MANY_PAGES = "Too many pages are being made at the same time. Try again in a few seconds."
+TOO_MANY_PAGES = "We are computing too many pages right now. Try again in a few seconds."
 BAD_QUERY = "The parameter {name} cannot be {given!r}: {why}. Its meaning: {meaning}"
 MISSING_QUERY = "The parameter {name} is missing. Its meaning: {meaning}"
-WRONG_FORM = "it does not have the form that it must have"
-UNKNOWN_QUERY = "{name} is not a parameter of this address; there are: {known}."
+WRONG_FORM = "its format is invalid"
+UNKNOWN_QUERY = "Unknown parameter {name}. Available: {known}."
 REPEATED_QUERY = "{name} is given more than once."
-UNKNOWN_FORMAT = "format is csv or json."
+UNKNOWN_FORMAT = "format must be csv or json."
 
 # -- the API --
 
@@ -42,14 +42,14 @@ TOO_MANY_BODIES = "Too many large bodies are arriving at the same time. You can 
 # -- who may ask --
 
 NO_SIGNATURE = (
-    "{header} is missing; a SHA-1 signature is not accepted. Set a secret in the webhook's settings on GitHub, one of "
+    "{header} is missing; a SHA-1 signature is not accepted. Set the webhook's secret on GitHub to one of those in "
     "GITHUB_WEBHOOK_SECRET."
 )
 WRONG_SIGNATURE = (
-    "{header} does not match the body. The webhook's secret on GitHub must be one of GITHUB_WEBHOOK_SECRET."
+    "{header} does not match the body. The webhook's secret on GitHub must be one of those in GITHUB_WEBHOOK_SECRET."
 )
 NO_TOKEN = (
-    "There is no public repository of this name here. For a private one send its token: "  # noqa: S105
+    "There is no public repository with this name here. For a private one send its token: "  # noqa: S105
     "Authorization: Bearer TOKEN. "
     "The operator of the bot creates one with `nightjar token create OWNER/NAME`."
 )

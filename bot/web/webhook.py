@@ -111,7 +111,7 @@ def verify(body: bytes | bytearray, header: str | None, secrets: Sequence[bytes]
     return fits
 
 
-LeadsToNothing = Callable[[Delivery], str]
+WhyIgnored = Callable[[Delivery], str]
 """Says why a delivery certainly has no effect, empty where that is not certain. Called from any thread."""
 
 
@@ -150,7 +150,7 @@ class Webhook:
         secrets: Sequence[bytes],
         metrics: Metrics,
         mentions: Sequence[str],
-        leads_to_nothing: LeadsToNothing = always_in_doubt,
+        why_ignored: WhyIgnored = always_in_doubt,
         *,
         log_ignored: bool = False,
     ) -> None:
@@ -161,7 +161,7 @@ class Webhook:
         self._secrets = tuple(secrets)
         self._metrics = metrics
         self._mentions = mentions
-        self._leads_to_nothing = leads_to_nothing
+        self._why_ignored = why_ignored
         self._log_ignored = log_ignored
         self._rarely = Rarely()
 
@@ -205,7 +205,7 @@ class Webhook:
         except ValueError:
             raise Problem(400, NOT_JSON) from None
         delivery = Delivery(guid, event, Payload(value), time.time())
-        reason = self._leads_to_nothing(delivery)
+        reason = self._why_ignored(delivery)
         if reason:
             return OpenedDelivery(lock_key(event, value), urgent=False, ignored=note_of_ignored(delivery, reason))
         return OpenedDelivery(lock_key(event, value), is_urgent(event, value, self._mentions), ignored=None)

@@ -182,7 +182,7 @@ def step_of(scan: TrackingScan, rules: TrackingRules, at: float) -> Step:
 
 
 def to_scan(candidates: Sequence[Commit], known: Mapping[str, ScannedCommit]) -> frozenset[str]:
-    """Return which of the candidates, given the newest first, to ask about: MOST_ASKED at most.
+    """Return which of the candidates, given newest first, to ask about: MOST_ASKED at most.
 
     These are the newest, each time, and of the others the new ones and then the oldest verdicts. No verdict is final,
     for what runs ends, and what is red may be run again: each commit's turn comes, of many less often.

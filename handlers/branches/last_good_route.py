@@ -15,9 +15,9 @@ class LagBehind(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    commits: int = Field(description="Commits that it lacks.")
-    hours: float | None = Field(description="How long the oldest of them has waited, by its committer's date.")
-    since: datetime | None = Field(description="That date; null where it lacks no commit.")
+    commits: int = Field(description="Commits of the source branch that it lacks.")
+    hours: float | None = Field(description="Age of the oldest of these commits, by its committer's date.")
+    since: datetime | None = Field(description="The committer's date of that commit; null if the branch lacks none.")
 
 
 class SoleBlocker(BaseModel):
@@ -32,9 +32,9 @@ class SoleBlocker(BaseModel):
 class LastGoodBranch(tracking.TrackedBranch):
     """Where the last good branch is. What is not known (yet) is null."""
 
-    require: list[str] = Field(description="The patterns of what must be green.")
+    require: list[str] = Field(description="Patterns of the contexts and check runs that must be green.")
     lag: LagBehind | None
-    blockers: list[SoleBlocker] = Field(description="The worst first, at most ten.")
+    blockers: list[SoleBlocker] = Field(description="The checks that block most commits first, at most ten.")
 
 
 def operation(read: tracking.ReadBranch) -> Operation:

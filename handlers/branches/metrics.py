@@ -10,8 +10,8 @@ from bot.feature import Services
 from handlers.branches.last_good import LastGoods
 
 LAG = (
-    "Commits that the last good branch lacks: of its source's first parents where it is at one of the 100 newest, else "
-    "all, with those that merges brought in."
+    "Commits of its source that the last good branch lacks. Only first parents are counted if it is at one of the 100 "
+    "newest of them, else all commits."
 )
 
 
@@ -23,11 +23,13 @@ class LastGoodGauges:
         gauge = partial(Gauge, registry=registry)
         self._lag_commits = gauge("nightjar_last_good_lag_commits", LAG, ["repository"])
         self._lag_seconds = gauge(
-            "nightjar_last_good_lag_seconds", "Since the oldest of them was committed.", ["repository"]
+            "nightjar_last_good_lag_seconds",
+            "Age of the oldest commit that the last good branch lacks.",
+            ["repository"],
         )
         self._sole_blocker = gauge(
             "nightjar_last_good_sole_blocker",
-            "Commits that nothing but this, red or missing, keeps from being good; the ten worst.",
+            "Commits that would be good without this check, which is red or missing; the ten worst checks.",
             ["repository", "name"],
         )
 

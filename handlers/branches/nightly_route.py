@@ -19,18 +19,18 @@ class BranchMove(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    sha: tracking.Sha | None = Field(description="Where it moved to; null where it was removed.")
-    previous_sha: tracking.Sha | None = Field(description="Where it was before.")
-    moved_at: datetime | None = Field(description="When the bot moved it; null where somebody else did.")
-    found_at: datetime = Field(description="When a scan found it there.")
-    commits: int | None = Field(description="How many commits the move brought.")
-    why: str = Field(description="Why it moved there and to no newer commit, as far as that is stored.")
+    sha: tracking.Sha | None = Field(description="The branch's commit after the move; null if the branch was removed.")
+    previous_sha: tracking.Sha | None = Field(description="The branch's commit before the move.")
+    moved_at: datetime | None = Field(description="When the bot moved the branch; null if somebody else did.")
+    found_at: datetime = Field(description="When a scan found the branch there.")
+    commits: int | None = Field(description="Commits between the two.")
+    why: str = Field(description="Why the branch moved there and not to a newer commit; empty if that is not stored.")
 
 
 class NightlyBranch(tracking.TrackedBranch):
     """Where the branch is that labs test: `sha` is the commit to test. What is not known (yet) is null."""
 
-    moves: list[BranchMove] = Field(description="Its last moves, the newest first, at most 30.")
+    moves: list[BranchMove] = Field(description="The branch's last moves, newest first, at most 30.")
 
 
 class NightlyBranches:

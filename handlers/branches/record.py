@@ -58,7 +58,7 @@ class TrackingRecord:
         return record
 
     async def moves(self, repository: str) -> list[TrackingMove]:
-        """Return the last moves of the branch of `owner/name`, the newest first."""
+        """Return the last moves of the branch of `owner/name`, newest first."""
         repository_id = await repository_id_of(self._records, repository)
         stored = await self._records.get(TRACKING_MOVES.of(self._name, repository_id)) if repository_id else None
         record = await self._record(repository)
@@ -134,7 +134,7 @@ class TrackingMove(TypedDict):
 
 
 class TrackingMoves(TypedDict):
-    """The last moves of a branch, the newest first."""
+    """The last moves of a branch, newest first."""
 
     branch: str
     moves: list[TrackingMove]

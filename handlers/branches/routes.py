@@ -42,7 +42,7 @@ class ListedCommit(BaseModel):
     scanned_at: datetime
     verdict: Literal["chosen", "red", "pending", "missing"]
     blockers: list[Blocker]
-    more: int = Field(description="Blockers that are not listed.")
+    more: int = Field(description="Number of blockers that are not listed.")
 
 
 class TrackedBranch(BaseModel):
@@ -52,13 +52,13 @@ class TrackedBranch(BaseModel):
 
     branch: str
     sha: Sha | None = Field(description="The commit at its head.")
-    previous_sha: Sha | None = Field(description="Where it was before its last move.")
-    moved_at: datetime | None = Field(description="When it moved last.")
-    commits: int | None = Field(description="How many commits the last move brought.")
-    scanned_at: datetime = Field(description="When it was last searched for a newer commit.")
-    why: str = Field(description="The result of that scan, and its reason, as a sentence.")
-    trouble: str = Field(description="Why the branch cannot be moved; empty while it can.")
-    why_not_newer: list[ListedCommit] = Field(description="The commits that were scanned, the newest first.")
+    previous_sha: Sha | None = Field(description="The commit before the last move.")
+    moved_at: datetime | None = Field(description="When the branch last moved.")
+    commits: int | None = Field(description="Commits that the last move added.")
+    scanned_at: datetime = Field(description="When the bot last scanned for a newer commit.")
+    why: str = Field(description="The result of that scan and its reason, as a sentence.")
+    trouble: str = Field(description="Why the branch cannot be moved; empty if it can.")
+    why_not_newer: list[ListedCommit] = Field(description="The commits that were scanned, newest first.")
 
 
 def operation(

@@ -35,7 +35,7 @@ class ScanInProgress:
     known: Mapping[str, ScannedCommit] = field(default_factory=dict)
 
     async def scan(self) -> TrackingScan:
-        """Look where the branch is and, the newest first, at the commits that it may move to, up to one that is fit.
+        """Look where the branch is and, newest first, at the commits that it may move to, up to one that is fit.
 
         Raises `UserError` where there is no branch that they come from.
         """
@@ -73,7 +73,7 @@ class ScanInProgress:
         if before in shas:
             newer = chain[: shas.index(before)]
             return (AHEAD if newer else IDENTICAL), newer, _lag(newer)
-        # The branch is not among the newest first parents, so only GitHub can distinguish ahead from diverged.
+        # The branch is not among newest first parents, so only GitHub can distinguish ahead from diverged.
         whole = await compared(self.github, self.repository, before, shas[0])
         return whole.status, chain, Lag(whole.ahead_by, "")
 

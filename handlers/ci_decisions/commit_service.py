@@ -1,6 +1,6 @@
 """What CI should do for a commit of a branch: the answer of `GET /api/v1/repos/{owner}/{repo}/commits/{sha}/decision`.
 
-Where GitHub cannot be asked, everything runs and the reasons say so.
+Where the bot cannot ask GitHub, everything runs and the reasons say so.
 """
 
 from __future__ import annotations

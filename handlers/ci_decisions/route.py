@@ -39,7 +39,7 @@ class VerdictAnswer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     value: bool
-    reason: str = Field(description="Why, in a sentence for people.")
+    reason: str = Field(description="The reason, as a sentence.")
 
 
 class DecisionAnswer(BaseModel):
@@ -51,7 +51,7 @@ class DecisionAnswer(BaseModel):
     run_slow_tests: VerdictAnswer
     skip_ci: VerdictAnswer
     docs_only: Annotated[
-        VerdictAnswer, Field(description="Whether only documentation is changed: build the docs alone.")
+        VerdictAnswer, Field(description="Whether only documentation changed, so that CI need only build the docs.")
     ]
     rebuild_docker: VerdictAnswer
 
@@ -90,8 +90,8 @@ def _of_pull_request(decide: Decide) -> Operation:
         answers={
             200: ResponseSchema("The decision", DecisionAnswer),
             400: problem("Not the name of a repository, not a number, or not a SHA"),
-            404: problem("No such pull request, or none of ours"),
-            503: problem("Which commit is the head could not be found out; Retry-After says when to ask again"),
+            404: problem("No such pull request, or its repository is not in app.yaml"),
+            503: problem("The bot could not find the head commit; Retry-After says when to ask again"),
         },
     )
 
@@ -117,9 +117,9 @@ def _of_commit(decide: DecideCommit) -> Operation:
             ),
         ],
         answers={
-            200: ResponseSchema("The decision; where GitHub does not answer, everything runs", DecisionAnswer),
+            200: ResponseSchema("The decision; if GitHub does not answer, everything runs", DecisionAnswer),
             400: problem("Not the name of a repository, not a SHA, or not the name of a branch"),
-            404: problem("No such commit, or none of ours"),
+            404: problem("No such commit, or its repository is not in app.yaml"),
         },
     )
 

@@ -48,14 +48,14 @@ class FailureCause(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    message: str = Field(description="The message of the first of them; empty if the report has none.")
+    message: str = Field(description="The message of the first failure; empty if the report has none.")
     happened: str = Field(description="What happened, such as `failed` or `timed out`.")
-    new: int = Field(description="How many of them are new failures.")
+    new: int = Field(description="How many of the failures are new.")
     count: int
-    tests: list[CausedTest] = Field(description="The first of them, new ones first.")
-    output: str = Field(description="The end of the output of the first of them.")
-    place: str = Field(description="Where it failed, as PATH:LINE; empty if the report does not say.")
-    reproduce: str = Field(description="A command that runs the first of them; empty if app.yaml has no template.")
+    tests: list[CausedTest] = Field(description="The first tests with this cause, new failures first.")
+    output: str = Field(description="The end of the first test's output.")
+    place: str = Field(description="Where the test failed, as PATH:LINE; empty if the report does not say.")
+    reproduce: str = Field(description="A command that runs the first test; empty if app.yaml has no template.")
 
 
 class FailureCount(BaseModel):

@@ -49,11 +49,11 @@ class GridCell(BaseModel):
     state: CellState
     passed: int = 0
     failed: int = 0
-    new: int = Field(default=0, description="Failed, and did not fail at the nightly commit before.")
+    new: int = Field(default=0, description="Tests that failed here and not at the previous nightly commit.")
     flaky: int = 0
     skipped: int = 0
-    run_id: str = Field(default="", description="A run of that commit; empty where there is none.")
-    reason: str = Field(default="", description="Why an infra cell says nothing about the code.")
+    run_id: str = Field(default="", description="The ID of a run of this commit; empty if there is none.")
+    reason: str = Field(default="", description="If the state is `infra`: why there are no usable results.")
 
     @property
     def words(self) -> str:
@@ -113,7 +113,7 @@ def test_cell(run_id: str, infra: str, was: int | None, now: int, *, complete: b
 
 
 def state_of_test(was: int | None, now: int, *, complete: bool) -> CellState:
-    """Return the state of a test by its status bytes, before and now, in a run that says something about the code."""
+    """Return the state of a test by its status bytes, before and now, in a run with usable results."""
     if not now & STATUS_BITS:
         return CellState.ABSENT if complete else CellState.PART
     if status_of(now) in BAD:

@@ -57,12 +57,12 @@ class CompareQuery(BaseModel):
     head: Commit | None = Field(
         default=None, description="A commit with results, 7 digits at least; default: the newest one."
     )
-    status: ChangeClass | None = Field(default=None, description="Only tests to which this happened.")
+    status: ChangeClass | None = Field(default=None, description="Only tests with this change.")
     suite: Annotated[str, StringConstraints(max_length=200)] | None = Field(
         default=None, description="Only tests of this suite."
     )
     q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
-        default=None, description="Only tests whose ID contains this text, in any case of letters."
+        default=None, description="Only tests whose ID contains this text, ignoring case."
     )
     page: Annotated[int, Field(ge=1, le=10_000)] = Field(default=1, description="Which page of the list.")
 

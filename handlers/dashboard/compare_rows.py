@@ -45,7 +45,7 @@ class ComparisonCommit(BaseModel):
 
     sha: str
     committed_at: datetime
-    pull_request: int | None = Field(description="The pull request of which it is the head.")
+    pull_request: int | None = Field(description="The pull request whose head this commit is.")
 
     @staticmethod
     def of(commit: CommitWithResults | None) -> ComparisonCommit | None:
@@ -69,8 +69,8 @@ class ComparedTest(BaseModel):
     test: str
     before: str | None
     now: str | None
-    message: str = Field(description="The first line of why it did not pass at the head.")
-    renamed_from: str | None = Field(description="What it was called at the base.")
+    message: str = Field(description="The first line of the test's message at the head.")
+    renamed_from: str | None = Field(description="The test's ID at the base, if it was renamed.")
 
 
 class ComparedSuiteCounts(BaseModel):
@@ -79,9 +79,9 @@ class ComparedSuiteCounts(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     suite: str
-    tests: int = Field(description="How many tests it has at the head.")
+    tests: int = Field(description="Number of tests at the head.")
     counts: dict[ChangeClass, int]
-    note: str | None = Field(description="Why it was not compared, or what limits the comparison.")
+    note: str | None = Field(description="Why the suite was not compared, or what limits the comparison.")
 
 
 class ComparePage(BaseModel):
@@ -98,7 +98,7 @@ class ComparePage(BaseModel):
     counts: dict[ChangeClass, int]
     suites: list[ComparedSuiteCounts]
     tests: list[ComparedTest]
-    matching: int = Field(description="How many tests the filters match, on all pages.")
+    matching: int = Field(description="Number of tests that match the filters, on all pages.")
     pages: int
 
     @classmethod

@@ -49,7 +49,7 @@ def regressions_feed(parts: DashboardParts) -> PageFile:
 
 
 def atom_feed(repository: str, messages: Sequence[RegressionMessage], public_url: str) -> str:
-    """Return the feed of some messages, the newest first; `public_url` is where the pages are, empty if unknown."""
+    """Return the feed of some messages, newest first; `public_url` is where the pages are, empty if unknown."""
     ElementTree.register_namespace("", ATOM)
     feed = ElementTree.Element(f"{{{ATOM}}}feed")
     _add(feed, "id", _urn(repository))

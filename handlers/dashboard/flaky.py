@@ -24,7 +24,7 @@ class FlakyQuery(ListQuery):
     """Which flaky tests are listed. All are optional."""
 
     days: Annotated[int, Field(ge=1, le=400)] = Field(
-        default=DAYS, description="Only tests that changed between good and bad in commits of so many days."
+        default=DAYS, description="Only tests that changed between good and bad in the last so many days."
     )
 
 
@@ -35,8 +35,8 @@ class FlakyProof(BaseModel):
 
     sha: str
     committed_at: datetime
-    run_id: str = Field(description="The last of the commit's runs of the suite.")
-    runs: int = Field(description="How many runs there are; of one, the lab's report itself says that it is flaky.")
+    run_id: str = Field(description="The commit's last run of the suite.")
+    runs: int = Field(description="Runs of the commit; if it is 1, that run's report has both outcomes.")
 
 
 class FlakyTestRow(BaseModel):
@@ -50,9 +50,9 @@ class FlakyTestRow(BaseModel):
     proved: int = Field(description="How many commits of the last 40 runs had both outcomes.")
     failed: int = Field(description="How many of `runs` failed.")
     runs: int = Field(description="How many of the last 40 runs passed or failed.")
-    flips: int = Field(description="How often it changed between good and bad.")
-    explains: bool = Field(description="Whether check runs take its newest failures for flaky ones.")
-    proofs: list[FlakyProof] = Field(description="The newest of those commits.")
+    flips: int = Field(description="How often the test changed between good and bad.")
+    explains: bool = Field(description="Whether check runs count its newest failures as flakiness.")
+    proofs: list[FlakyProof] = Field(description="The newest commits with both outcomes.")
 
 
 class FlakyPage(TestsOfRepository):
@@ -84,7 +84,7 @@ def flaky_page(parts: DashboardParts) -> Page:
     return Page(
         path="/r/{owner}/{repo}/flaky",
         api_path="/api/v1/repos/{owner}/{repo}/flaky",
-        summary="Flaky tests, and the commits that prove it",
+        summary="Flaky tests, with commits that have both outcomes",
         template="flaky.html",
         model=FlakyPage,
         query=FlakyQuery,

@@ -69,13 +69,13 @@ class GridQuery(BaseModel):
         default=None, description="One suite: its folders, files and tests are the rows."
     )
     folder: Annotated[str, StringConstraints(max_length=1000)] | None = Field(
-        default=None, description="Tests whose ID begins like this, such as `tests/python/`."
+        default=None, description="Tests whose ID begins with this, such as `tests/python/`."
     )
     status: Status | None = Field(
         default=None, description="Tests that ended like this in the newest run of their suite are the rows."
     )
     q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
-        default=None, description="Tests whose ID contains this text, in any case of letters, are the rows."
+        default=None, description="Tests whose ID contains this text, ignoring case, are the rows."
     )
     since: Day | None = Field(default=None, description="Only commits made since this day (UTC), as YYYY-MM-DD.")
     before: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,12}(\.[0-9]{1,9})?$")] | None = Field(
@@ -101,7 +101,7 @@ class GridPage(BaseModel):
     targets: list[str] = Field(description="All targets of app.yaml, as LAB/TARGET.")
     commits: list[ListedNightly]
     rows: list[GridRow]
-    more: int = Field(description="Further rows that match and are not listed.")
+    more: int = Field(description="Number of matching rows that are not listed.")
     older: str | None = Field(description="The `before` of the page with older commits; null if there is none.")
 
     @property

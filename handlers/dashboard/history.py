@@ -63,7 +63,7 @@ def history_page(parts: DashboardParts) -> Page:
     return Page(
         path="/r/{owner}/{repo}/tests",
         api_path="/api/v1/repos/{owner}/{repo}/tests",
-        summary="One test on all targets: how it ended from commit to commit, since when it fails, and how flaky it is",
+        summary="One test on all targets: its outcomes by commit, since when it has failed, and how flaky it is",
         template="history.html",
         model=HistoryPage,
         query=HistoryQuery,
@@ -139,7 +139,7 @@ def _on_targets(
 
 @dataclass(frozen=True, slots=True)
 class TestOnLine:
-    """A test in one suite on one target: its newest runs, the newest first, all its segments, and its last run."""
+    """A test in one suite on one target: its newest runs, newest first, all its segments, and its last run."""
 
     line: GridLine
     runs: Sequence[TestRun]
@@ -148,7 +148,7 @@ class TestOnLine:
 
     @property
     def flaky(self) -> list[str]:
-        """The commits at which it failed and passed, the newest first."""
+        """The commits at which it failed and passed, newest first."""
         return [run.sha for run in self.runs if run.linked and is_flaky(run.now)]
 
     @property

@@ -33,8 +33,8 @@ class HistoryCommit(BaseModel):
     sha: str
     committed_at: datetime
     cell: GridCell
-    name: str = Field(description="What the test was called then.")
-    seconds: float | None = Field(description="How long it took; null where that is not known.")
+    name: str = Field(description="The test's ID at that commit.")
+    seconds: float | None = Field(description="Duration of the test; null if unknown.")
 
 
 class HistoryFailing(BaseModel):
@@ -43,12 +43,12 @@ class HistoryFailing(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     since: str = Field(description="The first nightly commit with the failure since the test last passed.")
-    last_passed_at: str = Field(description="The last commit at which it passed; empty if it never did.")
-    older: bool = Field(description="Whether there are runs before those that were looked at.")
+    last_passed_at: str = Field(description="The last commit at which it passed; empty if there is none.")
+    older: bool = Field(description="Whether there are earlier runs, which were not evaluated.")
     failed_before: int
     runs_before: int
     also_on: list[str] = Field(description="Other targets with the failure in their newest run, as LAB/TARGET.")
-    message: str = Field(description="What the newest run reports, in one line; empty where that is not known.")
+    message: str = Field(description="The newest run's message, in one line; empty if there is none.")
 
 
 class HistoryFlakiness(BaseModel):
@@ -73,7 +73,7 @@ class HistorySource(BaseModel):
 
 
 class HistoryOnTarget(BaseModel):
-    """The test in one suite on one target; runs have the newest first."""
+    """The test in one suite on one target; runs have newest first."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -85,10 +85,12 @@ class HistoryOnTarget(BaseModel):
     flakiness: HistoryFlakiness | None
     first_seen: str | None = Field(description="The oldest nightly commit that ran it.")
     first_seen_at: datetime | None
-    renamed_from: list[str] = Field(description="What it was called before, the newest name first.")
+    renamed_from: list[str] = Field(description="Earlier IDs of the test, newest first.")
     reproduce: str
-    source: HistorySource | None = Field(description="Where its source is; null where no report says it.")
-    issue_url: str = Field(description="GitHub's form for a new issue, filled in; empty for a test that is all right.")
+    source: HistorySource | None = Field(description="The test's source file; null if no report names it.")
+    issue_url: str = Field(
+        description="GitHub's form for a new issue, filled in; empty if the test neither fails nor is flaky."
+    )
 
     @property
     def with_results(self) -> int:
@@ -101,7 +103,7 @@ class HistoryOnTarget(BaseModel):
         return all(one.cell.state is CellState.PASS for one in self.runs if one.cell.run_id)
 
     def strip(self, repository: str) -> Markup:
-        """Return its cells, drawn, the newest first."""
+        """Return its cells, drawn, newest first."""
         cells = ((one.sha, one.cell) for one in self.runs)
         return strip_of_cells(repository, f"{self.lab}/{self.target}", cells)
 
@@ -120,7 +122,7 @@ class HistoryPage(BaseModel):
 
     id: str
     targets: list[HistoryOnTarget]
-    more: int = Field(description="Further targets and suites that have it.")
+    more: int = Field(description="Number of further targets and suites with this test.")
 
     @property
     def legend(self) -> Markup:

@@ -50,7 +50,7 @@ class LabRun(BaseModel):
     run_id: str
     received_at: datetime
     state: RunState
-    reason: str = Field(description="Why it brought no result, or what was repaired in its files.")
+    reason: str = Field(description="Why the upload gave no result, or what was repaired in its files.")
 
 
 class MissingNightlyRun(BaseModel):
@@ -59,7 +59,7 @@ class MissingNightlyRun(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     sha: str
-    at: datetime = Field(description="When it was committed, or when the branch moved there.")
+    at: datetime = Field(description="When the commit was made, or when the branch moved there.")
 
 
 class DegradedState(BaseModel):
@@ -67,10 +67,10 @@ class DegradedState(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    since: datetime = Field(description="When labs could test the first nightly commit that brought no result.")
-    sha: str = Field(description="That commit.")
-    infra: int = Field(description="Nightly runs that said nothing about the code when that was noticed.")
-    missing: int = Field(description="Nightly runs that had not come.")
+    since: datetime = Field(description="When labs could test the first nightly commit without a result.")
+    sha: str = Field(description="The first nightly commit without a result.")
+    infra: int = Field(description="Nightly runs without usable results when that was noticed.")
+    missing: int = Field(description="Nightly runs that had not arrived by then.")
 
 
 class LabTarget(BaseModel):
@@ -79,20 +79,20 @@ class LabTarget(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     target: str
-    tier: int = Field(description="The tier that counts now; 3 takes no requests.")
-    degraded: DegradedState | None = Field(description="Why that is one more than in app.yaml, null where it is not.")
+    tier: int = Field(description="The tier that counts now; 3 accepts no requests.")
+    degraded: DegradedState | None = Field(description="Why the tier is one more than in app.yaml; null if it is not.")
     newest: LabRun | None
     stale: bool = Field(description="Whether the last result is more than 36 hours old, or there is none.")
     results: int = Field(description="Results of a suite at a commit of the nightly branch.")
-    seconds_p50: float | None = Field(description="From the commit to the first result of a suite: the median.")
-    seconds_p90: float | None = Field(description="Likewise, the 90th percentile.")
-    infra: int = Field(description="Results that say nothing about the code.")
-    infra_of: int = Field(description="Of how many, incomplete ones included.")
+    seconds_p50: float | None = Field(description="Median time from the commit to the first result of a suite.")
+    seconds_p90: float | None = Field(description="90th percentile of that time.")
+    infra: int = Field(description="Unusable results.")
+    infra_of: int = Field(description="All results, including incomplete ones.")
     missing: int = Field(description="Nightly commits without any result, 36 hours after they were committed.")
     expected: int = Field(description="Nightly commits since the target's first result.")
-    missing_commits: list[MissingNightlyRun] = Field(description="The newest of them.")
+    missing_commits: list[MissingNightlyRun] = Field(description="The newest nightly commits without any result.")
     promotion: Promotion | None = Field(
-        description="Whether it could test more; null at tier 1, while it is degraded, and without results."
+        description="Whether the target could move to a better tier; null at tier 1, if degraded, or without results."
     )
 
 
@@ -115,10 +115,10 @@ class LabPage(BaseModel):
     lab: str
     contacts: list[str]
     github: str = Field(description="The repository's page on GitHub.")
-    days: int = Field(description="How many days the numbers are about.")
+    days: int = Field(description="The number of days that the figures cover.")
     quota: LabQuota
     targets: list[LabTarget]
-    unusable: list[LabRun] = Field(description="Refused and incomplete uploads, the newest first, at most 20.")
+    unusable: list[LabRun] = Field(description="Refused and incomplete uploads, newest first, at most 20.")
 
 
 def lab_page(parts: DashboardParts) -> Page:
@@ -145,7 +145,7 @@ def lab_page(parts: DashboardParts) -> Page:
     return Page(
         path="/r/{owner}/{repo}/labs/{lab}",
         api_path="/api/v1/repos/{owner}/{repo}/labs/{lab}",
-        summary="What a lab sent last, how long its results take, and what went wrong",
+        summary="A lab's last uploads, how long its results take, and what went wrong",
         template="lab.html",
         model=LabPage,
         parts=(LAB_PART,),
@@ -249,7 +249,7 @@ def _degraded_state(known: DegradedTarget) -> DegradedState:
 
 
 def _missing(sent: TargetActivity, nightly: Mapping[str, float], now: float) -> tuple[int, list[MissingNightlyRun]]:
-    """Return how many commits a target was to test, and those of which it sent nothing, the newest first."""
+    """Return how many commits a target was to test, and those of which it sent nothing, newest first."""
     first = sent.first
     if first is None:
         return 0, []

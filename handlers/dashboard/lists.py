@@ -28,7 +28,7 @@ class ListQuery(BaseModel):
         default=None, description="Only tests of this target, as LAB/TARGET."
     )
     q: Annotated[str, StringConstraints(max_length=200)] | None = Field(
-        default=None, description="Only tests whose ID contains this text, in any case of letters."
+        default=None, description="Only tests whose ID contains this text, ignoring case."
     )
     page: Annotated[int, Field(ge=1, le=10_000)] = Field(default=1, description="Which page of the list.")
 
@@ -40,8 +40,8 @@ class TestsOfRepository(BaseModel):
 
     takes_results: bool = Field(description="Whether app.yaml has `results` for the repository.")
     targets: list[str] = Field(description="All targets of app.yaml, as LAB/TARGET.")
-    has_results: bool = Field(description="Whether anything of a nightly commit is stored.")
-    total: int = Field(description="How many tests match on all pages.")
+    has_results: bool = Field(description="Whether any results of a nightly commit are stored.")
+    total: int = Field(description="Number of matching tests, on all pages.")
     pages: int
 
 

@@ -16,7 +16,7 @@ class NightlyRules(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     branch: str
-    source: str = Field(description="The branch that its commits come from.")
+    source: str = Field(description="The source branch.")
     at: str
     timezone: str
     require: list[str] = Field(description="Patterns of what must be green on a commit.")
@@ -29,7 +29,9 @@ class NightlyPage(BaseModel):
 
     github: str = Field(description="The repository's page on GitHub.")
     rules: NightlyRules | None
-    tracked: NightlyBranch | None = Field(description="What the API answers; null before the first scan.")
+    tracked: NightlyBranch | None = Field(
+        description="The same as the API's answer about the branch; null before the first scan."
+    )
 
 
 def nightly_page(parts: DashboardParts) -> Page:
@@ -64,7 +66,7 @@ def nightly_page(parts: DashboardParts) -> Page:
     return Page(
         path="/r/{owner}/{repo}/nightly",
         api_path="/api/v1/repos/{owner}/{repo}/nightly",
-        summary="Where the nightly branch is, its last moves, and why it is at no newer commit",
+        summary="The nightly branch: its commit, its last moves, and why it is not at a newer commit",
         template="nightly.html",
         model=NightlyPage,
         load=load,

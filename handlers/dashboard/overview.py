@@ -47,7 +47,7 @@ class TargetOverview(BaseModel):
     lab: str
     target: str
     received_at: datetime | None = Field(description="When the newest stored run arrived.")
-    stale: bool = Field(description="Whether that was more than 36 hours ago, or never.")
+    stale: bool = Field(description="Whether the newest run arrived more than 36 hours ago, or never.")
     sha: str | None = Field(description="The newest commit with complete results.")
     suites: int = Field(description="How many suites have complete results of any nightly commit.")
     failing: int = Field(description="How many tests fail in the newest nightly run of each suite.")
@@ -62,8 +62,8 @@ class BranchOverview(BaseModel):
     branch: str
     sha: str | None
     moved_at: datetime | None
-    behind: int | None = Field(description="How many newer commits it has not moved to, as far as that is known.")
-    hours: float | None = Field(description="How long the oldest of them has waited.")
+    behind: int | None = Field(description="Number of newer commits; null if unknown.")
+    hours: float | None = Field(description="Age of the oldest of these commits.")
     why: str
 
 
@@ -86,7 +86,7 @@ class OverviewPage(BaseModel):
 
     repositories: list[RepositoryOverview]
     private_unknown: bool = Field(
-        description="Whether GitHub did not answer which private repositories the reader may see; none is listed then."
+        description="Whether GitHub did not say which private repositories the reader may see; then none is listed."
     )
 
 
@@ -126,7 +126,7 @@ def overview_page(parts: DashboardParts) -> Page:
     return Page(
         path="/",
         api_path="/api/v1/repos",
-        summary="All repositories that the reader may see: the last results of each target, and where the branches are",
+        summary="All repositories that the reader may see: last results of each target, and the state of the branches",
         template="overview.html",
         model=OverviewPage,
         load=load,

@@ -23,16 +23,16 @@ class Promotion(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    tier: int = Field(description="The tier that it could have.")
+    tier: int = Field(description="The tier that the target could move to.")
     days: int | None = Field(description="How many days ago its first nightly commit was made.")
     seconds_p90: float | None = Field(
-        description="From the moment when labs could test a commit to the last of its results: the 90th percentile."
+        description="90th percentile of the time from when labs could test a commit to the last of its results."
     )
     unsteady: int = Field(
-        description="Results in which a test changed back within five runs: a false alarm, or repaired as soon."
+        description="Results in which a test changed back within five runs: a false alarm, or one soon repaired."
     )
-    unsteady_of: int = Field(description="Of how many; at most the newest 30 of each suite.")
-    lacking: list[Lacking] = Field(description="What it lacks; empty where it is ready.")
+    unsteady_of: int = Field(description="All results that were evaluated; at most the newest 30 of each suite.")
+    lacking: list[Lacking] = Field(description="What the target still lacks; empty if it is ready.")
 
 
 def promotion_of(

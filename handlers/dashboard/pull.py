@@ -40,8 +40,13 @@ class PullQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    before: int | None = Field(default=None, ge=1, le=2**62, description="Only what came before this: `older`.")
-    all: bool = Field(default=False, description="Also deliveries that needed nothing.")
+    before: int | None = Field(
+        default=None,
+        ge=1,
+        le=2**62,
+        description="Only deliveries before this; the value of `older` on the previous page.",
+    )
+    all: bool = Field(default=False, description="Also list deliveries that needed no action.")
 
 
 class KnownHead(BaseModel):
@@ -62,10 +67,10 @@ class WaitingMerge(BaseModel):
     sha: str
     base: str
     by: str
-    url: str = Field(description="Where they asked.")
+    url: str = Field(description="The comment in which they asked.")
     asked_at: datetime | None
     queued: bool = Field(description="Whether it is in GitHub's merge queue.")
-    why: str = Field(description="What the bot found when it tried last; empty where that is not stored.")
+    why: str = Field(description="What the bot found at its last attempt; empty if that is not stored.")
 
 
 class StickySection(BaseModel):
@@ -80,7 +85,7 @@ class StickySection(BaseModel):
 
 
 class PullPage(BaseModel):
-    """The story of a pull request: what came in, the newest first, and what the bot did about it."""
+    """The story of a pull request: what came in, newest first, and what the bot did about it."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -90,8 +95,8 @@ class PullPage(BaseModel):
     merge: WaitingMerge | None
     sections: list[StickySection] = Field(description="What the bot's comment says about commits now.")
     deliveries: list[DeliveryStory]
-    ignored: int = Field(description="Deliveries of this part that needed nothing; `all` shows them.")
-    older: int | None = Field(description="The `before` of the next part; null where this is the last one.")
+    ignored: int = Field(description="Deliveries on this page that needed no action; `all` lists them.")
+    older: int | None = Field(description="The `before` of the next page; null on the last one.")
     done_days: int = Field(description="How long deliveries are stored.")
     failed_days: int = Field(description="How long those with failures are stored.")
 

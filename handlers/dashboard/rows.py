@@ -68,13 +68,15 @@ class GridRow(BaseModel):
     name: str
     target: str = Field(description="As LAB/TARGET.")
     suite: str = Field(description="Empty on a row of a whole target.")
-    folder: str = Field(description="How the IDs of the row's tests begin; the ID itself on a row of a test.")
+    folder: str = Field(
+        description="The common beginning of the IDs of the row's tests; the whole ID if the row is one test."
+    )
     cells: list[GridCell]
 
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """Which rows are wanted; empty is any. `text` is in small letters."""
+    """Which rows are wanted; empty is any. `text` is in lower case."""
 
     target: str | None
     suite: str | None

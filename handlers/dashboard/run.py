@@ -52,14 +52,14 @@ class ClaimedFact(BaseModel):
 
 
 class SeenRun(BaseModel):
-    """A run of the commit on the target, and what became of it."""
+    """A run of the commit on the target, and its outcome."""
 
     model_config = ConfigDict(extra="forbid")
 
     run_id: str
     suite: str | None
     attempt: int | None
-    shard: str = Field(description="Such as 1/4; empty for a suite in one part.")
+    shard: str = Field(description="Such as 1/4; empty for a suite without shards.")
     state: RunState
     reason: str = Field(description="Why the run is not stored, or what was repaired in its files.")
     received_at: datetime
@@ -81,9 +81,9 @@ class SuiteSummary(BaseModel):
     known_flaky: int
     fixed: int
     removed: int
-    baseline: str | None = Field(description="The commit that it was compared with; null if there is none.")
-    infra: str = Field(description="Why the results say nothing about the code; empty if they do.")
-    missing: str = Field(description="What has not come; empty if everything has.")
+    baseline: str | None = Field(description="The commit that the suite was compared with; null if there is none.")
+    infra: str = Field(description="Why the results are unusable; empty if they are usable.")
+    missing: str = Field(description="What has not arrived; empty if everything has.")
 
 
 class CheckSummary(BaseModel):
@@ -111,15 +111,13 @@ class RunDetails(BaseModel):
     claims: list[ClaimedFact]
     environment: list[ClaimedFact]
     others: list[SeenRun]
-    check: CheckSummary | None = Field(description="Null where nothing of the commit is stored.")
+    check: CheckSummary | None = Field(description="Null if no results of the commit are stored.")
     suites: list[SuiteSummary]
     missing_suites: list[str]
-    failures: list[FailureCount] = Field(
-        description="How many failures happened in which way, the most frequent first."
-    )
-    causes: list[FailureCause] = Field(description="Failures by what they have in common, new ones first.")
+    failures: list[FailureCount] = Field(description="Number of failures by kind, most frequent first.")
+    causes: list[FailureCause] = Field(description="Failures grouped by cause, new ones first.")
     more_causes: int
-    unlisted: int = Field(description="Failures of all causes that are not listed.")
+    unlisted: int = Field(description="Number of failures with causes that are not listed.")
 
     @property
     def why_html(self) -> object:

@@ -27,10 +27,10 @@ class SkippedHere(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     target: str
-    since: str = Field(description="The first commit of those in a row at which it was skipped.")
+    since: str = Field(description="The first of the consecutive commits at which it was skipped.")
     since_at: datetime
-    at_least: bool = Field(description="Whether it was skipped in all of the last 40 runs, and maybe before.")
-    reason: str = Field(description="What the lab's report says.")
+    at_least: bool = Field(description="Whether it was skipped in all of the last 40 runs, and perhaps earlier.")
+    reason: str = Field(description="The reason in the lab's report.")
 
 
 class SkippedTestRow(BaseModel):
@@ -52,14 +52,16 @@ class IdleTestRow(BaseModel):
     suite: str
     test: str
     skipped_on: list[str]
-    silent: list[str] = Field(description="Targets on which it would run, but which sent nothing for a week.")
+    silent: list[str] = Field(
+        description="Targets on which it is not skipped, but which have uploaded nothing for a week."
+    )
 
 
 class SkippedPage(TestsOfRepository):
     """What is skipped, and what ran nowhere; `total` and `pages` are those of `tests`."""
 
     tests: list[SkippedTestRow]
-    idle: list[IdleTestRow] = Field(description="The first 100 tests that ran nowhere for a week.")
+    idle: list[IdleTestRow] = Field(description="The first 100 tests that have not run anywhere for a week.")
     idle_total: int
 
 
@@ -85,7 +87,7 @@ def skipped_page(parts: DashboardParts) -> Page:
     return Page(
         path="/r/{owner}/{repo}/skipped",
         api_path="/api/v1/repos/{owner}/{repo}/skipped",
-        summary="What is skipped where and since when, and what ran nowhere for a week",
+        summary="Skipped tests by target and since when, and tests that have not run anywhere for a week",
         template="skipped.html",
         model=SkippedPage,
         query=ListQuery,

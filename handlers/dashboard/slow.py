@@ -26,8 +26,8 @@ class SlowCutOff(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    seconds: int = Field(description="The cut-off.")
-    tests: int = Field(description="How many tests take longer.")
+    seconds: int = Field(description="The cut-off, in seconds.")
+    tests: int = Field(description="Number of tests that take longer than the cut-off.")
     minutes_saved: float
 
 
@@ -47,9 +47,9 @@ class SlowPage(TestsOfRepository):
     """How long the tests of a target take, the slowest first."""
 
     target: str | None = Field(description="The target that is shown; by default the first one with durations.")
-    good_runs: int = Field(description="Of how many runs the mean is made, at most.")
-    timed: int = Field(description="How many tests reported a duration.")
-    minutes: float = Field(description="How long all of them take.")
+    good_runs: int = Field(description="The mean covers at most this many runs.")
+    timed: int = Field(description="Number of tests with a duration.")
+    minutes: float = Field(description="Total duration of these tests, in minutes.")
     cut_offs: list[SlowCutOff]
     tests: list[SlowTestRow]
 
@@ -94,7 +94,7 @@ def slow_page(parts: DashboardParts) -> Page:
     return Page(
         path="/r/{owner}/{repo}/slow",
         api_path="/api/v1/repos/{owner}/{repo}/slow",
-        summary="Slow tests of a target, and what it would save to skip them",
+        summary="Slow tests of a target, and how much time skipping them would save",
         template="slow.html",
         model=SlowPage,
         query=ListQuery,

@@ -47,9 +47,9 @@ class EffectStory(BaseModel):
     what: str = Field(description="The kind of effect, in words.")
     target: str
     state: str = Field(description="waiting, working, done, refused or failed.")
-    outcome: str = Field(description="What became of it.")
-    wrote: str = Field(description="The text that everybody sees on GitHub; empty where there is none.")
-    sha: str = Field(description="The commit that it is about; empty where it is about none.")
+    outcome: str = Field(description="The outcome of the effect.")
+    wrote: str = Field(description="The text that appears on GitHub; empty if there is none.")
+    sha: str = Field(description="The commit that the effect is about; empty if there is none.")
 
 
 class PlanStory(BaseModel):
@@ -63,7 +63,7 @@ class PlanStory(BaseModel):
     state: str
     why: str
     effects: list[EffectStory]
-    more: int = Field(description="Effects that are not listed.")
+    more: int = Field(description="Number of effects that are not listed.")
 
 
 class DeliveryStory(BaseModel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 CELL_WORDS = {
-    "infra": "says nothing about the code",
+    "infra": "no usable results",
     "missing": "no results arrived",
     "waiting": "no results yet",
     "absent": "not part of the run",
@@ -17,10 +17,10 @@ LEGEND = {
     "still-failing": "still failing",
     "flaky": "flaky",
     "skipped": "skipped",
-    "infra": "lab trouble: says nothing about the code",
+    "infra": "no usable results",
     "incomplete": "incomplete",
     "missing": "missing",
-    "waiting": "not here yet",
+    "waiting": "no results yet",
     "not-run": "not run",
 }
 """What each cell means, below a grid."""
@@ -29,7 +29,7 @@ FAILED = "{count:,} failed"
 FLAKY = "{count:,} flaky"
 PASSED = "{count:,} passed"
 SKIPPED = "{count:,} skipped"
-NO_SUCH_TARGET = "There is no target {target} in this repository. There are: {known}{more}."
+NO_SUCH_TARGET = "This repository has no target {target}. Available: {known}{more}."
 NO_SUCH_DAY = "there is no such day"
 THOUSAND = 1_000
 MANY = 10_000
@@ -59,20 +59,20 @@ def compact(count: int) -> str:
 
 # -- comparing two commits --
 
-AMBIGUOUS_COMMIT = "More than one commit with results begins with {digits}. Give more digits of the one you mean."
+AMBIGUOUS_COMMIT = "More than one commit with results begins with {digits}. Give more digits of the SHA."
 COMMIT_WITHOUT_RESULTS = "There are no results of {sha} on {target}. Choose a commit that its lab tested."
 NO_RESULTS_AT_HEAD = "It has no results at the head."
 NO_RESULTS_AT_BASE = "It has no results at the base, so there is nothing to compare with."
 INCOMPLETE_AT_HEAD = "Its results at the head are incomplete, so nothing counts as removed."
 PRECLUDED = "{count:,} tests could not run this time, because their file or the run ended early."
 RENAMED = "{count:,} tests have a new name."
-UNSEARCHED = "So many names changed that renamed tests were not searched for: they count as removed and new."
+UNSEARCHED = "Too many names changed to search for renamed tests: each counts as one removed and one new test."
 
 # -- the page of a pull request --
 
 BAD_NUMBER = "This is not the number of a pull request."
-STEP_FAILED = "It failed. Operators find the reason in the log under delivery {guid}."
-STEP_RETRIED = "tried {count} times, and tries again"
+STEP_FAILED = "This failed. Operators can find the reason in the log under delivery {guid}."
+STEP_RETRIED = "tried {count} times; the bot will try again"
 OTHER_EVENT = "Something happened on GitHub"
 EVENTS = {
     "issue_comment.created": "Someone commented",
@@ -159,16 +159,16 @@ BADGE_FAILING = "{count:,} failing"
 FEED_TITLE = "Regressions in {repository}"
 FEED_AUTHOR = "Nightjar"
 FEED_ENTRY = "{test} fails on {target}"
-FEED_SINCE = "The test of {suite} fails since {since}."
-FEED_GOOD = "It passed last at {good}."
-FEED_ENDED = "Over since {day}: {how}."
+FEED_SINCE = "This test of {suite} began to fail at {since}."
+FEED_GOOD = "It last passed at {good}."
+FEED_ENDED = "The failure ended on {day}: {how}."
 
 # -- a new issue about a test --
 
 ISSUE_FLAKY, ISSUE_FAILING = "Flaky test: {test}", "Failing test: {test}"
 ISSUE_WHERE = "{test} of {suite} on {target}"
-ISSUE_IS_FLAKY, ISSUE_PROOF = "The test is flaky: {words}.", " These commits had both outcomes: {proofs}."
-ISSUE_SINCE = "It fails since {since}."
+ISSUE_IS_FLAKY, ISSUE_PROOF = "The test is flaky: {words}.", " It both passed and failed at these commits: {proofs}."
+ISSUE_SINCE = "It has failed since {since}."
 ISSUE_GOOD = " It last passed at {good}: [commits in between]({url})."
 ISSUE_REPRODUCE = "To reproduce it:"
 ISSUE_HISTORY = "[History of the test]({url})"

@@ -108,7 +108,7 @@ def has_host(image: str) -> bool:
 
 
 def read_images(text: str) -> dict[str, str]:
-    """Return all values of the section by their keys, in small letters, as configparser does. Raises `UserError`."""
+    """Return all values of the section by their keys, in lower case, as configparser does. Raises `UserError`."""
     try:
         parser = _Parser.of(text)
         return dict(parser.items(SECTION)) if parser.has_section(SECTION) else _none()

@@ -185,7 +185,7 @@ class ResultsAdmin:
         return IngestOutcome(found.place, key, run.state.value, run.reason)
 
     async def missing(self, repository: str, there: Collection[RunKey]) -> list[RunKey]:
-        """Return the runs of a repository that are stored, and were not found in the bucket any more."""
+        """Return the runs of a repository that are stored, and were no longer found in the bucket."""
         runs = await asyncio.to_thread(self._store.runs, repository, state=RunState.STORED, limit=ALL)
         return [run.key for run in runs if run.key not in there]
 

@@ -44,8 +44,8 @@ class ListedFailure(BaseModel):
     sha: str = Field(description="The commit of that run.")
     since: str = Field(description="The first nightly commit with the failure since the test last passed.")
     last_passed_at: str | None = Field(description="The last nightly commit at which the test passed, null for none.")
-    failed_before: int = Field(description="In how many of `runs_before` runs the test failed or was flaky.")
-    runs_before: int = Field(description="How many of the 40 nightly runs before `since` ran the test.")
+    failed_before: int = Field(description="In how many of these runs the test failed or was flaky.")
+    runs_before: int = Field(description="How many of the 40 nightly runs before `since` have the test.")
     also_on: list[str] = Field(description="Other targets with the failure in their newest run, as LAB/TARGET.")
 
 
@@ -68,7 +68,7 @@ class FailureList(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     failures: list[ListedFailure]
-    total: int = Field(description="How many tests fail, listed or not.")
+    total: int = Field(description="Number of failing tests, including those not listed.")
     unreliable: list[UnreliableSuite] = Field(description="The suites whose results are unreliable.")
 
 
@@ -90,8 +90,8 @@ def failures_operation(list_failures: ListFailures) -> Operation:
         parameters=PARAMETERS,
         answers={
             200: ResponseSchema("The failing tests", FailureList),
-            400: problem("A parameter is missing, unknown, or not as it must be"),
-            404: problem("No results are taken for such a repository"),
+            400: problem("A parameter is missing, unknown or invalid"),
+            404: problem("The bot accepts no results for this repository"),
             503: problem("The results could not be read; Retry-After says when to ask again"),
         },
     )

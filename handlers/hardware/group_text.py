@@ -76,7 +76,7 @@ def _title(group: RegressionGroup) -> str:
 
 
 def _tests(group: RegressionGroup) -> str:
-    return counted(len(shared_tests(group.members)), "test fails", "tests fail")
+    return counted(len(shared_tests(group.members)), "test failing", "tests failing")
 
 
 def _items(members: Sequence[GroupMember]) -> tuple[NewsItem, ...]:

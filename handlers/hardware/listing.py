@@ -60,7 +60,7 @@ class RunListing:
         self._github_url = github_url
 
     async def __call__(self, asked: RunQuery) -> list[RunWithCheck]:
-        """Return the runs, the newest first.
+        """Return the runs, newest first.
 
         Raises LookupError if app.yaml has no `results` for the repository, ValueError if `before` is not one of its
         runs, `TryAgain` while the database is unavailable.

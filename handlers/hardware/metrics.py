@@ -24,12 +24,14 @@ class ResultsGauges:
         self._queues = services.part(QUEUES)
         self._began = time.time()
         gauge = partial(Gauge, registry=registry)
-        self._listed = gauge("nightjar_results_listed_age_seconds", "Since a bucket was last listed.", ["repository"])
-        self._heard = gauge("nightjar_results_queue_heard_age_seconds", "Since SQS last answered.", ["queue"])
-        self._waiting_runs = gauge("nightjar_results_waiting_runs", "Runs whose files are missing.", ["repository"])
+        self._listed = gauge(
+            "nightjar_results_listed_age_seconds", "Seconds since a bucket was last listed.", ["repository"]
+        )
+        self._heard = gauge("nightjar_results_queue_heard_age_seconds", "Seconds since SQS last answered.", ["queue"])
+        self._waiting_runs = gauge("nightjar_results_waiting_runs", "Runs waiting for files.", ["repository"])
         self._newest = gauge(
             "nightjar_results_newest_run_age_seconds",
-            "Since a target's last run was stored.",
+            "Seconds since a target's last run was stored.",
             ["repository", "lab", "target"],
         )
 

@@ -40,7 +40,7 @@ JOINED = 7 * 86400.0
 class GroupMember:
     """Tests of a suite that began to fail together on a target, at the commit `since`.
 
-    They passed last at `good`, which is empty if they never did. The moments of both are in seconds since 1970.
+    They last passed at `good`, which is empty if they never did. The moments of both are in seconds since 1970.
     """
 
     lab: str

@@ -127,7 +127,7 @@ def decide_nightly_news(
             effects += news.joined(group, new)
         elif any(one.where in concerned for one in group.members):
             effects += news.refreshed(group)
-    # Afterwards, and the oldest first: they may say that the same tests recovered.
+    # Afterwards, and oldest first: they may say that the same tests recovered.
     for one in sorted(waiting.values(), key=lambda one: one.opened_at):
         effects += own_messages(repository_id, to, one, grouped, history)
     removed = [StoreRecord.of(WAITING_NEWS.of(repository_id, name), None) for name in waiting]

@@ -63,7 +63,7 @@ def issue_title(target: JudgedTarget) -> str:
 
 
 def issue_body(target: JudgedTarget, failing: Sequence[Failure], history: HistoryLink = no_history) -> str:
-    """Return what that issue says, in Markdown; nothing where nothing fails any more and the results are reliable.
+    """Return what that issue says, in Markdown; nothing where nothing fails now and the results are reliable.
 
     `history` links the page of each test.
     """
@@ -103,7 +103,7 @@ def _items(target: JudgedTarget, changes: RegressionChanges, contexts: Contexts)
         url = _changed(target, one)
         if len(changes.began) >= GROUPED_TESTS:
             words = texts.BEGAN_TOGETHER if one.good else texts.NEVER_PASSED_TOGETHER
-            tests = counted(len(one.tests), "test fails", "tests fail")
+            tests = counted(len(one.tests), "test failing", "tests failing")
             text = words.format(tests=tests, **commits) + _elsewhere(one, one.tests, contexts)
             yield NewsItem(one.suite, text, url)
         else:

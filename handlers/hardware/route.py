@@ -67,7 +67,7 @@ class Shard(BaseModel):
 
 
 class ListedRun(BaseModel):
-    """A run, and what became of it. What its manifest says is null where that could not be read."""
+    """A run, and its outcome. What its manifest says is null where that could not be read."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -79,7 +79,7 @@ class ListedRun(BaseModel):
     attempt: int | None
     shard: Shard | None
     state: RunState
-    reason: str = Field(description="Why the run is not stored, or what was repaired in its files, for people.")
+    reason: str = Field(description="Why the run is not stored, or what was repaired in its files, as a sentence.")
     received_at: datetime = Field(description="When the bot was first notified of it.")
     check_run: str | None = Field(
         description="GitHub's address of the check run of this commit and target; null if it is not written yet."
@@ -87,12 +87,12 @@ class ListedRun(BaseModel):
 
 
 class RunPage(BaseModel):
-    """Runs, the newest first."""
+    """Runs, newest first."""
 
     model_config = ConfigDict(extra="forbid")
 
     runs: list[ListedRun]
-    next: str | None = Field(description="The `before` of the page that follows; null if there is none.")
+    next: str | None = Field(description="The `before` of the next page; null on the last one.")
 
 
 def operation(list_runs: ListRuns) -> Operation:
@@ -104,13 +104,13 @@ def operation(list_runs: ListRuns) -> Operation:
     return Operation(
         method="GET",
         path="/api/v1/repos/{owner}/{repo}/results/runs",
-        summary="What became of the runs that hardware labs uploaded",
+        summary="The runs that hardware labs uploaded, and whether they were stored",
         handler=answer,
         parameters=PARAMETERS,
         answers={
             200: ResponseSchema("A page of runs", RunPage),
-            400: problem("A parameter is unknown, or not as it must be"),
-            404: problem("No results are taken for such a repository"),
+            400: problem("A parameter is unknown or invalid"),
+            404: problem("The bot accepts no results for this repository"),
             503: problem("The results could not be read; Retry-After says when to ask again"),
         },
     )

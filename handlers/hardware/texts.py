@@ -20,14 +20,14 @@ ALL_REQUESTED = "somebody requested all checks of the commit; {count} of them co
 NO_RESULTS_OF_TARGET = "there are no results of {target} for {sha}"
 RESULTS_OFF = "app.yaml no longer has results for {repository}"
 NOT_A_RUN_KEY = "{key} is not the key of a run below {prefix}"
-WATCH_FAILED = "results: a scan failed"
+WATCH_FAILED = "results: a scan of the bucket failed"
 
 # News of regressions
 NEWS_TITLE = "{changes} on {where} at nightly commit {sha}"
 BEGAN = "{suite}, since {since}; it passed at {good}"
 BEGAN_TOGETHER = "{tests} since {since}; last pass at {good}"
-ALSO_ON_TOGETHER = "also fail on {targets}"
-NEVER_PASSED = "{suite}, fails since {since}; it has never passed"
+ALSO_ON_TOGETHER = "also failing on {targets}"
+NEVER_PASSED = "{suite}, failing since {since}; it has never passed"
 NEVER_PASSED_TOGETHER = "{tests} since {since}; never passed"
 RECOVERED = "{suite}, recovered"
 REMOVED = "{suite}, removed without a pass"
@@ -36,16 +36,16 @@ NEVER_PASSED_COUNT = ("test has never passed", "tests have never passed")
 RECOVERED_COUNT = ("test recovered", "tests recovered")
 REMOVED_COUNT = ("failing test was removed", "failing tests were removed")
 BECAME_UNRELIABLE, RELIABLE_AGAIN = "results became unreliable", "results are reliable again"
-UNRELIABLE = "unreliable since {since}; {tests} flipped between passed and failed and back in {run}"
+UNRELIABLE = "unreliable since {since}; {tests} flipped between passed and failed, then back, in {run}"
 RELIABLE = "reliable again; failures are reported as usual"
-HELD = "Unreliable results have {changes} that are not reported now."
+HELD = "{changes} in unreliable results are not reported now."
 CONFIRMED = "New failures are confirmed: they failed in two runs in a row."
 LATE = (
     "The results of nightly commit {sha}, committed on {date}, arrived after those of newer commits. The newest run "
     "still has these failures."
 )
-STILL = "{tests} still, as reported before."
-QUARANTINED = "{tests} too; check runs list them."
+STILL = "{tests} as before; this was already reported."
+QUARANTINED = "{tests}; check runs list them."
 
 # News of several targets
 GROUP_TITLE = "{tests} on {targets} since {since}"
@@ -94,7 +94,7 @@ NOT_NIGHTLY = "the commit is not on the nightly branch"
 NIGHTLY_TOO_OLD = "the newest nightly commit of this target is older than 30 days"
 NEWER_PENDING = "results of a newer nightly commit are still arriving; this one is reported with it"
 NOTHING_FAILS = "nothing fails, and nothing failed before"
-NEWS_WAITS = "{news}; this waits for others"
+NEWS_WAITS = "{news}; waiting for the results of other targets"
 NO_NEWS_WAITING = "no news of targets is waiting"
 NEWS_POSTED = "posted the news of {targets}"
 NO_NEWS = "nothing new to report"
@@ -102,19 +102,19 @@ ONLY_UNRELIABLE = "{changes} in unreliable results, which are not reported; noth
 ONLY_QUARANTINED = "{tests} for two runs in a row; nothing else is new"
 
 # The API
-NO_RESULTS = "This bot accepts no results of hardware labs for this repository."
-BAD_REPOSITORY = "This is not OWNER/NAME of a repository."
+NO_RESULTS = "This bot accepts no results from hardware labs for this repository."
+BAD_REPOSITORY = "Write the repository as OWNER/NAME."
 UNKNOWN_PARAMETER = "Unknown parameter {name}. Available: {known}."
 BAD_LIMIT = "limit must be a whole number from 1 to {most}."
 BAD_STATE = "state must be one of {states}."
-BAD_NAME = "{name} must be a name as in the bucket's keys."
+BAD_NAME = "{name} must be written as in the bucket's keys."
 BAD_SHA = "sha must be the full SHA of a commit: 40 hexadecimal digits in lower case."
-BAD_BEFORE = "before must be the `next` of an earlier page."
-UNAVAILABLE = "The results cannot be read now. Try again later."
+BAD_BEFORE = "before must be the `next` value of an earlier page."
+UNAVAILABLE = "The results cannot be read right now. Try again later."
 DATABASE_AWAY = "the database does not answer"
 
 # `nightjar results ingest` and `rebuild`
 NOT_OURS = "app.yaml has no results for {repository}"
 NOT_A_RUN = "this is not the layout of a run: OWNER/NAME/LAB/TARGET/SHA/RUN/manifest.json"
 GITHUB_ERROR = "we could not ask GitHub: {error}"
-STAYS_STORED = "the stored results stay, because the run cannot be read again: {reason}"
+STAYS_STORED = "the stored results were left unchanged, because the run cannot be read again: {reason}"

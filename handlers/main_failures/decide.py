@@ -19,7 +19,7 @@ from bot.github.required import Signal
 # https://docs.github.com/rest/checks/runs and https://docs.github.com/rest/commits/statuses
 FAILED = frozenset({"failure", "error", "timed_out", "startup_failure"})
 PASSED = frozenset({"success", "neutral"})
-"""States of statuses and conclusions of check runs. The others say nothing about the code: skipped (a job that it needs
+"""States of statuses and conclusions of check runs. The others are no verdict: skipped (a job that it needs
 has failed, or its paths did not change), cancelled (a newer push replaced it), action_required (it waits for a
 maintainer), stale, and all that have not ended."""
 
@@ -89,7 +89,7 @@ class KnownFailures:
 
 @dataclass(frozen=True, slots=True)
 class BranchScan:
-    """The result of a scan: the newest commits of a branch, the newest first, and the signals of the first few."""
+    """The result of a scan: the newest commits of a branch, newest first, and the signals of the first few."""
 
     at: float
     commits: Sequence[Commit]
@@ -117,7 +117,7 @@ class FailureChanges:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """The result of a context on the commit at a position; `failed` is None if it says nothing about the code yet."""
+    """The result of a context on the commit at a position; `failed` is None while there is no verdict."""
 
     place: int
     signal: Signal

@@ -136,7 +136,7 @@ def _app(check: Payload, key: str) -> int:
 
 
 async def _reviews(github: GitHub, repository: str, pull: PullRequest) -> tuple[PullReview, ...]:
-    """Return all reviews in the order of GitHub's list, the oldest first, with what those who gave them may do."""
+    """Return all reviews in the order of GitHub's list, oldest first, with what those who gave them may do."""
     where = {"repo": repository, "number": str(pull.number)}
     found: list[PullReview] = []
     people: dict[int, Person] = {}

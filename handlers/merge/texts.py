@@ -10,7 +10,11 @@ UPDATE_SUMMARY = "Merge the base branch into this pull request, as *Update branc
 HEAD_MOVED = "The head moved from {old} to {new}, so I did nothing. Review {new} and ask again."
 HEAD_MOVED_SINCE = "The head moved to {new} after your comment, so I did nothing. Review {new} and ask again."
 NOT_MERGED = "Not merged:\n{why}"
-WILL_NOT_WAIT = "Not merged, and waiting doesn't help:\n{why}\n\nAsk again once someone has fixed this."
+WILL_NOT_WAIT = """\
+Not merged, and waiting won't help:
+{why}
+
+Ask again once someone has fixed this."""
 WAITING = "I'll merge {sha} once these are resolved:\n{why}\n\nA new push or {cancel} cancels this."
 TO_THE_QUEUE = "{sha} is in the merge queue of {base}. GitHub merges it when it reaches the front."
 CANCELLED = "Cancelled the merge of {sha} that {by} asked for."
@@ -57,12 +61,16 @@ MORE = "And {count} more."
 PENDING_OFF = "I won't merge {sha}, which {by} [asked for]({url}). {why}"
 """`why` is whole sentences, perhaps with a list."""
 BLOCKED = (
-    "GitHub doesn't merge {sha} yet: {message}. I keep waiting, and try again after each review or check. A new push "
-    "cancels this."
+    "GitHub doesn't merge {sha} yet: {message}. I'll try again after each review or check. A new push cancels this."
 )
 PUSHED = "The head moved to {new}. Review it, and ask again to merge it."
 RETARGETED = "Its base is now {new}, not {old}. Ask again to merge it there."
-NEEDS_WORK = "Waiting doesn't help:\n\n{why}\n\nAsk again once someone has fixed this."
+NEEDS_WORK = """\
+Waiting won't help:
+
+{why}
+
+Ask again once someone has fixed this."""
 FELL_BEHIND = "I'm still waiting to merge {sha}, but now someone must act:\n\n{why}"
 LEFT_QUEUE = "GitHub removed it from the merge queue of {base}: {why} ({reason}). Ask again to add it back."
 WHY_IT_LEFT = {
@@ -109,7 +117,7 @@ WHY_TRIED = "the bot tried to merge #{number}"
 WHY_READY, WHY_NOT_READY = "it is ready to be merged", "it is not ready to be merged"
 WHY_CLOSED, WHY_HEAD_MOVED, WHY_LEFT_QUEUE = "it is closed", "the head moved", "it left the merge queue"
 WHY_CANCELLED = "the pending merge was cancelled before this ran"
-WHY_CHANGED = "the base or the head changed meanwhile, or GitHub's answers do not agree yet"
+WHY_CHANGED = "the base or the head has changed meanwhile, or GitHub's answers disagree for now"
 WHY_UNDECIDED = "GitHub is still computing whether there are conflicts"
 WHY_MERGED, WHY_MERGED_ALREADY = "merged {sha} into {base} as {commit}", "{sha} is already merged"
 WHY_REFUSED_YET = "GitHub does not merge {sha} yet, so the merge stays pending"

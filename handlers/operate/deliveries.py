@@ -1,4 +1,4 @@
-"""`/operate`: what came in and what became of it; `/operate/deliveries/{guid}`: each step of one delivery."""
+"""`/operate`: what came in and its outcome; `/operate/deliveries/{guid}`: each step of one delivery."""
 
 from __future__ import annotations
 
@@ -37,8 +37,13 @@ class DeliveriesQuery(BaseModel):
     event: str = Field(default="", max_length=100, description="Only this event, with or without its action.")
     state: State = Field(default="", description="Only those in this state.")
     q: str = Field(default="", max_length=200, description="Only those with this text in a GUID, a name or a reason.")
-    all: bool = Field(default=False, description="Also deliveries that no handler wanted.")
-    before: int | None = Field(default=None, ge=1, le=2**62, description="Only what came before this: `older`.")
+    all: bool = Field(default=False, description="Also list ignored deliveries.")
+    before: int | None = Field(
+        default=None,
+        ge=1,
+        le=2**62,
+        description="Only deliveries before this; the value of `older` on the previous page.",
+    )
 
 
 class OperateDelivery(BaseModel):
@@ -57,13 +62,13 @@ class OperateDelivery(BaseModel):
 
 
 class OperatePage(BaseModel):
-    """Deliveries that match, the newest first."""
+    """Deliveries that match, newest first."""
 
     model_config = ConfigDict(extra="forbid")
 
     deliveries: list[OperateDelivery]
-    older: int | None = Field(description="The `before` of the next part; null where all were read.")
-    failed: bool = Field(description="Whether any delivery that is stored has failed.")
+    older: int | None = Field(description="The `before` of the next page; null on the last one.")
+    failed: bool = Field(description="Whether any stored delivery has failed.")
     done_days: int = Field(description="How long deliveries are stored.")
     failed_days: int = Field(description="How long those with failures are stored.")
 
@@ -101,8 +106,10 @@ class OperateDeliveryPage(BaseModel):
     delivery: OperateDelivery
     lock: str
     steps: list[OperateStep]
-    more: int = Field(description="Steps that are not listed.")
-    replayable: bool = Field(description="Whether there is something to do again: it failed, or all of it has ended.")
+    more: int = Field(description="Number of steps that are not listed.")
+    replayable: bool = Field(
+        description="Whether the delivery can be replayed: a step failed, or all steps have ended."
+    )
     asked: list[ShownReplay]
 
 

@@ -26,9 +26,11 @@ class LogQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    level: Literal["", "info", "warning", "error"] = Field(default="", description="Only lines of this level or worse.")
+    level: Literal["", "info", "warning", "error"] = Field(
+        default="", description="Only lines of this level or higher."
+    )
     q: str = Field(default="", max_length=200, description="Only lines with this text.")
-    refresh: int | None = Field(default=None, ge=5, le=60, description="Load the page again after so many seconds.")
+    refresh: int | None = Field(default=None, ge=5, le=60, description="Reload the page after this many seconds.")
 
 
 class ShownLine(BaseModel):
@@ -43,14 +45,14 @@ class ShownLine(BaseModel):
 
 
 class OperateLog(BaseModel):
-    """Lines of the last 15 minutes, the newest first, of the process that answers."""
+    """Lines of the last 15 minutes, newest first, of the process that answers."""
 
     model_config = ConfigDict(extra="forbid")
 
-    process: str = Field(description="The machine and the process that answers; each replica has a log of its own.")
-    replicas: int = Field(description="Workers that were heard lately, of all replicas.")
+    process: str = Field(description="The host and process that answers; each replica has its own log.")
+    replicas: int = Field(description="Workers of all replicas with a recent heartbeat.")
     lines: list[ShownLine]
-    more: int = Field(description="Older lines that match and are not listed.")
+    more: int = Field(description="Number of older matching lines that are not listed.")
 
 
 def log_page(parts: OperateParts) -> Page:

@@ -23,7 +23,7 @@ class AskedReplay:
 
 @dataclass(frozen=True, slots=True)
 class AskedReplays:
-    """The replays of one delivery that people asked for, the oldest first."""
+    """The replays of one delivery that people asked for, oldest first."""
 
     replays: tuple[AskedReplay, ...]
 

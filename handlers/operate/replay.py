@@ -33,7 +33,10 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 def replay_operations(parts: OperateParts) -> list[Operation]:
     """Return the routes of the buttons; `bot.web.access` lets operators alone press them."""
-    refused = {403: problem("Not an operator, or not sent from these pages"), 404: problem("No such delivery")}
+    refused = {
+        403: problem("The sender is not an operator, or the form was not sent from these pages"),
+        404: problem("No such delivery"),
+    }
 
     async def replay(request: web.Request) -> web.StreamResponse:
         viewer, guid = await _pressed(parts, request)
@@ -58,7 +61,7 @@ def replay_operations(parts: OperateParts) -> list[Operation]:
             request, "operate_plan.html", {"guid": guid, "plan": _shown(parts, plan)}
         )
 
-    moved = ResponseSchema("Go on to the page of the delivery", media_type="text/html")
+    moved = ResponseSchema("Redirects to the page of the delivery", media_type="text/html")
     page = ResponseSchema("The plan", media_type="text/html")
     path = "/operate/deliveries/{guid}"
     return [

@@ -1,4 +1,4 @@
-"""Find deliveries for operators: a page of those that match, the newest first, from a bounded part of the audit log."""
+"""Find deliveries for operators: a page of those that match, newest first, from a bounded part of the audit log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_READ = 2_000
 class DeliverySearch:
     """Which deliveries to find. Empty fields match all; `event` may have its action, as in `issue_comment.created`.
 
-    Those that no handler wanted are left out, unless `state` or `ignored` asks for them.
+    Those that no handler accepted are left out, unless `state` or `ignored` asks for them.
     """
 
     repository: str = ""

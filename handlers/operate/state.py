@@ -60,9 +60,9 @@ class OperateWorker(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     worker: int
-    heartbeat_seconds: float = Field(description="How long ago it was heard last.")
-    silent: bool = Field(description="Whether that is too long ago; others then do its jobs.")
-    jobs: int = Field(description="Jobs that it does now.")
+    heartbeat_seconds: float = Field(description="Seconds since its last heartbeat.")
+    silent: bool = Field(description="Whether the last heartbeat is too old, so that other workers take over its jobs.")
+    jobs: int = Field(description="Jobs in progress.")
 
 
 class OperateState(BaseModel):
@@ -70,9 +70,9 @@ class OperateState(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    problem: str = Field(description="What keeps this process from doing jobs; empty where nothing does.")
+    problem: str = Field(description="Why this process runs no jobs; empty if it runs jobs.")
     database: str
-    oldest_seconds: float = Field(description="The age of the oldest delivery that waits.")
+    oldest_seconds: float = Field(description="Age of the oldest waiting delivery.")
     queues: list[OperateQueue]
     workers: list[OperateWorker]
     quotas: list[OperateQuota]

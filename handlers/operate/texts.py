@@ -1,5 +1,5 @@
 """What operators read on their pages."""
 
-UNKNOWN_DELIVERY = "No delivery of this GUID is stored here."
+UNKNOWN_DELIVERY = "No delivery with this GUID is stored."
 PROCESS = "process {pid} on {host}"
-CANNOT_PLAN = "GitHub or the database did not answer, so the plan could not be made. Try again."
+CANNOT_PLAN = "GitHub or the database did not answer, so we could not compute the plan. Try again."

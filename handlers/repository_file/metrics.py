@@ -15,7 +15,7 @@ class FileFaults:
         self._services = services
         self._faults = Gauge(
             "nightjar_repository_file_faults",
-            "Faults of the settings on a default branch.",
+            "Errors in .github/nightjar.yaml on the default branch.",
             ["repository"],
             registry=registry,
         )

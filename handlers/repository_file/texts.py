@@ -15,8 +15,8 @@ MORE_ERRORS = "more errors"
 
 # -- the audit log --
 
-NEWER_STORED = "a later push is stored already"
-ALREADY_IN_FORCE = "in force already"
+NEWER_STORED = "a later push is already stored"
+ALREADY_IN_FORCE = "already in force"
 IN_FORCE = "the file of {commit} is in force"
 NO_ERRORS = "the file has no errors"
 NO_FILE = "there is no file: only app.yaml applies"

@@ -157,7 +157,7 @@ async def _switch(asked: CommandRequest, *, on: bool) -> CommandAnswer:
     replaces = frozenset({(SKIP_SLOW if on else RUN_SLOW).name})
     changes = verdict.on is not on
     if before is not None and not changes:
-        # The reason names who chose first; only the time moves on, so that an older comment does not count any more.
+        # The reason names who chose first; only the time moves on, so that an older comment no longer counts.
         choice = replace(before, at=choice.at)
     verdict = decide_slow_tests(config, pull.head_ref, choice, mention)
     # The record first: a CI that starts in between asks for the record, not for the status.

@@ -11,7 +11,7 @@ from nightjar_formats.text_enum import TextEnum
 
 
 class Status(TextEnum):
-    """How a test ended. A run that says nothing about the code is `infra`, which is no status of a test."""
+    """How a test ended. A run without usable results is `infra`, which is no status of a test."""
 
     # Its own hash is a function in Python, and a status is looked up for each of 300,000 tests.
     __hash__ = str.__hash__

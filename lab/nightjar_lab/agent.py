@@ -39,7 +39,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 REFUSED_PAUSE = 60.0
 NO_SPACE_PAUSE = 60.0
 ONCE_SECONDS = 120.0
-"""How long an agent that is to do one job waits for a bot that cannot be asked."""
+"""How long an agent that is to do one job waits for a bot that does not answer."""
 MOST_SHOWN, MOST_LINES = 4096, 10
 """Bytes and lines of a command's output that are logged where a job fails."""
 TEST_SUITE = "tests"
@@ -92,7 +92,7 @@ class Agent:
     def run(self, *, once: bool = False) -> bool:
         """Work until stopped, or with `once` until one job was done, or there is none; say whether none failed.
 
-        Raises `CannotStart`, with `once` also if the bot refuses, or cannot be asked for a while.
+        Raises `CannotStart`, with `once` also if the bot refuses, or does not answer for a while.
         """
         with self._own_folder():
             if not once:

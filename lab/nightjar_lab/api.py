@@ -36,7 +36,7 @@ FINAL = frozenset({400, 401, 403, 404, 422})
 
 
 class BotUnavailable(Exception):
-    """The bot could not be asked, or has no time; `retry_in` is in seconds, None where it did not say."""
+    """We could not ask the bot, or has no time; `retry_in` is in seconds, None where it did not say."""
 
     def __init__(self, reason: str, retry_in: float | None = None) -> None:
         super().__init__(reason)
@@ -52,7 +52,7 @@ class NotFound(BotRefused):
 
 
 class LostLease(Exception):
-    """The job is not ours any more."""
+    """The job is no longer ours."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -22,7 +22,7 @@ log = logging.getLogger("nightjar-lab")
 
 
 class Heart(threading.Thread):
-    """Sends heartbeats. `over` is set once the job is not ours any more, or the agent is to stop.
+    """Sends heartbeats. `over` is set once the job is no longer ours, or the agent is to stop.
 
     It also watches the disk: a report that was written while the disk was full may lack anything.
     """

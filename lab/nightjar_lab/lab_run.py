@@ -106,7 +106,7 @@ class RunFolder:
 
 
 def pending_runs(folder: Path) -> list[RunFolder]:
-    """Return the runs of a folder that are not uploaded yet, the oldest first."""
+    """Return the runs of a folder that are not uploaded yet, oldest first."""
     found = [path.parent for path in folder.glob(f"*/{STATE}")]
     return [RunFolder(path) for path in sorted(found)]
 

@@ -12,12 +12,12 @@ import click
 from nightjar_lab.cli.lazy import LazyGroup
 
 LAZY = {
-    "include-dir": ("nightjar_lab.cli.include_dir:include_dir", "Print where slow.h for GoogleTest is."),
+    "include-dir": ("nightjar_lab.cli.include_dir:include_dir", "Print the folder of slow.h for GoogleTest."),
     "agent": ("nightjar_lab.cli.agent:agent", "Claim requested tests, run them, upload the results."),
     "check": ("nightjar_lab.cli.check:check", "Check result files before you upload them."),
     "suite": ("nightjar_lab.suite.cli:suite", "Test a compiler or a backend as a black box."),
     "doctor": ("nightjar_lab.cli.doctor:doctor", "Check everything that a lab depends on."),
-    "init": ("nightjar_lab.cli.init:init", "Write what a lab's CI runs."),
+    "init": ("nightjar_lab.cli.init:init", "Write the files that a lab's CI needs."),
     "nightly": ("nightjar_lab.cli.nightly:nightly", "Print the commit to test."),
     "run": ("nightjar_lab.cli.run:run", "Run tests and upload their results."),
     "upload": ("nightjar_lab.cli.upload:upload", "Upload a run's files, then its manifest."),

@@ -1,4 +1,4 @@
-"""Ask the bot what became of an uploaded run: whether it stored or refused it, and where its check run is."""
+"""Ask the bot the outcome of an uploaded run: whether it stored or refused it, and where its check run is."""
 
 from __future__ import annotations
 

@@ -52,13 +52,13 @@ def main(command: list[str]) -> int:
 
 
 def interrupt_group(group: int) -> None:
-    """Send Ctrl-C to all processes of a group; there may be none any more."""
+    """Send Ctrl-C to all processes of a group; there may be none left."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGINT)
 
 
 def kill_group(group: int) -> None:
-    """Kill all processes of a group; there may be none any more."""
+    """Kill all processes of a group; there may be none left."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 # Settings
 NOT_ENCRYPTED = "NIGHTJAR_URL must start with https://, because a token is sent to it (http:// only for this machine)"
-NO_COMMAND = "name the command that tests, after --, as in: nightjar-lab agent --target adreno -- ./test.sh"
+NO_COMMAND = "name the test command after --, as in: nightjar-lab agent --target adreno -- ./test.sh"
 TOKEN_COMMAND_FAILED = "the command of --token-command ended with status {status}"  # noqa: S105
-TOKEN_COMMAND_NOT_STARTED = "the command of --token-command could not be run ({reason}): {command}"  # noqa: S105
+TOKEN_COMMAND_NOT_STARTED = "could not run the command of --token-command ({reason}): {command}"  # noqa: S105
 TOKEN_COMMAND_EMPTY = "the command of --token-command printed no token"  # noqa: S105
-NO_GIT = "git was not found on PATH; the agent fetches commits with it, so install it"
-BAD_FOLDER = "the folder {folder} cannot be used ({reason}); name another one with --folder"
-ALREADY_RUNS = "another agent works in {folder}; give each agent a folder of its own"
+NO_GIT = "git is not on PATH; install it, because the agent fetches commits with it"
+BAD_FOLDER = "cannot use the folder {folder} ({reason}); name another one with --folder"
+ALREADY_RUNS = "another agent uses {folder}; give each agent a folder of its own"
 
 # Answers that are not the bot's
 NOT_THE_BOT = "the answer is not JSON; is this the address of the bot?"
@@ -20,36 +20,39 @@ REDIRECTED = "the address redirects to {to} ({status}), and no redirection is fo
 WAITS_FOR_JOBS = "waiting for jobs for {targets}, asking the bot at {url}"
 CLAIMED = "job {job}: {repository} {sha} on {target}, attempt {attempt}, for {who}"
 DONE = "job {job}: results of {suites} are uploaded"
-NOT_ASKED = "the bot at {url} could not be asked for a job: {reason}"
+NOT_ASKED = "could not ask the bot at {url} for a job: {reason}"
 AGAIN = "{reason}; trying again in {seconds:.0f} s"
 LAST_OUTPUT = "job {job}: the last lines of the command's output:\n{lines}"
 PAUSES = "no results were uploaded; the agent claims the next job in {seconds:.0f} s"
-LEASE_LOST = "job {job}: the lease is lost; stopped"
-STILL_RUNNING = "job {job}: no heartbeat could be sent ({reason}); the test goes on"
-NO_SPACE = "only {free} MB are free in {folder}, and --least-free wants {least}; no job is claimed"
-NOT_REPORTED = "job {job}: that it failed could not be reported ({reason}); its lease expires"
+LEASE_LOST = "job {job}: the lease is lost; the test was stopped"
+STILL_RUNNING = "job {job}: could not send a heartbeat ({reason}); the test goes on"
+NO_SPACE = "only {free} MB are free in {folder}, less than the {least} MB of --least-free; no job is claimed"
+NOT_REPORTED = "job {job}: could not report its failure ({reason}); its lease will expire"
 
 # Reasons that the bot is given
-BAD_JOB = "the agent does not take the job: {reason}"
-FETCH_FAILED = "the commit could not be fetched: {reason}"
-OTHER_COMMIT = "another commit than the one that was asked for was fetched"
+BAD_JOB = "the agent refused the job: {reason}"
+FETCH_FAILED = "could not fetch the commit: {reason}"
+OTHER_COMMIT = "git fetched another commit than the requested one"
 TOO_LONG = "the test took longer than {seconds:.0f} s"
 NO_RESULTS = "the command left no result files (exit status {status})"
 TOO_MANY_FILES = "the command left more than {most} result files"
 TOO_LARGE = "the result file {name} has more than {most} bytes"
-UPLOAD_FAILED = "the results could not be uploaded: {reason}"
+UPLOAD_FAILED = "could not upload the results: {reason}"
 NO_PERMISSION = (
-    "the bot gives no permission to upload, and the agent has no --upload-command; set presigned_uploads in app.yaml"
+    "the bot gave no permission to upload, and the agent has no --upload-command; set presigned_uploads in app.yaml"
 )
-BAD_MANIFEST = "the agent's settings make a manifest that the bot would refuse: {reason}"
+BAD_MANIFEST = "the bot would refuse the manifest that the agent's settings lead to: {reason}"
 DISK = "the lab's disk failed: {reason}"
 DISK_WAS_FULL = "the lab's disk was full during the test (exit status {status}), so its results are not uploaded"
 STOPPED = "the agent was stopped"
-UNEXPECTED = "the agent failed ({kind}); its log says more"
+UNEXPECTED = "the agent failed ({kind}); see its log"
 
 # The bucket
-BUCKET_AWAY = "bucket {bucket} cannot be reached now ({reason}); check the network and AWS_ENDPOINT_URL, then try again"
-NO_BUCKET = "bucket {bucket} does not exist where AWS_* points; correct NIGHTJAR_BUCKET, or AWS_ENDPOINT_URL"
+BUCKET_AWAY = "could not reach bucket {bucket} ({reason}); check the network and AWS_ENDPOINT_URL, then try again"
+NO_BUCKET = (
+    "bucket {bucket} does not exist at the account or endpoint that the AWS_* variables name; correct NIGHTJAR_BUCKET "
+    "or AWS_ENDPOINT_URL"
+)
 BAD_BUCKET = "{bucket!r} cannot be the name of a bucket; correct NIGHTJAR_BUCKET"
 BAD_CREDENTIALS = (
     "bucket {bucket}: AWS does not accept these credentials ({reason}); renew AWS_ACCESS_KEY_ID and "
@@ -60,11 +63,11 @@ NO_CREDENTIALS = (
 )
 HALF_A_KEY = "{missing} is not set, but {given} is; set both or neither"
 NO_REGION = "AWS_DEFAULT_REGION is not set; set it to the region of the bucket {bucket}, such as us-west-2"
-NO_PROFILE = "AWS_PROFILE names a profile that is in none of AWS's configuration files; correct it"
+NO_PROFILE = "AWS_PROFILE names a profile that none of AWS's configuration files has; correct it"
 BAD_ENDPOINT = "AWS_ENDPOINT_URL is not a web address; correct it, as in https://s3.example.org"
-OTHER_REGION = "bucket {bucket} is in another region; set AWS_DEFAULT_REGION to it"
-WRONG_CLOCK = "bucket {bucket}: the signature is refused, because this machine's clock is wrong; correct it"
-FILE_CHANGED = "a file changed during the upload to {bucket}; upload again when nothing writes to it any longer"
+OTHER_REGION = "bucket {bucket} is in another region; set AWS_DEFAULT_REGION to that region"
+WRONG_CLOCK = "bucket {bucket}: AWS does not accept the signature, because this machine's clock is wrong; correct it"
+FILE_CHANGED = "a file changed during the upload to {bucket}; upload again when nothing writes to it"
 DENIED = "bucket {bucket}: {action} is denied to these credentials; ask the maintainers (docs/labs.md has the policies)"
 DENIED_UPLOAD = (
     "bucket {bucket}: {action} is denied to these credentials; correct NIGHTJAR_LAB, NIGHTJAR_REPOSITORY and "
@@ -82,7 +85,7 @@ UNKNOWN_CONTENT = (
 
 # The nightly commit
 NO_NIGHTLY_BRANCH = (
-    "{repository} has no nightly commit yet; ask the maintainers when the branch moves for the first time"
+    "{repository} has no nightly commit yet; ask the maintainers when the branch will move for the first time"
 )
 NO_NIGHTLY = (
     "the bot has no nightly branch for {repository} ({reason}); correct NIGHTJAR_REPOSITORY, set NIGHTJAR_TOKEN for a "
@@ -95,13 +98,13 @@ NO_NIGHTLY_FILE = (
 BAD_NIGHTLY = "{place} does not name a commit; is this the right address?"
 NO_NEW_NIGHTLY = "no new nightly commit within {seconds:g} s; the last one is {sha}"
 BOT_REFUSES = "the bot at {url} refuses: {reason}"
-BOT_AWAY = "the bot at {url} cannot be asked now ({reason}); check NIGHTJAR_URL and the network, then try again"
+BOT_AWAY = "could not reach the bot at {url} ({reason}); check NIGHTJAR_URL and the network, then try again"
 
 # What the bot says about a run
 UNKNOWN_TO_BOT = "cannot upload for {repository}: {reason}; nothing was uploaded"
 NOT_STORED = "the bot did not store the run ({state}): {reason}"
-NOT_READ = "the bot has not read the run after {seconds:g} s; ask later: {url}"
-CANNOT_ASK = "uploaded, but we could not ask what became of the run: {reason}; ask later: {url}"
+NOT_READ = "the bot has not stored or refused the run after {seconds:g} s; ask later: {url}"
+CANNOT_ASK = "uploaded, but we could not ask the bot whether it accepts the run: {reason}; ask later: {url}"
 UNREADABLE_ANSWER = "its answer is not a list of runs"
 
 # Runs of a command
@@ -113,15 +116,15 @@ SETTING_MISSING = "a setting that it needs is missing"
 NEEDED_REPOSITORY = "is not set; set it to the repository that you test, as in octocat/compiler"
 NEEDED_LAB = "is not set; set it to the lab's name in app.yaml"
 NEEDED_BUCKET = "is not set; set it to the bucket that the maintainers named"
-USEFUL_URL = "is not set; without the bot's address, nothing verifies uploads; ask the maintainers"
+USEFUL_URL = "is not set; without the bot's address, nothing verifies uploads; ask the maintainers for it"
 USEFUL_TOKEN = "is not set; only tests on request (nightjar-lab agent) need it"  # noqa: S105
-NEEDS_TOKEN = "only a token can ask for them; set NIGHTJAR_LAB_TOKEN to check them"  # noqa: S105
+NEEDS_TOKEN = "we need a token to check them; set NIGHTJAR_LAB_TOKEN"  # noqa: S105
 NO_URL = "NIGHTJAR_URL is not set"
 DISK_FREE = "{free:,} MB are free in {folder}"
 DISK_FULL = "only {free:,} MB are free in {folder}; free at least {least:,} MB"
-NO_ZSTANDARD = "cannot be used ({reason}); install it again: pip install --force-reinstall zstandard"
+NO_ZSTANDARD = "cannot be used ({reason}); reinstall it: pip install --force-reinstall zstandard"
 CLOCK_GOOD = "within {seconds:.0f} s of the bot's"
-CLOCK_WRONG = "differs by {seconds:.0f} s from the bot's; synchronise it, or S3 refuses uploads"
+CLOCK_WRONG = "differs by {seconds:.0f} s from the bot's; synchronize it, or S3 refuses uploads"
 REPOSITORY_KNOWN = "the bot accepts results for {repository}"
 UNKNOWN_REPOSITORY = (
     "the bot accepts no results for {repository} ({reason}); correct NIGHTJAR_REPOSITORY, or set NIGHTJAR_TOKEN for a "
@@ -129,13 +132,13 @@ UNKNOWN_REPOSITORY = (
 )
 LAB_KNOWN = "app.yaml has the lab {lab}"
 UNKNOWN_LAB = "app.yaml has no lab {lab} for {repository}; correct NIGHTJAR_LAB, or ask the maintainers to add it"
-TOKEN_VALID = "speaks for {lab}"  # noqa: S105
+TOKEN_VALID = "valid for {lab}"  # noqa: S105
 TOKEN_REFUSED = (
     "the bot does not accept NIGHTJAR_LAB_TOKEN for {lab} ({reason}); ask the operator for a new one: nightjar lab "  # noqa: S105
     "token create {lab}"
 )
 TARGETS_KNOWN = "app.yaml has {targets}"
 NO_TARGET_GIVEN = "none given; name them with --target to check them"
-CREDENTIALS_FOUND = "AWS credentials are found"
+CREDENTIALS_FOUND = "found AWS credentials"
 MAY_WRITE = "these credentials may upload to {bucket}; nothing was stored"
 PROBE_LEFT = "these credentials may upload to {bucket}; the store keeps the probe {key}, which the bot ignores"

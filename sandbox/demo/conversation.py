@@ -41,7 +41,9 @@ class Conversation:
     async def _opening(self) -> None:
         pull, repo = self.pull, self.on.repo
         await self.on.check("the bot requests a review from octocat", lambda: _asked(pull) == ["octocat"])
-        await self.on.check("it says who could not be asked for a review", lambda: _answers(pull, "octo-friend"))
+        await self.on.check(
+            "it names people whose review the bot could not request", lambda: _answers(pull, "octo-friend")
+        )
         await self.on.check("slow tests are off at first", lambda: _status(repo, pull).startswith("Off"))
 
     async def _slow_tests(self) -> None:

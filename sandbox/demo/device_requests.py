@@ -85,7 +85,9 @@ class DeviceRequests:
             await on.check("an agent claims a job", lambda: second.claimed(1))
             await first.start(on.bot.url, token)
             await on.check("another agent claims another one", lambda: first.claimed(1))
-            await on.check("the check run shows that a test runs", lambda: self._newest(pull, OTHER).status != "queued")
+            await on.check(
+                "the check run shows them that a test runs", lambda: self._newest(pull, OTHER).status != "queued"
+            )
             await second.end()
             on.narrator.say(f"{second.name} is killed in the middle of its test (SIGKILL)")
             await on.check("an agent's results have the comparison of a nightly run", self._says(pull, TARGET, "1 new"))
@@ -97,7 +99,7 @@ class DeviceRequests:
         finally:
             await _ended(losing)
         lost = "a lab that never comes back ends as neutral"
-        await on.check(lost, self._says(pull, LOST, "The lab did not answer"))
+        await on.check(lost, self._says(pull, LOST, "The lab stopped responding"))
         ends = [self._newest(pull, each).conclusion for each in TARGETS]
         await on.check("no check run is left pending", lambda: ends == ["neutral"] * 3)
         for target in TARGETS:
@@ -120,7 +122,7 @@ class DeviceRequests:
         await self.on.check(f"the Details of {target} lead to the dashboard", lambda: status == 200)
 
     def _checks(self, pull: PullRequest, target: str) -> list[CheckRun]:
-        """Return every check run of a target on the head, the oldest first."""
+        """Return every check run of a target on the head, oldest first."""
         suites = [suite for suite in self.on.repo.suites if suite.head_sha == pull.head_sha]
         return [run for suite in suites for run in suite.runs if run.name == f"hardware/{LAB}/{target}"]
 

@@ -15,7 +15,7 @@ from sandbox.processes import inherited
 
 LAB, TARGET = "example-lab", "hexagon-v73"
 OTHER, LOST = "adreno", "mali"
-"""Targets that take requests and have no nightly runs; the machine of the second one fails."""
+"""Targets that accept requests and have no nightly runs; the machine of the second one fails."""
 CHECK = f"hardware/{LAB}/{TARGET}"
 DEVICE = "device=v73 simulator"
 COMMAND = "nightjar-lab upload"

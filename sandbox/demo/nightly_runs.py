@@ -152,7 +152,7 @@ class NightlyRuns:
         return self.on.repo.open_pull_request("hubot", TITLE, BODY, branch="te-of-0.25", files=files)
 
     def _checks(self, sha: str) -> Sequence[CheckRun]:
-        """Return every check run of the lab on a commit, the oldest first."""
+        """Return every check run of the lab on a commit, oldest first."""
         suites = [suite for suite in self.on.repo.suites if suite.head_sha == sha]
         return [run for suite in suites for run in suite.runs if run.name == CHECK]
 

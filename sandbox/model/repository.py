@@ -114,7 +114,7 @@ class Repository(Home):
     # People
 
     def set_role(self, login: str, role: Role) -> None:
-        """Make somebody a collaborator, or none any more."""
+        """Make somebody a collaborator, or remove them."""
         if role == "none":
             self.roles.pop(self.github.user(login), None)
         else:

@@ -175,7 +175,7 @@ def request_reviewers(call: Call) -> ApiResponse:
 
 @route("DELETE", f"{PULL}/requested_reviewers", "pull_requests")
 def remove_reviewers(call: Call) -> ApiResponse:
-    """Take requests for review back; names that were not asked are passed over."""
+    """Withdraw requests for review; names that were not asked are passed over."""
     pull = call.pull
     people, teams = _named(call, pull)
     asked = [user.login for user in people if user in pull.requested_reviewers]

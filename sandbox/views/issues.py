@@ -218,7 +218,7 @@ def comment(found: Comment) -> Json:
 
 
 def review(found: Review, *, webhook: bool = False) -> Json:
-    """Return a `pull-request-review`; webhooks write the state in small letters."""
+    """Return a `pull-request-review`; webhooks write the state in lower case."""
     html = f"{issue_page(found.pull)}#pullrequestreview-{found.id}"
     url = f"{repositories.url(found.pull.repository)}/pulls/{found.pull.number}"
     return {

@@ -210,7 +210,7 @@ async def test_one_that_github_refuses_does_not_hold_up_the_others(world: World)
     assert set(world.redelivered()) < set(lost)
 
 
-async def test_what_could_not_be_asked_for_is_remembered_though_its_page_is_not_read_again(world: World) -> None:
+async def test_what_could_not_be_requested_is_remembered_though_its_page_is_not_read_again(world: World) -> None:
     [old] = world.lose(1)
     world.github.webhooks.deliveries[0].created_at -= timedelta(hours=2)
     world.github.faults.add("POST", ATTEMPTS, status=429, headers={"Retry-After": "90"}, times=None)

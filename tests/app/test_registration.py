@@ -1,7 +1,7 @@
 from urllib.parse import parse_qsl, urlsplit
 
-from bot.app.door import INSTALLATION_EVENTS
 from bot.app.features import full_router
+from bot.app.prefilter import INSTALLATION_EVENTS
 from bot.app.registration import EVENTS, PERMISSIONS, registration_text, registration_url
 
 

@@ -215,7 +215,7 @@ async def test_what_was_sent_while_it_was_down_is_asked_for_at_the_next_start(wo
 async def test_on_a_full_disk_deliveries_are_refused_with_503_until_there_is_room(world: World) -> None:
     await world.start()
     await until(world.is_ready)
-    # No file of the process may grow any more: to SQLite that is a full disk.
+    # No file of the process may grow from here on: to SQLite that is a full disk.
     free = resource.prlimit(world.bot.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(world.bot.pid, resource.RLIMIT_FSIZE, (1, free[1]))
     world.open()

@@ -290,6 +290,6 @@ async def test_what_somebody_else_wrote_since_we_looked_is_looked_at_again_befor
 async def test_where_we_may_not_write_over_the_action_is_named(aws_world: World) -> None:
     aws_world.server.forbid(aws_world.name, "s3:PutObject")
     with pytest.raises(
-        UserError, match="s3:PutObject is denied, by the bucket's policy or because no policy allows it"
+        UserError, match="s3:PutObject is denied: the bucket's policy denies it, or no policy allows it"
     ):
         await Bucket(aws_world.aws, aws_world.name).write_over("a", b"{}", content_type="application/json")

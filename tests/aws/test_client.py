@@ -34,8 +34,12 @@ def blank(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         ({"AWS_ACCESS_KEY_ID": "AKIA"}, [], "AWS_SECRET_ACCESS_KEY is not set, but AWS_ACCESS_KEY_ID is"),
         ({"AWS_SECRET_ACCESS_KEY": SECRET}, [], "AWS_ACCESS_KEY_ID is not set, but AWS_SECRET_ACCESS_KEY is"),
         ({"AWS_ENDPOINT_URL": f"minio:{SECRET}@store"}, [], "AWS_ENDPOINT_URL must be a web address"),
-        ({"AWS_ENDPOINT_URL_SQS": f"http://u:{SECRET}@q.example.org"}, [], "AWS_ENDPOINT_URL_SQS must not hold a user"),
-        ({"AWS_PROFILE": "labs"}, [], "AWS_PROFILE names a profile that is in none of AWS's configuration files"),
+        (
+            {"AWS_ENDPOINT_URL_SQS": f"http://u:{SECRET}@q.example.org"},
+            [],
+            "AWS_ENDPOINT_URL_SQS must not contain a user",
+        ),
+        ({"AWS_PROFILE": "labs"}, [], "AWS_PROFILE names a profile that none of AWS's configuration files has"),
     ],
 )
 def test_what_is_missing_or_malformed_is_named_in_one_line_without_its_value(
@@ -93,7 +97,7 @@ def test_a_queue_of_aws_names_its_region(url: str, region: str | None) -> None:
     ("status", "code", "remedy"),
     [
         (403, "AccessDenied", "s3:ListBucket is denied to these AWS credentials; allow it"),
-        (404, "NoSuchBucket", "does not exist where AWS_* points; create it"),
+        (404, "NoSuchBucket", "does not exist at the account or endpoint that the AWS_* variables name; create it"),
         (403, "InvalidAccessKeyId", "renew AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
         (403, "SignatureDoesNotMatch", "renew AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
         (400, "ExpiredToken", "renew AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),

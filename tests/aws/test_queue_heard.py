@@ -55,7 +55,7 @@ async def listening(
 
 
 def empty(world: World, queue_url: str) -> Callable[[], bool]:
-    """Return whether a queue holds nothing any more."""
+    """Return whether a queue is empty."""
     return lambda: world.waiting(queue_url) == 0
 
 
@@ -137,7 +137,7 @@ async def test_what_could_not_be_noted_comes_again_and_does_not_hold_up_others(a
             await until(lambda: logs[-1]["event"] == "queue is heard again")
     assert (logs[0]["event"], logs[0]["reason"]) == (
         "queue is not heard",
-        "an arrival could not be stored: TryAgain",
+        "could not store the notification of a new file: TryAgain",
     )
 
 
@@ -174,7 +174,7 @@ async def test_a_queue_that_is_down_is_heard_again_when_it_is_back(own_world: Wo
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        ("AWS.SimpleQueueService.NonExistentQueue", "does not exist where AWS_* points"),
+        ("AWS.SimpleQueueService.NonExistentQueue", "does not exist at the account or endpoint"),
         ("AccessDeniedException", "sqs:ReceiveMessage is denied to these AWS credentials"),
     ],
 )

@@ -101,7 +101,7 @@ async def test_trouble_with_the_registry_is_an_error_and_writes_nothing(tmp_path
     hub.faults.add("GET", "*", status=429, headers={"Retry-After": "0"}, times=None)
     ended = await ci(tmp_path, hub, "ci_arm", "--output-dir", str(tmp_path / "names"))
     assert (ended.status, ended.out) == (1, "")
-    assert ended.err == f"127.0.0.1 refuses requests for a while; gave up after {ATTEMPTS} attempts\n"
+    assert ended.err == f"127.0.0.1 is limiting our requests for now; gave up after {ATTEMPTS} attempts\n"
     assert not (tmp_path / "names").exists()
 
 
@@ -151,6 +151,8 @@ async def test_a_registry_in_trouble_is_asked_again_after_the_pause_that_it_want
             waited.clear()
         else:
             hub.faults.add("GET", "*", status=status, headers=headers, times=None)
-        with pytest.raises(UserError, match="gave up after 4 attempts" if waits else "asks for a pause of 600 s"):
+        with pytest.raises(
+            UserError, match="gave up after 4 attempts" if waits else "asks us to wait 600 s, which is too long"
+        ):
             await choose_images(images, registry, "tlcpackstaging", sleep)
     assert waited == waits

@@ -226,16 +226,14 @@ async def received(folder: Path, *deliveries: tuple[str, str, str]) -> dict[str,
 async def test_a_database_that_is_not_there_is_not_shown_as_an_empty_one(tmp_path: Path, env: dict[str, str]) -> None:
     for command in (("deliveries",), ("replay", "guid-1"), ("replay", "guid-1", "--dry-run")):
         asked = await run(*command, env={**env, "DATABASE_URL": f"sqlite:///{tmp_path}/typo.db"}, cwd=tmp_path)
-        problem = (
-            f"DATABASE_URL: {tmp_path}/typo.db does not exist; no server has used it yet, or another file is meant\n"
-        )
+        problem = f"DATABASE_URL: {tmp_path}/typo.db does not exist: no server has used it yet, or the path is wrong\n"
         assert (asked.status, asked.out, asked.err) == (1, "", problem)
     assert "typo.db" not in os.listdir(tmp_path)  # noqa: PTH208  # Path.iterdir is refused in async code
 
 
 async def test_deliveries_are_a_table_for_people_and_json_for_programs(tmp_path: Path) -> None:
     nothing = await run("deliveries", env=await received(tmp_path), cwd=tmp_path)
-    assert (nothing.status, nothing.out) == (0, "no deliveries, apart from ignored ones; show them with --all\n")
+    assert (nothing.status, nothing.out) == (0, "all deliveries were ignored; show them with --all\n")
     env = await received(tmp_path, ("guid-1", "ping", "{}"), ("guid-2", "push", '{"ref":"refs/heads/main"}'))
     listed = await run("deliveries", env=env, cwd=tmp_path)
     header, *rows = listed.out.splitlines()
@@ -266,7 +264,7 @@ HANDLED: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("guid-2", "issue_comment", ROUTED, "", {"repository": COMPILER, "number": 42, "action": "edited"}),
     ("guid-3", "push", ROUTED, "", {"repository": COMPILER}),
     ("guid-4", "push", ROUTED, "long " * 50, {"repository": TOOLS}),
-    ("guid-5", "check_suite", IGNORED, "no handler wants check_suite.completed", {"repository": COMPILER}),
+    ("guid-5", "check_suite", IGNORED, "no feature uses check_suite.completed", {"repository": COMPILER}),
 ]
 
 
@@ -312,14 +310,14 @@ async def test_a_replay_of_what_is_not_known_says_so(tmp_path: Path, env: dict[s
     await received(tmp_path)
     for more in ([], ["--dry-run"], ["--json"]):
         line = one_line(await run("replay", "guid-0", *more, env=env, cwd=tmp_path))
-        assert line == "No delivery guid-0 is known here. `nightjar deliveries` lists those that are."
+        assert line == "No delivery guid-0 is stored. `nightjar deliveries` lists the stored ones."
 
 
 async def test_without_a_server_a_replay_does_the_work_itself(tmp_path: Path, env: dict[str, str]) -> None:
     await received(tmp_path, ("guid-1", "ping", "{}"))
     finished = await run("replay", "guid-1", env=env, cwd=tmp_path)
     assert finished.status == 0, finished
-    assert finished.out.startswith("guid-1 ping: ignored: no handler wants ping")
+    assert finished.out.startswith("guid-1 ping: ignored: no feature uses ping")
     assert len(set(finished.err.splitlines())) == len(finished.err.splitlines())
 
 

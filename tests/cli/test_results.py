@@ -45,7 +45,7 @@ def test_check_tells_every_file_that_would_be_refused_and_ends_with_1(folder: Pa
     ]
     assert "missing.xml: cannot be read: no such file or directory" in lines
     assert "ops.xml: junit: 1 passed" in lines
-    assert lines[-1] == "The bot would refuse this. Fix it before you upload."
+    assert lines[-1] == "The bot would refuse these files. Fix them before you upload."
 
 
 @pytest.mark.parametrize("path", ["missing.xml", "missing/manifest.json"])

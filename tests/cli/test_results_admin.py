@@ -104,7 +104,7 @@ async def test_a_folder_is_taken_in_and_a_server_that_runs_writes_the_check_runs
     assert alone.status == 0, alone
     assert [line.split(": ")[1] for line in alone.out.splitlines()[:-1]] == ["stored", "stored"]
     assert alone.out.splitlines()[-1] == "2 stored"
-    assert "a server that runs on this database will write the check runs" in alone.err
+    assert "a server on this database will write the check runs" in alone.err
     assert operator.repo.check_runs(shas[0], HARDWARE) == []
 
     bot = BotProcess(operator.env, config=operator.folder / "app.yaml", launch=launch)

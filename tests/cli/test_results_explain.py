@@ -48,7 +48,7 @@ def test_a_regression_is_explained_with_its_runs_and_messages(store: ResultsStor
         "Class     regression",
         f"Rule      {texts.RULE_REGRESSION}",
         "Baseline  0000000000 of 1970-01-01 00:33 UTC: failed",
-        "Since     0000000000; it passed last at 0000000000",
+        "Since     0000000000; it last passed at 0000000000",
         "Messages  2026-11-20 05:26 UTC: began to fail at 0000000000, reported with the run of 0000000000",
         "",
         "RUN         COMMITTED             RESULT  NOTE",
@@ -162,6 +162,8 @@ def test_how_flaky_a_test_is_is_said_with_what_shows_it(store: ResultsStore) -> 
         )
         store.put(upload.run, upload.columns)
     shown = explain(test="test_flaky", commit=14)
-    assert "Flakiness  too few runs for a rate; proved, runs with both outcomes on one commit: 1\n" in shown.output
+    assert (
+        "Flakiness  too few runs for a rate; proven: it passed and failed on one commit, in runs: 1\n" in shown.output
+    )
     (found,) = json.loads(explain("--json", test="test_flaky", commit=14).output)
     assert found["flakiness"] == {"runs": 3, "failed": 0, "proved": 1, "suspected": 0, "row": 1, "needed": 3}

@@ -92,4 +92,4 @@ async def test_a_run_that_the_bot_does_not_read_in_time_ends_with_1(
     answers = [web.json_response({"runs": [], "next": None}) for _ in range(2)]
     status, err = await upload_to_bot(folder, aws_world, script, *answers, wait=0.001)
     assert status == 1
-    assert "the bot has not read the run after 0.001 s; ask later: " in err
+    assert "the bot has not stored or refused the run after 0.001 s; ask later: " in err

@@ -88,7 +88,7 @@ def test_everything_that_is_missing_is_reported_at_once_one_line_each() -> None:
             "sesame",
             "GITHUB_API_URL must be a web address that starts with https:// or http:// and names a host",
         ),
-        ("GITHUB_API_URL", "https://o:sesame@x.org", "GITHUB_API_URL must not hold a user name or password"),
+        ("GITHUB_API_URL", "https://o:sesame@x.org", "GITHUB_API_URL must not contain a user name or password"),
         ("DATABASE_URL", "mysql://octocat:sesame@localhost/x", DATABASE),
         ("DATABASE_URL", "postgresql+psycopg://octocat:sesame@localhost/x", DATABASE),
         ("DATABASE_URL", "postgresql://octocat:sesame%zz@localhost", DATABASE),

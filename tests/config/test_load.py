@@ -94,14 +94,15 @@ def inside(line: str) -> str:
         ("rerun: {allow: [everyone]}", f"3:21: {{}}.rerun.allow[0]: must be {ROLES}"),
         (
             "rerun: {jenkins: [{}]}",
-            "3:23: {}.rerun.jenkins[0]: the key url is missing; it must be an https address, as in https://ci.example.org",
+            "3:23: {}.rerun.jenkins[0]: the key url is missing; it must be an https address, as in "
+            "https://ci.example.org",
         ),
         ("rerun: {jenkins: [x]}", "3:23: {}.rerun.jenkins[0]: is text; it must be a mapping of keys"),
         ("rerun: {jenkins: [{url: ci.example.org}]}", f"3:29: {{}}.rerun.jenkins[0].url: {ADDRESS}"),
         (
             "rerun: {jenkins: [{url: 'http://ci.example.org'}]}",
-            "3:29: {}.rerun.jenkins[0].url: must start with https://, because a password is sent to it "
-            "(http:// only for this machine itself)",
+            "3:29: {}.rerun.jenkins[0].url: must start with https://, because a password is sent to it (http:// is "
+            "accepted for this machine only)",
         ),
         ("? [a]\n    : b", "3:7: {}: a key must be plain text"),
         ('"": b', "3:5: {}: a key must be plain text"),
@@ -146,7 +147,7 @@ def test_a_fault_in_a_repository_is_named_with_its_place_and_what_is_allowed(lin
         ),
         (
             "repositories: {octocat/a: }\nrepositories: {octocat/b: }",
-            "2:1: repositories: written twice; the first is in line 1, remove one of them",
+            "2:1: repositories: is there twice, first in line 1; remove one of them",
         ),
         (
             "repositories: {octocat/a: }\nmentions: []",
@@ -232,9 +233,9 @@ def test_every_error_is_reported_at_once_in_the_order_of_the_file() -> None:
     assert faults(text) == [
         f"app.yaml:1:12: mentions[0]: {NAME}",
         'app.yaml:4:11: repositories.octocat/compiler.help: is the text "off"; write false',
-        "app.yaml:5:5: repositories.octocat/compiler.help: written twice; the first is in line 4, remove one of them",
+        "app.yaml:5:5: repositories.octocat/compiler.help: is there twice, first in line 4; remove one of them",
         f"app.yaml:6:5: repositories.octocat/compiler.team: unknown key (did you mean teams?); allowed: {FEATURES}",
-        "app.yaml:7:29: repositories.octocat/compiler.rerun.jenkins[0].url: must not hold a user name or password",
+        "app.yaml:7:29: repositories.octocat/compiler.rerun.jenkins[0].url: must not contain a user name or password",
         "app.yaml:7:66: repositories.octocat/compiler.rerun.jenkins[1]: the key url is missing; "
         "it must be an https address, as in https://ci.example.org",
         f"app.yaml:8:3: repositories.hubot: {REPOSITORY}",

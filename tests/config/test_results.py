@@ -39,12 +39,12 @@ RESULTS = "repositories:\n  octocat/a:\n    results: %s\n"
         ),
         (
             "{bucket: b-1, labs: {a: {targets: [x], reproduce: 'bash -c \"pytest {test}\"'}}}",
-            "3:64: {}.results.labs.a.reproduce: must not have {test} in quotes: the value is quoted already",
+            "3:64: {}.results.labs.a.reproduce: must not have {test} in quotes: the value is already quoted",
         ),
         (
             "{bucket: b-1, labs: {a: {targets: [x], reproduce: 'ssh {target} pytest'}}}",
-            "3:64: {}.results.labs.a.reproduce: must not pass {target} to ssh: a second shell reads it there, so "
-            "that the name of a test could become a command; put ssh into a script of the lab",
+            "3:64: {}.results.labs.a.reproduce: must not pass {target} to ssh, which starts a second shell: there "
+            "the name of a test could run as a command. Put ssh into a script of the lab",
         ),
         ("{bucket: b-1, poll: 30, labs: {a: {targets: [x]}}}", f"3:34: {{}}.results.poll: is a number; {TIME}"),
         ("{bucket: b-1, poll: 5w, labs: {a: {targets: [x]}}}", f"3:34: {{}}.results.poll: {TIME.removeprefix('it ')}"),

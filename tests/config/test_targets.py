@@ -25,7 +25,7 @@ def lab(targets: str) -> Lab:
 @pytest.mark.parametrize(
     "targets", ["[x, y]", "{x: nightly, y: nightly}", "{x: , y: {}}", "{x: nightly, y: {tier: 3}}"]
 )
-def test_a_list_of_names_is_targets_that_take_no_requests(targets: str) -> None:
+def test_a_list_of_names_is_targets_that_accept_no_requests(targets: str) -> None:
     assert dict(lab(targets).targets) == {"x": NIGHTLY, "y": NIGHTLY}
     assert not NIGHTLY.takes_requests
 

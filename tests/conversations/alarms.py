@@ -64,7 +64,7 @@ class AlarmTown:
         return [issue for issue in self.town.repo.issues.values() if issue.user.login == BOT]
 
     async def scans(self) -> list[DeliveryRecord]:
-        """Return the scans that the bot has made, the newest first."""
+        """Return the scans that the bot has made, newest first."""
         return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == SCAN_EVENT.name]
 
 

@@ -60,7 +60,7 @@ class BranchTown:
         return [issue for issue in self.town.repo.issues.values() if issue.user.login == BOT]
 
     async def runs(self) -> list[DeliveryRecord]:
-        """Return the timer's runs, the newest first."""
+        """Return the timer's runs, newest first."""
         return [one for one in await self.town.bot.engine.journal.recent(limit=500) if one.event == TIMER_EVENT.name]
 
     def writes(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""A town whose lab takes requests, the lab's own calls, and an issuer of OIDC tokens."""
+"""A town whose lab accepts requests, the lab's own calls, and an issuer of OIDC tokens."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ async def issuer_of_tokens() -> AsyncIterator[Issuer]:
 
 @dataclass(frozen=True)
 class DeviceLab:
-    """A bot with a lab that takes requests, and what the lab calls."""
+    """A bot with a lab that accepts requests, and what the lab calls."""
 
     town: Town
     issuer: Issuer

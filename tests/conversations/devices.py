@@ -1,4 +1,4 @@
-"""A town whose lab takes requests, and what people, labs and the clock do there."""
+"""A town whose lab accepts requests, and what people, labs and the clock do there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BAD = {"test_add": "passed", "test_mul": "AssertionError: 3 != 4"}
 
 @dataclass
 class Devices:
-    """A lab in a town whose targets take requests."""
+    """A lab in a town whose targets accept requests."""
 
     place: LabTown
 
@@ -80,6 +80,6 @@ class Devices:
 
 @asynccontextmanager
 async def device_town(database_url: str, bucket: World, **options: Any) -> AsyncIterator[Devices]:
-    """Start a town whose targets take requests."""
+    """Start a town whose targets accept requests."""
     async with lab_town(database_url, bucket, targets=TARGETS, **options) as place:
         yield Devices(place)

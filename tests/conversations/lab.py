@@ -127,7 +127,7 @@ class LabTown:
         await self.scan()
 
     def checks(self, sha: str, name: str = CHECK) -> list[CheckRun]:
-        """Return every check run of a name that was ever made on a commit, the oldest first."""
+        """Return every check run of a name that was ever made on a commit, oldest first."""
         suites = [suite for suite in self.town.repo.suites if suite.head_sha == sha]
         return [run for suite in suites for run in suite.runs if run.name == name]
 

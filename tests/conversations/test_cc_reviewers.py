@@ -170,7 +170,7 @@ async def test_correcting_a_misspelt_name_clears_the_comment(here: Town) -> None
     assert here.answers(pull) == []
 
 
-async def test_a_name_that_is_taken_out_needs_no_word_any_more(here: Town) -> None:
+async def test_a_name_that_is_taken_out_no_longer_needs_a_word(here: Town) -> None:
     """Nothing to say, no comment."""
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @stranger, @passer-by")
     await here.quiet()
@@ -284,7 +284,7 @@ async def test_the_section_reports_that_reviewers_cannot_be_listed(here: Town) -
     assert here.answers(pull) == []
 
 
-async def test_a_failure_is_forgotten_when_nobody_is_named_any_more(here: Town) -> None:
+async def test_a_failure_is_forgotten_when_nobody_is_named_now(here: Town) -> None:
     here.github.faults.add("GET", REVIEWS, status=422, message="No", times=1)
     pull = here.repo.open_pull_request("hubot", "Faster", "cc @octocat")
     await here.quiet()

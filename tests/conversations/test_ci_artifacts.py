@@ -136,7 +136,7 @@ async def test_a_push_outdates_the_section_until_ci_has_ended_again(here: Town) 
     old = pull.head_sha[:7]
     pull.push()
     await here.quiet()
-    assert section(pull).startswith(f"> **Out of date:** this is of `{old}`; the head is `{pull.head_sha[:7]}` now.\n")
+    assert section(pull).startswith(f"> **Out of date:** this is for `{old}`; the head is now `{pull.head_sha[:7]}`.\n")
     ran(here, pull.head_sha, ALL_PASS)
     await here.quiet()
     assert section(pull).startswith("**Skipped tests:** no difference")
@@ -373,7 +373,7 @@ async def test_an_artifact_that_is_too_expensive_is_reported_with_the_limit(here
     pool.limits = replace(pool.limits, artifact=replace(pool.limits.artifact, wall=1e-6))
     ran(here, pull.head_sha, ADD_SKIPPED)
     await here.quiet()
-    reason = "cannot be read: `reading one artifact may take 1e-06 seconds, and this took longer`."
+    reason = "cannot be read: `reading one artifact took longer than 1e-06 seconds, the maximum`."
     assert reason in section(pull)
     assert await here.failures() == []
 
@@ -386,6 +386,6 @@ async def test_a_comparison_that_is_too_expensive_is_reported_with_the_limit(bot
     pool.limits = replace(pool.limits, tests=replace(pool.limits.tests, wall=1e-6))
     ran(both, pull.head_sha, ADD_SKIPPED)
     await both.quiet()
-    limit = ": comparing the tests of one commit may take 1e-06 seconds, and this took longer"
+    limit = ": comparing the tests of one commit took longer than 1e-06 seconds, the maximum"
     assert sections(pull).keys() == {"skipped-tests", "runtime"}
     assert all(limit in said for said in sections(pull).values()), sections(pull)

@@ -117,7 +117,7 @@ async def test_a_step_of_a_workflow_gets_outputs(here: Town, tmp_path: Path) -> 
     nowhere = str(tmp_path / "no" / "output")
     decided = await asked_of_bot(here, tmp_path, pull, "--format", "github", GITHUB_OUTPUT=nowhere)
     assert decided.out == lines
-    assert "could not be appended to GITHUB_OUTPUT" in decided.err
+    assert "could not append the values to GITHUB_OUTPUT" in decided.err
 
 
 async def test_a_name_that_would_be_a_command_is_none(here: Town, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ async def test_the_server_to_ask_may_be_in_app_yaml_and_where_nobody_is_named_ev
     (tmp_path / "app.yaml").write_text("repositories: {compiler: }\n")
     decided = await decide(tmp_path, pull)
     assert decided.out == EVERYTHING
-    assert "app.yaml could not be read (app.yaml:1:16: repositories.compiler: must be" in decided.err
+    assert "could not read app.yaml (app.yaml:1:16: repositories.compiler: must be" in decided.err
 
 
 async def test_without_the_bot_github_is_asked_for_five_things(here: Town, tmp_path: Path) -> None:

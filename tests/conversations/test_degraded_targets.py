@@ -99,7 +99,7 @@ async def targets(tmp_path: Path, aws_world: World) -> AsyncIterator[Targets]:
         yield Targets(place)
 
 
-async def test_a_target_without_nightly_runs_takes_no_requests_until_two_are_good(targets: Targets) -> None:
+async def test_a_target_without_nightly_runs_accepts_no_requests_until_two_are_good(targets: Targets) -> None:
     await targets.nightly_run()
     missing = await targets.nightly_run(hexagon=None)
     await targets.later(22)
@@ -108,18 +108,13 @@ async def test_a_target_without_nightly_runs_takes_no_requests_until_two_are_goo
     issue = targets.issue
     assert (issue.title, issue.state) == (f"Target {LAB}/{HEXAGON} is degraded", "open")
     said = str(issue.body)
-    assert (
-        f"no nightly run of target `{HEXAGON}` of lab `{LAB}` has said anything about the code: 1 is missing." in said
-    )
-    assert "Until then the target takes no requests." in said
+    assert f"No nightly run of target `{HEXAGON}` of lab `{LAB}` has had usable results since 20" in said
+    assert "Until then the target accepts no requests." in said
     assert "I'll close this issue after 2 good nightly runs in a row." in said
     assert "`@example-lab-ci`" in said
     pull, answer = await targets.ask(HEXAGON, MALI)
-    assert f"`{LAB}/{HEXAGON}` takes no requests now: since 20" in answer
-    assert (
-        "UTC, no nightly run has said anything about the code (1 is missing). It takes requests again after 2 good "
-        "nightly runs in a row."
-    ) in answer
+    assert f"`{LAB}/{HEXAGON}` accepts no requests now: no nightly run has had usable results since 20" in answer
+    assert ("UTC (1 is missing). It will accept requests again after 2 good nightly runs in a row.") in answer
     assert await targets.requested(pull) == [MALI]
     pull.comment("hubot", "@ci help")
     await targets.place.town.quiet()
@@ -128,7 +123,7 @@ async def test_a_target_without_nightly_runs_takes_no_requests_until_two_are_goo
     await targets.place.town.quiet()
     (check,) = targets.place.checks(pull.head_sha, f"hardware/{LAB}/{HEXAGON}")
     assert (check.conclusion, check.title) == ("neutral", "Not requested: the target is degraded")
-    assert "This target is degraded: since 20" in str(check.summary)
+    assert "This target is degraded: no nightly run has had usable results since 20" in str(check.summary)
     of_api = (await targets.page())[HEXAGON]
     assert (of_api["tier"], of_api["degraded"]["sha"]) == (3, missing)
     assert (of_api["degraded"]["infra"], of_api["degraded"]["missing"]) == (0, 1)
@@ -139,7 +134,7 @@ async def test_a_target_without_nightly_runs_takes_no_requests_until_two_are_goo
 
     first = await targets.nightly_run()
     (check,) = targets.place.checks(first)
-    assert "This target is degraded: since 20" in str(check.summary)
+    assert "This target is degraded: no nightly run has had usable results since 20" in str(check.summary)
     await targets.check()
     assert (issue.state, issue.comments) == ("open", [])
     second = await targets.nightly_run()
@@ -156,7 +151,7 @@ async def test_a_target_without_nightly_runs_takes_no_requests_until_two_are_goo
     assert await targets.place.town.failures() == []
 
 
-async def test_a_degraded_target_of_tier_1_tests_no_pushes_and_takes_requests(targets: Targets) -> None:
+async def test_a_degraded_target_of_tier_1_tests_no_pushes_and_accepts_requests(targets: Targets) -> None:
     await targets.nightly_run()
     for _ in range(2):
         await targets.nightly_run(mali=INFRA)
@@ -168,7 +163,7 @@ async def test_a_degraded_target_of_tier_1_tests_no_pushes_and_takes_requests(ta
     pull, answer = await targets.ask(MALI)
     assert (await targets.requested(pull), answer) == ([MALI], "")
     check = targets.place.checks(pull.head_sha, f"hardware/{LAB}/{MALI}")[-1]
-    assert "People can still ask for a test by command or label." in str(check.summary)
+    assert "People can still request a test with a command or a label." in str(check.summary)
 
 
 async def test_many_replicas_and_repeated_deliveries_make_one_issue(targets: Targets) -> None:
@@ -201,7 +196,7 @@ async def test_an_outage_of_the_bot_degrades_nobody(targets: Targets) -> None:
 
 
 @pytest.mark.parametrize("now", ["{hexagon-v73: nightly, mali: {tier: 1}}", "[mali, adreno]"])
-async def test_a_target_that_loses_its_requests_is_not_degraded_any_more(targets: Targets, now: str) -> None:
+async def test_a_target_that_loses_its_requests_is_no_longer_degraded(targets: Targets, now: str) -> None:
     await targets.nightly_run()
     await targets.nightly_run(hexagon=None)
     await targets.later(24)
@@ -214,4 +209,4 @@ async def test_a_target_that_loses_its_requests_is_not_degraded_any_more(targets
     assert one.now is not None
     issue = issue_of_target(one.about, one.now, None, ())
     assert (issue.body, issue.key) == ("", f"degraded:{LAB}/{HEXAGON}")
-    assert issue.news == f"Target `{LAB}/{HEXAGON}` is restored: app.yaml has no requests for it any more."
+    assert issue.news == f"Target `{LAB}/{HEXAGON}` is restored: app.yaml no longer enables requests for it."

@@ -1,4 +1,4 @@
-"""People ask for tests on devices: commands, labels, pushes, approvals and budgets, with the whole bot."""
+"""People ask for device tests: commands, labels, pushes, approvals and budgets, with the whole bot."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def test_a_place_in_the_queue_and_the_expected_time_come_from_the_target(d
     assert title == "Queued: 1 test before it; starts in about 30 minutes"
 
 
-async def test_all_targets_that_take_requests(devices: Devices) -> None:
+async def test_all_targets_that_accept_requests(devices: Devices) -> None:
     pull = devices.pull()
     await devices.says(pull, "hubot", "@ci test on all")
     assert set(await devices.states(pull)) == {HEXAGON, ADRENO, MALI}
@@ -84,8 +84,8 @@ async def test_unknown_and_nightly_targets_are_named_and_the_others_requested(de
     pull = devices.pull()
     reactions, answer = await devices.says(pull, "hubot", "@ci test on hexagon-v37 adreno cortex-m")
     assert reactions == ["eyes", "confused"]
-    assert "No lab has a target `hexagon-v37`. Did you mean `hexagon-v73`?" in answer
-    assert "`cortex-m` tests nightly commits only, so I didn't request it." in answer
+    assert "No lab has a target named `hexagon-v37`. Did you mean `hexagon-v73`?" in answer
+    assert "`cortex-m` tests only nightly commits, so I didn't request a test." in answer
     assert await devices.states(pull) == {ADRENO: DeviceJobState.QUEUED}
     _, answer = await devices.says(pull, "hubot", "@ci test on")
     assert "Name the targets, as in `@ci test on hexagon-v73`. Available: `hexagon-v73`, `adreno`, `mali`." in answer
@@ -95,7 +95,7 @@ async def test_what_is_requested_already_is_not_requested_twice(devices: Devices
     pull = devices.pull()
     await devices.says(pull, "hubot", "@ci test on adreno")
     _, answer = await devices.says(pull, "octocat", "@ci test on example-lab/adreno")
-    assert f"`example-lab/adreno` is requested already on `{pull.head_sha[:7]}`." in answer
+    assert f"`example-lab/adreno` is already requested on `{pull.head_sha[:7]}`." in answer
     assert len(await devices.jobs(pull)) == 1
 
 
@@ -104,7 +104,9 @@ async def test_a_strangers_code_waits_for_the_approval_of_its_commit(devices: De
     reactions, answer = await devices.says(pull, "somebody", "@ci test on hexagon-v73")
     assert reactions == ["eyes", "+1"]
     command = f"`@ci approve tests {pull.head_sha}`"
-    assert "waiting for approval, because a device runs this code. Somebody who may approve can review" in answer
+    assert (
+        "waiting for approval, because a lab's device would run this code. Someone who may approve can review" in answer
+    )
     assert command in answer
     assert devices.checks(pull.head_sha) == []
     assert await devices.store.claim(LAB, [HEXAGON], devices.place.town.bot.services.part(SWEEP).limits_of) is None
@@ -117,7 +119,7 @@ async def test_a_strangers_code_waits_for_the_approval_of_its_commit(devices: De
     (job,) = await devices.jobs(pull)
     assert (job.requested_by.login, job.approved_by.login) == ("somebody", "triager")
     _, answer = await devices.says(pull, "triager", "@ci approve tests")
-    assert "No test waits for approval" in answer
+    assert "No device test is waiting for approval" in answer
 
 
 async def test_the_roles_that_may_approve_are_configured(tmp_path: Path, aws_world: World) -> None:
@@ -236,7 +238,7 @@ async def test_a_budget_is_per_target_and_person_and_day(devices: Devices) -> No
 async def test_the_status_lists_the_tests_of_the_head(devices: Devices) -> None:
     pull = devices.pull()
     _, answer = await devices.says(pull, "hubot", "@ci test status")
-    assert f"Nobody requested tests on devices for `{pull.head_sha[:7]}`." in answer
+    assert f"Nobody has requested device tests for `{pull.head_sha[:7]}`." in answer
     await devices.says(pull, "hubot", "@ci test on hexagon-v73 adreno mali")
     claimed = await devices.claim()
     await devices.store.heartbeat(LAB, claimed.job.id, claimed.lease, note="@octocat 1 of 3")
@@ -251,7 +253,7 @@ async def test_the_status_lists_the_tests_of_the_head(devices: Devices) -> None:
 async def test_cancel_ends_what_waits_and_what_runs(devices: Devices) -> None:
     pull = devices.pull()
     _, answer = await devices.says(pull, "hubot", "@ci cancel tests")
-    assert "No test of this pull request was waiting or running." in answer
+    assert "This pull request has no queued or running device test." in answer
     await devices.says(pull, "hubot", "@ci test on hexagon-v73 adreno")
     await devices.claim()
     assert await devices.says(pull, "hubot", "@ci cancel tests") == (["eyes", "+1"], "")
@@ -280,7 +282,7 @@ async def test_a_lab_that_never_comes_back_ends_as_neutral(devices: Devices) -> 
         await devices.claim()
         await devices.sweep(later=200)
     check = devices.check(pull.head_sha)
-    assert (check.status, check.conclusion, check.title) == ("completed", "neutral", "The lab did not answer")
+    assert (check.status, check.conclusion, check.title) == ("completed", "neutral", "The lab stopped responding")
     assert "`@example-lab-ci`" in str(check.summary)
     assert "comment `@ci test on hexagon-v73`" in str(check.summary)
 

@@ -180,7 +180,7 @@ async def test_people_who_push_or_close_have_the_last_word(place: ImageTown) -> 
     [
         (None, f"there is no file `{FILE}` on `main`; set docker_update.file in app.yaml to the file that CI reads"),
         ("[other]\n", "the file of images has no section [jenkins]"),
-        ("# " + "x" * 70_000, f"`{FILE}` is not text of up to 64 KiB, so it has no images to update"),
+        ("# " + "x" * 70_000, f"`{FILE}` is not a text file, or is larger than 64 KiB, so its images cannot be read"),
     ],
     ids=["no file", "no section", "too long"],
 )

@@ -94,7 +94,7 @@ async def test_a_push_outdates_the_link_until_the_new_docs_are_built(here: Town)
     pull.push()
     assert await cost(here) == {COMMENTS: 1, EDIT: 1}
     said = section(pull)
-    assert said.startswith(f"> **Out of date:** this is of `{old}`; the head is `{pull.head_sha[:7]}` now.\n")
+    assert said.startswith(f"> **Out of date:** this is for `{old}`; the head is now `{pull.head_sha[:7]}`.\n")
     assert f"/PR-{pull.number}/3/" in said
     built(here, pull, 4)
     await here.quiet()

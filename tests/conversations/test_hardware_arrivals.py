@@ -106,7 +106,7 @@ async def test_a_lab_that_is_not_in_app_yaml_gets_no_check(place: LabTown, verdi
     (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
     assert (run.state, run.reason) == (
         "refused",
-        "app.yaml has no target unheard-of for the lab example-lab; available: hexagon-v73, adreno; once app.yaml has "
+        "app.yaml has no target unheard-of for the lab example-lab; available: hexagon-v73, adreno; after app.yaml has "
         "it, ask a maintainer to run `nightjar results ingest`, or upload the run under another run ID",
     )
 
@@ -163,7 +163,7 @@ async def test_all_missing_files_are_reported_at_once(place: LabTown) -> None:
     await place.settle()
     (run,) = place.town.bot.services.part(RESULTS).store.runs("octocat/compiler")
     assert run.state == "waiting"
-    assert run.reason.startswith("b.xml has 9 bytes, and manifest.json says ")
+    assert run.reason.startswith("b.xml has 9 bytes, but manifest.json says ")
     assert run.reason.endswith(
         "; c.xml has not arrived; d.xml has not arrived; e.xml has not arrived; f.xml has not arrived; and 2 more files"
     )

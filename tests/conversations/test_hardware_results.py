@@ -155,7 +155,7 @@ async def test_a_file_larger_than_its_manifest_says_is_not_read(place: LabTown) 
     folder = place.upload(sha, {"ops.xml": junit(**GOOD)})
     place.bucket.put(f"{folder}ops.xml", b"x" * 5000)
     await place.settle()
-    assert "ops.xml has 5,000 bytes, and manifest.json says" in str(place.check(sha).summary)
+    assert "ops.xml has 5,000 bytes, but manifest.json says" in str(place.check(sha).summary)
 
 
 async def test_nobody_ignores_what_they_have_not_seen(place: LabTown) -> None:
@@ -244,7 +244,7 @@ async def test_a_run_whose_files_cost_too_much_is_shown_with_the_limit_and_not_r
     check = place.check(nightly_run)
     assert check.title == "Incomplete: 1 unusable run of operators"
     assert (
-        "the files could not be read: reading the files of one run may take 1e-06 seconds, and this took longer; "
+        "the files could not be read: reading the files of one run took longer than 1e-06 seconds, the maximum; "
         "upload the run in shards, under another run ID" in str(check.summary)
     )
     assert await place.town.failures() == []
@@ -265,7 +265,7 @@ async def test_the_check_reports_a_comparison_that_is_too_expensive(place: LabTo
     check = place.check(nightly_run)
     assert check.conclusion == "neutral"
     assert str(check.title).startswith(
-        "Lab setup problem, no usable results: it could not be compared: comparing one suite may"
+        "Lab setup problem, no usable results: it could not be compared: comparing one suite took"
     )
     assert await place.town.failures() == []
 
@@ -326,7 +326,7 @@ async def test_each_failure_says_since_when_it_fails_how_often_it_did_before_and
                 "unreliable": [],
             }
         for query, detail in {
-            "?lab=example-lab": "target must be a name as in the bucket's keys.",
+            "?lab=example-lab": "target must be written as in the bucket's keys.",
             f"?lab={LAB}&target={TARGET}&limit=0": "limit must be a whole number from 1 to 200.",
             f"?lab={LAB}&target={TARGET}&suite=a": "Unknown parameter suite. Available: lab, target, limit, each once.",
         }.items():

@@ -140,7 +140,7 @@ async def test_a_server_that_stops_answers_those_who_wait(tmp_path: Path, aws_wo
         (
             "claims",
             {"targets": ["mali"]},
-            "The lab example-lab has no target mali in app.yaml; it has adreno, hexagon-v73.",
+            "The lab example-lab has no target mali in app.yaml. Available: adreno, hexagon-v73.",
         ),
         ("jobs/job/heartbeat", {}, "lease: "),
         ("jobs/job/failed", {"lease": "x", "reason": 7}, "reason: "),
@@ -161,7 +161,7 @@ async def test_a_flood_of_calls_is_held_back(lab: DeviceLab) -> None:
     # More than in the bucket, for it fills while they are made.
     assert CALLS_PER_MINUTE <= allowed <= 2 * CALLS_PER_MINUTE
     assert (status, int(headers["Retry-After"]) >= 1) == (429, True)
-    assert "The lab example-lab makes too many calls." in found["detail"]
+    assert "The lab example-lab sends too many requests." in found["detail"]
     assert await lab.claim(lab="other-lab", token=lab.other_token, target="adreno") is None
     assert 'nightjar_lab_calls_total{call="claims",lab="example-lab",outcome="too many"} 1.0' in lab.metrics()
 

@@ -101,7 +101,7 @@ async def test_a_list_of_topics_that_github_refuses_to_show_keeps_no_pull_reques
     await here.quiet()
     assert check(here, pull).title == "No problems"
     job_texts = [job.text for record in await here.bot.engine.journal.recent(limit=50) for job in record.jobs]
-    assert "No problems; GitHub refused to read issue 1 (403), so the stored list was used" in job_texts
+    assert "No problems; GitHub refused to let the bot read issue 1 (403), so the stored list was used" in job_texts
     assert await here.failures() == []
 
 
@@ -111,7 +111,7 @@ async def test_names_outside_of_code_only_warn_and_nobody_is_mentioned_by_it(her
     pull = here.repo.open_pull_request("hubot", "Faster", body)
     await here.quiet()
     run = check(here, pull)
-    assert (run.conclusion, run.title) == ("success", "No problems; people are mentioned")
+    assert (run.conclusion, run.title) == ("success", "No problems; the text mentions people")
     assert run.summary is not None
     assert "GitHub notifies `monalisa` about this" in run.summary
     assert "@" not in run.summary

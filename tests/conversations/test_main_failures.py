@@ -94,7 +94,8 @@ async def test_a_rerun_that_passes_ends_it_and_one_that_fails_once_more_is_no_ne
     place.report(flaky, cpu="pending")
     place.report(flaky, cpu="success")
     assert await place.news() == [
-        f"✅ main has recovered\n- cpu/branch: recovered on {flaky[:7]} Flake, which broke it (details)"
+        f"✅ main has recovered\n- cpu/branch: recovered: a rerun passed at {flaky[:7]} Flake, where it was first seen "
+        "failing (details)"
     ]
     place.report(flaky, cpu="failure")
     assert await place.news() == []
@@ -167,7 +168,7 @@ async def test_a_check_that_was_removed_is_no_longer_waited_for_after_a_day(plac
         assert place.issues[0].state == "open"
     await place.sweep(hours=1)
     (message,) = await place.news()
-    assert message.startswith("✅ 1 check on main: failed, and no longer reported\n")
+    assert message.startswith("✅ 1 check on main: failing, and no longer reported\n")
     assert place.issues[0].state == "closed"
 
 
@@ -326,7 +327,7 @@ async def test_a_flood_of_statuses_elsewhere_asks_github_nothing_and_is_hardly_a
     assert await place.scans() == []
     after = rows(url)
     more = {table: after[table] - before[table] for table in after}
-    # One gets a job in doubt, and tells the door for a moment what records say.
+    # One gets a job in doubt, and tells the prefilter for a moment what records say.
     assert more["procrastinate_jobs"] == more["nightjar_notes"] < FLOOD
     assert (more["nightjar_inbox"], more["nightjar_records"]) == (FLOOD, 0)
 

@@ -1,4 +1,4 @@
-"""`@ci merge`: what a person with write access writes, and what becomes of the pull request."""
+"""`@ci merge`: what a person with write access writes, and what happens to the pull request."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_others_may_not_merge_and_learn_who_may(here: Town) -> None:
         assert pull.state == "open"
 
 
-async def test_a_name_like_a_maintainers_opens_no_door(here: Town) -> None:
+async def test_a_name_like_a_maintainers_gives_no_access(here: Town) -> None:
     """TVM #11480: whoever a search for the name found first was taken for them.
 
     TVM #12295: then a name was looked for in a list of objects, so that nobody was found at all.
@@ -288,7 +288,7 @@ async def test_another_comment_meanwhile_calls_nothing_off(here: Town) -> None:
 
 
 async def test_it_may_be_said_in_several_ways(here: Town) -> None:
-    """TVM's bot took the whole comment for the command, in small letters and without a full stop."""
+    """TVM's bot took the whole comment for the command, in lower case and without a full stop."""
     for said in ("@ci merge this", "@CI Merge this PR please!", "Thanks!\n\n@ci: merge."):
         assert await says(here, ready(here), said) == "eyes +1"
 

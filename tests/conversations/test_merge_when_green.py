@@ -215,7 +215,7 @@ async def test_approvals_that_only_githubs_classic_protection_knows_of_are_waite
     assert pull.state == "open"
     needs = "At least 2 approving review is required by reviewers with write access."
     assert word(here, pull).partition("-->\n")[2] == (
-        f"GitHub doesn't merge {short(pull)} yet: `{needs}`. I keep waiting, and try again after each review or "
+        f"GitHub doesn't merge {short(pull)} yet: `{needs}`. I'll try again after each review or "
         f"check. A new push cancels this."
     )
     here.repo.set_role("triager", "write")
@@ -308,7 +308,7 @@ async def test_obstacles_that_waiting_does_not_remove_are_all_reported_at_once(h
     said = await says(here, pull, WHEN_GREEN)
     assert said.splitlines() == [
         "eyes confused",
-        "- 😕 `@ci merge when green`: Not merged, and waiting doesn't help:",
+        "- 😕 `@ci merge when green`: Not merged, and waiting won't help:",
         "  - It is a draft. Mark it as ready for review.",
         "  - It has the label `hold`. Remove the label first.",
         f"  - Nothing on {short(pull)} matches `*/pr-head` yet. `merge: required` in `app.yaml` requires it. If "

@@ -118,7 +118,7 @@ async def test_a_bucket_that_refuses_stops_nothing_else_and_the_timer_shows_the_
     await place.nightly_run()
     assert (place.head, (await place.branch_state())["sha"]) == (sha, sha)
     assert place.town.repo.status(sha, "nightly") is not None
-    denied = "s3:PutObject is denied, by the bucket's policy or because no policy allows it to these credentials"
+    denied = "s3:PutObject is denied: the bucket's policy denies it, or no policy allows it to these credentials"
     assert f"bucket {bench.bucket.name}: {denied}" in await bench.reason()
     # Neither is an issue: it is opened and closed as ever.
     place.town.repo.push("nightly", by="hubot", message="A stray commit")

@@ -17,7 +17,7 @@ from tests.conversations.town import REPOSITORY
 FILE = "tests/python/test_ops.py"
 TARGETS = ("example-lab/adreno", "example-lab/hexagon-v73", "lab-2/a", "lab-2/b", "lab-2/c")
 HALF_AN_HOUR = 1800.0
-TITLE = "❌ 2 tests fail on {count} targets since {since} (details)"
+TITLE = "❌ 2 tests failing on {count} targets since {since} (details)"
 
 
 class ManyTargets(LabNews):
@@ -67,7 +67,7 @@ async def test_five_targets_that_fail_in_the_same_tests_have_one_message_and_one
         "New failures are confirmed: they failed in two runs in a row.",
     ]
     (issue,) = targets.issues
-    assert (issue.title, issue.state, issue.comments) == (f"2 tests fail on 5 targets since {since[:7]}", "open", [])
+    assert (issue.title, issue.state, issue.comments) == (f"2 tests failing on 5 targets since {since[:7]}", "open", [])
     assert f"/{REPOSITORY}/compare/{good}...{since}" in (issue.body or "")
     assert all(f"- `{where}`: 2 tests, since `{since[:7]}`" in (issue.body or "") for where in TARGETS)
 
@@ -86,7 +86,7 @@ async def test_targets_that_fail_in_other_tests_have_messages_of_their_own(targe
     assert sorted(targets.titles) == sorted(
         [
             *(f"❌ 1 test began to fail on {where} at nightly commit {sha[:7]} (details)" for where in TARGETS[2:4]),
-            next(title for title in targets.titles if "2 tests fail on 2 targets" in title),
+            next(title for title in targets.titles if "2 tests failing on 2 targets" in title),
         ]
     )
     assert len(targets.issues) == 3
@@ -105,7 +105,7 @@ async def test_a_target_hours_later_joins_the_issue_and_follows_up(targets: Many
     await targets.place.scan(later=2 * 3600)
     await targets.arrive(sha, {first: "ab"})
     assert targets.titles[1:] == [
-        f"❌ 1 more target fails in the same tests: 2 tests fail since {since[:7]} (details)",
+        f"❌ 1 more target fails in the same tests: 2 tests failing since {since[:7]} (details)",
     ]
     (issue,) = targets.issues
     assert f"- `{first}`: 2 tests" in (issue.body or "")

@@ -24,7 +24,7 @@ ROUTES = (
     "last-good",
 )
 NO_TOKEN = (
-    "There is no public repository of this name here. For a private one send its token: Authorization: Bearer "
+    "There is no public repository with this name here. For a private one send its token: Authorization: Bearer "
     "TOKEN. The operator of the bot creates one with `nightjar token create OWNER/NAME`."
 )
 BAD_TOKEN = (

@@ -81,7 +81,7 @@ async def test_a_regression_is_reported_when_it_is_confirmed_and_when_it_ends(ni
     assert len(nightly_runs.titles) == 1
     fifth = await nightly_runs.nightly_run("test_b", relax=[])
     assert nightly_runs.titles[1:] == [f"❌ 2 tests recovered on {WHERE} at nightly commit {fifth[:7]} (details)"]
-    assert "1 test fails still, as reported before." in nightly_runs.channels.discord.said[1]
+    assert "1 test fails as before; this was already reported." in nightly_runs.channels.discord.said[1]
     assert (issue.state, len(issue.comments)) == ("open", 1)
     assert "test_a" not in (issue.body or "")
     sixth = await nightly_runs.nightly_run(relax=[])
@@ -99,7 +99,7 @@ async def test_many_failures_at_once_are_reported_as_one(nightly_runs: NightlyRu
     (said,) = nightly_runs.channels.discord.said
     assert said.splitlines() == [
         f"❌ 30 tests began to fail on {WHERE} at nightly commit {third[:7]} (details)",
-        f"- operators: 30 tests fail since {second[:7]}; last pass at {first[:7]} (details)",
+        f"- operators: 30 tests failing since {second[:7]}; last pass at {first[:7]} (details)",
         "New failures are confirmed: they failed in two runs in a row.",
         "Questions about this lab: @example-lab-ci (not notified).",
     ]
@@ -226,7 +226,7 @@ async def test_a_test_that_was_added_failing_is_reported_once_as_such(nightly_ru
     (said,) = nightly_runs.channels.discord.said
     assert said.splitlines()[:2] == [
         f"❌ 1 test has never passed on {WHERE} at nightly commit {third[:7]} (details)",
-        f"- {FILE}::test_d: operators, fails since {second[:7]}; it has never passed",
+        f"- {FILE}::test_d: operators, failing since {second[:7]}; it has never passed",
     ]
     assert f"- `operators`: 1 test, since `{second[:7]}`; never passed" in (nightly_runs.issue.body or "")
 
@@ -241,7 +241,7 @@ async def test_unreliable_results_are_reported_once_and_what_lasts_when_they_are
     assert nightly_runs.titles == [f"❌ results became unreliable on {WHERE} at nightly commit {sha[:7]} (details)"]
     title = str(nightly_runs.place.check(sha).title)
     assert title.startswith("Unreliable results since ")
-    assert "12 of 60 tests flipped between passed and failed and back" in str(nightly_runs.place.check(sha).summary)
+    assert "12 of 60 tests flipped between passed and failed, then back" in str(nightly_runs.place.check(sha).summary)
     assert "`operators`: unreliable since" in (nightly_runs.issue.body or "")
     began = await nightly_runs.nightly_run("test_50", tests=60)
     for _ in range(4):

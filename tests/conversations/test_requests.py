@@ -93,7 +93,7 @@ TABLE: dict[str, tuple[Step, Step, dict[str, int]]] = {
         lambda site, pull: pull.edit("hubot", body="cc @octocat, @triager and @reader"),
         {REVIEWS: 1, REQUESTED: 1, REQUEST: 1},
     ),
-    "cc of three people, of which one cannot be asked": (
+    "cc of three people, one without access": (
         nothing,
         lambda site, pull: pull.edit("hubot", body="cc @octocat, @triager and @stranger"),
         {REVIEWS: 1, REQUESTED: 1, REQUEST: 4, COMMENTS: 1, COMMENT: 1},

@@ -129,7 +129,7 @@ async def test_a_rebuild_leaves_everything_as_it_was(place: LabTown) -> None:
     assert json.dumps(store.snapshot("octocat/compiler"), default=str, sort_keys=True) == before
 
 
-async def test_what_is_not_in_the_bucket_any_more_stays_stored(place: LabTown) -> None:
+async def test_what_is_no_longer_in_the_bucket_stays_stored(place: LabTown) -> None:
     sha = place.nightly_run()
     folder = place.upload(sha, {"ops.xml": junit(**GOOD)})
     broken = place.upload(sha, {"more.xml": junit(**GOOD)}, suite="more")

@@ -16,7 +16,7 @@ def messages_of(*names: str) -> str:
 
 
 async def with_refusal(here: Town, *names: str) -> PullRequest:
-    """Open a pull request whose sticky comment says that these could not be asked."""
+    """Open a pull request whose sticky comment says who could not be asked."""
     body = "cc " + ", ".join(f"@{name}" for name in names)
     pull = here.repo.open_pull_request("hubot", "Faster", body)
     await here.quiet()

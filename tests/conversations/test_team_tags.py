@@ -299,7 +299,10 @@ async def test_a_list_that_github_refuses_to_show_keeps_no_topic_of_the_configur
         pull = here.repo.open_pull_request("hubot", "[hexagon] Faster")
         await here.quiet()
         assert said(pull) == f"**Teams:** cc {names}, for `hexagon`."
-        assert f"new subscribers of hexagon; GitHub refused to read issue 1 (403), so {instead}" in await reasons(here)
+        assert (
+            f"new subscribers of hexagon; GitHub refused to let the bot read issue 1 (403), so {instead}"
+            in await reasons(here)
+        )
         assert await here.failures() == []
 
 

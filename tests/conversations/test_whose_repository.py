@@ -44,7 +44,7 @@ async def test_a_renamed_repository_is_served_under_its_new_name(nightly: Town, 
     here.repo.rename("octocat", "compiler-next")
     await here.quiet()
     found = await repositories(here)
-    assert found.text == "octocat/compiler: GitHub calls it octocat/compiler-next now"
+    assert found.text == "octocat/compiler: it is now called octocat/compiler-next on GitHub"
     assert found.remedy == "change its name in app.yaml; until then the bot finds it by its ID"
     pull.comment("hubot", "@ci help")
     await here.quiet()
@@ -63,7 +63,7 @@ async def test_a_transferred_repository_is_served_under_its_new_owner(nightly: T
     await here.quiet()
     here.repo.transfer("octocat", "example-lab")
     await here.quiet()
-    assert (await repositories(here)).text == "octocat/compiler: GitHub calls it example-lab/compiler now"
+    assert (await repositories(here)).text == "octocat/compiler: it is now called example-lab/compiler on GitHub"
     pull.comment("hubot", "@ci help")
     await here.quiet()
     assert len(here.answers(pull)) == 1
@@ -90,7 +90,7 @@ async def test_another_repository_that_gets_the_old_name_is_not_taken_for_the_fi
     theirs.comment("hubot", "@ci help")
     await here.quiet()
     assert theirs.comments_by("nightjar[bot]") == []
-    assert (await repositories(here)).text == "octocat/compiler: GitHub calls it octocat/compiler-next now"
+    assert (await repositories(here)).text == "octocat/compiler: it is now called octocat/compiler-next on GitHub"
     await here.bot.timers.announce(REPOSITORY, "nightly", "2026-11-20T03:00:00Z")
     pull.comment("hubot", "@ci help")
     await here.quiet()

@@ -35,8 +35,8 @@ async def test_an_exhausted_pool_of_threads_is_reported_and_a_moment_of_waiting_
     assert probe.problem() is None
     now += 0.5
     assert probe.problem() == (
-        "all 16 threads for blocking work have been busy for 16 s, so results and long texts wait; "
-        "see what the database and the log say, and restart the process if it lasts"
+        "all 16 threads for blocking work have been busy for 16 s, so results and long texts wait; check the database "
+        "and the log, and restart the process if this lasts"
     )
     release.set()
     await asyncio.gather(*busy, asking)

@@ -1,1 +1,1 @@
-"""Labs, pull requests and faults of a month, simulated by the second: what becomes of tests on devices."""
+"""Labs, pull requests and faults of a month, simulated by the second: what happens to device tests."""

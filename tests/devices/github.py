@@ -83,7 +83,7 @@ class Checks:
         return True
 
     async def delivery(self, guid: str) -> object:
-        """Return what became of a delivery, as the engine's journal does."""
+        """Return the outcome of a delivery, as the engine's journal does."""
         return SimpleNamespace(settled=guid not in self._open, state=DONE) if guid in self._seen else None
 
     def add(self, lab: str, job: str, guid: str = "") -> None:

@@ -63,7 +63,7 @@ class MemoryStore(JobStore):
         return job
 
     async def of_pull(self, repository_id: int, number: int) -> list[DeviceJob]:
-        """Return the jobs of a pull request, the oldest first."""
+        """Return the jobs of a pull request, oldest first."""
         jobs = [self.jobs[name] for name in self._pulls[repository_id, number]]
         return sorted(jobs, key=lambda job: (job.requested_at, job.id))
 

@@ -1,4 +1,4 @@
-"""A deterministic simulation of people, labs and faults around the real queue of tests on devices. Nothing sleeps.
+"""A deterministic simulation of people, labs and faults around the real queue of device tests. Nothing sleeps.
 
 What it drives is the bot's own: the transitions, the queue, the store above a dictionary or on a database, the effects
 of requests, pushes and approvals, the sweep with app.yaml, and the limits on what is written to GitHub. Agents of labs

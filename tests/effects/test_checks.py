@@ -161,7 +161,7 @@ async def test_an_older_plan_that_comes_late_changes_nothing(world: World) -> No
     await world.apply_alone(check(world, newer, as_of=2.0))
     applied = await world.apply_alone(check(world, as_of=1.5))
     assert [run.title for run in runs(world)] == ["2 fixed"]
-    assert (applied.text, applied.changed) == (f"{NAME} already shows something newer", False)
+    assert (applied.text, applied.changed) == (f"{NAME} already shows a newer result", False)
     await world.apply_alone(check(world, as_of=2.5))
     assert [run.title for run in runs(world)] == ["1 new failure"]
 

@@ -125,8 +125,8 @@ async def test_a_branch_to_which_somebody_pushed_is_left_to_them(world: World) -
     assert pulls(world) == [
         (
             "open",
-            f"Somebody else pushed to `{BRANCH}`, so I no longer change it. Delete the branch, and I start a new "
-            "one.\n\nHave `3-3-c`.",
+            f"Somebody else pushed to `{BRANCH}`, so I no longer change it. If you delete the branch, I'll create a "
+            "new one.\n\nHave `3-3-c`.",
             "mine",
         )
     ]
@@ -198,7 +198,7 @@ async def test_one_that_is_opened_at_the_same_moment_is_the_one(world: World) ->
     await pause.reached.wait()
     world.repository.open_pull_request(BOT, body=f"{MARKER.format(key='keyb')}\nHave it.", branch=BRANCH)
     pause.resume()
-    assert await task == "#1 shows it now"
+    assert await task == "#1 is already open for this"
     assert len(world.repository.pulls) == 1
 
 

@@ -56,7 +56,7 @@ SELECT job.id, job.task_name, job.status, job.lock, job.attempts, job.worker_id,
 
 
 async def settled(engine: Engine, *guids: str, deadline: float = 20.0) -> list[DeliveryRecord]:
-    """Wait until nothing is left to do of these deliveries; return what became of them.
+    """Wait until nothing is left to do of these deliveries; return their outcomes.
 
     If that takes too long, the error shows the jobs that are left.
     """

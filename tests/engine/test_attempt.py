@@ -55,7 +55,7 @@ async def connector(sqlite_url: str) -> AsyncIterator[BaseAsyncConnector]:
 
 
 async def waiting(connector: BaseAsyncConnector, *keys: str) -> list[int]:
-    """Store jobs that wait for an answer, and return their ids."""
+    """Store could not wake the jobs that wait for an answer, and return their ids."""
     jobs = await defer_once(connector, [NewJob(key=key, task="effect", args={}) for key in keys])
     for job in jobs:
         await write_note(connector, job.job_id, Note(outcome=AWAY, tries=AFTER_AN_OUTAGE))

@@ -212,7 +212,7 @@ def missing(path: Path) -> None:
         (cut, "is damaged|could not be copied|cannot be read"),
         (no_database, "cannot be read as a SQLite database"),
         (somebody_elses, "not one of Nightjar's"),
-        (of_a_newer_release, "made by a newer release"),
+        (of_a_newer_release, "a newer release created the database"),
         (missing, "does not exist; name a file that `nightjar backup` has written"),
     ],
 )

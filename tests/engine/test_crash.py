@@ -97,8 +97,8 @@ async def test_only_the_job_that_ends_processes_is_quarantined_and_the_others_en
             await asyncio.gather(*keepers, return_exceptions=True)
         assert [record.state for record in records] == ["failed", *["done"] * INNOCENTS]
         assert texts(records[0])["a poison"] == (
-            "LostTooOften: it was the only job in progress when its process ended, 3 times in a row, so it is not "
-            "tried again; `nightjar replay` runs it again"
+            "LostTooOften: it was the only running job when its process ended, 3 times in a row, so it is not retried; "
+            "`nightjar replay` runs it again"
         )
         assert lives[0] <= SUSPECT_AFTER + MAX_ALONE + len(keepers)
         assert twice(world.written) == []

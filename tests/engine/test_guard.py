@@ -75,7 +75,9 @@ async def test_others_may_start_beside_a_suspect_that_takes_long() -> None:
 async def test_a_job_that_takes_too_long_is_cancelled_and_the_error_names_the_limit() -> None:
     guard, log = Guard(seconds=0.01), list[str]()
     for run in (guard.run, guard.run_alone):
-        with pytest.raises(OverTime, match=r"^one try of a job may take 0\.01 seconds, and this took longer$"):
+        with pytest.raises(
+            OverTime, match=r"^this attempt took longer than 0\.01 seconds, the maximum for one attempt of a job$"
+        ):
             await run(Work(log, "endless"))
     assert log == ["endless begins", "endless begins"]
 
@@ -111,5 +113,5 @@ async def test_a_job_without_an_end_fails_after_three_tries_and_its_text_names_t
             await engine.accept("g", "issue_comment", body({"a": {"takes": 600}}), LOCK)
             (record,) = await settled(engine, "g")
     assert record.state == "failed"
-    assert record.reason == "OverTime: one try of a job may take 0.05 seconds, and this took longer"
+    assert record.reason == "OverTime: this attempt took longer than 0.05 seconds, the maximum for one attempt of a job"
     assert record.plans[0].job.attempts == 3

@@ -147,13 +147,13 @@ async def test_several_records_are_read_at_once(database: Database) -> None:
 
 async def test_a_record_of_a_newer_version_is_a_named_error(database: Database) -> None:
     await database.connector.execute_query_async(WRITE, key="note:1", value="{}", version=3)
-    with pytest.raises(NewerRecord, match="the record note:1 has version 3 of note, this release knows 2"):
+    with pytest.raises(NewerRecord, match="the record note:1 has version 3 of note, but this release supports 2"):
         await Records(database.connector).get(NOTE.of(1))
 
 
 async def test_a_record_of_another_shape_is_a_named_error(database: Database) -> None:
     await database.connector.execute_query_async(WRITE, key="note:1", value='{"numbers":["secret"]}', version=2)
-    with pytest.raises(UnreadableRecord, match="the record note:1 is not a note: text: missing") as caught:
+    with pytest.raises(UnreadableRecord, match="the record note:1 is not a valid note: text: missing") as caught:
         await Records(database.connector).get(NOTE.of(1))
     assert "secret" not in str(caught.value)
 

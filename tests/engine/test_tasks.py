@@ -1,4 +1,4 @@
-"""What becomes of a delivery: its handlers, their plans, and their effects, on both databases."""
+"""What happens to a delivery: its handlers, their plans, and their effects, on both databases."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ async def send(writes: Writes, at: float, error: Exception | None = None, what: 
 
 
 async def unclear(writes: Writes, at: float = 1000.0) -> Writes:
-    """Send a write of which nobody learns what became of it; return what the next try has."""
+    """Send a write of which nobody learns its outcome; return what the next try has."""
     with pytest.raises(UnclearWrite):
         await send(writes, at, UnclearWrite("502"))
     return Writes(writes.state)

@@ -151,7 +151,7 @@ async def test_a_refusal_is_final(scripted: ScriptedGitHub, gh: GitHub, status: 
 async def test_an_answer_that_is_not_whole_is_unavailable(scripted: ScriptedGitHub, gh: GitHub) -> None:
     cut = Say(raw=b'{"id": 5', headers={"content-type": "application/json"})
     scripted.will("GET", COMMENT_PATH, cut)
-    with pytest.raises(Unavailable, match="claims to be JSON and is not"):
+    with pytest.raises(Unavailable, match="claims to be JSON, but is not"):
         await gh.getitem(COMMENT, VARS)
 
 
@@ -191,7 +191,7 @@ async def test_a_client_without_permissions_refuses_to_write_before_anything_is_
     scripted: ScriptedGitHub, scripted_app: GitHubApp, method: str
 ) -> None:
     gh = client_of(scripted_app, INSTALLATION, permissions=NO_PERMISSIONS)
-    with pytest.raises(WriteRefused, match=f"{method} .*may not write"):
+    with pytest.raises(WriteRefused, match=f"{method} .*this client is read-only"):
         await send(gh, method)
     assert scripted.asked == []
 
@@ -267,7 +267,7 @@ async def test_no_secret_is_in_any_log_or_error(
         ]
         for trouble in troubles:
             scripted.will("GET", COMMENT_PATH, trouble)
-            # Each with a client of its own: one to which nothing answers any more soon asks nothing.
+            # Each with a client of its own: one that gets no more answers soon asks nothing.
             gh = client_of(make_app(timeout=aiohttp.ClientTimeout(total=0.2)), INSTALLATION)
             try:
                 await gh.getitem(COMMENT, VARS)

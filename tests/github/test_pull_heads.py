@@ -141,7 +141,7 @@ async def test_the_pull_request_of_a_head_is_known_by_its_commit(records: Record
     assert await pulls_with_head(records, 8, A) == []
 
 
-async def test_a_commit_that_is_no_head_any_more_has_no_pull_request(records: Records) -> None:
+async def test_a_commit_that_is_no_longer_a_head_has_no_pull_request(records: Records) -> None:
     await noted(records, head_after(A, 1, action="opened"), head_after(B, 2, before=A))
     assert [await pulls_with_head(records, 7, sha) for sha in (A, B)] == [[], [12]]
     await noted(records, head_after(A, 3, before=B))

@@ -114,5 +114,5 @@ def test_line_ends_that_a_browser_left_tear_nothing() -> None:
 @pytest.mark.parametrize("name", ["", "Docs", "ci_runtime", "a b", "x" * 41])
 def test_a_name_that_could_not_be_read_again_is_refused(name: str) -> None:
     """The predecessor wrote sections with an underscore in their name and never found them again (TVM #12802)."""
-    with pytest.raises(ValueError, match="small letters"):
+    with pytest.raises(ValueError, match="lowercase letters"):
         with_section({}, name, "text")

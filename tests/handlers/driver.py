@@ -16,8 +16,8 @@ from typing import Any, LiteralString
 import aiohttp
 from procrastinate.connector import BaseAsyncConnector
 
-from bot.app.door import WebhookDoor
 from bot.app.features import CODEC, NOTES, full_router
+from bot.app.prefilter import WebhookPrefilter
 from bot.app.processor import Pipeline
 from bot.app.registration import EVENTS
 from bot.app.services import open_services
@@ -87,8 +87,8 @@ class World:
     def configure(self, config: Config, router: Router | None = None) -> None:
         """Go on with another app.yaml, as after a restart, and with the handlers of one router if it is given."""
         router = router or self.pipeline.router
-        door = WebhookDoor(router, config.mentions, NOTES)
-        self.pipeline = replace(self.pipeline, config=config, router=router, door=door)
+        prefilter = WebhookPrefilter(router, config.mentions, NOTES)
+        self.pipeline = replace(self.pipeline, config=config, router=router, prefilter=prefilter)
 
     async def work_off_announced(self) -> None:
         """Process the bot's own deliveries, and those that they lead to."""
@@ -141,8 +141,8 @@ class World:
         return f"{status.state}: {status.description}" if status else ""
 
     async def _deliver(self, delivery: Delivery) -> None:
-        if self.pipeline.door.leads_to_nothing(delivery):
-            await self._leads_to_nothing(delivery)
+        if self.pipeline.prefilter.why_ignored(delivery):
+            await self._why_ignored(delivery)
         await self.pipeline.note(delivery)
         for handler in (await self.pipeline.handlers_for(delivery)).handlers:
             # For each handler separately: the writes of those before it may change what it decides.
@@ -163,9 +163,9 @@ class World:
             if shown is not None:
                 assert _effects_shown(shown) == _without_moment(written), f"{handler} differs from its dry run"
 
-    async def _leads_to_nothing(self, delivery: Delivery) -> None:
+    async def _why_ignored(self, delivery: Delivery) -> None:
         """Check that a delivery which would get no job changes no record, and is wanted by no handler."""
-        reason, stored = self.pipeline.door.leads_to_nothing(delivery), await self.stored()
+        reason, stored = self.pipeline.prefilter.why_ignored(delivery), await self.stored()
         await self.pipeline.note(delivery)
         assert await self.pipeline.handlers_for(delivery) == Routing(reason=reason)
         assert await self.stored() == stored
@@ -274,7 +274,7 @@ async def a_world(
                 codec=CODEC,
                 announce=engine.accept,
                 repositories=known,
-                door=WebhookDoor(router, config.mentions, NOTES),
+                prefilter=WebhookPrefilter(router, config.mentions, NOTES),
                 notes=NOTES,
             )
             world = World(github, jenkins, repository, pipeline, engine.records, engine.database.connector)

@@ -97,9 +97,9 @@ def test_names_outside_of_code_only_warn(title: str, body: str, names: str) -> N
     ("found", "conclusion", "title"),
     [
         (LintFindings(), "success", "No problems"),
-        (LintFindings((), "names"), "success", "No problems; people are mentioned"),
+        (LintFindings((), "names"), "success", "No problems; the text mentions people"),
         (LintFindings((PERIOD,)), "neutral", "1 problem"),
-        (LintFindings((PERIOD, NO_TEXT), "names"), "neutral", "2 problems; people are mentioned"),
+        (LintFindings((PERIOD, NO_TEXT), "names"), "neutral", "2 problems; the text mentions people"),
     ],
 )
 def test_it_is_advice_and_says_each_thing(found: LintFindings, conclusion: str, title: str) -> None:

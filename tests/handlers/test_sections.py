@@ -139,7 +139,7 @@ async def test_a_text_that_begins_bold_stays_so(world: World, pull: PullRequest)
 async def test_it_is_found_behind_a_hundred_comments_and_beside_a_deleted_author(
     world: World, pull: PullRequest
 ) -> None:
-    """TVM looked at the last hundred comments, and crashed where one of them had no author any more."""
+    """TVM looked at the last hundred comments, and crashed where one of them no longer had an author."""
     for number in range(120):
         pull.comment("reader", f"Comment {number}")
     await shown(world, of(pull, "Built."))
@@ -170,7 +170,7 @@ async def test_a_push_marks_every_section_in_one_write(world: World, pull: PullR
     await world.happen()
     new = pull.head_sha[:7]
     comment = pull.comments_by(BOT)[0]
-    mark = f"{OUT_OF_DATE}this is of `{old}`; the head is `{new}` now."
+    mark = f"{OUT_OF_DATE}this is for `{old}`; the head is now `{new}`."
     expected = {section: f"{mark}\n\nOf {section}." for section in SECTIONS}
     assert sticky.sections_of(comment.body) == expected
     made = [one for one in requests(world) if "comments" in one]
@@ -190,7 +190,7 @@ async def test_the_next_push_names_the_next_head(world: World, pull: PullRequest
     await shown(world, of(pull, "Built."))
     await pushed(world, pull)
     await pushed(world, pull)
-    assert f"the head is `{pull.head_sha[:7]}` now" in sections(pull)[DOCS]
+    assert f"the head is now `{pull.head_sha[:7]}`" in sections(pull)[DOCS]
     assert sections(pull)[DOCS].count(OUT_OF_DATE) == 1
 
 
@@ -245,7 +245,7 @@ async def test_a_mark_that_comes_late_names_the_head_of_that_moment(world: World
     requests(world)
     await world.apply(section_text, NAME, late)
     assert (sections(pull), requests(world)) == (before, [])
-    assert f"the head is `{pull.head_sha[:7]}` now" in before[DOCS]
+    assert f"the head is now `{pull.head_sha[:7]}`" in before[DOCS]
 
 
 async def test_a_text_that_was_handed_over_is_written(world: World, pull: PullRequest) -> None:

@@ -79,7 +79,7 @@ async def test_the_command_gets_no_secret_and_links_are_not_uploaded(rack: Rack)
     [
         ("exit 4", (), "the command left no result files (exit status 4)"),
         ("sleep 600", ("--timeout", "0.5"), "the test took longer than 0 s"),
-        (PASSES, ("--clone-url", "file:///nowhere"), "the commit could not be fetched: git fetch"),
+        (PASSES, ("--clone-url", "file:///nowhere"), "could not fetch the commit: git fetch"),
     ],
 )
 async def test_what_the_lab_cannot_do_is_given_back_with_the_reason(
@@ -114,7 +114,7 @@ async def test_a_full_disk_claims_nothing_or_gives_the_job_back(rack: Rack) -> N
     }
     full = await asyncio.create_subprocess_exec("bash", "-c", limited, env=environment, stderr=asyncio.subprocess.PIPE)
     await ended(full)
-    assert "could not be fetched" in (await rack.lab.store.find(LAB, "job")).note
+    assert "could not fetch the commit" in (await rack.lab.store.find(LAB, "job")).note
 
 
 MOUNTS = ["unshare", "--user", "--map-root-user", "--mount"]
@@ -193,7 +193,7 @@ async def test_an_agent_that_is_stopped_gives_its_job_back(rack: Rack) -> None:
     await until(lambda: (rack.here / "started").exists())
     other = await rack.agent("true")
     status, said = await ended(other)
-    assert (status, "another agent works in" in said) == (1, True)
+    assert (status, "another agent uses" in said) == (1, True)
     agent.terminate()
     status, said = await ended(agent)
     assert (status, "claims the next job" in said) == (0, False), said

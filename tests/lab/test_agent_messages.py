@@ -46,8 +46,8 @@ async def said_by(*options: str, **environment: str) -> tuple[int | None, str]:
         ((), {"NIGHTJAR_URL": ""}, 2, "--url (NIGHTJAR_URL) is not set; give the bot's address"),
         ((), {"NIGHTJAR_LAB_TOKEN": ""}, 2, "NIGHTJAR_LAB_TOKEN is not set; give the lab's token, or use"),
         (("--environment", "Pixel 9"), {}, 2, "Invalid value for '--environment'"),
-        (("--folder", "/proc/agent"), {}, 1, "the folder /proc/agent cannot be used (No such file or directory); name"),
-        ((), {"PATH": "/nowhere"}, 1, "git was not found on PATH"),
+        (("--folder", "/proc/agent"), {}, 1, "cannot use the folder /proc/agent (No such file or directory); name"),
+        ((), {"PATH": "/nowhere"}, 1, "git is not on PATH"),
     ],
 )
 async def test_a_setting_that_cannot_work_is_named_at_the_start(
@@ -77,17 +77,22 @@ async def test_it_says_where_it_asks_and_why_it_gets_no_answer(rack: Rack) -> No
     agent.terminate()
     assert await ended(agent) == (0, "")
     for options, url, token, said in (
-        ((), NOWHERE, None, f"the bot at {NOWHERE} could not be asked for a job: Connection refused; trying again in "),
+        ((), NOWHERE, None, f"could not ask the bot at {NOWHERE} for a job: Connection refused; trying again in "),
         ((), "", "nightjar_a_b", f"the bot at {rack.lab.town.url} refuses: The token is unknown, revoked or expired"),
-        (("--token-command", "./nothing -x"), "", None, "could not be run (No such file or directory): ./nothing -x"),
+        (
+            ("--token-command", "./nothing -x"),
+            "",
+            None,
+            "could not run the command of --token-command (No such file or directory): ./nothing -x",
+        ),
         (("--token-command", "true"), "", None, "the command of --token-command printed no token"),
     ):
         line = await first_line(rack, *options, url=url, token=token)
         assert said in line, line
         assert "trying again in" in line
     line = await first_line(rack, "--least-free", str(1 << 40))
-    assert "--least-free wants" in line
-    assert "could not be asked" not in line
+    assert "of --least-free" in line
+    assert "could not ask" not in line
 
 
 @pytest.mark.parametrize(
@@ -95,7 +100,7 @@ async def test_it_says_where_it_asks_and_why_it_gets_no_answer(rack: Rack) -> No
     [
         ({"text": "<html>", "content_type": "text/html"}, "the answer is not JSON; is this the address of the bot?"),
         ({"status": 301, "headers": {"Location": "https://ci.example.org/"}}, "redirects to https://ci.example.org/"),
-        ({"status": 501}, "could not be asked for a job: 501: Not Implemented; trying again in"),
+        ({"status": 501}, "for a job: 501: Not Implemented; trying again in"),
     ],
 )
 async def test_an_address_that_is_not_the_bots_is_named(rack: Rack, answer: dict[str, Any], said: str) -> None:

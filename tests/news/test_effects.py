@@ -99,7 +99,7 @@ async def test_a_channel_has_its_news_one_after_the_other_and_once_each(teller: 
     name, texts = teller.place.title(), []
     for key in ("alarm:1", "alarm:1", "alarm:2"):
         texts.append((await teller.world.apply_alone(PostMessage(teller.place, key, NEWS))).text)
-    assert texts == [f"queued for {name}", f"queued for {name} before", f"queued for {name}"]
+    assert texts == [f"queued for {name}", f"already queued for {name}", f"queued for {name}"]
     assert {(event, lock) for _, event, _, lock in accepted} == {(MESSAGE_EVENT.name, f"news:{teller.place}")}
     assert MESSAGE_EVENT.read(Payload(json.loads(accepted[0][2]))) == PostNews(teller.place, "alarm:1", NEWS)
     assert teller.channel.messages == []
@@ -108,7 +108,7 @@ async def test_a_channel_has_its_news_one_after_the_other_and_once_each(teller: 
 async def test_a_message_is_posted_once_however_often_it_is_requested(teller: Teller) -> None:
     first, *others = [await teller.report() for _ in range(3)]
     assert first == f"posted in {teller.place.title()}"
-    assert others == [f"posted in {teller.place.title()} before"] * 2
+    assert others == [f"already posted in {teller.place.title()}"] * 2
     assert teller.channel.said == [SAID]
     await teller.report("alarm:2", News("well", good=True))
     assert teller.channel.said == [SAID, "✅ well"]
@@ -123,7 +123,7 @@ async def test_a_requested_pause_is_made_before_the_message_is_posted(teller: Te
     teller.channel.faults.add("POST", "*", status=429, headers={"Retry-After": "7"})
     error = await teller.fails()
     assert isinstance(error, TryAgain)
-    assert (str(error), error.retry_in) == (f"{teller.place.title()} accepts no more messages for a while", 7.0)
+    assert (str(error), error.retry_in) == (f"{teller.place.title()} is limiting our messages for now", 7.0)
     await teller.report()
     assert teller.channel.said == [SAID]
 

@@ -58,7 +58,7 @@ def test_formats_that_have_no_paths_are_not_blamed() -> None:
 )
 def test_names_that_change_with_every_run_are_shown(name: str) -> None:
     [warning] = advice(case(name))
-    assert "1 names have an address, a hash or a temporary path" in warning
+    assert "1 names contain an address, a hash or a temporary path" in warning
     assert name in warning
 
 
@@ -72,7 +72,7 @@ def test_numbers_in_names_are_no_addresses(name: str) -> None:
 
 def test_names_that_occur_twice_are_shown_and_counted() -> None:
     [warning] = advice(case("test_add"), case("test_add"), case("test_add"), case("test_sub"))
-    assert warning.startswith("2 of its cases share a name with another one")
+    assert warning.startswith("2 of its cases have the same name as another one")
     assert "tests.test_ops::test_add" in warning or "tests/test_ops.py::test_add" in warning
 
 

@@ -105,7 +105,7 @@ def test_a_wrong_format_is_refused_with_the_reason(tmp_path: Path) -> None:
     assert report.problem
 
 
-def test_a_run_that_says_nothing_about_the_code_gets_a_warning(tmp_path: Path) -> None:
+def test_a_run_without_usable_results_gets_a_warning(tmp_path: Path) -> None:
     report = check_files([write(tmp_path, "a.xml", broken(3)), write(tmp_path, "b.xml", broken(5))])
     assert report.good  # it can be read, and the failures are the lab's
     [warning] = report.warnings

@@ -238,7 +238,7 @@ def test_a_search_for_renamed_tests_that_gives_up_is_reported() -> None:
     assert (comparison.renamed, len(comparison.new), len(comparison.removed)) == ((), 12, 12)
 
 
-# Runs that say nothing about the code
+# Runs without usable results
 
 
 BEFORE = many(30)
@@ -268,7 +268,7 @@ FILES = tuple(f"tests/test_{letter}.py" for letter in "abcdefgh")
         (many(9, "failed", message="no device") | many(1, start=9), 1, ONE_CAUSE.format(failed=9, ran=10)),
     ],
 )
-def test_a_run_that_says_nothing_about_the_code_is_reported_as_the_labs_fault(
+def test_a_run_without_usable_results_is_reported_as_the_labs_fault(
     now: dict[str, SeenTest], exit_status: int | None, why: str
 ) -> None:
     for before in (BEFORE, None) if why != ALL_SKIPPED.format(skipped=30, good=30) else (BEFORE,):

@@ -198,7 +198,7 @@ def test_what_still_fails_is_listed_with_what_this_run_confirms_first() -> None:
     assert rows[1] == f"| `{STILL[0]}` |  |  |"
     assert "### Still failing: 24" in text
     assert "| and 14 more |" in text
-    assert "A failure is confirmed when two runs in a row see it" in text
+    assert "A failure is confirmed when two runs in a row have it" in text
 
 
 def test_what_still_fails_is_listed_without_a_word_of_confirming_where_nothing_is_confirmed() -> None:
@@ -284,7 +284,7 @@ def test_ignored_failures_are_in_the_details_with_who_ignored_them() -> None:
 
 def test_a_mass_of_failures_is_reported_as_one() -> None:
     known = findings((a_suite(BOTH), compared(*BOTH, mass=True)))
-    assert "Many tests of `operators` failed at once, probably with one cause." in results_report(known).summary
+    assert "Many tests of `operators` failed at once, probably for one reason." in results_report(known).summary
 
 
 def test_the_external_id_is_the_newest_run() -> None:

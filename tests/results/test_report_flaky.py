@@ -60,8 +60,8 @@ def test_unreliable_results_are_named_in_the_title_and_explained() -> None:
     assert content.title.startswith("Unreliable results since cccccccccc · 2 new failures · ")
     assert content.summary.startswith(
         "- **Unreliable results** of `operators` since cccccccccc: 750 of 7,000 tests flipped between passed and "
-        "failed and back in dddddddddd, the newest unstable run. Stable runs in a row since then: 2 of 5.\n\nIn an "
-        "unstable run at least 10 tests and 3% of all tests flip back;"
+        "failed, then back, in dddddddddd, the newest unstable run. Stable runs in a row since then: 2 of 5.\n\nA run "
+        "is unstable if at least 10 tests and 3% of all tests flip back in it."
     )
     assert "relax" not in content.summary
     assert content.conclusion == "neutral"

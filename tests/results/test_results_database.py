@@ -69,7 +69,10 @@ def test_a_database_of_a_newer_release_is_refused_in_one_line(database_url: str)
     with database.writing() as connection:
         connection.execute(sa.text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
     database.close()
-    with pytest.raises(DatabaseError, match=r"newer release \(schema of results 9999, this one knows 0007\)") as error:
+    with pytest.raises(
+        DatabaseError,
+        match=r"newer release created the database \(schema of results 9999, this release supports 0007\)",
+    ) as error:
         ResultsStore(database_url).open()
     assert "\n" not in str(error.value)
 

@@ -273,7 +273,7 @@ class Crash:
             pause.resume()
 
     def lose_what_is_held(self) -> None:
-        """Let go of the held requests of a process that is dead: none of them takes effect any more."""
+        """Let go of the held requests of a process that is dead: none of them takes effect later."""
         for pause in self._held:
             pause.abandon()
 

@@ -41,7 +41,7 @@ RESULTS = {
 UNTIL_REPORTED_AGAIN = 3
 """Seconds after which a queue sends a message again that nobody has acknowledged."""
 HURRIED = "tests.robustness.hurried"
-"""The bot with two waits shortened: after a write of which nobody knows what became of it, and for the App's points."""
+"""The bot with two waits shortened: after a write of which nobody knows its outcome, and for the App's points."""
 SELDOM = 0.05
 """Seconds between two reads of everything that came in."""
 PATIENCE = 240.0
@@ -98,7 +98,7 @@ class Place:
         self.app.webhook_url = f"{self.bot.url}/webhook"
 
     async def deliveries(self, *, failed: bool = False) -> list[dict[str, Any]]:
-        """Return what `nightjar deliveries --json` prints, the newest first."""
+        """Return what `nightjar deliveries --json` prints, newest first."""
         async with self.beside() as engine:
             return [record.as_json() for record in await engine.journal.recent(limit=10_000, failed=failed)]
 

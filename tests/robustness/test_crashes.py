@@ -28,7 +28,7 @@ IN_DEVICES = {
     "SendLabWebhook",
     "StartLabWorkflow",
 }
-"""Effects of tests on devices: tests/robustness/test_device_crashes.py and test_device_workflow_crashes.py kill the bot
+"""Effects of device tests: tests/robustness/test_device_crashes.py and test_device_workflow_crashes.py kill the bot
 around them."""
 
 IN_MERGES = {

@@ -26,7 +26,7 @@ EPOCH = 1_780_000_000.0
 GAPS = ((1, 1), (2, 20), (49, 60), (100, 400), (1_000, 2_000), (1, 2_000))
 """Commits from one tested commit to the next: each lab has one of these ranges."""
 USABLE = (12, 15)
-"""Runs of a lab that say something about the code; the others come on top."""
+"""Runs of a lab that have usable results; the others come on top."""
 FIRST_EPISODE, LEAST_LEFT = 3, 4
 """Usable runs before the first failure, and from the beginning of a lasting one to the end."""
 WITHOUT_RUN, WITH_FAULT, INTERRUPTED, INCOMPLETE = 0.06, 0.06, 0.03, 0.03

@@ -24,7 +24,7 @@ class StraightBranch:
         self.requests = 0
 
     async def getiter(self, url: str, url_vars: Mapping[str, str]) -> AsyncIterator[Any]:
-        """Yield the commits of the branch from one back, the newest first."""
+        """Yield the commits of the branch from one back, newest first."""
         assert "/commits" in url, url
         newest = self._positions[url_vars["sha"]]
         for place, position in enumerate(range(newest, -1, -1)):

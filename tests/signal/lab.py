@@ -50,7 +50,7 @@ UNRELIABLE = frozenset({TruthClass.BEFORE_UNRELIABLE, TruthClass.WHILE_UNRELIABL
 
 
 class LabFault(StrEnum):
-    """What went wrong in a run that says nothing about the code."""
+    """What went wrong in a run without usable results."""
 
     NOTHING_RAN = "no test ran"
     UNREADABLE = "no file could be imported"
@@ -63,7 +63,7 @@ class LabFault(StrEnum):
 class SimulatedRun:
     """One nightly run. `position` counts the commits of the branch; times are in seconds since 1970.
 
-    `tests` has a letter for each test ID. `usable` counts the runs that say something about the code, from 0; it is
+    `tests` has a letter for each test ID. `usable` counts the runs with usable results, from 0; it is
     None for the others. `interrupted`: the run was killed, and not all tests ran. `incomplete`: a shard never came.
     """
 
@@ -85,7 +85,7 @@ class SimulatedRun:
 
     @property
     def counts(self) -> bool:
-        """Whether later runs are compared with it: it says something about the code, if not about each test."""
+        """Whether later runs are compared with it: it has usable results, if not for each test."""
         return self.fault is None and not self.incomplete
 
 

@@ -181,7 +181,7 @@ def _begin(
 
 
 def _is_seen_twice(test: SimulatedTest, arrived: Sequence[SimulatedRun], episode: _Episode) -> bool:
-    """Return whether the newest two known runs that say anything about the code both saw the test fail."""
+    """Return whether the newest two known runs with usable results both saw the test fail."""
     last = [run for run in arrived if run.counts][-2:]
     inside = [run for run in last if run.usable is not None and episode.first <= run.usable <= episode.last]
     return len(inside) == 2 and all(test.letters[run.usable or 0] == FAILED for run in inside)

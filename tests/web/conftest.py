@@ -24,7 +24,7 @@ from bot.engine.service import Engine
 from bot.web.access import ApiAccess
 from bot.web.app import Parts, create_app, create_runner
 from bot.web.bodies import IN_FLIGHT, Bodies
-from bot.web.connections import Connections, Door
+from bot.web.connections import Connections, LimitedSite
 from bot.web.webhook import MAX_BODY
 from handlers.branches import last_good_route, nightly_route
 from handlers.ci_decisions import route as ci_decisions
@@ -179,7 +179,7 @@ async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: b
         runner = create_runner(app)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        await Door(runner, "127.0.0.1", 0, connections).start()
+        await LimitedSite(runner, "127.0.0.1", 0, connections).start()
         client = await stack.enter_async_context(aiohttp.ClientSession())
         url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         yield Site(url, app, client, engine, metrics, bodies, decisions, runs, asked, warnings)

@@ -82,7 +82,7 @@ async def test_another_method_is_answered_with_the_allowed_ones(site: Site) -> N
     assert json.loads(body)["title"] == "Method Not Allowed"
 
 
-async def test_ci_learns_when_to_ask_again_if_github_cannot_be_asked(site: Site) -> None:
+async def test_ci_learns_when_to_ask_again_if_github_does_not_answer(site: Site) -> None:
     site.decisions["octocat/compiler", 42] = TryAgain("GitHub answered 502 to ghs_secret", retry_in=6.2)
     status, headers, body = await site.get(DECISION_PATH)
     assert (status, headers["Retry-After"]) == (503, "7")

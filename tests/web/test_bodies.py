@@ -176,7 +176,7 @@ async def test_a_body_in_chunks_counts_as_it_arrives(small: Site) -> None:
 
 
 @pytest.mark.parametrize("framing", [f"Content-Length: {LIMIT}", "Transfer-Encoding: chunked"])
-async def test_a_connection_that_breaks_off_holds_nothing_any_more(small: Site, framing: str) -> None:
+async def test_a_connection_that_breaks_off_no_longer_holds_anything(small: Site, framing: str) -> None:
     async with wire(small) as connection:
         await connection.send(head(small, framing), b"1000\r\n" + bytes(4096))
         await until(lambda: small.bodies.held >= 4096)

@@ -20,7 +20,7 @@ from bot.web.connections import (
     HEAD_SECONDS,
     IDLE_SECONDS,
     Connections,
-    Door,
+    LimitedSite,
     connections_allowed,
 )
 from sandbox.processes import launch
@@ -94,7 +94,7 @@ async def place() -> AsyncIterator[Place]:
     async with AsyncExitStack() as stack:
         stack.push_async_callback(runner.cleanup)
         stack.callback(go.set)
-        await Door(runner, "127.0.0.1", 0, connections).start()
+        await LimitedSite(runner, "127.0.0.1", 0, connections).start()
         yield Place(runner.addresses[0][1], connections, clock, go, asked, stack)
 
 

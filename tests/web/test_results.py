@@ -1,4 +1,4 @@
-"""A lab asks what became of its runs."""
+"""A lab asks the outcome of its runs."""
 
 from __future__ import annotations
 

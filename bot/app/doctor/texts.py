@@ -1,14 +1,14 @@
 """Results of `nightjar doctor` and their remedies."""
 
 CHECK_CRASHED = "the check failed with {kind}"
-SEE_LOG = "this is a bug of the bot; see the log"
+SEE_LOG = "this is a bug in the bot; see the log"
 CHECK_FAILS = "the check {what} fails; `nightjar doctor` and the log say why"
 """Shown by `/readyz`, which is public: it must not name a repository, bucket or server."""
 NEEDS_MET = "complete"
 
 # -- GitHub --
 
-GITHUB_UNREACHABLE = "cannot ask GitHub: {reason}"
+GITHUB_UNREACHABLE = "could not ask GitHub: {reason}"
 CHECK_API_URL = "check GITHUB_API_URL and the connection of this machine; https://www.githubstatus.com reports outages"
 SET_APP_ID = "set GITHUB_APP_ID to the ID on the App's page on GitHub, and GITHUB_API_URL to the GitHub with that App"
 SET_KEY = (
@@ -22,10 +22,10 @@ SYNCHRONIZE_CLOCK = "synchronize this machine's clock (NTP)"
 
 APP_LACKS_PERMISSIONS = "the App lacks the permissions {missing}"
 ADD_PERMISSIONS = (
-    "add them on the App's page on GitHub under Permissions & events; then an owner of each account accepts them"
+    "add them on the App's page on GitHub under Permissions & events; then ask an owner of each account to accept them"
 )
 NOT_ACCEPTED = "{repository}: its owner has not accepted the permissions {missing}"
-ACCEPT = "an owner of the account accepts them on the installation's page on GitHub"
+ACCEPT = "ask an owner of the account to accept them on the installation's page on GitHub"
 APP_LACKS_EVENTS = "the App is not subscribed to {missing}"
 SUBSCRIBE = "select them on the App's page on GitHub under Permissions & events, Subscribe to events"
 
@@ -41,15 +41,15 @@ SET_SECRET = "set the webhook secret on the App's page on GitHub to the value of
 TLS_NOT_VERIFIED = "GitHub does not verify the certificate of the webhook URL"
 ENABLE_TLS = "enable SSL verification on the App's page on GitHub"
 WRONG_SECRET = "the newest delivery was refused: its signature does not match GITHUB_WEBHOOK_SECRET"  # noqa: S105
-UNEXPECTED_STATUS = "the newest delivery was answered {status}; a working bot does not answer that"
+UNEXPECTED_STATUS = "the newest delivery was answered with {status}, which a working bot never sends"
 SEE_DELIVERIES = "see Recent Deliveries under Advanced on the App's page on GitHub, and check the proxy before the bot"
 HOOK_OK = "{url}, application/json"
 
 NOT_INSTALLED = "{repository}: the App is not installed on it, or it does not exist"
 INSTALL = "install the App on it, or correct its name in app.yaml"
 SUSPENDED = "{repository}: the installation is suspended"
-UNSUSPEND = "an owner of the account unsuspends it on the installation's page on GitHub"
-RENAMED = "{repository}: GitHub calls it {now} now"
+UNSUSPEND = "ask an owner of the account to unsuspend it on the installation's page on GitHub"
+RENAMED = "{repository}: it is now called {now} on GitHub"
 RENAME = "change its name in app.yaml; until then the bot finds it by its ID"
 TIMERS_STOPPED = "{repository}: {reason}, so its timers are stopped"
 REMOVE_OR_RESTORE = "remove it from app.yaml, or restore it on GitHub"
@@ -63,7 +63,7 @@ BUCKETS_OK = "{names} can be listed"
 QUEUES_OK = "; {queues} can be read"
 QUEUE = "queue {queue}"
 SEE_LABS_GUIDE = "docs/labs.md has the policies for the bot and labs"
-CHECK_BUCKET = "check AWS_ENDPOINT_URL and the connection of this machine; the bot retries by itself"
+CHECK_BUCKET = "check AWS_ENDPOINT_URL and this machine's connection; the bot retries by itself"
 
 # -- Jenkins --
 
@@ -74,7 +74,7 @@ SET_CREDENTIALS = "set them to a Jenkins user with permission to build the jobs,
 LOGIN_REFUSED = "{server} refuses JENKINS_USER ({status})"
 RENEW_TOKEN = "grant that user the permission Overall/Read, and set JENKINS_TOKEN to a valid API token"  # noqa: S105
 JENKINS_UNREACHABLE = "{server} does not answer ({problem})"
-NOT_JENKINS = "{server} answered {status}; Jenkins does not answer that"
+NOT_JENKINS = "{server} answered {status}, which Jenkins never sends"
 CHECK_JENKINS = "check the address in app.yaml under rerun: jenkins:, and the connection of this machine"
 
 # -- sign-in on the pages --
@@ -84,9 +84,9 @@ OPERATORS_CANNOT = "app.yaml names operators, but nobody can sign in"
 SET_SIGN_IN = "set GITHUB_CLIENT_ID, GITHUB_CLIENT_SECRET and SESSION_SECRET"
 CLIENT_REFUSED = "GitHub refuses GITHUB_CLIENT_ID or GITHUB_CLIENT_SECRET"
 RENEW_CLIENT = "set both to those on the App's page on GitHub; generate a new client secret there"
-GITHUB_SILENT = "cannot ask GitHub: {reason}"
+GITHUB_SILENT = "could not ask GitHub: {reason}"
 CHECK_GITHUB = "check GITHUB_API_URL and the connection of this machine"
 NOT_ENCRYPTED_PAGES = "public_url is {url}, and browsers store sessions over https only"
 USE_HTTPS = "serve the pages over https, and set public_url to that address"
-SIGN_IN_OK = "GitHub accepts the client; people are sent back to {callback}"
-THIS_MACHINE = "this machine only, for want of public_url"
+SIGN_IN_OK = "GitHub accepts the client ID and secret; sign-in returns to {callback}"
+THIS_MACHINE = "this machine only, because public_url is not set"

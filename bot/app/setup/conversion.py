@@ -35,7 +35,7 @@ SESSION_SECRET_BYTES = 32
 
 
 class CodeRefused(Exception):
-    """GitHub does not know the code, or not any more."""
+    """GitHub does not know the code, or no longer."""
 
 
 class ConversionAway(Exception):

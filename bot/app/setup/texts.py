@@ -15,7 +15,11 @@ CONTINUE_SETUP = """\
 
     {address}
 """
-NEW_ADDRESS = "Somebody opened the address again. To continue in that browser, open this one:\n\n    {address}\n"
+NEW_ADDRESS = """\
+Someone opened the address again. To continue in that browser, open this one:
+
+    {address}
+"""
 SETUP_HOST = (
     "To set the App up in a browser, run `nightjar serve` without --host: set-up mode listens on 127.0.0.1 only. Add "
     "--remote-setup to set up on {host} as well."
@@ -45,11 +49,13 @@ WRONG_HOST = (
 )
 NO_SESSION = (
     "Open the address that `nightjar serve` printed in its terminal. If GitHub has just sent you here, the set-up that "
-    "you began has ended: delete the new App on GitHub, in your settings under Developer settings, GitHub Apps. Then "
-    "begin again."
+    "you started has ended: delete the new App on GitHub, in your settings under Developer settings, GitHub Apps. Then "
+    "start again."
 )
-ADDRESS_USED = "This address was opened before, and works once. `nightjar serve` has printed a new one in its terminal."
-BAD_FORM = "This form is of another set-up. Go back, reload the page, and press the button again."
+ADDRESS_USED = (
+    "This address works only once and was already opened. `nightjar serve` has printed a new one in its terminal."
+)
+BAD_FORM = "This form belongs to another set-up. Go back, reload the page, and press the button again."
 
 # -- files --
 
@@ -67,31 +73,31 @@ CONFIG_TOO_LARGE = "The text is larger than {most} KiB, the maximum."
 # -- what GitHub answers --
 
 NOT_BEGUN_HERE = (
-    "This page is of a set-up that has ended or was begun elsewhere, so the App's secrets were not asked for. If "
+    "This page belongs to a set-up that has ended or was started elsewhere, so we did not fetch the App's secrets. If "
     "GitHub has just created an App, delete it on GitHub, in your settings under Developer settings, GitHub Apps. Then "
-    "begin again."
+    "start again."
 )
 CODE_REFUSED = (
-    "GitHub does not accept the code: it is older than an hour, or was used before. Without it the App's secrets "
-    "cannot be read. Delete the App at {apps}, then begin again."
+    "GitHub does not accept the code: it is older than an hour, or was used before. Without it we cannot fetch the "
+    "App's secrets. Delete the App at {apps}, then start again."
 )
 GITHUB_AWAY = (
-    "GitHub could not be asked for the App's secrets ({reason}). Reload this page to try again; the code is valid for "
-    "an hour. If GitHub then refuses it, delete the App at {apps} and begin again."
+    "We could not fetch the App's secrets from GitHub ({reason}). Reload this page to try again; the code is valid for "
+    "an hour. If GitHub then refuses it, delete the App at {apps} and start again."
 )
 ODD_CONVERSION = (
     "GitHub answered without {what}, so there is nothing to store. Check the address of GitHub, delete the App at "
-    "{apps}, and begin again."
+    "{apps}, and start again."
 )
 SECRETS_NOT_STORED = (
-    "The App exists, but its secrets could not be stored: writing {path} failed ({reason}). GitHub shows them only "
-    "once. Delete the App at {apps}, make the folder writable, and begin again."
+    "The App exists, but we could not store its secrets: writing {path} failed ({reason}). GitHub shows them only "
+    "once. Delete the App at {apps}, make the folder writable, and start again."
 )
-INSTALLATIONS_UNKNOWN = "GitHub could not be asked where the App is installed: {reason}. This page tries again."
+INSTALLATIONS_UNKNOWN = "We could not ask GitHub where the App is installed: {reason}. This page retries by itself."
 
 # -- webhooks --
 
-NOT_SERVING_YET = "Nightjar is being set up. GitHub is asked for this delivery again as soon as it serves."
+NOT_SERVING_YET = "Nightjar is being set up. It asks GitHub for this delivery again once it runs."
 
 APP_DESCRIPTION = "Lets contributors control CI from pull requests, and publishes results of hardware labs."
 APP_NAME = "Nightjar CI"
@@ -99,10 +105,10 @@ APP_NAME_FOR = "Nightjar for {organization}"
 CONFIG_HEADER = "# Written by Nightjar's set-up. docs/configuration.md describes every key.\n"
 ENV_HEADER = """\
 # Written by Nightjar's set-up for the App {name} ({page}).
-# These are secrets: keep this file readable for the user that runs Nightjar only.
+# These are secrets: only the user that runs Nightjar should be able to read this file.
 """
 INTERRUPTED = """\
-# Nightjar was storing the secrets of a new App when it ended. If this file has no more lines, they are lost:
+# Nightjar stopped while it stored the secrets of a new App. If this file has no more lines, they are lost:
 # GitHub shows them only once. Delete the App at
 # {apps}
 # and set up again.

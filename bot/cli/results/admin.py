@@ -63,7 +63,7 @@ timeout_option = click.option(
 @json_option
 @env_file_option()
 def ingest(places: tuple[str, ...], timeout: float, config_path: Path, as_json: bool) -> None:
-    """Ingest runs by hand, from a folder that is laid out as the bucket is, or from a key prefix in S3.
+    """Ingest runs from a folder that is laid out as the bucket is, or from a key prefix in S3.
 
     Runs are checked as the server checks them, except for the lab's quota. A run that was refused is checked again.
     Works beside a running server, which writes the check runs. The exit status is 1 if a run was not stored.
@@ -98,8 +98,8 @@ async def _ingested(places: Sequence[str], patience: float, config_path: Path, q
 def rebuild(repository: str | None, timeout: float, config_path: Path, as_json: bool) -> None:
     """Ingest every run in the bucket again, into an empty database or one that has them.
 
-    What is stored about commits stays, and refused runs stay refused. A run that is no longer in the bucket stays
-    stored. The exit status is 1 if a run could not be read.
+    Stored facts about commits are left as they are, and refused runs stay refused. A run that is no longer in the
+    bucket stays stored. The exit status is 1 if a run could not be read.
     """
     with stopping_at_faults():
         outcomes = asyncio.run(_rebuilt(repository, timeout, config_path, as_json))
@@ -136,7 +136,7 @@ async def _rebuilt(only: str | None, patience: float, config_path: Path, quiet: 
 @json_option
 @env_file_option()
 def runs(limit: int, as_json: bool, state: str | None, **only: str | None) -> None:
-    """List runs and their states, the newest first.
+    """List runs and their states, newest first.
 
     Works beside a running server; only DATABASE_URL is needed.
     """

@@ -72,9 +72,9 @@ def explain(
     config_path: Path,
     as_json: bool,
 ) -> None:
-    """Explain why a test has its class in the results of a commit.
+    """Explain how a test's result at a commit was classified.
 
-    Prints the class, the rule, the baseline, since when the test fails, which messages were sent about it, and the
+    Prints the class, the rule, the baseline, since when the test has failed, which messages were sent about it, and the
     runs that this follows from. Works beside a running server. Only DATABASE_URL is needed; if the configuration file
     is there, its `renames` and its `quarantine` count.
     """

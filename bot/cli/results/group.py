@@ -7,8 +7,8 @@ from nightjar_lab.cli.lazy import LazyGroup
 
 LAZY = {
     "check": ("nightjar_lab.cli.check:check", "Check result files before you upload them."),
-    "explain": ("bot.cli.results.explain:explain", "Explain why a test has its class."),
-    "ingest": ("bot.cli.results.admin:ingest", "Ingest runs by hand."),
+    "explain": ("bot.cli.results.explain:explain", "Explain how a test's result was classified."),
+    "ingest": ("bot.cli.results.admin:ingest", "Ingest runs from the bucket or a folder."),
     "rebuild": ("bot.cli.results.admin:rebuild", "Ingest everything in the bucket again."),
     "runs": ("bot.cli.results.admin:runs", "List runs and their states."),
     "upload": ("bot.cli.results.upload:upload", "Upload a run's files, then its manifest."),
@@ -17,4 +17,4 @@ LAZY = {
 
 @click.group(cls=LazyGroup, lazy=LAZY)
 def results() -> None:
-    """Check, upload and ingest results of hardware labs. Labs start with docs/labs.md."""
+    """Check, upload and ingest results of hardware labs. docs/labs.md is the guide for labs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # upload
-MISSING_OPTION = "{option} is missing: {why}. Give it, or set {variable}"
+MISSING_OPTION = "{option} is missing: {why}. Add it, or set {variable}"
 NO_CONFIG = "there is no {path} to read it from"
 NO_RESULTS = "{path} has no repository with results"
 SEVERAL_REPOSITORIES = "{path} has several repositories with results"
@@ -16,9 +16,9 @@ UNKNOWN_REPOSITORY = "app.yaml has no results for {repository}"
 NO_REPOSITORIES = "app.yaml has no repository with results"
 NOTHING_THERE = "no run found in {place}: it has no manifest.json"
 PUBLISHED = "the check runs are written"
-WITH_A_SERVER = "a server that runs on this database will write the check runs"
+WITH_A_SERVER = "a server on this database will write the check runs"
 NOT_PUBLISHED = "after {seconds:g} s some check runs are not written yet; a running server will write them"
-NOT_IN_BUCKET = "{folder}: stored, but no longer in the bucket; it stays stored"
+NOT_IN_BUCKET = "{folder}: no longer in the bucket; its stored results were left unchanged"
 OUTCOME = "{place}: {state}"
 OUTCOME_WHY = "{place}: {state}: {reason}"
 RUNS_HEADER = ("RECEIVED", "REPOSITORY", "LAB", "TARGET", "COMMIT", "RUN", "SUITE", "STATE", "REASON")

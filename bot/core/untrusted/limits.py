@@ -22,13 +22,13 @@ MOST_WAITING_OF_OWNER = 4
 COME_BACK = 10.0
 """Seconds after which a job that found no place in the queue tries again."""
 
-CPU = "{act} may take {seconds:g} seconds of CPU time, and this took more"
-WALL_CLOCK = "{act} may take {seconds:g} seconds, and this took longer"
-MEMORY = "{act} may take {mib:,} MiB of memory, and this needed more"
-QUESTION = "{act} may start from {mib:,} MiB of data, and this has more"
-ANSWER = "{act} may result in {mib:,} MiB of data, and this came to more"
-KILLED = "{act} ended its process twice, by signal {number}"
-VANISHED = "{act} ended its process twice"
+CPU = "{act} took more than {seconds:g} seconds of CPU time, the maximum"
+WALL_CLOCK = "{act} took longer than {seconds:g} seconds, the maximum"
+MEMORY = "{act} needed more than {mib:,} MiB of memory, the maximum"
+QUESTION = "{act} needs more than {mib:,} MiB of input, the maximum"
+ANSWER = "{act} produced more than {mib:,} MiB of output, the maximum"
+KILLED = "{act} crashed its process twice, with signal {number}"
+VANISHED = "{act} crashed its process twice"
 BUSY = "all processes that read reports are busy"
 
 

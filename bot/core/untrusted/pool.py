@@ -26,7 +26,7 @@ LARGE = 1 << 16
 STUCK_AFTER = 10.0
 """Seconds by which a job may be late against the longest limit before the pool is reported as stuck."""
 
-STUCK = "jobs have waited for a process that reads reports for {seconds:.0f} s, and none has ended; see the log"
+STUCK = "no report has been read for {seconds:.0f} s although some are waiting; see the log"
 
 Result = TypeVar("Result")
 

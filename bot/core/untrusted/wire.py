@@ -24,7 +24,7 @@ FILES_AT_ONCE = 64
 
 OURS = ("bot.", "handlers.", "nightjar_formats.")
 BUILTINS = frozenset({"frozenset", "set", "bytearray", "complex", "range", "slice"})
-NOT_ALLOWED = "an answer must not name {module}.{name}"
+NOT_ALLOWED = "a worker's answer must not refer to {module}.{name}"
 
 
 class _Reader(pickle.Unpickler):

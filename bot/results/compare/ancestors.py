@@ -43,7 +43,7 @@ class Relation:
 class AncestorSearch:
     """Finds the nearest ancestors of a commit among the candidates of each suite.
 
-    `candidates` are those of each suite, the newest first; `known` are relations, and `wanted` is how many ancestors of
+    `candidates` are those of each suite, newest first; `known` are relations, and `wanted` is how many ancestors of
     each suite are enough. While `next` returns a candidate, ask GitHub whether it is an ancestor, and `learn` the
     answer; `found` has the result.
     """

@@ -15,8 +15,8 @@ from bot.results.compare.lasting import Segment
 class FailureContext:
     """What is known about a failing test besides how it failed.
 
-    It fails since the earlier run of the commit `since`, which is empty if it began to fail in the present run; it
-    passed last at `good`, which is empty if it never passed in the runs that were looked at. `older`: there are runs
+    It has failed since the earlier run of the commit `since`, which is empty if it began to fail in the present run; it
+    last passed at `good`, which is empty if it never passed in the runs that were looked at. `older`: there are runs
     before those. Of `runs` runs before the failure began, `failed` saw it fail. `also_on` are other targets, as
     LAB/TARGET, whose newest run has the failure.
     """

@@ -57,7 +57,7 @@ class Comparison:
     unsearched: bool = False
     """Renamed tests were not searched for, as so many names changed: they count among `removed` and `new`."""
     infra: str = ""
-    """Why this run says nothing about the code, for people to read; then no test is new, removed or fixed."""
+    """Why this run has no usable results, for people to read; then no test is new, removed or fixed."""
     mass: bool = False
     """So much failed at once that one cause is likelier than many."""
 

@@ -19,7 +19,7 @@ Segment = tuple[int, SeenTest | None]
 
 @dataclass(frozen=True, slots=True)
 class LastingFailure:
-    """The numbers of two runs: where the failure began, and where the test passed last (None if it never passed)."""
+    """The numbers of two runs: where the failure began, and where the test last passed (None if it never passed)."""
 
     since: int
     good: int | None

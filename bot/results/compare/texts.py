@@ -4,7 +4,7 @@ from __future__ import annotations
 
 UNTESTED = "all {skipped:,} tests were skipped"
 COMPARISON_COST = "it could not be compared: {why}"
-BASE_UNUSABLE = "its results at the base say nothing about the code: {why}"
+BASE_UNUSABLE = "its results at the base are unusable: {why}"
 SEARCH_SKIPPED = "the search for renamed tests is skipped"
 SEARCH_TOO_LONG = "that would take more than {most:,} steps"
-STILL_CHANGING = "other results of this commit keep changing while the bot stores this run"
+STILL_CHANGING = "other results of this commit change while the bot stores this run"

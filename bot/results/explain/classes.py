@@ -108,7 +108,7 @@ def _without_result(test: str, comparison: Comparison) -> ResultClass:
 def lasting_at(timeline: Sequence[TimelineRun]) -> tuple[LastingFailure | None, list[TimelineRun]]:
     """Return the lasting failure of a test in the first run of its timeline, which has the newest run first.
 
-    Its numbers count the runs that are returned too, the oldest first: those that say something about the code.
+    Its numbers count the runs that are returned too, oldest first: those with usable results.
     """
     counted = [run for run in reversed(timeline) if run.left_out is LeftOut.NOTHING]
     if not counted or counted[-1] != timeline[0]:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class Explanation:
     """Why a test of a suite has its class at a commit.
 
-    `since` and `good` are the commits where a lasting failure began and where the test passed last; empty if there is
+    `since` and `good` are the commits where a lasting failure began and where the test last passed; empty if there is
     none. `flakiness` is that of the test up to the commit, `health` that of the suite, `quarantine` the item that names
-    the test. `runs` has the newest first, and `messages` the oldest.
+    the test. `runs` has newest first, and `messages` the oldest.
     """
 
     about: TargetKey

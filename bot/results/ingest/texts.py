@@ -29,7 +29,7 @@ OTHER_CASE = (
     "{prefix}{repository}/"
 )
 ONCE_NAMED = (
-    "once app.yaml has it, ask a maintainer to run `nightjar results ingest`, or upload the run under another run ID"
+    "after app.yaml has it, ask a maintainer to run `nightjar results ingest`, or upload the run under another run ID"
 )
 ONCE_CORRECTED = "fix this and upload the run under another run ID"
 MANIFEST_REMOVED = "{key} was removed"

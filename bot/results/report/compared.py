@@ -30,7 +30,7 @@ def compared_with(
 def compared_with_any(
     suite: SuiteState, baseline: Baseline, before: Mapping[str, SeenTest], aliases: Aliases = NO_ALIASES
 ) -> ComparedSuite:
-    """Compare a suite with a commit that somebody chose, and which may say nothing about the code itself."""
+    """Compare a suite with a commit that somebody chose, and whose results may themselves be unusable."""
     why = infra(before, None, exit_status=None) or untested(before) if before else ""
     if why:
         return ComparedSuite(replace(compare(suite.seen, None, exit_status=None), infra=BASE_UNUSABLE.format(why=why)))

@@ -131,12 +131,12 @@ class Findings:
 
     @cached_property
     def reported(self) -> tuple[tuple[SuiteState, ComparedSuite], ...]:
-        """The suites whose results say something about the code."""
+        """The suites whose results are usable."""
         return tuple((suite, comparison_) for suite, comparison_ in self._come if not comparison_.comparison.infra)
 
     @cached_property
     def infra(self) -> tuple[tuple[str, str], ...]:
-        """The suites whose results say nothing about the code, and why."""
+        """The suites whose results are unusable, and why."""
         return tuple((suite.suite, t.comparison.infra) for suite, t in self._come if t.comparison.infra)
 
     @cached_property

@@ -34,7 +34,7 @@ def happened(failure: NewFailure) -> str:
 
 
 def context_of(context: FailureContext | None) -> str:
-    """Say since when a test fails, when it passed last, how often it failed before, and where else it fails."""
+    """Say since when a test fails, when it last passed, how often it failed before, and where else it fails."""
     if context is None:
         return ""
     parts = []

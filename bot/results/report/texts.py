@@ -94,7 +94,7 @@ COMPARED_EACH = (
 )
 COMPARED_NONE = "There are no earlier complete results to compare with, so no test is reported as new or fixed."
 MASS = (
-    "Many tests of {suites} failed at once, probably with one cause. Look at the first failures, and check the lab "
+    "Many tests of {suites} failed at once, probably for one reason. Look at the first failures, and check the lab "
     "before the change."
 )
 IGNORED = "{failures} ignored for {pull} by {login} at {sha}. Later new failures are shown."
@@ -102,13 +102,13 @@ CONTACTS = "Questions about this lab: {contacts} (not notified)."
 
 # Unreliable results
 UNRELIABLE = (
-    "**Unreliable results** of {suite} since {since}: {tests} flipped between passed and failed and back in {run}, the "
-    "newest unstable run. Stable runs in a row since then: {stable} of {needed}."
+    "**Unreliable results** of {suite} since {since}: {tests} flipped between passed and failed, then back, in {run}, "
+    "the newest unstable run. Stable runs in a row since then: {stable} of {needed}."
 )
 UNRELIABLE_MEANS = (
-    "In an unstable run at least {least} tests and {share:.0%} of all tests flip back; results are unreliable when "
-    "{unstable} of {runs} nightly runs are unstable. No message is sent about single failures until {runs} nightly "
-    "runs in a row are stable. Failures that last longer are reported then."
+    "A run is unstable if at least {least} tests and {share:.0%} of all tests flip back in it. Results are unreliable "
+    "while {unstable} of {runs} nightly runs are unstable. Single failures are not reported until {runs} nightly runs "
+    "in a row are stable; failures that last longer are reported then."
 )
 OR_EARLIER = "{since} or earlier"
 
@@ -116,8 +116,8 @@ OR_EARLIER = "{since} or earlier"
 NEW_FAILURES = "New failures"
 KNOWN_FLAKY = "Known flaky, failed"
 KNOWN_FLAKY_MEANS = (
-    "Each of these tests passed and failed on one commit not long ago, so these failures are not counted as new. If a "
-    "test fails more often in a row than its flakiness explains, the failure is reported."
+    "Each of these tests recently passed and failed on one commit, so these failures are not counted as new. If a test "
+    "fails more often in a row than its flakiness explains, the failure is reported."
 )
 FAILING = "Failing, with no earlier run to compare with"
 IGNORED_FAILURES = "Ignored"
@@ -152,7 +152,7 @@ CLAIMS = "What the lab reports about its runs (not verified):"
 CONFIRMED = "by this run"
 FLAKY_RATE = "failed in {failed:,} of {runs:,} runs"
 FLAKY_BOTH = "failed and passed on one commit in {runs}"
-CONFIRM = "A failure is confirmed when two runs in a row see it."
+CONFIRM = "A failure is confirmed when two runs in a row have it."
 RENAMED = "{count:,} tests were renamed and keep their history: {rules}. For example, {before} is now {now}."
 RENAMED_BY = {
     RenameKind.PREFIX_DROPPED: ("the prefix {name} was dropped", "a prefix was dropped"),

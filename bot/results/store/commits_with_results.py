@@ -34,7 +34,7 @@ class CommitsWithResults:
         self._reading = reading
 
     def newest(self, about: TargetKey, limit: int = MOST_LISTED) -> list[CommitWithResults]:
-        """Return the newest commits of a target, the newest first, including those of pull requests."""
+        """Return the newest commits of a target, newest first, including those of pull requests."""
         points, table = schema.points, schema.series
         with self._reading() as connection:
             series = [one.series for one in suites_on_targets(connection, about.repository, about.lab, about.target)]

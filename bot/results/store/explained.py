@@ -121,7 +121,7 @@ def _flaky_now(fresh: FreshFailures) -> set[int]:
 
 
 def _windows(connection: sa.Connection, asked: Mapping[int, Sequence[FreshFailures]]) -> dict[int, list[LinkedPoint]]:
-    """Return the linked points of each series from the window of its oldest commit on, the oldest first."""
+    """Return the linked points of each series from the window of its oldest commit on, oldest first."""
     moments = [one.position[0] for of_series in asked.values() for one in of_series]
     found: dict[int, list[LinkedPoint]] = {}
     numbers = sorted(asked)

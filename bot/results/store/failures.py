@@ -28,7 +28,7 @@ IS_FAILURE = bytes(byte in FAILS for byte in range(256))
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failing test: it fails since the commit `since`, and passed last at `good` (empty if it never passed)."""
+    """A failing test: it has failed since the commit `since`, and last passed at `good` (empty if it never passed)."""
 
     suite: str
     test: str

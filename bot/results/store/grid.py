@@ -52,7 +52,7 @@ class GridPoint:
 
     `before` and `now` are status columns: how its tests ended at the commit that it is compared with, under their
     present names, and at this one. `before` is None where there is none. A test whose failure is explained, by a
-    quarantine or by its flakiness, has failed before. `infra` says why the run says nothing about the code.
+    quarantine or by its flakiness, has failed before. `infra` says why the run has no usable results.
 
     A point with `counts`, which only a grid of counts has, has no columns.
     """
@@ -69,7 +69,7 @@ class GridPoint:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Lines, commits (the newest first), and what there is at each, by series and SHA; `older`: there are more."""
+    """Lines, commits (newest first), and what there is at each, by series and SHA; `older`: there are more."""
 
     lines: Sequence[GridLine]
     commits: Sequence[Position]
@@ -117,7 +117,7 @@ class Grids:
             return last_run_before(connection, line.series, position)
 
     def commits(self, asked: GridRange) -> list[Position]:
-        """Return the newest commits of the nightly branch of which any line has results, the newest first."""
+        """Return the newest commits of the nightly branch of which any line has results, newest first."""
         with self._reading() as connection:
             return newest_commits(connection, lines_of(connection, asked), asked)[: asked.limit]
 

@@ -39,8 +39,8 @@ class GridRange:
     are counted as they were when they were stored, and have no columns; those that are not counted, or otherwise than
     is configured now, still have them.
 
-    To find tests and show them takes two grids: one with `newest_only`, which has the newest point of each line that
-    says something about the code, and one with the `places` of tests by series, which has the points of those series
+    To find tests and show them takes two grids: one with `newest_only`, which has the newest point of each line with
+    usable results, and one with the `places` of tests by series, which has the points of those series
     and explains the failures of those tests alone. Without `explain`, no failure is explained.
     """
 
@@ -104,7 +104,7 @@ def newest_commits(connection: sa.Connection, lines: Sequence[GridLine], asked: 
 
 
 def rows_at(connection: sa.Connection, series: Collection[int], commits: Sequence[Position]) -> Sequence[sa.RowMapping]:
-    """Return the points of some series at commits of the nightly branch, which are given the newest first."""
+    """Return the points of some series at commits of the nightly branch, which are given newest first."""
     points = schema.points
     statement = sa.select(points).where(
         points.c.series_id.in_(series), points.c.mainline, points.c.committed_at.between(commits[-1][0], commits[0][0])
@@ -131,7 +131,7 @@ def rows_before(connection: sa.Connection, series: Collection[int], oldest: Posi
 def newest_rows(
     connection: sa.Connection, series: Collection[int], count: int
 ) -> tuple[list[sa.RowMapping], dict[int, sa.RowMapping]]:
-    """Return the newest points of each series on the nightly branch, the newest first, and the linked one before."""
+    """Return the newest points of each series on the nightly branch, newest first, and the linked one before."""
     table, points = schema.series, schema.points
     other, earlier = points.alias(), points.alias()
     newest_first = other.c.committed_at.desc(), other.c.sha.desc()

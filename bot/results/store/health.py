@@ -32,7 +32,7 @@ def of_target(connection: sa.Connection, about: TargetKey, sha: str = "") -> dic
 
 
 def flips_of_target(connection: sa.Connection, about: TargetKey, sha: str = "") -> dict[str, list[RunFlips]]:
-    """Return the flips of the last runs of each suite up to a commit (by default the newest), the oldest first."""
+    """Return the flips of the last runs of each suite up to a commit (by default the newest), oldest first."""
     points, target = schema.points, runs.target_id(connection, about)
     suites = sa.select(schema.series.c.id, schema.suites.c.suite).join(schema.suites)
     # By the repository too, so that an index of the suites is used.

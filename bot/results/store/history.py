@@ -33,7 +33,7 @@ class Flaky:
 
 
 def baselines(connection: sa.Connection, about: TargetKey, suite: str, sha: str, limit: int) -> list[Candidate]:
-    """Return commits of the nightly branch that are not newer than a commit, complete and not infra, the newest first.
+    """Return commits of the nightly branch that are not newer than a commit, complete and not infra, newest first.
 
     Heads of pull requests are left out: with one as the baseline, a failure of the pull request would no longer be new.
     """

@@ -27,7 +27,7 @@ Place = runs.Place
 class AskedTests:
     """Which tests of a repository a list has: `limit` of them, from the place `start` on.
 
-    `target` is a lab and its target, None for all; `text` is a part of their IDs, in small letters. `aliases` are the
+    `target` is a lab and its target, None for all; `text` is a part of their IDs, in lower case. `aliases` are the
     names of tests that maintainers renamed.
     """
 
@@ -52,7 +52,7 @@ class SuiteOnTarget:
 
 @dataclass(frozen=True, slots=True)
 class LinkedPoint:
-    """A complete run of the nightly branch that says something about the code. `committed_at` is since 1970."""
+    """A complete run of the nightly branch with usable results. `committed_at` is since 1970."""
 
     id: int
     sha: str
@@ -106,7 +106,7 @@ def first_on_nightly() -> sa.ScalarSelect[float]:
 
 
 def newest_points(connection: sa.Connection, series: Collection[int], count: int) -> dict[int, list[LinkedPoint]]:
-    """Return the newest linked points of some series, at most `count` of each, the oldest first."""
+    """Return the newest linked points of some series, at most `count` of each, oldest first."""
     table, points = schema.series, schema.points
     other = points.alias()
     oldest = (

@@ -1,4 +1,4 @@
-"""What a point of a series is, by the runs of its commit: whether all are there, and say something about the code."""
+"""What a point of a series is, by the runs of its commit: whether all are there, and have usable results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bot.results.store.combine import has_evidence, verdicts
 from bot.results.store.series import Facts, Series
 
 Infra = Callable[[Mapping[str, SeenTest]], str]
-"""Says why the tests of a suite say nothing about the code, or nothing."""
+"""Says why the results of a suite are unusable, or nothing."""
 
 
 def point_facts(

@@ -42,7 +42,7 @@ class SeriesNames:
             since, ordinal = min(later)
 
     def spans(self, ordinal: int) -> Iterator[tuple[int, Position, Position]]:
-        """Yield the names of a test, the newest first, each with the moments from and until which it had it."""
+        """Yield the names of a test, newest first, each with the moments from and until which it had it."""
         until = END
         while True:
             came = max((one for one in self.old_of.get(ordinal, ()) if one[0] < until), default=None)

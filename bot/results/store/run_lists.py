@@ -54,7 +54,7 @@ def _targets(connection: sa.Connection, repository: str | None, lab: str | None,
 
 
 def waiting(connection: sa.Connection, repository: str) -> list[Run]:
-    """Return the runs of a repository that wait for their files, the oldest first."""
+    """Return the runs of a repository that wait for their files, oldest first."""
     table = schema.runs
     statement = runs.select().where(table.c.state == RunState.WAITING.value, schema.targets.c.repository == repository)
     oldest_first = statement.order_by(table.c.received_at, table.c.id)

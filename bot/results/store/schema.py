@@ -154,7 +154,7 @@ points = sa.Table(
     sa.Column("pull_request", sa.Integer),
     sa.Column("mainline", sa.Boolean, nullable=False),
     sa.Column("complete", sa.Boolean, nullable=False),
-    sa.Column("infra", Storable, nullable=False),  # why it says nothing about the code; empty if it does
+    sa.Column("infra", Storable, nullable=False),  # why its results are unusable; empty if they are not
     sa.Column("linked", sa.Boolean, nullable=False),  # it is a member of the series
     # How many tests ended in which way, as a grid counts them; null where a grid counts them itself (`counted.py`).
     *(sa.Column(name, sa.Integer) for name in ("passed", "failed", "skipped", "flaky", "new")),
@@ -227,7 +227,7 @@ checks = sa.Table(
 revisions = sa.Table(
     "nightjar_revisions",
     metadata,
-    sa.Column("repository", sa.Text, primary_key=True),  # in small letters
+    sa.Column("repository", sa.Text, primary_key=True),  # in lower case
     sa.Column("revision", sa.BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )

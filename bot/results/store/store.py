@@ -117,7 +117,7 @@ class ResultsStore:
         before: RunKey | None = None,
         limit: int = NEWEST,
     ) -> list[Run]:
-        """Return runs, the newest first; `before` is the last one of the page before. Raises LookupError for its key.
+        """Return runs, newest first; `before` is the last one of the page before. Raises LookupError for its key.
 
         What is left out matches anything. The repository is accepted in any letter case: a run whose folder writes it
         otherwise than app.yaml is refused under that.
@@ -131,7 +131,7 @@ class ResultsStore:
             return runs.known(connection, versions)
 
     def waiting(self, repository: str) -> list[Run]:
-        """Return the runs of a repository that wait for their files, the oldest first."""
+        """Return the runs of a repository that wait for their files, oldest first."""
         with self._database.reading() as connection:
             return run_lists.waiting(connection, repository)
 
@@ -329,7 +329,7 @@ class ResultsStore:
         return merge.verdicts(self._known.every(connection, suite), columns)
 
     def baselines(self, about: TargetKey, suite: str, sha: str, *, limit: int = NEWEST) -> list[Candidate]:
-        """Return the commits that another may be compared with if they are ancestors of it, the newest first."""
+        """Return the commits that another may be compared with if they are ancestors of it, newest first."""
         with self._database.reading() as connection:
             return history.baselines(connection, about, suite, sha, limit)
 
@@ -382,7 +382,7 @@ class ResultsStore:
     def history(
         self, repository: str, suite: str, test_id: str, aliases: Aliases = NO_ALIASES
     ) -> dict[TargetKey, TestHistory]:
-        """Return what became of a test on each target from commit to commit, under its earlier names too."""
+        """Return the outcome of a test on each target from commit to commit, under its earlier names too."""
         with self._database.reading() as connection:
             return trace.of_test(connection, self._known, repository, suite, test_id, aliases)
 

@@ -27,7 +27,7 @@ class TestRun:
 
     `was` is its status byte at the commit that this one is compared with, None where there is none, and `now` that at
     this one. A test whose failure its flakiness explains has failed before. `name` is what it was called. `linked`: the
-    run is complete, of the nightly branch, and says something about the code; otherwise, `infra` may say why not.
+    run is complete, of the nightly branch, and has usable results; otherwise, `infra` may say why not.
 
     `run_id` is the last of the suite's runs, and `stored` has the numbers of those with results, in their order.
     """
@@ -58,9 +58,9 @@ def test_runs(
     count: int,
     aliases: Aliases,
 ) -> dict[int, list[TestRun]]:
-    """Return the newest `count` runs of each line of one suite, by series, the newest first.
+    """Return the newest `count` runs of each line of one suite, by series, newest first.
 
-    `traced` is what became of the test in each series, by which its outcome in a linked run is known.
+    `traced` is the outcome of the test in each series, by which its outcome in a linked run is known.
     """
     rows, previous = newest_rows(connection, lines, count)
     suite = next(iter(lines.values())).suite

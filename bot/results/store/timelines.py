@@ -49,7 +49,7 @@ class TimelineRun:
 class FailureMessage:
     """A message about a lasting failure of a test, and how the failure ended.
 
-    The failure began at the commit `since`; the test passed last at `good`, which is empty if it never did. The run of
+    The failure began at the commit `since`; the test last passed at `good`, which is empty if it never did. The run of
     `reported_in` led to the message. `ended` is empty while the failure lasts. Moments are in seconds since 1970.
     """
 
@@ -133,7 +133,7 @@ class Timelines:
         aliases: Aliases = NO_ALIASES,
         traced: Mapping[TargetKey, TestHistory] | None = None,
     ) -> list[TimelineRun]:
-        """Return a commit and those before it on the nightly branch, the newest first; none if it is unknown.
+        """Return a commit and those before it on the nightly branch, newest first; none if it is unknown.
 
         `traced` is what `ResultsStore.history` returned of the test, where that is known.
         """
@@ -175,7 +175,7 @@ class Timelines:
             return targets_now(connection, self._known, repository, limit, aliases)
 
     def messages(self, about: TargetKey, suite: str, called: Collection[str]) -> list[FailureMessage]:
-        """Return the messages about a test, the oldest first; `called` are all names that it had."""
+        """Return the messages about a test, oldest first; `called` are all names that it had."""
         table = schema.reports
         with self._reading() as connection:
             found = names.find(connection, about.repository, suite)
@@ -191,7 +191,7 @@ class Timelines:
             return [_message(row) for row in connection.execute(statement).mappings()]
 
     def newest_messages(self, repository: str, since: float, limit: int) -> list[RegressionMessage]:
-        """Return the newest messages about tests of a repository since a moment, the newest first."""
+        """Return the newest messages about tests of a repository since a moment, newest first."""
         table, series, suites, targets = schema.reports, schema.series, schema.suites, schema.targets
         other = table.alias()
         # One series alone has as many messages since then; those of the others come between them.

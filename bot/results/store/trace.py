@@ -1,4 +1,4 @@
-"""What became of one test from commit to commit, on every target and under every name that it had."""
+"""The outcome of one test from commit to commit, on every target and under every name that it had."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Segment:
 
 
 TestHistory = tuple[Segment, ...]
-"""The segments of a test on one target, the oldest first."""
+"""The segments of a test on one target, oldest first."""
 
 
 class _Change(NamedTuple):
@@ -71,7 +71,7 @@ def of_test(
     test_id: str,
     aliases: Aliases = NO_ALIASES,
 ) -> dict[TargetKey, TestHistory]:
-    """Return what became of a test on every target; `aliases` are the names of tests that maintainers renamed."""
+    """Return the outcome of a test on every target; `aliases` are the names of tests that maintainers renamed."""
     found = names.find(connection, repository, suite)
     place = None if found is None else known.ordinal(connection, found, test_id)
     if found is None or place is None:

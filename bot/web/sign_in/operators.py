@@ -18,7 +18,7 @@ from bot.web.texts import NO_PAGE
 MOST_TEAMS = 100
 MOST_LINKS = 10_000
 LINK_SECONDS = 600.0
-"""How long a page may link the pages of operators for somebody who is none any more; those pages ask again."""
+"""How long a page may link the pages of operators for somebody who no longer is one; those pages ask again."""
 
 MembersOf = Callable[[str, str], Awaitable[Collection[int]]]
 """The IDs of the members of a team, by organization and slug; raises `TryAgain` or GitHubException without GitHub."""

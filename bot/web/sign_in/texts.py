@@ -9,15 +9,16 @@ NO_ADDRESS = (
     "of these pages."
 )
 NOT_BEGUN_HERE = (
-    "This sign-in was not begun in this browser, or more than {minutes} minutes ago, or it was already used. "
-    "Sign in again."
+    "This sign-in was started in another browser or more than {minutes} minutes ago, or was already used. Sign in "
+    "again."
 )
 DENIED = "GitHub says that the sign-in was cancelled. Nothing has changed."
 NOT_ACCEPTED = "GitHub did not accept the sign-in. Sign in again."
 GITHUB_AWAY = "GitHub did not answer, so the sign-in could not be completed. Try again in a minute."
-NOT_KNOWN = "GitHub did not answer whether you may read this. Try again in a minute."
+NOT_KNOWN = "We could not ask GitHub whether you may read this. Try again in a minute."
 NOT_OPERATOR = (
-    "Only operators see this. @{login} (ID {id}) is not below `operators` in app.yaml, and in none of its teams."
+    "Only operators can see this. Neither @{login} (ID {id}) nor a team of theirs is listed below `operators` in "
+    "app.yaml."
 )
 ORIGIN = "This form was not sent from these pages. Open the page again and press the button there."
 FORM_EXPIRED = "This form is no longer valid. Open the page again and press the button there."

@@ -34,7 +34,7 @@ class DegradedTarget:
     """A target that is degraded, or was until now: `restored`.
 
     Since the nightly commit `sha`, which labs could test at `since` and which was made at `order`, no nightly run was
-    good; when that was noticed, `infra` runs said nothing about the code, and `missing` had not come. `reported`: the
+    good; when that was noticed, `infra` runs had no usable results, and `missing` had not come. `reported`: the
     issue says so.
     """
 
@@ -48,7 +48,7 @@ class DegradedTarget:
 
 
 def effective_tier(tier: int, known: DegradedTarget | None) -> int:
-    """Return the tier that counts: tier 1 behaves as tier 2, and tier 2 takes no requests, while it is degraded."""
+    """Return the tier that counts: tier 1 behaves as tier 2, and tier 2 accepts no requests, while it is degraded."""
     return min(NIGHTLY_ONLY, tier + 1) if is_degraded(known) else tier
 
 
@@ -77,7 +77,7 @@ def judge_target(
 
 
 def without_target(known: DegradedTarget | None) -> DegradedTarget | None:
-    """Return what becomes of a target that takes no requests any more: there is nothing to degrade."""
+    """Return what happens to a target that no longer accepts requests: there is nothing to degrade."""
     return _restored(known) if known is not None and not known.restored else known
 
 

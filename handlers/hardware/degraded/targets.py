@@ -56,7 +56,7 @@ async def degraded_targets(records: Records, repository_id: int) -> Mapping[str,
 async def judge_targets(
     config: Config, records: Records, store: ResultsStore, repository: str, repository_id: int, now: float
 ) -> list[TargetJudgement]:
-    """Judge the targets of `owner/name` that take requests, and those that were degraded before."""
+    """Judge the targets of `owner/name` that accept requests, and those that were degraded before."""
     settings = _settings(config.repository(repository))
     stored = {tuple(name.split(":", 1)): one for name, one in (await records.under(DEGRADED, repository_id)).items()}
     keys = dict.fromkeys([*((about.lab, about.target) for about in settings), *stored])

@@ -19,7 +19,7 @@ from handlers.hardware.degraded.rule import GOOD_RUNS, DegradedTarget, is_degrad
 def issue_of_target(about: TargetKey, state: DegradedTarget, tier: int | None, contacts: Sequence[str]) -> EnsureIssue:
     """Return the issue of a target: open while it is degraded, and closed when it is restored.
 
-    `tier` is that of app.yaml, None where it has no requests for the target any more.
+    `tier` is that of app.yaml, None where it no longer enables requests for the target.
     """
     where, key = about.full_name, f"degraded:{about.full_name}"
     news = f"{key}:{state.sha}"
@@ -38,7 +38,7 @@ def issue_of_target(about: TargetKey, state: DegradedTarget, tier: int | None, c
 
 
 def refusal(name: str, state: DegradedTarget) -> str:
-    """Answer somebody who asks for a test on a target that takes no requests while it is degraded."""
+    """Answer somebody who asks for a test on a target that accepts no requests while it is degraded."""
     said = texts.DEGRADED.format(name=code(name), since=moment_text(state.since), runs=_runs(state))
     return f"{said} {texts.UNTIL.format(good=GOOD_RUNS)}"
 

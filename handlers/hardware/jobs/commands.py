@@ -44,12 +44,12 @@ LONGEST_NAME = 130
 
 
 def takes_requests(config: RepositoryConfig) -> bool:
-    """Say whether a repository has targets that take requests."""
+    """Say whether a repository has targets that accept requests."""
     return bool(request_targets(config.results))
 
 
 async def listed_targets(context: Context) -> str:
-    """List the targets for `@ci help` that take requests now: not those that do not while they are degraded."""
+    """List the targets for `@ci help` that accept requests now: not those that do not while they are degraded."""
     degraded = await degraded_targets(context.records, context.repository.id)
     able = without_degraded(request_targets(context.config.results), degraded)
     return texts.HELP_TARGETS.format(targets=_names(able)) if able else texts.HELP_NO_TARGETS

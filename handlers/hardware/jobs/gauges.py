@@ -1,4 +1,4 @@
-"""Gauges of jobs for devices, for the targets that take requests in app.yaml and no others."""
+"""Gauges of jobs for devices, for the targets that accept requests in app.yaml and no others."""
 
 from __future__ import annotations
 
@@ -36,16 +36,18 @@ class JobGauges:
             [*LABELS, "state"],
         )
         self._oldest = gauge(
-            "nightjar_device_jobs_oldest_queued_seconds", "Since the oldest queued job for a device was queued.", LABELS
+            "nightjar_device_jobs_oldest_queued_seconds", "Age of the oldest queued job for a device.", LABELS
         )
         self._claim = gauge(
-            "nightjar_device_jobs_claim_seconds", "Average time to the first claim, of a day's jobs.", LABELS
+            "nightjar_device_jobs_claim_seconds",
+            "Average time to the first claim, for the jobs of the last day.",
+            LABELS,
         )
         self._repeated = gauge(
-            "nightjar_device_jobs_handed_out_again", "Hand-outs after the first one, of a day's jobs.", LABELS
+            "nightjar_device_jobs_handed_out_again", "How often jobs of the last day were handed out again.", LABELS
         )
         self._unanswered = gauge(
-            "nightjar_device_jobs_unanswered", "Jobs that ended within a day without an answer of a lab.", LABELS
+            "nightjar_device_jobs_unanswered", "Jobs that ended in the last day because no lab answered.", LABELS
         )
 
     async def refresh(self) -> None:

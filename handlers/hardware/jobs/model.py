@@ -54,7 +54,7 @@ class JobEnd(StrEnum):
     TOO_LONG = "too long"
     """The test took longer than the target's `timeout`."""
     TARGET_REMOVED = "target removed"
-    """app.yaml no longer has the target, or it no longer takes requests."""
+    """app.yaml no longer has the target, or it no longer accepts requests."""
     NOT_APPROVED = "not approved"
     """Nobody approved it in time."""
     PUSHED = "pushed"
@@ -64,7 +64,7 @@ class JobEnd(StrEnum):
     BY_PERSON = "by person"
     """Somebody cancelled it."""
     DEGRADED = "degraded"
-    """Somebody set the label of a target that takes no requests while it is degraded."""
+    """Somebody set the label of a target that accepts no requests while it is degraded."""
     OVER_BUDGET = "over budget"
     """Somebody set the label of a target whose budget is used up."""
 

@@ -96,7 +96,7 @@ async def _wanted_by_push(context: Context, pull: PullRequest, known: Sequence[R
 
 
 def lasting_requests(jobs: Iterable[DeviceJob]) -> list[str]:
-    """Return the targets whose newest request was not cancelled, as LAB/TARGET; `jobs` are the oldest first."""
+    """Return the targets whose newest request was not cancelled, as LAB/TARGET; `jobs` are oldest first."""
     newest = {job.about.full_name: job for job in jobs}
     return [name for name, job in newest.items() if not _is_cancelled(job)]
 

@@ -21,7 +21,7 @@ class TargetLimits:
 
 
 LimitsOf = Callable[[DeviceJob], TargetLimits | None]
-"""Returns the settings of a job's target; None if it no longer takes requests, so that no lab gets the job."""
+"""Returns the settings of a job's target; None if it no longer accepts requests, so that no lab gets the job."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,7 +187,7 @@ class JobStore:
         return job_of_row(rows[0])
 
     async def of_pull(self, repository_id: int, number: int) -> list[DeviceJob]:
-        """Return the jobs of a pull request, the oldest first."""
+        """Return the jobs of a pull request, oldest first."""
         rows = await self._connector.execute_query_all_async(OF_PULL, repository_id=repository_id, number=number)
         return [job_of_row(row) for row in rows]
 

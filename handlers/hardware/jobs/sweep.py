@@ -71,7 +71,7 @@ class JobSweep:
         if await last_run(self._journal, step_guid(job)) not in (LastRun.FAILED, LastRun.DONE):
             return False
         if self._config.repository(job.repository) is None:
-            # app.yaml no longer names it, and the App can most likely not write there any more. One try is enough:
+            # app.yaml no longer names it, and the App can most likely no longer write there. One try is enough:
             # GitHub marks the check run as stale after two weeks.
             await self._store.show(job.lab, job.id, job.to_show)
             return False

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RequestTarget:
-    """A target that takes requests."""
+    """A target that accepts requests."""
 
     lab: str
     name: str
@@ -47,7 +47,7 @@ class NamedTargets:
 
 
 def request_targets(results: Results | None) -> list[RequestTarget]:
-    """Return the targets that take requests, in the order of app.yaml."""
+    """Return the targets that accept requests, in the order of app.yaml."""
     labs = results.labs.items() if results else ()
     return [
         RequestTarget(lab, name, settings)

@@ -24,7 +24,7 @@ class QueuePlace:
 
 
 async def queue_place(store: JobStore, config: RepositoryConfig, job: DeviceJob) -> QueuePlace | None:
-    """Return the place of a queued job; None for any other, and for a target that takes no requests any more."""
+    """Return the place of a queued job; None for any other, and for a target that no longer accepts requests."""
     target = find_request_target(config, job.lab, job.target)
     if job.state is not DeviceJobState.QUEUED or target is None:
         return None

@@ -32,10 +32,10 @@ class HeartbeatBody(BaseModel):
 
     lease: Lease
     log_url: Annotated[str, StringConstraints(max_length=2000)] | None = Field(
-        default=None, description="Where the log of the test is; the check run links it."
+        default=None, description="Address of the test's log; the check run links it."
     )
     note: Annotated[str, StringConstraints(max_length=2000)] = Field(
-        default="", description="What the test does now; the first 500 characters are shown."
+        default="", description="What the test is doing; the check run shows the first 500 characters."
     )
 
 
@@ -46,7 +46,7 @@ class FailedBody(BaseModel):
 
     lease: Lease
     reason: Annotated[str, StringConstraints(max_length=10_000)] = Field(
-        description="What failed; the first 500 characters are shown."
+        description="What failed; the check run shows the first 500 characters."
     )
 
 
@@ -70,21 +70,23 @@ class HandedOutJob(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     job: str
-    lease: str = Field(description="Proves that the job is yours; shown this once.")
-    lease_expires_at: str = Field(description="Send a heartbeat before. The job is handed out again afterwards.")
+    lease: str = Field(description="Proves that the job is yours; shown only once.")
+    lease_expires_at: str = Field(
+        description="Send a heartbeat before this time. After it, the bot hands the job out again."
+    )
     repository: str
     sha: str
     pull_request: int
     target: str
-    suites: list[str] = Field(description="What to run; empty: the lab decides.")
+    suites: list[str] = Field(description="The suites to run; empty: the lab decides.")
     attempt: int
     run_id: str
-    prefix: str = Field(description="The folder in the bucket where the run goes, with its slash at the end.")
+    prefix: str = Field(description="The run's folder in the bucket, ending with a slash.")
     clone_url: str
     deadline: str = Field(description="When the test must be over: heartbeats do not extend the lease beyond it.")
     requested_by: str
     approved_by: str | None = Field(description="Who approved this commit; null if nobody had to.")
-    upload: PresignedUpload | None = Field(description="Null: the lab uploads with credentials of its own.")
+    upload: PresignedUpload | None = Field(description="Null: the lab uploads with its own credentials.")
 
 
 class ExtendedLease(BaseModel):
@@ -96,7 +98,7 @@ class ExtendedLease(BaseModel):
 
 
 class GivenBack(BaseModel):
-    """The job is not yours any more."""
+    """The job is no longer yours."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -39,7 +39,7 @@ class LabCalls:
         self._rarely = Rarely()
         self._counter = Counter(
             "nightjar_lab_calls",
-            "Calls of labs by what became of them; `refused` are those that do not speak for the lab.",
+            "API calls of labs, by outcome; `refused`: the caller may not act as the lab.",
             ["lab", "call", "outcome"],
             registry=None,
         )

@@ -85,7 +85,7 @@ class LabRoutes:
                 "Get a job for one of a lab's devices; waits until there is one",
                 self._claim,
                 ClaimBody,
-                {200: ResponseSchema("A job", HandedOutJob), 204: ResponseSchema("No job for now", media_type="")},
+                {200: ResponseSchema("A job", HandedOutJob), 204: ResponseSchema("No job is queued", media_type="")},
             ),
             self._operation(
                 "jobs/{job}/heartbeat",
@@ -99,7 +99,7 @@ class LabRoutes:
                 "Give a job back that the lab cannot do",
                 self._failed,
                 FailedBody,
-                {200: ResponseSchema("The job is not yours any more", GivenBack)},
+                {200: ResponseSchema("The job is no longer yours", GivenBack)},
             ),
         ]
 
@@ -124,11 +124,11 @@ class LabRoutes:
             request_body=body.model_json_schema(),
             answers={
                 **answers,
-                400: problem("The body is not as it must be, or names a target that the lab does not have"),
-                401: problem("No token, or one that is not valid"),
+                400: problem("The body is invalid, or names a target that the lab does not have"),
+                401: problem("The token is missing or invalid"),
                 403: problem("The token is not for this lab"),
-                429: problem("Too many calls of the lab, or claims that wait; Retry-After says when to try again"),
-                503: problem("The database, or the token's issuer, cannot be asked now; safe to repeat"),
+                429: problem("Too many requests of the lab, or waiting claims; Retry-After says when to try again"),
+                503: problem("The database or the token's issuer does not answer; safe to repeat"),
             },
             for_labs=True,
         )

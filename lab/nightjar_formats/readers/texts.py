@@ -19,15 +19,15 @@ from nightjar_formats.limits import (
 )
 
 # The format
-UNKNOWN_FORMAT = "{name}: there is no format {format!r}; known are {known}"
-UNKNOWN_CONTENT = "The content is none of {known}. It begins {head!r}"
+UNKNOWN_FORMAT = "{name}: unknown format {format!r}; available: {known}"
+UNKNOWN_CONTENT = "The content is in none of the formats {known}. It begins {head!r}"
 TOO_MANY_CASES = f"{{name}} has more than {MAX_CASES:,} test cases. Split the run into shards"
 
 # Compression
 SEND_IT = "Send it as it is, or compressed as .gz or .zst"
 FILE_EMPTY = "{name} is empty: the program that writes the report ended before it wrote it. Run the tests again"
 FILE_CUT_OFF = "{name} ends too early: its compressed data is cut off after {taken} bytes. Upload it again"
-GARBAGE = "{name} has other data behind the end of its compressed data, before byte {taken}. Compress it again"
+GARBAGE = "{name} has other data after the end of its compressed data, before byte {taken}. Compress it again"
 NOT_INFLATED = (
     "{name} cannot be inflated: {error}, before byte {taken}. Compress it again, with gzip, or zstd up to level 19"
 )
@@ -57,7 +57,7 @@ REPAIRED_TEXT_BEFORE = "text before the report was ignored; the report begins in
 REPAIRED_TEXT_AFTER = "text after the end of the report was ignored, from line {line:,} on"
 REPAIRED_NAMELESS = "test cases without a name were named {unnamed} ({count:,}, the first in line {line:,})"
 REPAIRED_NAMELESS_ENTRIES = "test cases without a name were named {unnamed} ({count:,})"
-REPAIRED_NOT_JSON = "lines that are not JSON were ignored ({count:,}, the first of them line {line:,})"
+REPAIRED_NOT_JSON = "lines that are not JSON were ignored ({count:,}, the first is line {line:,})"
 
 # All formats
 LEFT_OUT = "\n[… {removed:,} characters are left out here …]\n"
@@ -69,13 +69,13 @@ LONG_NAME_AND_CLASS = (
     "a test's name and class have {count:,} characters; at most {limit:,} are accepted (pytest: ids=): {head!r}…"
 )
 UNFINISHED = "The process ended while this test ran"
-MUCH_UNFINISHED = "{what}: tests that have not ended have more than {most:,} characters"
+MUCH_UNFINISHED = "{what}: the tests in progress have more than {most:,} characters"
 
 # JSON
-JSON_WHERE = "in the {size} KiB behind byte {byte}"
-JSON_NO_OBJECT = "{what}: an object is expected {where}, not {found}"
-JSON_NO_ARRAY = "{what}: an array is expected {where}, not {found}"
-JSON_NOT_AT_END = "{what}: nothing is expected {where}, but there is {found}"
+JSON_WHERE = "in the {size} KiB after byte {byte}"
+JSON_NO_OBJECT = "{what}: expected an object {where}, but found {found}"
+JSON_NO_ARRAY = "{what}: expected an array {where}, but found {found}"
+JSON_NOT_AT_END = "{what}: expected the end of the file {where}, but found {found}"
 JSON_FOUND = {
     "start_map": "an object",
     "start_array": "an array",
@@ -89,7 +89,7 @@ JSON_LONG_ENTRY = f"{{what}}: one entry has more than {MAX_RETAINED_CHARACTERS} 
 JSON_LONG_STRING = f"{{what}}: a string is longer than {MAX_STRING_BYTES >> 20} MiB {{where}}"
 JSON_DEEP = f"{{what}}: objects and arrays are nested deeper than {MAX_JSON_DEPTH} {{where}}"
 JSON_INVALID = "{what}: this is not JSON {where}: {error}"
-JSON_UNEXPECTED = "{mark!r} is not expected"
+JSON_UNEXPECTED = "unexpected {mark!r}"
 JSON_INCOMPLETE = "the text ends within a value"
 JSON_UTF_16 = "{what}: the file is UTF-16. Write it as UTF-8, as JSON requires"
 JSON_LONG_NUMBER = "{what}: a number has more than {most} digits"
@@ -135,46 +135,47 @@ WALK_NAMES = "{what}: line {line}: more than {limit:,} different names of elemen
 NUNIT_2 = (
     "{what}: <test-results> is the format of NUnit 2: write NUnit 3's, as in --result=TestResult.xml;format=nunit3"
 )
-NUNIT_RESULT = "{what}: {name} has the result {result!r}; known are Passed, Failed, Skipped, Inconclusive and Warning"
-XUNIT_RESULT = "{what}: {name} has the result {result!r}; known are Pass, Fail, Skip and NotRun"
+NUNIT_RESULT = "{what}: {name} has the result {result!r}; expected Passed, Failed, Skipped, Inconclusive or Warning"
+XUNIT_RESULT = "{what}: {name} has the result {result!r}; expected Pass, Fail, Skip or NotRun"
 TRX_NO_OUTCOME = "the result has no outcome"
-TRX_OUTCOME = "{what}: {name} has the outcome {outcome!r}, which is not one of Visual Studio's"
+TRX_OUTCOME = "{what}: {name} has the outcome {outcome!r}, which Visual Studio does not use"
 
 # pytest
 PYTEST_INTERNAL = "pytest ended with an internal error: tests that it would have run are missing"
-REPORTLOG_NO_OBJECT = "{what}: an object is expected in line {line}, and nothing else"
+REPORTLOG_NO_OBJECT = "{what}: line {line} must be one JSON object"
 REPORTLOG_NO_TYPE = "{what}: line {line} has no $report_type: is this another format?"
-REPORTLOG_OPEN = f"{{what}}: more than {MAX_OPEN_TESTS} tests have begun and not ended in line {{line}}"
+REPORTLOG_OPEN = f"{{what}}: more than {MAX_OPEN_TESTS} tests are in progress in line {{line}}"
 REPORTLOG_DIED = (
     "The report ends before the session does: the process died, and tests that it would have run are missing"
 )
 REPORT_NO_TESTS = (
-    "{what}: there is no list `tests`. Was the report made with --json-report-summary? The tests are needed"
+    "{what}: there is no list `tests`, which is needed; if the report was made with --json-report-summary, leave that "
+    "option out"
 )
 REPORT_NO_OUTCOME = "{what}: {nodeid} has neither phases nor a known outcome, but {outcome!r}"
 REPORT_SUBTEST_FAILED = "A subtest failed; pytest-json-report does not say why (pytest-reportlog does)"
 REPORT_HIDDEN = (
-    "pytest failed, and none of these tests did: a subtest of one of the {count:,} tests with subtests failed, and "
+    "pytest failed, but none of these tests did: a subtest of one of the {count:,} tests with subtests failed, and "
     "pytest-json-report does not say which (pytest-reportlog does)"
 )
 
 # CTRF and ExecuTorch
 CTRF_NO_TESTS = "{what}: there is no list `results.tests`"
-CTRF_STATUS = "{what}: {name} has the status {status!r}; known are passed, failed, skipped, pending and other"
-CSV_NO_HEADER = "{what}: the first line must name the columns, {columns} among them"
+CTRF_STATUS = "{what}: {name} has the status {status!r}; expected passed, failed, skipped, pending or other"
+CSV_NO_HEADER = "{what}: the first line must name the columns, including {columns}"
 CSV_CUT_OFF = "{what}: the row of line {line}{test} is cut off: the process died, or the file is incomplete"
 CSV_LONG_ROW = f"{{what}}: the row of line {{line}} has more than {MAX_ROW_BYTES >> 20} MiB"
 CSV_LONG_FIELD = "{what}: a field in the row of line {line} has more than {limit:,} characters"
-CSV_SURPLUS = "{what}: the row of line {line} has {fields} fields, and the first line names {columns} columns"
+CSV_SURPLUS = "{what}: the row of line {line} has {fields} fields, but the first line names {columns} columns"
 CSV_INVALID = "{what}: line {line} is not CSV: {error}"
 CSV_NOT_UTF_8 = "{what}: line {line} has bytes that are not UTF-8"
 CSV_MANY_SUBTESTS = "{what}: {test} has more than {limit} rows"
-CSV_RESULT = "{what}: the row of line {line} has the result {result!r}; known are Pass, Fail and Skip"
+CSV_RESULT = "{what}: the row of line {line} has the result {result!r}; expected Pass, Fail or Skip"
 
 # Go and Rust
 GO_NO_EVENT = "{what}: no line is an event of `go test -json`"
 GO_NO_END = "The report ends before this package does: tests may be missing"
-GO_FAILED = "The package failed, and none of its tests did"
+GO_FAILED = "The package failed, but none of its tests did"
 GO_NOT_BUILT = "The package could not be built"
 GO_SUBTEST_FAILED = "A subtest failed"
 RUST_NO_EVENT = "{what}: no line is an event of libtest"

@@ -1,4 +1,4 @@
-"""Whether a run says anything about the code at all: no I/O."""
+"""Whether a run has usable results: no I/O."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NUMBER = Pattern(r"0x[0-9a-fA-F]+|\p{Nd}+")
 
 
 def infra(now: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] | None, *, exit_status: int | None) -> str:
-    """Say why a run says nothing about the code, what to look at included, or ""; none of a lab's words is in it."""
+    """Say why a run has no usable results, what to look at included, or ""; none of a lab's words is in it."""
     return infra_of(now, SharedOutcomes(now), baseline, exit_status)
 
 

@@ -18,12 +18,12 @@ RUN_TOO_LARGE = f"manifest.json: its files have more than {MAX_RUN_BYTES >> 20} 
 KEY_MISSING = "{key} is missing; it must be {words}"
 KEY_WRONG = "{key} must be {words}"
 MANIFEST_FIELDS = {
-    "sha": "40 hexadecimal digits, a to f in small letters",
-    "suite": "up to 100 letters, digits, blanks and . _ + / -, as in operators",
+    "sha": "40 hexadecimal digits, a to f in lower case",
+    "suite": "up to 100 letters, digits, spaces and . _ + / -, as in operators",
     "files": f"a list of 1 to {MAX_FILES} objects",
     "name": "a file's name of letters, digits and . _ + -, without folders, as in te.xml",
     "bytes": "a whole number from 0",
-    "sha256": "64 hexadecimal digits, a to f in small letters",
+    "sha256": "64 hexadecimal digits, a to f in lower case",
     "format": "the name of a format, as in junit",
     "attempt": "a whole number from 1 to 10000",
     "shard": 'an object, as in {"index": 1, "total": 4}',
@@ -35,12 +35,12 @@ MANIFEST_FIELDS = {
     "pull_request": "the number of a pull request",
     "environment": "an object of at most 100 texts, numbers, true, false or null",
     "log_url": "a text of at most 2000 characters",
-    "job": "the id of a job, as the bot gave it",
+    "job": "the ID of a job, as in the bot's answer to the claim",
 }
 
 # Files
 FILE_MISSING = "{name} has not arrived"
-FILE_OF_OTHER_SIZE = "{name} has {found:,} bytes, and manifest.json says {expected:,}"
+FILE_OF_OTHER_SIZE = "{name} has {found:,} bytes, but manifest.json says {expected:,}"
 FILE_OF_OTHER_CONTENT = "{name} is not the file that manifest.json describes: its SHA-256 is {found}"
 FILE_TOO_LARGE = f"{{name}} has more than {MAX_FILE_BYTES >> 20} MiB, which is the limit; split or compress it"
 
@@ -55,28 +55,28 @@ NOT_LAID_OUT = (
 )
 LAB_PROBLEM = "the check run would report a lab setup problem: {why}"
 TOO_MANY_STEPS = (
-    f"the names of its tests need more than {MAX_PATH_STEPS:,} steps to be found among the repository's files; give "
-    "the paths as they are in the repository"
+    f"finding its tests among the repository's files would take more than {MAX_PATH_STEPS:,} steps; write paths as "
+    "they "
+    "are in the repository"
 )
 
 # What a lab could do better
 NO_TEST = "it has no tests; check which tests the lab's command selects"
 NO_FILE = (
-    "no case names its file: tests are found by their dotted names, and "
-    "annotations have no line; use pytest-reportlog, or pytest -o junit_family=xunit1"
+    "no case names its file, so we find tests by their dotted names, and annotations have no line; use "
+    "pytest-reportlog, or pytest -o junit_family=xunit1"
 )
 NO_MODULE = (
-    "no case names its file, and no name has a test module such as "
-    "tests.test_add, so we cannot resolve the names; use pytest-reportlog, pytest -o junit_family=xunit1, or whatever "
-    "makes your runner write `file` and `line`"
+    "no case names its file, and no test's name contains a module such as tests.test_add, so we cannot find the tests' "
+    "files; use pytest-reportlog, pytest -o junit_family=xunit1, or another reporter that writes `file` and `line`"
 )
 REPEATED = (
-    "{count:,} of its cases share a name with another one and count as one test with it, as in {examples}; give "
-    "different tests different names"
+    "{count:,} of its cases have the same name as another one and count as one test with it, as in {examples}; give "
+    "each test its own name"
 )
 CHANGING = (
-    "{count:,} names have an address, a hash or a temporary path, which differs in every run, so that each run seems "
-    "to have new tests, as in {examples}; give parameters IDs of their own (pytest: `ids=`)"
+    "{count:,} names contain an address, a hash or a temporary path that differs in every run, so each run seems to "
+    "have new tests, as in {examples}; give parameters IDs of their own (pytest: `ids=`)"
 )
 NO_DURATION = "{count:,} of its {cases:,} cases have no duration"
 
@@ -96,7 +96,7 @@ MANIFEST_THERE = (
     "it was this run, nothing is left to do; if it was another one, use another run ID"
 )
 
-# Why a run says nothing about the code
+# Why a run has no usable results
 NO_TESTS = "it has no tests; check which tests the lab's command selects"
 CRASHED = (
     "the lab's command ended with exit status {status} before its first test; check the lab's installation and device"
@@ -106,4 +106,6 @@ ALL_SKIPPED = (
     "all {skipped:,} tests were skipped, of which {good:,} passed before; check whether the lab's device was found"
 )
 MASS_COLLECTION = "{broken:,} of {files:,} test files could not be imported; check the lab's installation"
-ONE_CAUSE = "{failed:,} of the {ran:,} tests that ran failed with one cause; check the lab's installation and device"
+ONE_CAUSE = (
+    "{failed:,} of the {ran:,} tests that ran failed for the same reason; check the lab's installation and device"
+)

@@ -32,7 +32,7 @@ MB = 1 << 20
     type=click.Path(path_type=Path),
     default=Path("nightjar-agent"),
     show_default=True,
-    help="Where the agent works.",
+    help="The agent's working folder.",
 )
 @click.option("--timeout", type=float, help="Seconds that a suite may take; at most what the bot allows.")
 @click.option("--clone-url", help="A mirror to fetch commits from, instead of the address that the bot names.")
@@ -40,7 +40,12 @@ MB = 1 << 20
 @click.option("--log-url", help="Where the log can be read; the check run links it.")
 @click.option("--environment", "pairs", type=PAIR, multiple=True, metavar="KEY=VALUE", help="What the device is.")
 @click.option(
-    "--least-free", type=int, default=1024, show_default=True, metavar="MB", help="Claim nothing with less space."
+    "--least-free",
+    type=int,
+    default=1024,
+    show_default=True,
+    metavar="MB",
+    help="Claim no job with less free disk space than this.",
 )
 @click.option("--once", is_flag=True, help="Do one job, or none, and end; status 1 if it fails.")
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)

@@ -46,7 +46,7 @@ def doctor(
     targets: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Check what a lab depends on: one line for each, with the remedy.
+    """Check what a lab depends on; print a line for each check, and how to fix what fails.
 
     Checks variables, the bot's address, its clock and ours, repository, lab, token, targets, credentials, the
     permission to write into the bucket, disk space and the nightly commit. Nothing is left behind: the object that is

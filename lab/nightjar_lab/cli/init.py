@@ -73,7 +73,7 @@ def init(
     tries: bool,
     command: tuple[str, ...],
 ) -> None:
-    """Write what a lab's CI runs every night: a workflow, a script, and a file with the lab's names.
+    """Write the files that a lab's CI needs to test every night: a workflow, a script, and a file with the lab's names.
 
     Nothing is overwritten. Then COMMAND is run once in this folder, and its reports are checked; nothing is uploaded.
     """

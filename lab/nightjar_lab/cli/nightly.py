@@ -50,7 +50,7 @@ TIMEOUT = 12 * 3600.0
     "--state",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Where --wait remembers the last commit that it printed. Default: a file of the repository in "
-    "~/.local/state/nightjar-lab. Two loops on one machine need two.",
+    "~/.local/state/nightjar-lab. Two loops on one machine need a file each.",
 )
 @click.option(
     "--timeout",
@@ -60,7 +60,11 @@ TIMEOUT = 12 * 3600.0
     help="Seconds that --wait waits; then the exit status is 1.",
 )
 @click.option(
-    "--pause", type=click.FloatRange(1), default=PAUSE, show_default=True, help="Seconds between two questions."
+    "--pause",
+    type=click.FloatRange(1),
+    default=PAUSE,
+    show_default=True,
+    help="Seconds between two requests to the bot.",
 )
 @json_option
 def nightly(

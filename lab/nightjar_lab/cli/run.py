@@ -80,7 +80,7 @@ NIGHTLY, HEAD = "nightly", "HEAD"
     help="Seconds that COMMAND gets to write its report after SIGTERM or SIGINT.",
 )
 @click.option("--dry-run", is_flag=True, help="Run and check; print the manifest, and upload nothing.")
-@click.option("--resume", is_flag=True, help="Upload what earlier runs could not; run nothing.")
+@click.option("--resume", is_flag=True, help="Upload what earlier runs could not upload; run nothing.")
 @wait_options
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def run(command: tuple[str, ...], **options: Any) -> None:

@@ -9,7 +9,7 @@ SEGMENT_FORM = "a name of letters, digits, . _ and -, as in example-lab"
 TARGET_FORM = "a name of letters, digits, . _ - @ and :, as in hexagon-v73 or rpi-4@lab:1"
 SHA_FORM = "the full SHA of a commit, 40 hexadecimal digits in lower case; git rev-parse HEAD prints it"
 RUN_ID_FORM = "a name of up to 100 letters, digits, . _ and -"
-SUITE_FORM = "up to 100 letters, digits, blanks and . _ + / -"
+SUITE_FORM = "up to 100 letters, digits, spaces and . _ + / -"
 SHARD_FORM = "the shard's number and how many there are, as in 1/4"
 PACKAGE_FORM = (
     "what pip installs, as in nightjar-lab==0.1.0 or git+https://git.example.org/nightjar@SHA#subdirectory=lab"
@@ -33,7 +33,7 @@ STATE_NOT_WRITTEN = "{file} cannot be written: {reason}; name another file with 
 
 # check
 GOOD = "OK to upload"
-BAD = "The bot would refuse this. Fix it before you upload."
+BAD = "The bot would refuse these files. Fix them before you upload."
 UNREADABLE = "Some files cannot be read here. Correct the paths or permissions, and check again."
 REFUSED_FILE = "{name}: refused: {problem}"
 REFUSED_RUN = "refused: {problem}"
@@ -55,37 +55,37 @@ Uploaded, but not verified: without --url (NIGHTJAR_URL) we cannot ask the bot w
 If it does, the check run hardware/{lab}/{target} appears on {sha} within about a minute.
 If it does not, GET /api/v1/repos/{repository}/results/runs?sha={sha} on the bot says why."""
 STORED = "The bot stored the run: {page}"
-CHECK_RUN_PENDING = "Waiting for the check run hardware/{lab}/{target}; the bot first waits for further suites …"
+CHECK_RUN_PENDING = "Waiting for the check run hardware/{lab}/{target}; the bot first waits for more suites …"
 CHECK_RUN = "Check run hardware/{lab}/{target}: {address}"
 CHECK_RUN_LATER = "The check run hardware/{lab}/{target} is not written yet; it will appear on {sha}."
-WHAT_WAIT_URL = "without the bot's address, --wait cannot ask it; give it, or omit --wait"
+WHAT_WAIT_URL = "--wait needs the bot's address to ask it; give it, or omit --wait"
 
 # run
-NO_TEST_COMMAND = "name the command that tests, after --, as in: nightjar-lab run --target adreno -- pytest tests"
-NOT_A_COMMAND = "{command} is not a command here; correct its name, or PATH"
+NO_TEST_COMMAND = "name the test command after --, as in: nightjar-lab run --target adreno -- pytest tests"
+NOT_A_COMMAND = "there is no command {command} here; correct its name, or PATH"
 RESUME_RUNS_NOTHING = "--resume uploads what earlier runs could not, and runs nothing; omit the command, or --resume"
-NO_CHECKOUT = "this folder is no git checkout; run it in a checkout of the commit, or give --sha"
+NO_CHECKOUT = "this folder is not a Git checkout; run this in a checkout of the commit, or give --sha"
 FOLDER_UNUSABLE = "{folder} cannot be written: {reason}; name another folder with --folder"
-RUN_ID_IN_USE = "another process runs {run_id} in this folder; give another --run-id"
-INTERRUPTED = "interrupted; the command has {seconds:g} s to write its report, then what there is will be uploaded"
+RUN_ID_IN_USE = "another process uses the run ID {run_id} in this folder; give another --run-id"
+INTERRUPTED = "interrupted; the command has {seconds:g} s to write its report, which is then uploaded"
 STALE_REPORT = "{path} is older than this run and is not uploaded"
 NO_REPORT = (
-    "the command left no report in NIGHTJAR_RESULTS (exit status {status}); the run will show a lab setup problem. For "
-    "other places use --report"
+    "the command left no report in NIGHTJAR_RESULTS (exit status {status}); the run will show a lab setup problem. If "
+    "the command writes reports elsewhere, name them with --report"
 )
 UPLOAD_STOPPED = "stopped before everything was uploaded; continue with: nightjar-lab run --resume --folder {folder}"
 WAIT_STOPPED = "everything is uploaded; stopped while waiting for the bot"
-NOT_UPLOADED = "the run stays in {folder}; the next run uploads it, or: nightjar-lab run --resume --folder {parent}"
+NOT_UPLOADED = "the run stays in {folder}; the next run uploads it, or run: nightjar-lab run --resume --folder {parent}"
 NOTHING_PENDING = "nothing to upload in {folder}"
 
 # init
-NO_INIT_COMMAND = "name the command that tests, after --, as in: nightjar-lab init --target adreno -- pytest tests"
-FILES_EXIST = "{names} exist in {folder}, and nothing is overwritten; remove them, or name another --folder"
-FILE_WRITTEN = "{path} is written"
-DRY_RUN = "The command is run once; nothing is uploaded."
+NO_INIT_COMMAND = "name the test command after --, as in: nightjar-lab init --target adreno -- pytest tests"
+FILES_EXIST = "{names} exist in {folder}, and init overwrites nothing; remove them, or name another --folder"
+FILE_WRITTEN = "wrote {path}"
+DRY_RUN = "Running the command once; nothing is uploaded."
 DRY_RUN_FAILED = (
-    "The files are written, but the command ended with status {status} here. That is fine for tests that fail; "
-    "otherwise correct NIGHTJAR_TEST_COMMAND in nightjar-lab.env."
+    "The files are written, but the command ended with status {status} here. That is fine if tests failed; otherwise "
+    "correct NIGHTJAR_TEST_COMMAND in nightjar-lab.env."
 )
 NEXT_STEPS = """\
 Next: add AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY as secrets of the CI, commit these files, and start the job.

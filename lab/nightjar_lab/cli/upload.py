@@ -154,7 +154,9 @@ def upload_options(command: Command) -> Command:
         click.option("--finished-at", help="When the tests ended."),
         click.option("--job", help="The ID of the job, if somebody requested this run."),
         format_option,
-        click.option("--compress", type=click.Choice(list(SUFFIXES)), help="Compress files that are not."),
+        click.option(
+            "--compress", type=click.Choice(list(SUFFIXES)), help="Compress files that are not compressed yet."
+        ),
         click.option("--check/--no-check", "checks", default=True, show_default=True, help="Check the files first."),
         click.option("--dry-run", is_flag=True, help="Print the manifest; send nothing."),
         wait_options,

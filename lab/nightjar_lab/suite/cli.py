@@ -54,7 +54,7 @@ suite.add_command(run)
 @click.option("--count", is_flag=True, help="Count the cases of suites, which may take seconds.")
 @json_option
 def list_command(names: tuple[str, ...], *, count: bool, as_json: bool) -> None:
-    """List suites and flows, or those with NAMES, one a line; one that cannot be loaded says why."""
+    """List suites and flows, or only NAMES, one per line; one that cannot be loaded says why."""
     listed = list_suites_and_flows(names, count=count)
     if as_json:
         click.echo(json.dumps([one.as_json() for one in listed], indent=2))
@@ -71,7 +71,7 @@ def list_command(names: tuple[str, ...], *, count: bool, as_json: bool) -> None:
 @report_option
 @summary_option
 def report(files: tuple[Path, ...], report: Path | None, summary: Path | None) -> None:
-    """Make reports of the results of a run, or of its shards; without --report and --summary, print the summary."""
+    """Write reports of a run or of all its shards; without --report and --summary, print the summary."""
     headers: list[dict[str, Any]] = []
     results: dict[str, SuiteResult] = {}
     with failures():
@@ -108,7 +108,7 @@ def diff(earlier: Path, later: Path, *, as_json: bool) -> None:
 @memory_option
 @click.argument("case")
 def repro(flow: str, suite: str, timeout: float | None, memory: int, case: str) -> None:
-    """Run one case, by its name or its test ID, and print all that is known. The exit status is 1 if it fails."""
+    """Run one case, by its name or its test ID, and print every detail. The exit status is 1 if it fails."""
     limits = SuiteLimits(timeout, memory * MB)
     with (
         failures(),

@@ -47,12 +47,14 @@ UPLOAD_SECONDS = 120.0
 @flow_option
 @suite_option
 @click.option("--filter", "patterns", multiple=True, help="Run cases whose whole name matches, as '*conv*'.")
-@click.option("--limit", type=click.IntRange(min=1), help="Run so many cases, taken evenly from the suite.")
+@click.option("--limit", type=click.IntRange(min=1), help="Run only this many cases, spread evenly over the suite.")
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes at a time.")
 @timeout_option
 @memory_option
 @click.option("--fresh", is_flag=True, help="Start over; without it, the run continues the results in the JSONL file.")
-@click.option("--jsonl", type=click.Path(path_type=Path), help=f"Where results go as they come. Default: in {FOLDER}/")
+@click.option(
+    "--jsonl", type=click.Path(path_type=Path), help=f"The file to which each result is appended. Default: in {FOLDER}/"
+)
 @report_option
 @summary_option
 @click.option("--upload", is_flag=True, help="Upload the CSV report as a run of your lab, once all cases have results.")

@@ -107,7 +107,7 @@ class SuiteRunner:
         return found
 
     def run(self, names: Sequence[str]) -> Iterator[SuiteResult]:
-        """Run cases and yield the result of each as it comes. Raises CannotRun if no worker can be started any more."""
+        """Run cases and yield the result of each as it comes. Raises CannotRun if no further worker can be started."""
         self._waiting = deque(names)
         left = len(names)
         while left:

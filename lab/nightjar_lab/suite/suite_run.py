@@ -147,7 +147,7 @@ def run_suite(
             except KeyboardInterrupt:
                 stopped = True
             finally:
-                # Also where a worker cannot be started any more: what there is, is reported.
+                # Also where no further worker can be started: existing results are reported.
                 results = tuple(file.results[name] for name in chosen if name in file.results)
                 missing = len(chosen) - len(results)
                 request.reports.write(results, flow=info.flow, suite=info.suite, missing=missing, notices=notices)

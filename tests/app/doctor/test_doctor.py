@@ -253,15 +253,15 @@ def archived(clinic: Clinic) -> None:
 FAULTS: list[tuple[Callable[[Clinic], None], str, str, str]] = [
     (wrong_app_id, "app", "there is no App with the ID 99999 on this GitHub", "set GITHUB_APP_ID to the ID"),
     (wrong_key, "key", "A JSON web token could not be decoded", "of the same App"),
-    (suspended, "repositories", "octocat/compiler: the installation is suspended", "unsuspends it"),
+    (suspended, "repositories", "octocat/compiler: the installation is suspended", "unsuspend it"),
     (not_installed, "repositories", "octocat/compiler: the App is not installed on it", "install the App on it"),
     (wrong_client_secret, "sign-in", "GitHub refuses GITHUB_CLIENT_ID or GITHUB_CLIENT_SECRET", "a new client secret"),
     (pages_without_encryption, "sign-in", "public_url is http://ci.example.org", "over https"),
     (operators_who_cannot_sign_in, "sign-in", "nobody can sign in", "set GITHUB_CLIENT_ID"),
-    (renamed, "repositories", "octocat/compiler: GitHub calls it octocat/compiler-next now", "change its name"),
+    (renamed, "repositories", "octocat/compiler: it is now called octocat/compiler-next on GitHub", "change its name"),
     (archived, "repositories", "octocat/compiler: it is archived on GitHub", "remove it from app.yaml"),
     (missing_permission, "permissions", "the App lacks the permissions Commit statuses: write", "add them"),
-    (permission_not_accepted, "permissions", "octocat/compiler: its owner has not accepted", "accepts them"),
+    (permission_not_accepted, "permissions", "octocat/compiler: its owner has not accepted", "accept them"),
     (missing_event, "events", "the App is not subscribed to Issue comment", "Subscribe to events"),
     (form_data, "hook", "GitHub sends webhooks as form data", "application/json"),
     (no_secret, "hook", "the webhook has no secret", "to the value of GITHUB_WEBHOOK_SECRET"),
@@ -270,7 +270,7 @@ FAULTS: list[tuple[Callable[[Clinic], None], str, str, str]] = [
     (other_webhook, "hook", "https://old.example.org/webhook, but public_url", "correct the webhook URL"),
     (clock_ahead, "clock", "s ahead of GitHub's", "NTP"),
     (clock_behind, "clock", "s behind GitHub's", "NTP"),
-    (github_away, "app", "cannot ask GitHub: GET /app: GitHub answered 502", "check GITHUB_API_URL"),
+    (github_away, "app", "could not ask GitHub: GET /app: GitHub answered 502", "check GITHUB_API_URL"),
     (database_away, "database", "", "correct DATABASE_URL"),
     (no_bucket, "bucket", "bucket no-such-results does not exist", "docs/labs.md"),
     (no_queue, "bucket", "/123456789012/no-such-queue does not exist", "docs/labs.md"),
@@ -349,4 +349,6 @@ async def test_sign_in_is_checked_with_the_client_of_the_app(clinic: Clinic) -> 
     may_sign_in(clinic)
     done = await clinic.doctor()
     assert done.status == 0, done.out
-    assert "GitHub accepts the client; people are sent back to https://ci.example.org/login/callback" in done.out
+    assert (
+        "GitHub accepts the client ID and secret; sign-in returns to https://ci.example.org/login/callback" in done.out
+    )

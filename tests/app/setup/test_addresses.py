@@ -35,7 +35,7 @@ def test_a_github(written: str, web: str, api: str) -> None:
     [
         ("http://github.example.com", "must start with https://"),
         ("https://github.example.com/octo-org", "no /octo-org"),
-        ("https://hubot:sesame@github.example.com", "must not hold a user name or password"),
+        ("https://hubot:sesame@github.example.com", "must not contain a user name or password"),
         ("ftp://github.example.com", "as in https://github.example.com"),
         ("github .com", "must be a web address"),
         ("javascript://x%0aalert(1)", "must be a web address"),

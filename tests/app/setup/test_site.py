@@ -101,7 +101,7 @@ async def test_each_wrong_entry_has_a_remedy_beside_it(walk: SetupWalk) -> None:
     await walk.enter()
     page = await walk.choose(public_url="http://localhost", owner="no such", github="https://github.com")
     assert page.status == 422
-    assert "2 entries are not right yet" in page.text
+    assert "2 entries are invalid" in page.text
     assert page.field("owner") == "no such"
     page = await walk.choose(github='"><script>alert(1)</script>')
     assert "<script>alert" not in page.text
@@ -129,7 +129,7 @@ async def test_a_callback_that_was_not_begun_here_stores_nothing(walk: SetupWalk
     await walk.enter()
     for query in ("code=abc&state=guess", "code=abc", "state=x", ""):
         page = await walk.get(f"/setup/created?{query}")
-        assert (page.status, "begun elsewhere" in page.text) == (400, True)
+        assert (page.status, "started elsewhere" in page.text) == (400, True)
     assert walk.github.requests.records == []
     assert list(walk.folder.iterdir()) == []
 
@@ -219,7 +219,7 @@ async def test_app_yaml_is_checked_before_it_is_written(walk: SetupWalk) -> None
     assert "app.yaml:2:22: repositories.octocat/compiler.slow_test" in page.text.replace("<wbr>", "")
     assert page.field("config") == wrong
     (walk.folder / "app.yaml").write_text(wrong)
-    assert "is used as it is" in (await walk.get("/setup/install")).text
+    assert "Nightjar uses it unchanged" in (await walk.get("/setup/install")).text
     page = await walk.post("/setup/start", form=form)
     assert (page.status, "slow_test" in page.text) == (422, True)
     page = await walk.post("/setup/start", form=form, config="repositories: {octocat/compiler: {}}\n")
@@ -241,7 +241,7 @@ async def test_github_away_while_the_app_is_installed(walk: SetupWalk) -> None:
     await walk.enter()
     walk.github.faults.add("GET", "/app", status=401, times=None)
     page = await walk.create()
-    assert (page.status, "This page tries again" in page.text) == (200, True)
+    assert (page.status, "This page retries" in page.text) == (200, True)
 
 
 async def test_deliveries_are_refused_until_the_bot_serves(walk: SetupWalk) -> None:

@@ -167,11 +167,11 @@ def test_a_renamed_file_counts_by_both_of_its_names() -> None:
 
 def test_what_could_not_be_found_out_runs_and_says_that_this_is_a_fallback() -> None:
     """TVM #10457: an error that looked like an answer went unnoticed for days."""
-    unknown = UnknownChanges("GitHub could not be asked")
-    assert skip_ci(EVERYTHING, "Fix it", unknown).reason == "Fallback: GitHub could not be asked, so CI runs."
+    unknown = UnknownChanges("we could not ask GitHub")
+    assert skip_ci(EVERYTHING, "Fix it", unknown).reason == "Fallback: we could not ask GitHub, so CI runs."
     assert not skip_ci(EVERYTHING, "Fix it", unknown).value
     assert rebuild_docker(RebuildDocker(), unknown).value
-    decision = run_everything("GitHub could not be asked", "0d1a26e")
+    decision = run_everything("we could not ask GitHub", "0d1a26e")
     assert decision.sha == "0d1a26e"
     assert {name: one.value for name, one in decision.verdicts.items()} == {
         "run_slow_tests": True,
@@ -179,7 +179,7 @@ def test_what_could_not_be_found_out_runs_and_says_that_this_is_a_fallback() -> 
         "docs_only": False,
         "rebuild_docker": True,
     }
-    assert all(one.reason.startswith("Fallback: GitHub could not be asked, so ") for one in decision.verdicts.values())
+    assert all(one.reason.startswith("Fallback: we could not ask GitHub, so ") for one in decision.verdicts.values())
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,8 @@ def test_the_docs_alone_are_built_where_only_documentation_is_changed(
 
 
 def test_without_knowledge_more_than_the_docs_is_built() -> None:
-    unknown = docs_only(SkipCi(), "Fix it", UnknownChanges("GitHub could not be asked"))
-    assert (unknown.value, unknown.reason) == (False, "Fallback: GitHub could not be asked, so everything is built.")
+    unknown = docs_only(SkipCi(), "Fix it", UnknownChanges("we could not ask GitHub"))
+    assert (unknown.value, unknown.reason) == (False, "Fallback: we could not ask GitHub, so everything is built.")
     assert docs_only(None, "Fix it", files("docs/x.rst")).value is False
     assert docs_only(SkipCi(), "[skip ci] Fix it", files("docs/x.rst")) == CiVerdict(
         False, "The docs are not built either: the title has [skip ci]."
@@ -218,7 +218,7 @@ def test_without_knowledge_more_than_the_docs_is_built() -> None:
 
 
 def test_the_title_alone_decides_where_the_files_are_not_known() -> None:
-    assert skip_ci(EVERYTHING, "[skip ci] Revert", UnknownChanges("GitHub could not be asked")).value
+    assert skip_ci(EVERYTHING, "[skip ci] Revert", UnknownChanges("we could not ask GitHub")).value
 
 
 def test_what_is_not_switched_on_skips_nothing_and_builds_everything() -> None:

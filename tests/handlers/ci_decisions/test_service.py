@@ -121,7 +121,7 @@ async def test_whoever_asks_much_leaves_webhooks_their_part_of_githubs_quota(wor
                 await decide(FULL_NAME, number)
 
     world.github.requests.clear()
-    with ranked(Rank.ANONYMOUS), pytest.raises(TryAgain, match="anonymous questions have used their share"):
+    with ranked(Rank.ANONYMOUS), pytest.raises(TryAgain, match="anonymous requests have used up their share"):
         await ask_much()
     assert world.github.requests.count("GET", "/repos/{owner}/{repo}/pulls/{pull_number}") == 20
     with ranked(Rank.SWEEP), pytest.raises(TryAgain, match="reserved for webhooks"):

@@ -98,7 +98,7 @@ async def test_a_retry_that_comes_late_does_not_undo_what_a_later_edit_shows(wor
     assert shown(world, pull) == [TAGGED + RESTART_CI, CODE]
     await world.apply(opened, NAME, status)
     assert shown(world, pull) == [TAGGED + RESTART_CI, CODE]
-    assert "has changed, so the bot left" in world.applied[-1]
+    assert "has changed, so the bot did not change" in world.applied[-1]
 
 
 async def test_webhooks_in_the_wrong_order_show_the_title_as_it_is_now(world: World) -> None:

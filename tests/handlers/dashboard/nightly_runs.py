@@ -125,7 +125,7 @@ FLAKY = "tests/python/runtime/test_rpc.py::test_rpc_3"
 
 
 def nightly_runs() -> Iterator[Sent]:
-    """Yield every run, the oldest first."""
+    """Yield every run, oldest first."""
     every, of_runtime = tuple(operators()), tuple(runtime())
     skipped = frozenset(test for test in every if "bfloat16" in test)
     broken = {test: TOLERANCE for test in every if "test_softmax[float16" in test}

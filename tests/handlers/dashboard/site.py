@@ -24,7 +24,7 @@ from bot.results.store.store import ResultsStore
 from bot.web.access import ApiAccess
 from bot.web.app import Parts, create_app, create_runner
 from bot.web.bodies import IN_FLIGHT, Bodies
-from bot.web.connections import Connections, Door
+from bot.web.connections import Connections, LimitedSite
 from bot.web.webhook import MAX_BODY
 from handlers.branches import nightly_route
 from handlers.branches.record import NIGHTLY, TrackingRecord
@@ -148,7 +148,7 @@ async def dashboard_site(
         runner = create_runner(app)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        await Door(runner, "127.0.0.1", 0, connections).start()
+        await LimitedSite(runner, "127.0.0.1", 0, connections).start()
         client = await stack.enter_async_context(aiohttp.ClientSession(auto_decompress=True))
         yield DashboardSite(f"http://127.0.0.1:{runner.addresses[0][1]}", client, store, engine.records)
 

@@ -97,7 +97,7 @@ async def test_a_feed_is_valid_and_its_entries_name_test_and_commits() -> None:
     link = first.find(f"{{{ATOM}}}link")
     assert link is not None
     assert link.attrib["href"].startswith(f"https://ci.example.org/r/{REPOSITORY}/tests?id=tests%2Fpython")
-    assert (second.findtext(f"{{{ATOM}}}content") or "").endswith("Over since 2026-11-19: recovered.")
+    assert (second.findtext(f"{{{ATOM}}}content") or "").endswith("The failure ended on 2026-11-19: recovered.")
     assert second.findtext(f"{{{ATOM}}}updated") != second.findtext(f"{{{ATOM}}}published")
     assert "<script>" in (third.findtext(f"{{{ATOM}}}title") or "")
 

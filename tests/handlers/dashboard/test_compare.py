@@ -55,14 +55,14 @@ async def test_a_flaky_test_is_no_new_failure(site: DashboardSite) -> None:
     assert [(one["status"], one["test"]) for one in answered["tests"]] == [("flaky", FLAKY)]
 
 
-async def test_a_run_that_says_nothing_about_the_code_is_not_compared(site: DashboardSite) -> None:
+async def test_a_run_without_usable_results_is_not_compared(site: DashboardSite) -> None:
     _, answered = await site.json(f"{API}?target=example-lab/adreno&base={sha(6)}&head={sha(7)}")
     notes = {one["suite"]: one["note"] for one in answered["suites"]}
-    assert "failed with one cause" in notes["runtime"]
+    assert "failed for the same reason" in notes["runtime"]
     assert notes["operators"] is None
     _, answered = await site.json(f"{API}?target=example-lab/adreno&base={sha(7)}&head={sha(8)}")
     notes = {one["suite"]: one["note"] for one in answered["suites"]}
-    assert "say nothing about the code" in notes["runtime"]
+    assert "are unusable" in notes["runtime"]
     assert answered["counts"]["fixed"] == 0
 
 
@@ -93,7 +93,7 @@ async def test_before_there_are_results_the_page_says_what_to_do(site: Dashboard
     _, _, page = await site.get("/r/octocat/new/compare")
     assert "nothing to compare" in page
     _, _, page = await site.get("/r/octocat/docs/compare")
-    assert "takes no results" in page
+    assert "accepts no results" in page
     assert (await site.get("/r/octocat/secret/compare"))[0] == 404
 
 

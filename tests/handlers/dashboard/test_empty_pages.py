@@ -113,7 +113,7 @@ async def test_the_first_nightly_run(first: DashboardSite, path: str, says: str)
         (view_path(HERE, status="new-failure"), "✓ No test has begun to fail in the newest nightly runs."),
         (view_path(HERE, status="failing"), "Remove the filters"),
         (view_path(HERE, "compare"), "Nothing changed: every test ended as it did before, and none fails."),
-        (view_path(HERE, "flaky"), "A test appears here when one commit has both outcomes"),
+        (view_path(HERE, "flaky"), "A test appears here when it both passes and fails on one commit"),
         (view_path(HERE, "slow"), "there is nothing to gain by skipping slow tests"),
         (view_path(HERE, "skipped"), "Nothing is skipped"),
         (run_path(HERE, TARGET, sha(11), "runtime-run-1"), "No test failed"),

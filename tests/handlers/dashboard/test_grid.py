@@ -34,7 +34,7 @@ async def states(site: DashboardSite, name: str, query: str = "") -> list[str]:
     return [cell["state"] for cell in (await rows(site, query))[name]]
 
 
-async def test_columns_are_the_commits_that_labs_tested_the_newest_first(site: DashboardSite) -> None:
+async def test_columns_are_the_commits_that_labs_tested_newest_first(site: DashboardSite) -> None:
     _, page = await site.json(GRID)
     assert [commit["sha"] for commit in page["commits"]] == [sha(number) for number in reversed(range(14))]
 
@@ -100,8 +100,8 @@ async def test_a_malformed_address_is_explained(site: DashboardSite, query: str)
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/r/octocat/new", "No lab has sent results"),
-        ("/r/octocat/docs", "takes no results"),
+        ("/r/octocat/new", "No lab has uploaded results"),
+        ("/r/octocat/docs", "accepts no results"),
         ("/r/octocat/compiler?since=2030-01-01", "no results of nightly commits for these filters"),
         ("/r/octocat/compiler?q=nothing-like-it", "No test matches"),
     ],

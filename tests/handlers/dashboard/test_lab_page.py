@@ -72,7 +72,7 @@ async def test_two_weeks_are_not_enough_to_test_more(site: DashboardSite) -> Non
     assert (adreno["tier"], "history" in adreno["lacking"], "runs" in adreno["lacking"]) == (2, True, True)
     assert (adreno["days"], adreno["seconds_p90"], adreno["unsteady_of"]) == (13, 4 * HOUR, 24)
     page = (await site.get(f"{PAGES}/example-lab"))[2]
-    shown = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.partition("Ready for more?")[2]))
+    shown = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.partition("Ready for a better tier?")[2]))
     # A month, latency, infra rate and false-alarm rate of each target.
     assert "hexagon-v73 3 of 3 13 days 4 h p90 0.0 % 0 of 28 results 10.7 % 3 of 28 results not yet" in shown
     assert "adreno 3 of 3 13 days 4 h p90 3.8 % 1 of 26 results 0.0 % 0 of 24 results not yet" in shown

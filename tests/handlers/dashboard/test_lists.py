@@ -77,8 +77,8 @@ async def test_each_list_is_a_table_too(site: DashboardSite) -> None:
 
 async def test_before_there_are_results_the_pages_say_what_to_do(site: DashboardSite) -> None:
     for page in ("flaky", "slow", "skipped"):
-        assert "No lab has sent results" in (await site.get(f"/r/octocat/new/{page}"))[2]
-        assert "takes no results" in (await site.get(f"/r/octocat/docs/{page}"))[2]
+        assert "No lab has uploaded results" in (await site.get(f"/r/octocat/new/{page}"))[2]
+        assert "accepts no results" in (await site.get(f"/r/octocat/docs/{page}"))[2]
         assert (await site.get(f"/r/octocat/secret/{page}"))[0] == 404
 
 

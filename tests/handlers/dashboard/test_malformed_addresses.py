@@ -76,8 +76,8 @@ async def test_an_unknown_target_is_answered_with_those_that_exist(site: Dashboa
     status, answered = await site.json(f"/api/v1/repos/octocat/compiler{page or '/grid'}{query}")
     assert status == 400
     assert answered["detail"] == (
-        "There is no target example-lab/hexagon-v74 in this repository. "
-        "There are: example-lab/hexagon-v73, example-lab/adreno, hubot-lab/rpi-5@rack:2."
+        "This repository has no target example-lab/hexagon-v74. "
+        "Available: example-lab/hexagon-v73, example-lab/adreno, hubot-lab/rpi-5@rack:2."
     )
     status, _, shown = await site.get(f"/r/octocat/compiler{page}{query}")
-    assert (status, "There are: example-lab/hexagon-v73" in shown) == (400, True)
+    assert (status, "Available: example-lab/hexagon-v73" in shown) == (400, True)

@@ -58,7 +58,7 @@ async def test_older_deliveries_are_a_page_of_their_own(site: DashboardSite) -> 
 async def test_why_something_failed_is_said_as_on_github_and_the_rest_is_for_operators(site: DashboardSite) -> None:
     _, _, page = await site.get(f"{PAGE}/{NUMBER}")
     assert "GitHub denied this: the App needs *Actions: write*." in page.replace("<wbr>", "")
-    assert "Operators find the reason in the log under delivery 0b989ba4" in page.replace("<wbr>", "")
+    assert "Operators can find the reason in the log under delivery 0b989ba4" in page.replace("<wbr>", "")
     for hidden in ("internal.example.org", SECRET, "a comment of somebody else"):
         assert hidden not in page.replace("<wbr>", "")
 

@@ -61,7 +61,7 @@ def test_an_issue_says_what_is_known_of_a_flaky_test() -> None:
     assert parse_qs(urlsplit(url).query)["title"] == ["Flaky test: a.py::test_x"]
     assert body_of(url) == (
         "`a.py::test_x` of `operators` on `example-lab/adreno`\n\n"
-        "The test is flaky: failed in 3 of 40 runs. These commits had both outcomes: "
+        "The test is flaky: failed in 3 of 40 runs. It both passed and failed at these commits: "
         f"[`{sha(1)[:10]}`]({PAGE}/commit/{sha(1)}).\n\n"
         "To reproduce it:\n\n```text\npytest a.py::test_x\n```\n\n"
         "[History of the test](https://ci.example.org/r/octocat/compiler/tests?id=x)"

@@ -1,4 +1,4 @@
-"""What became of runs, as the store and app.yaml know it."""
+"""The outcome of runs, as the store and app.yaml know it."""
 
 from __future__ import annotations
 

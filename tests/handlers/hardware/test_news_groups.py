@@ -148,11 +148,11 @@ def test_news_is_posted_when_all_targets_were_judged_or_enough_was_waited(
 def test_the_message_names_targets_tests_and_what_lies_between() -> None:
     targets = group(member("lab/a", "xyz", 1, 3), member("lab/b", "xyz", 0, 2))
     news = group_news(targets)
-    assert news.title == group_title(targets) == "3 tests fail on 2 targets since 2222222"
+    assert news.title == group_title(targets) == "3 tests failing on 2 targets since 2222222"
     assert news.url == f"{PAGE}/compare/{sha(1)}...{sha(2)}"
     assert [(one.name, one.text) for one in news.items] == [
         ("lab/a", "operators, since 3333333; it passed at 1111111"),
-        ("lab/b", "operators, fails since 2222222; it has never passed"),
+        ("lab/b", "operators, failing since 2222222; it has never passed"),
     ]
     assert news.notes == (
         "The tests: x, y, z.",
@@ -170,7 +170,7 @@ def test_what_never_passed_has_no_range() -> None:
 def test_a_follow_up_names_only_the_targets_that_joined() -> None:
     joined = [member("lab/c", "x")]
     news = joined_news(group(member("lab/a", "x"), member("lab/b", "x"), *joined), joined)
-    assert news.title == "1 more target fails in the same tests: 1 test fails since 2222222"
+    assert news.title == "1 more target fails in the same tests: 1 test failing since 2222222"
     assert [one.name for one in news.items] == ["lab/c"]
 
 

@@ -133,7 +133,8 @@ async def test_what_waits_is_stored_with_what_is_reported_before_anything_is_pos
     sha = uploaded(labs, {ONE: [TILE], OTHER: [TILE]})
     plan = await judged(labs, ONE, sha)
     assert [type(one) for one in decoded(plan)] == [StoreReports, StoreRecord, StoreRecord]
-    assert plan.why == f"1 test began to fail on example-lab/{ONE} at nightly commit {sha[:7]}; this waits for others"
+    news = f"1 test began to fail on example-lab/{ONE} at nightly commit {sha[:7]}"
+    assert plan.why == f"{news}; waiting for the results of other targets"
     assert (issues(labs), await waiting(labs)) == ([], 1)
 
 
@@ -171,7 +172,7 @@ async def test_tests_that_recover_while_their_news_waits_have_both_messages_in_o
     assert await waiting(labs) == 4
     messages = await apply(labs, await posted(labs))
     began, *ended = messages.values()
-    assert began.startswith("1 test fails on 2 targets since ")
+    assert began.startswith("1 test failing on 2 targets since ")
     assert sorted(ended) == [f"1 test recovered on example-lab/{on} at nightly commit {sha[:7]}" for on in (ONE, OTHER)]
     assert issues(labs) == []
     assert await labs.world.records.under(REGRESSION_GROUP, labs.world.repository.id) == {}
@@ -191,7 +192,7 @@ async def test_a_kill_after_any_effect_loses_and_doubles_nothing(labs: Labs, don
     messages |= await apply(labs, effects)
     assert [state for _, state in issues(labs)] == ["open"]
     (title,) = messages.values()
-    assert title.startswith("1 test fails on 2 targets since ")
+    assert title.startswith("1 test failing on 2 targets since ")
     assert await waiting(labs) == 0
     assert await posted(labs, "3") == []
 

@@ -155,7 +155,7 @@ def test_every_failure_is_known_however_many_there_are(store: ResultsStore) -> N
     assert len(store.failures.reported(ABOUT)) == number
 
 
-def test_since_when_it_fails_and_when_it_passed_last_is_known(store: ResultsStore) -> None:
+def test_since_when_it_fails_and_when_it_last_passed_is_known(store: ResultsStore) -> None:
     assert news_of_runs(store, {"a": "PPSFSFF", "b": "--FFFFF"})[-1] == "+a"
     reported = store.failures.reported(ABOUT)
     assert reported == [Failure(SUITE, "b", sha(3)), Failure(SUITE, "a", sha(4), sha(2))]

@@ -61,8 +61,8 @@ def test_ten_tests_that_began_together_are_one_line() -> None:
     news = regression_news(judged(), RegressionChanges(began=began), began)
     assert news.title == f"121 tests began to fail {WHERE}"
     assert news.items == (
-        NewsItem("operators", "120 tests fail since bbbbbbb; last pass at aaaaaaa", RANGE),
-        NewsItem("relax", "1 test fails since bbbbbbb; last pass at aaaaaaa", RANGE),
+        NewsItem("operators", "120 tests failing since bbbbbbb; last pass at aaaaaaa", RANGE),
+        NewsItem("relax", "1 test failing since bbbbbbb; last pass at aaaaaaa", RANGE),
     )
     assert len(regression_news(judged(), RegressionChanges(began=many(9)), many(9)).items) == 9
 
@@ -86,13 +86,13 @@ def test_a_group_of_tests_names_the_targets_on_which_all_of_them_fail() -> None:
     contexts = {(one.suite, one.test): FailureContext(failed=1, runs=9, also_on=("lab/a", "lab/b")) for one in began}
     contexts["operators", began[3].test] = FailureContext(also_on=("lab/b", "lab/c"))
     (line,) = regression_news(judged(), RegressionChanges(began=began), began, contexts).items
-    assert line.text == "12 tests fail since bbbbbbb; last pass at aaaaaaa; also fail on lab/b"
+    assert line.text == "12 tests failing since bbbbbbb; last pass at aaaaaaa; also failing on lab/b"
     contexts["operators", began[3].test] = FailureContext(also_on=("lab/c",))
     (line,) = regression_news(judged(), RegressionChanges(began=began), began, contexts).items
-    assert line.text == "12 tests fail since bbbbbbb; last pass at aaaaaaa"
+    assert line.text == "12 tests failing since bbbbbbb; last pass at aaaaaaa"
     del contexts["operators", began[3].test]
     (line,) = regression_news(judged(), RegressionChanges(began=began), began, contexts).items
-    assert line.text == "12 tests fail since bbbbbbb; last pass at aaaaaaa"
+    assert line.text == "12 tests failing since bbbbbbb; last pass at aaaaaaa"
 
 
 def test_tests_that_never_passed_are_reported_as_such_and_last() -> None:
@@ -101,11 +101,11 @@ def test_tests_that_never_passed_are_reported_as_such_and_last() -> None:
     assert news.title == f"1 test began to fail, 1 test has never passed {WHERE}"
     assert [item.text for item in news.items] == [
         "operators, since bbbbbbb; it passed at aaaaaaa",
-        "operators, fails since bbbbbbb; it has never passed",
+        "operators, failing since bbbbbbb; it has never passed",
     ]
     assert news.items[1].url == ""
     (line,) = regression_news(judged(), RegressionChanges(began=many(40, good="")), many(40)).items
-    assert line.text == "40 tests fail since bbbbbbb; never passed"
+    assert line.text == "40 tests failing since bbbbbbb; never passed"
 
 
 def test_what_a_late_run_confirmed_is_reported_with_its_date() -> None:
@@ -127,7 +127,7 @@ def test_a_recovery_is_reported_with_the_remaining_failures() -> None:
         NewsItem("a.py::d", "operators, recovered"),
         NewsItem("a.py::c", "operators, removed without a pass"),
     )
-    assert (news.notes, news.good) == (("1 test fails still, as reported before.",), False)
+    assert (news.notes, news.good) == (("1 test fails as before; this was already reported.",), False)
     (line,) = regression_news(judged(), RegressionChanges(recovered=many(30)), ()).items
     assert line == NewsItem("operators", "30 tests recovered")
 
@@ -149,7 +149,7 @@ def test_a_target_whose_repository_is_not_known_has_no_page() -> None:
     assert (news.url, news.items[0].url) == ("", "")
 
 
-def test_the_issue_lists_what_fails_since_when() -> None:
+def test_the_issue_lists_what_fails_and_since_when() -> None:
     failing = (*some("a.py::test_x", "a.py::test_y"), *many(120, suite="relax"), *some("t.py::t", suite="tir", good=""))
     assert issue_title(judged()) == "Regressions on example-lab/hexagon-v73"
     assert issue_body(judged("@example-lab-ci"), failing) == (

@@ -74,13 +74,13 @@ def test_the_message_says_since_when_why_and_what_follows() -> None:
     (item,) = news.items
     assert item.name == "operators"
     assert item.text == (
-        "unreliable since ccccccc; 750 of 7,000 tests flipped between passed and failed and back in 1111111"
+        "unreliable since ccccccc; 750 of 7,000 tests flipped between passed and failed, then back, in 1111111"
     )
     assert news.notes == (
-        "In an unstable run at least 10 tests and 3% of all tests flip back; results are unreliable when 3 of 5 "
-        "nightly runs are unstable. No message is sent about single failures until 5 nightly runs in a row are stable. "
-        "Failures that last longer are reported then.",
-        "Unreliable results have 3 changes that are not reported now.",
+        "A run is unstable if at least 10 tests and 3% of all tests flip back in it. Results are unreliable while 3 of "
+        "5 nightly runs are unstable. Single failures are not reported until 5 nightly runs in a row are stable; "
+        "failures that last longer are reported then.",
+        "3 changes in unreliable results are not reported now.",
     )
     assert not news.good
 

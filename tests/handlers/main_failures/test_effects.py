@@ -20,8 +20,8 @@ SOON = ("a scan of release/1.0 is already pending", False)
 
 
 @dataclass
-class Door:
-    """The engine's own door, with a list of what was new to it."""
+class RecordingAnnounce:
+    """The engine's own `announce`, with a list of what was new to it."""
 
     accept: Announce
     came: list[tuple[str, str, dict[str, Any], str, float | None]] = field(default_factory=list)
@@ -36,14 +36,14 @@ class Door:
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     async with a_world(tmp_path) as world:
-        world.pipeline = replace(world.pipeline, announce=Door(world.pipeline.announce))
+        world.pipeline = replace(world.pipeline, announce=RecordingAnnounce(world.pipeline.announce))
         yield world
 
 
 def came(world: World) -> list[tuple[str, str, dict[str, Any], str, float | None]]:
-    door = world.pipeline.announce
-    assert isinstance(door, Door)
-    return door.came
+    announce = world.pipeline.announce
+    assert isinstance(announce, RecordingAnnounce)
+    return announce.came
 
 
 async def ask(world: World, effect: RequestScan) -> tuple[str, bool]:

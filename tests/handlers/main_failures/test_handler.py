@@ -159,7 +159,7 @@ def test_news_is_recorded_before_it_is_reported() -> None:
     assert found.why == "1 check began to fail on main at aaaaaaa"
 
 
-def test_the_issue_is_closed_when_nothing_fails_any_more() -> None:
+def test_the_issue_is_closed_when_nothing_fails_now() -> None:
     found = plan(FailureChanges((), (WELL,), (), KnownFailures()), "main", KEY, EVERYWHERE, FAILING, AT)
     issue = found.effects[-1]
     assert isinstance(issue, EnsureIssue)
@@ -214,7 +214,7 @@ async def sweep_and_scan(world: World, guid: str) -> list[str]:
     return asked
 
 
-async def test_a_branch_that_is_not_watched_any_more_has_its_issue_closed_and_is_forgotten(tmp_path: Path) -> None:
+async def test_a_branch_that_is_no_longer_watched_has_its_issue_closed_and_is_forgotten(tmp_path: Path) -> None:
     async with a_world(tmp_path, features={"main_failures": {"branches": ["main"]}}) as world:
         number, github = world.repository.id, world.github
         await world.records.put(WATCHED_BRANCHES.of(number), WatchedBranches(("main", "release", "quiet")))

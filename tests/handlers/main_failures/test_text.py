@@ -66,7 +66,13 @@ def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
         (
             change(recovered=(recovery("cpu", 0, 90.0),)),
             "main has recovered, after 1 minute",
-            [NewsItem("cpu", "recovered on abc1234 Break it, which broke it", "https://ci/2")],
+            [
+                NewsItem(
+                    "cpu",
+                    "recovered: a rerun passed at abc1234 Break it, where it was first seen failing",
+                    "https://ci/2",
+                )
+            ],
             [],
             True,
         ),
@@ -79,7 +85,7 @@ def recovery(name: str, commits: int | None, seconds: float) -> Recovery:
         ),
         (
             change(removed=(failure("cpu"),)),
-            "1 check on main: failed, and no longer reported",
+            "1 check on main: failing, and no longer reported",
             [NewsItem("cpu", "not reported on the newest commits; it was first seen failing at abc1234 Break it")],
             [],
             True,
@@ -104,7 +110,7 @@ def test_news_says_what_and_since_when(
     assert (news.title, list(news.items), list(news.notes), news.good) == (title, items, notes, good)
 
 
-def test_the_issue_lists_what_fails_the_oldest_first() -> None:
+def test_the_issue_lists_what_fails_oldest_first() -> None:
     old = FailingContext("lint", B, "Tidy", "1 warning", "", -HOUR)
     title, body = issue_text(
         KnownFailures({"cpu": failure("cpu", url="https://ci.example.org/1?a=1&b=2"), "lint": old}), "main"

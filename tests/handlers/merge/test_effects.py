@@ -217,7 +217,7 @@ def test_what_was_said_last_stands(stored: MergeRequest | None, wanted: bool, mo
 
 
 def test_what_is_in_the_queue_is_known_to_be_there_also_after_it_was_called_off() -> None:
-    """Or nobody could take it out any more."""
+    """Or nobody could still take it out."""
     queued = PendingMerge("a" * 40, "main", Person(2, "hubot", False), "https://github.example", "05", queued=True)
     assert request_after(MergeRequest(ended_at="06"), queued, "05") == MergeRequest(queued)
 

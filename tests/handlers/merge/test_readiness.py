@@ -238,7 +238,7 @@ def test_what_is_required_has_to_be_green_and_nothing_else_matters(
 ) -> None:
     """What is required comes from the branch and from app.yaml.
 
-    TVM #18780, #14618: lists of jobs in the code went stale. Since December 2022 a job that nobody ran any more was
+    TVM #18780, #14618: lists of jobs in the code went stale. Since December 2022 a job that nobody ran now was
     expected, so that nothing could be merged.
     """
     reasons = why(replace(READY, rules=BranchRules(required=required), signals=tuple(signals)), required=patterns)

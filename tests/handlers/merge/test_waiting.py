@@ -1,4 +1,4 @@
-"""What becomes of a merge that waits, and which events are worth a thought: tables without any GitHub."""
+"""What happens to a merge that waits, and which events are worth a thought: tables without any GitHub."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def config(keys: str) -> RepositoryConfig:
         ({"base_ref": "release"}, [], PendingMergeVerdict.END, "Its base is now `release`, not `main`."),
     ],
 )
-def test_what_becomes_of_a_merge_that_waits(
+def test_what_happens_to_a_merge_that_waits(
     pull: dict[str, Any], found: list[MergeBlocker], verdict: PendingMergeVerdict, words: str
 ) -> None:
     merge_state = MergeState(replace(PULL, **pull), merged=False, mergeable=True)

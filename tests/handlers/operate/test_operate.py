@@ -30,7 +30,7 @@ async def test_operators_alone_see_the_pages_and_their_twins(here: OperatedTown,
     await visitor.sign_in("octocat")  # the owner of the repository is no operator for that
     refused = [await visitor.get(path) for path in every]
     assert {shown.status for shown in refused} == {403}
-    assert "is not below `operators` in app.yaml" in refused[0].text
+    assert "is listed below `operators` in app.yaml" in refused[0].text
     assert ">Operate</a>" not in (await visitor.get("/")).text
     assert here.failed not in "".join(shown.text for shown in refused[:2])
     await visitor.sign_in("hubot")
@@ -104,7 +104,7 @@ async def test_deliveries_are_found_by_what_they_are(here: OperatedTown, visitor
     assert (await visitor.get("/operate?state=odd")).status == 400
     page = (await visitor.get("/operate?q=%3Cscript%3E")).text
     assert "<script>" not in page
-    assert "No delivery here matches" in page
+    assert "No delivery matches" in page
 
 
 async def test_why_is_said_in_words(here: OperatedTown, visitor: Visitor) -> None:
@@ -205,7 +205,7 @@ async def test_a_replay_is_done_and_says_who_asked_for_it(here: OperatedTown, vi
     await town.quiet()
     hubot = town.github.user("hubot")
     shown = (await visitor.get(path)).text
-    assert f"asked for by @hubot (ID {hubot.id})" in shown
+    assert f"requested by @hubot (ID {hubot.id})" in shown
     assert "failed" not in {one["state"] for one in json.loads((await visitor.get(f"/api/v1{path}")).text)["steps"]}
     pull = town.repo.pulls[0]
     assert any("@ci help" in answer or "commands" in answer.lower() for answer in town.answers(pull))

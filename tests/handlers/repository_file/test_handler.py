@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bot.app.door import WebhookDoor
 from bot.app.features import full_router
+from bot.app.prefilter import WebhookPrefilter
 from bot.config import RepositoryConfig
 from bot.config.repository_file import MOST_BYTES
 from bot.core.errors import TryAgain
@@ -65,7 +65,7 @@ def test_the_time_of_a_push_is_read_in_both_of_githubs_forms(written: object, ex
         (FoundFile("dir", "dir"), "is a folder instead of a file; put a file there"),
         (
             FoundFile("symlink", "a"),
-            "is a symbolic link to nothing instead of a file; put a file there",
+            "is a broken symbolic link instead of a file; put a file there",
         ),
         (
             FoundFile("submodule", "a"),
@@ -250,11 +250,11 @@ async def test_a_delivery_reads_the_record_once_and_each_plan_and_effect_of_it_o
     push(world, "slow_tests: true\n")
     await world.happen()
     counting = Counting(world.records)
-    world.pipeline = replace(world.pipeline, records=counting, door=WebhookDoor(full_router(), ()))
+    world.pipeline = replace(world.pipeline, records=counting, prefilter=WebhookPrefilter(full_router(), ()))
     world.open()
     await world.happen(event="pull_request")
-    # Routing, and what the door remembers; plans of slow-tests, repository-file-check (which compares with it as well);
-    # one status.
+    # Routing, and what the prefilter remembers; plans of slow-tests and repository-file-check (which compares
+    # with it as well); one status.
     assert counting.read[REPOSITORY_FILE.of(FULL_NAME.lower()).name] == 2 + 2 + 1 + 1
     counting.read.clear()
     payload = Payload({"repository": {"id": 1, "full_name": FULL_NAME}})

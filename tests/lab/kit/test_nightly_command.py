@@ -110,12 +110,12 @@ async def test_an_answer_that_names_no_commit_is_not_printed(body: str) -> None:
     [
         ({"NIGHTJAR_REPOSITORY": ""}, (), 2, "--repository (NIGHTJAR_REPOSITORY) is not set; name the repository"),
         ({}, (), 2, "--url (NIGHTJAR_URL) or --bucket (NIGHTJAR_BUCKET) is not set; give the bot's address"),
-        ({"NIGHTJAR_URL": "http://127.0.0.1:9"}, (), 1, "the bot at http://127.0.0.1:9 cannot be asked now"),
+        ({"NIGHTJAR_URL": "http://127.0.0.1:9"}, (), 1, "could not reach the bot at http://127.0.0.1:9"),
         ({"NIGHTJAR_URL": "http://ci.example.org"}, (), 2, "must start with https://"),
         ({"NIGHTJAR_REPOSITORY": "compiler"}, (), 2, "'compiler' is not OWNER/NAME, as in octocat/compiler"),
         ({}, ("--wait", "--after", "0d1a26e"), 2, "is not the full SHA of a commit"),
         ({"NIGHTJAR_BUCKET": "no such bucket"}, (), 1, "cannot be the name of a bucket; correct NIGHTJAR_BUCKET"),
-        ({"NIGHTJAR_BUCKET": "missing-bucket"}, (), 1, "does not exist where AWS_* points; correct NIGHTJAR_BUCKET"),
+        ({"NIGHTJAR_BUCKET": "missing-bucket"}, (), 1, "does not exist at the account or endpoint"),
     ],
 )
 def test_what_is_set_wrongly_is_named_with_the_remedy(

@@ -224,10 +224,10 @@ async def test_a_dry_run_needs_no_bucket(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("--sha", "0d1a26e", "--", "true"), "'0d1a26e' is not the full SHA of a commit"),
-        (("--", "no-such-command"), "no-such-command is not a command here"),
-        ((), "name the command that tests, after --"),
+        (("--", "no-such-command"), "there is no command no-such-command here"),
+        ((), "name the test command after --"),
         (("--shard", "5/4", "--sha", SHA, "--", "true"), "shard.total"),
-        (("--", "true"), "this folder is no git checkout"),
+        (("--", "true"), "this folder is not a Git checkout"),
     ],
 )
 def test_what_is_wrong_is_named_before_anything_runs(

@@ -43,7 +43,7 @@ def test_it_uploads_where_the_variables_say_and_goes_on_where_it_stopped(folder:
         ({"NIGHTJAR_BUCKET": "no-such-bucket"}, ("ops.xml",), 1, "bucket no-such-bucket does not exist"),
         ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, ("ops.xml",), 1, "no AWS credentials were found"),
         ({}, (".",), 1, "is a folder; name the files in it"),
-        ({}, ("ops.xml", "--wait"), 2, "--url (NIGHTJAR_URL) is not set; without the bot's address, --wait"),
+        ({}, ("ops.xml", "--wait"), 2, "--url (NIGHTJAR_URL) is not set; --wait needs the bot's address"),
         ({}, ("ops.xml", "--sha", "0d1a26e"), 2, "is not the full SHA of a commit"),
         ({"NIGHTJAR_URL": "http://127.0.0.1:9"}, ("ops.xml",), 1, "cannot upload for octocat/compiler: "),
     ],

@@ -18,9 +18,9 @@ EXAMPLE = '@{}("llvm", "cuda")'
 @pytest.mark.parametrize(
     ("decorator", "names", "said"),
     [
-        (parametrize_targets, [("llvm", "cuda")], "takes names of targets, each an argument of its own, not ('llvm'"),
+        (parametrize_targets, [("llvm", "cuda")], "takes each target name as an argument of its own, not ('llvm'"),
         (parametrize_targets, [["llvm"]], "not ['llvm']"),
-        (parametrize_targets, ["llvm;cuda"], "has several targets in one text, 'llvm;cuda'"),
+        (parametrize_targets, ["llvm;cuda"], "has several targets in one string, 'llvm;cuda'"),
         (parametrize_targets, ["llvm", " "], "not ' '"),
         (exclude_targets, [("llvm",)], "not ('llvm',)"),
         (exclude_targets, [], "needs at least one name"),
@@ -42,13 +42,16 @@ def test_a_decorator_takes_names(decorator: Callable[..., Any], names: list[obje
 @pytest.mark.parametrize(
     ("declared", "said"),
     [
-        ((Target("llvm"),), "nightjar_targets is a tuple, (Target('llvm'),), where a list of targets must be"),
-        ("llvm;cuda", "nightjar_targets is a str, 'llvm;cuda', where"),
-        (Target("llvm"), "nightjar_targets is a Target, Target('llvm'), where"),
-        ([Target("llvm"), "cuda"], "nightjar_targets is a list, ['cuda'], where"),
-        ([], "nightjar_targets is a list, [], where"),
-        ([Target("llvm"), Target(" llvm ")], "has several targets of one name: llvm"),
-        ([Target("cuda", parents=["gpu"]), Target("gpu")], 'the target "cuda" names the parent "gpu"'),
+        (
+            (Target("llvm"),),
+            "nightjar_targets must be a list of one or more targets, but is the tuple (Target('llvm'),)",
+        ),
+        ("llvm;cuda", "nightjar_targets must be a list of one or more targets, but is the str 'llvm;cuda'"),
+        (Target("llvm"), "nightjar_targets must be a list of one or more targets, but is the Target Target('llvm')"),
+        ([Target("llvm"), "cuda"], "nightjar_targets must be a list of one or more targets, but is the list ['cuda']"),
+        ([], "nightjar_targets must be a list of one or more targets, but is the list []"),
+        ([Target("llvm"), Target(" llvm ")], "has several targets with one name: llvm"),
+        ([Target("cuda", parents=["gpu"]), Target("gpu")], 'the target "cuda" has the parent "gpu"'),
     ],
 )
 def test_a_declaration_is_a_list_of_targets(declared: object, said: str) -> None:
@@ -59,12 +62,12 @@ def test_a_declaration_is_a_list_of_targets(declared: object, said: str) -> None
 @pytest.mark.parametrize(
     ("mistake", "said"),
     [
-        (lambda: Target(("cuda",)), "the name of a target is a text, not ('cuda',)"),  # type: ignore[arg-type]
+        (lambda: Target(("cuda",)), "the name of a target must be a string, not ('cuda',)"),  # type: ignore[arg-type]
         (lambda: Target(""), "not ''"),
-        (lambda: Target("cuda", enabled="yes"), """enabled of the target "cuda" is true, false or"""),  # type: ignore[arg-type]
-        (lambda: Target("cuda", device=1), 'device of the target "cuda" is a function that makes a device, not 1'),  # type: ignore[arg-type]
-        (lambda: Target("cuda", parents="gpu"), """parents of the target "cuda" is a list, not 'gpu'"""),
-        (lambda: Target("cuda", marks=pytest.mark.alone), 'marks of the target "cuda" is a list, not MarkDecorator'),  # type: ignore[arg-type]
+        (lambda: Target("cuda", enabled="yes"), """enabled of the target "cuda" must be true, false or"""),  # type: ignore[arg-type]
+        (lambda: Target("cuda", device=1), 'device of the target "cuda" must be a function that returns a device'),  # type: ignore[arg-type]
+        (lambda: Target("cuda", parents="gpu"), """parents of the target "cuda" must be a list, not 'gpu'"""),
+        (lambda: Target("cuda", marks=pytest.mark.alone), 'marks of the target "cuda" must be a list'),  # type: ignore[arg-type]
     ],
 )  # fmt: skip
 def test_a_target_has_values_that_can_be_used(mistake: Callable[[], Target], said: str) -> None:
@@ -77,7 +80,7 @@ def test_pytest_ends_at_once_with_a_wrong_declaration(project: Project) -> None:
     run = project.run()
     assert run.status == 4
     where = f"{project.pytester.path}/conftest.py:3"
-    assert f"ERROR: {where}: nightjar_targets is a str, 'llvm', where a list of targets must be." in run.text
+    assert f"ERROR: {where}: nightjar_targets must be a list of one or more targets, but is the str 'llvm'." in run.text
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -91,7 +94,7 @@ def test_a_decorator_that_names_an_undeclared_target_is_an_error_of_its_file(pro
     run = project.run(workers=workers)
     assert run.status == 2 if not workers else run.status in (1, 2)
     path = project.pytester.path
-    declared = f"{path}/conftest.py:2 does not declare; declared are: llvm, cuda -x. Correct the name, or declare it."
+    declared = f"{path}/conftest.py:2 does not declare; available: llvm, cuda -x. Correct the name, or declare it."
     for file, decorator, name in [("test_one", "exclude_targets", "lvm"), ("test_two", "requires", "coda")]:
         assert f'{path}/{file}.py:3: {decorator} names the target "{name}", which {declared}' in run.text
     assert "test_three" not in run.text.partition("short test summary")[2]
@@ -102,7 +105,7 @@ def test_a_bare_decorator_where_no_target_is_configured_is_an_error(project: Pro
     run = project.run()
     assert run.status == 2
     assert (
-        f"{project.pytester.path}/test_one.py:3: the test wants all configured targets, and there are none." in run.text
+        f"{project.pytester.path}/test_one.py:3: the test needs all configured targets, but there are none." in run.text
     )
 
 

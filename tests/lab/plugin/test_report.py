@@ -265,7 +265,7 @@ def test_the_targets_that_tests_asked_for_are_reported_as_capabilities(
     pytester.makepyfile(test_o=ASKS)
     assert pytester.runpytest_inprocess(*OPTION, *workers).ret == pytest.ExitCode.OK
     (line,) = [line for line in lines() if line["$report_type"] == "NightjarCapabilities"]
-    reason = 'target "cuda" has no device: it is declared so'
+    reason = 'target "cuda" has no device: its declaration says so'
     assert line["targets"] == {"llvm": "", "cuda": reason, "gpu": ""}
     assert len(cases()) == 3, "the server reads past it"
 

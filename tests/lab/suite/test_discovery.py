@@ -40,7 +40,7 @@ def test_what_cannot_be_loaded_says_why() -> None:
         load_flow("absent")
     with pytest.raises(NotAvailable, match="is not a Flow and returns none, but CaseData"):
         load_flow("odd")
-    with pytest.raises(UnknownEntryPoint, match=r"there is no Flow named tyo; there are: .*toy"):
+    with pytest.raises(UnknownEntryPoint, match=r"there is no Flow named tyo; available: .*toy"):
         load_flow("tyo")
 
 

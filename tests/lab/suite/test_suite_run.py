@@ -79,7 +79,7 @@ def test_a_run_that_is_killed_loses_only_the_case_that_runs(folder: Path) -> Non
     said = process.communicate()[1].decode()
     assert process.returncode == 1
     assert "2 of 3 cases have results" in said
-    assert said.endswith("1 cases have no result; the same command continues\n")
+    assert said.endswith("1 cases have no result yet; repeat the command to continue\n")
     assert "Traceback" not in said
     assert len(Path("a.csv").read_text().splitlines()) == 3
     assert hostile.has_ended(stopped)
@@ -111,7 +111,7 @@ def test_a_file_of_another_run_is_refused_with_the_remedy(folder: Path) -> None:
     path = folder / "a.jsonl"
     SuiteResultFile(path, INFO).close()
     other = SuiteInfo("toy", "lists", "1.1", "toys", "2.0", 120)
-    with pytest.raises(FileUnusable, match=r"another flow: toy 1.0, and now it is toy 1.1; start over with --fresh"):
+    with pytest.raises(FileUnusable, match=r"another flow: toy 1.0, not toy 1.1; start over with --fresh"):
         SuiteResultFile(path, other)
     SuiteResultFile(path, other, fresh=True).close()
     assert read_results(path)[0]["flow"]["version"] == "1.1"
@@ -148,7 +148,7 @@ def test_a_full_disk_ends_a_run_with_a_clear_error(folder: Path) -> None:
 
 def test_a_foreign_file_is_no_state(folder: Path) -> None:
     (folder / "a.jsonl").write_text('{"a": 1}\n')
-    with pytest.raises(FileUnusable, match="does not begin as a JSONL file"):
+    with pytest.raises(FileUnusable, match="is not a JSONL file"):
         SuiteResultFile(folder / "a.jsonl", INFO)
     assert suite("report", "a.jsonl").exit_code == 1
 

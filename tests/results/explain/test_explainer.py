@@ -99,7 +99,7 @@ def test_the_runs_the_baseline_and_the_beginning_are_named(store: ResultsStore) 
     assert found.baseline.sha == sha(5)
 
 
-def test_a_run_that_says_nothing_about_the_code_does_not_count_and_says_why(sqlite: ResultsStore) -> None:
+def test_a_run_without_usable_results_does_not_count_and_says_why(sqlite: ResultsStore) -> None:
     store_story(sqlite, "PF")
     broken = Upload(3, dict.fromkeys([TEST, *OTHERS], "skipped"))
     sqlite.put(broken.run, broken.columns)
@@ -232,8 +232,8 @@ def test_it_says_that_the_results_of_the_suite_are_unreliable(sqlite: ResultsSto
     assert not explained(sqlite, 4, "test_1").health.unreliable
     health = [line for line in explanation_lines(found, 1) if line.startswith("Health")]
     assert health == [
-        f"Health     unreliable since {sha(3)[:10]}: 12 of 17 tests flipped between passed and failed and back in "
-        f"{sha(6)[:10]}. No message is sent about single failures until 5 nightly runs in a row are stable; 0 so far."
+        f"Health     unreliable since {sha(3)[:10]}: 12 of 17 tests flipped between passed and failed, then back, in "
+        f"{sha(6)[:10]}. Single failures are not reported until 5 nightly runs in a row are stable; 0 so far."
     ]
     assert explanation_json(found)["unreliable_since"] == sha(3)
     assert not any(line.startswith("Health") for line in explanation_lines(explained(sqlite, 4, "test_1"), 1))

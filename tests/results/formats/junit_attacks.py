@@ -1,6 +1,6 @@
 """Hostile JUnit reports, each read in a process of its own: `python -m tests.results.formats.junit_attacks NAME`.
 
-The process prints what became of it as JSON, and what it cost. Reports are made piece by piece, so that making them
+The process prints its outcome as JSON, and what it cost. Reports are made piece by piece, so that making them
 costs nothing.
 """
 
@@ -106,7 +106,7 @@ class Pieces:
 
 
 def main(name: str) -> None:
-    """Read one report, and print what became of it."""
+    """Read one report, and print its outcome."""
     stream = cast("BinaryIO", Pieces(REPORTS[name]))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()

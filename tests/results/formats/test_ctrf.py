@@ -103,7 +103,7 @@ def test_what_is_missing_is_named() -> None:
     assert "'user can log in' has the status" in refusal(report(a_test("fine"))).replace("user", "'user").replace(
         "in has", "in' has"
     )
-    assert "an object is expected" in refusal('{"reportFormat": "CTRF", "results": []}')
+    assert "expected an object" in refusal('{"reportFormat": "CTRF", "results": []}')
     assert "the file ends too early" in refusal(report(a_test())[:-3])
     assert "characters" in refusal(report(a_test(name="x" * (MAX_RAW_NAME + 1))), kind=TooMuch)
     assert "characters" in refusal(report(a_test(filePath="x", suite=["y" * (MAX_RAW_NAME - 1)])), kind=TooMuch)

@@ -120,14 +120,16 @@ def test_the_beginning_is_enough(head: bytes, form: str) -> None:
     "head", [b"", b"{", b"{}", b"[1]", b'{"Action": 1, "b": 2}', b'{"tests": 1}', b"Test ID,Flow\n", b"\0\xff"]
 )
 def test_the_refusal_of_unknown_content_names_the_formats(head: bytes) -> None:
-    with pytest.raises(Refused, match="none of junit, pytest-reportlog, pytest-json-report, executorch-csv, ctrf"):
+    with pytest.raises(
+        Refused, match="none of the formats junit, pytest-reportlog, pytest-json-report, executorch-csv, ctrf"
+    ):
         guess(head)
 
 
 def test_a_refusal_names_the_file_once() -> None:
-    assert refusal(b"a log").startswith("report: The content is none of")
+    assert refusal(b"a log").startswith("report: The content is in none of the formats")
     assert refusal(b"").startswith("report is empty")
-    assert refusal(b"<a/>", "xml") == f"report: there is no format 'xml'; known are {', '.join(FORMATS)}"
+    assert refusal(b"<a/>", "xml") == f"report: unknown format 'xml'; available: {', '.join(FORMATS)}"
 
 
 @pytest.mark.parametrize("form", FORMATS)

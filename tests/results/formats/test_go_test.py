@@ -162,7 +162,7 @@ def test_unfinished_tests_have_a_limit() -> None:
 
     ended = "".join(output("x" * 5_000, f"Test{n}") + event("pass", f"Test{n}") for n in range(9))
     assert len(read(ended + event("pass"))) == 9
-    with pytest.raises(TooMuch, match="tests that have not ended have more than 10,000 characters"):
+    with pytest.raises(TooMuch, match="the tests in progress have more than 10,000 characters"):
         read("".join(event("run", f"Test{n}") for n in range(150)))
-    with pytest.raises(TooMuch, match="tests that have not ended"):
+    with pytest.raises(TooMuch, match="the tests in progress"):
         read("".join(output("x" * 5_000, f"Test{n}") for n in range(9)))

@@ -225,7 +225,7 @@ def test_of_members_with_one_name_the_last_counts() -> None:
 
 def test_what_is_missing_is_named() -> None:
     assert "there is no list `tests`" in refusal('{"created": 1, "exitcode": 0, "root": "/"}')
-    assert "an array is expected" in refusal(report(tests={}))
+    assert "expected an array" in refusal(report(tests={}))
     assert "the file ends too early" in refusal(report(a_test())[:-20])
     assert "this is not JSON" in refusal(report(a_test()) + "{")
     assert "UTF-16" in refusal(report(a_test()).encode("utf-16"), "pytest-json-report")

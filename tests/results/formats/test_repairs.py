@@ -175,7 +175,7 @@ def test_a_log_line_within_a_reportlog_is_passed_over() -> None:
     content = lines(START) + b"E: GPU reset\n" + b"{broken\n" + lines(*phases("tests/test_a.py::test_b"), FINISH)
     [case], said = repaired(content, None)
     assert case.nodeid == "tests/test_a.py::test_b"
-    assert said == "lines that are not JSON were ignored (2, the first of them line 2)"
+    assert said == "lines that are not JSON were ignored (2, the first is line 2)"
 
 
 @pytest.mark.parametrize(

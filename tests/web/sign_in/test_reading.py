@@ -122,7 +122,7 @@ async def test_while_github_is_down_no_private_repository_is_shown_or_denied(her
         overview = await visitor.get("/")
         assert overview.status == 200
         assert "octocat/secret" not in overview.text
-        assert "GitHub did not answer which private repositories you may see" in overview.text
+        assert "We could not ask GitHub which private repositories you may see" in overview.text
     finally:
         here.github.faults.clear()
     assert (await visitor.get(SECRET)).status == 200

@@ -156,7 +156,7 @@ def test_a_degraded_target_behaves_as_the_next_tier(tier: int, degraded: int) ->
     assert effective_tier(tier, None) == effective_tier(tier, replace(known, restored=True)) == tier
 
 
-def test_a_target_that_takes_no_requests_is_not_degraded() -> None:
+def test_a_target_that_accepts_no_requests_is_not_degraded() -> None:
     known = DegradedTarget("a" * 40, NOW, NOW, 1, 0, reported=True)
     restored = replace(known, restored=True, reported=False)
     assert [without_target(one) for one in (None, known, restored)] == [None, restored, restored]

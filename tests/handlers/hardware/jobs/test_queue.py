@@ -68,7 +68,7 @@ def test_a_lab_gets_what_it_asks_for(targets: tuple[str, ...]) -> None:
     assert pick_job([queued()], targets, limits(), NONE_SERVED) is None
 
 
-def test_nobody_gets_a_job_of_a_target_that_takes_no_requests() -> None:
+def test_nobody_gets_a_job_of_a_target_that_accepts_no_requests() -> None:
     assert pick_job([queued()], ALL, limits({}), NONE_SERVED) is None
 
 

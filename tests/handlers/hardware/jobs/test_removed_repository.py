@@ -40,7 +40,7 @@ async def test_it_is_ended_after_the_repository_left_app_yaml(tmp_path: Path) ->
         await swept()
         (check,) = world.repository.check_runs(pull.head_sha, "hardware/example-lab/hexagon-v73")
         assert (check.status, check.conclusion) == ("completed", "neutral")
-        assert check.title == "The target no longer takes requests"
+        assert check.title == "The target no longer accepts requests"
         assert (await store.find(LAB, job.id)).state is DeviceJobState.ENDED
         assert await store.unshown() == []
         # Nothing else of that repository is acted on.

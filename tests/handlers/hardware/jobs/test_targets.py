@@ -1,4 +1,4 @@
-"""Which targets take requests, and which of them a person means."""
+"""Which targets accept requests, and which of them a person means."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KNOWN = request_targets(RESULTS)
 NAMES = ["example-lab/hexagon-v73", "example-lab/mali", "other-lab/hexagon-v73", "other-lab/cortex-m"]
 
 
-def test_targets_of_tier_1_and_2_take_requests() -> None:
+def test_targets_of_tier_1_and_2_accept_requests() -> None:
     assert [one.full_name for one in KNOWN] == NAMES
     assert request_targets(None) == []
 
@@ -57,7 +57,7 @@ def test_a_name_means_a_target_of_whichever_lab_or_of_one(name: str, meant: list
     assert found.unknown == (() if meant else (name,))
 
 
-def test_a_nightly_target_is_known_and_takes_no_requests() -> None:
+def test_a_nightly_target_is_known_and_accepts_no_requests() -> None:
     found = named_targets(RESULTS, ["adreno", "example-lab/Adreno", "mali", "MALI"])
     assert (found.nightly, found.unknown) == (("adreno", "example-lab/Adreno"), ())
     assert [one.full_name for one in found.targets] == ["example-lab/mali"]

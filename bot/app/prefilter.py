@@ -47,10 +47,10 @@ class RepositoryView:
     config: RepositoryConfig | None
     called_private: bool
     at: float
-    """When they were read, by the clock of the door."""
+    """When they were read, by the clock of the prefilter."""
 
 
-class WebhookDoor:
+class WebhookPrefilter:
     """The decisions of one process. `noted` are the events of which features note something."""
 
     def __init__(
@@ -100,7 +100,7 @@ class WebhookDoor:
         since = max(self.clock() - CERTAIN_SECONDS, self._changed.get(repository.id, -math.inf))
         return view if view.at > since else None
 
-    def leads_to_nothing(self, delivery: Delivery) -> str:
+    def why_ignored(self, delivery: Delivery) -> str:
         """Say why no handler wants a delivery and nothing is to be noted; empty where that is not certain."""
         try:
             return self._reason(delivery)

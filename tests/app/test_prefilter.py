@@ -1,4 +1,4 @@
-"""What the door ignores, the job would have ignored too; in doubt the door decides nothing."""
+"""What the prefilter ignores, the job would have ignored too; in doubt the prefilter decides nothing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from procrastinate.exceptions import ConnectorException
 
-from bot.app.door import CERTAIN_SECONDS, RepositoryView, WebhookDoor
 from bot.app.features import NOTES, full_router
+from bot.app.prefilter import CERTAIN_SECONDS, RepositoryView, WebhookPrefilter
 from bot.app.processor import Pipeline
 from bot.config import parse_config
 from bot.core.events import Delivery, Repository
@@ -43,9 +43,9 @@ def delivery(event: str = "status", *, guid: str = "g", **body: Any) -> Delivery
 
 def pipeline_of(world: World, keys: Mapping[str, Any], names: list[str]) -> Pipeline:
     config = parse_config(json.dumps({"repositories": dict.fromkeys(names, keys)}).encode(), "app.yaml")
-    door = WebhookDoor(full_router(), config.mentions, NOTES, clock=lambda: 0.0)
+    prefilter = WebhookPrefilter(full_router(), config.mentions, NOTES, clock=lambda: 0.0)
     known = Repositories(config, world.records)
-    return replace(world.pipeline, config=config, repositories=known, door=door)
+    return replace(world.pipeline, config=config, repositories=known, prefilter=prefilter)
 
 
 @pytest.mark.parametrize("keys", [{}, ALL_ON, {**ALL_ON, "repository_file": False}], ids=["plain", "all", "no file"])
@@ -59,7 +59,7 @@ async def test_what_has_no_effect_changes_no_record_and_is_wanted_by_no_handler(
         for number, (event, body) in enumerate(examples()):
             one = Delivery(str(number), event, Payload(body), 0.0)
             await pipeline.note(one)
-            reason = pipeline.door.leads_to_nothing(one)
+            reason = pipeline.prefilter.why_ignored(one)
             decided[bool(reason)] += 1
             if reason:
                 before = await world.stored()
@@ -84,10 +84,10 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def door(clock: Clock) -> WebhookDoor:
-    """Return the door of a bot that knows one public repository."""
+def prefilter(clock: Clock) -> WebhookPrefilter:
+    """Return the prefilter of a bot that knows one public repository."""
     config = parse_config(json.dumps({"repositories": {FULL_NAME: {}}}).encode(), "app.yaml")
-    made = WebhookDoor(full_router(), config.mentions, NOTES, clock)
+    made = WebhookPrefilter(full_router(), config.mentions, NOTES, clock)
     view = RepositoryView(FULL_NAME, config.repository(FULL_NAME), called_private=False, at=clock())
     made.remember(Repository(ID, FULL_NAME, None), view)
     return made
@@ -97,17 +97,17 @@ def comment(text: str | None, **more: Any) -> Delivery:
     return delivery("issue_comment", action="created", comment={"body": text}, issue={"number": 1}, **more)
 
 
-def test_a_comment_that_mentions_nobody_has_no_effect(door: WebhookDoor) -> None:
-    assert door.leads_to_nothing(comment("looks good")) == "no handler accepts it"
-    assert door.leads_to_nothing(comment(None)) == "no handler accepts it"
-    assert door.leads_to_nothing(comment("`@CI help`")) == ""
-    assert door.leads_to_nothing(delivery("issue_comment", action="created")) == "", "its job says what is missing"
+def test_a_comment_that_mentions_nobody_has_no_effect(prefilter: WebhookPrefilter) -> None:
+    assert prefilter.why_ignored(comment("looks good")) == "no handler accepts it"
+    assert prefilter.why_ignored(comment(None)) == "no handler accepts it"
+    assert prefilter.why_ignored(comment("`@CI help`")) == ""
+    assert prefilter.why_ignored(delivery("issue_comment", action="created")) == "", "its job says what is missing"
 
 
-def test_an_event_that_no_handler_accepts_has_no_effect(door: WebhookDoor) -> None:
-    assert door.leads_to_nothing(delivery("star", action="created")) == "no handler wants star.created"
-    assert door.leads_to_nothing(delivery("status")) == "the features that want it are off for this repository"
-    assert door.leads_to_nothing(Delivery("g", "ping", Payload({}), 0.0)) == "no handler wants ping"
+def test_an_event_that_no_handler_accepts_has_no_effect(prefilter: WebhookPrefilter) -> None:
+    assert prefilter.why_ignored(delivery("star", action="created")) == "no feature uses star.created"
+    assert prefilter.why_ignored(delivery("status")) == "the features that use it are off for this repository"
+    assert prefilter.why_ignored(Delivery("g", "ping", Payload({}), 0.0)) == "no feature uses ping"
 
 
 @pytest.mark.parametrize(
@@ -125,35 +125,35 @@ def test_an_event_that_no_handler_accepts_has_no_effect(door: WebhookDoor) -> No
     ],
     ids=lambda one: one.event,
 )
-def test_in_doubt_there_is_a_job(door: WebhookDoor, one: Delivery) -> None:
-    assert door.leads_to_nothing(one) == ""
+def test_in_doubt_there_is_a_job(prefilter: WebhookPrefilter, one: Delivery) -> None:
+    assert prefilter.why_ignored(one) == ""
 
 
-def test_what_records_said_is_certain_for_a_moment(door: WebhookDoor, clock: Clock) -> None:
+def test_what_records_said_is_certain_for_a_moment(prefilter: WebhookPrefilter, clock: Clock) -> None:
     clock.now += CERTAIN_SECONDS - 0.1
-    assert door.leads_to_nothing(delivery())
+    assert prefilter.why_ignored(delivery())
     clock.now += 0.2
-    assert not door.leads_to_nothing(delivery())
+    assert not prefilter.why_ignored(delivery())
 
 
-def test_what_an_effect_may_have_changed_is_not_certain(door: WebhookDoor, clock: Clock) -> None:
+def test_what_an_effect_may_have_changed_is_not_certain(prefilter: WebhookPrefilter, clock: Clock) -> None:
     repository = Repository(ID, FULL_NAME, None)
-    view = door.view_of(repository)
+    view = prefilter.view_of(repository)
     assert view is not None
-    door.forget(repository)
-    assert not door.leads_to_nothing(delivery())
+    prefilter.forget(repository)
+    assert not prefilter.why_ignored(delivery())
     # It was read before, and is remembered after.
-    door.remember(repository, view)
-    assert not door.leads_to_nothing(delivery())
+    prefilter.remember(repository, view)
+    assert not prefilter.why_ignored(delivery())
     clock.now += 0.1
-    door.remember(repository, replace(view, at=clock.now))
-    assert door.leads_to_nothing(delivery())
+    prefilter.remember(repository, replace(view, at=clock.now))
+    assert prefilter.why_ignored(delivery())
 
 
 async def test_while_deliveries_come_what_records_say_is_read_again_also_without_jobs(
-    door: WebhookDoor, clock: Clock
+    prefilter: WebhookPrefilter, clock: Clock
 ) -> None:
-    view, asked, away = door.view_of(Repository(ID, FULL_NAME, None)), list[int](), [True]
+    view, asked, away = prefilter.view_of(Repository(ID, FULL_NAME, None)), list[int](), [True]
     assert view is not None
 
     async def read(repository: Repository) -> RepositoryView:
@@ -163,12 +163,12 @@ async def test_while_deliveries_come_what_records_say_is_read_again_also_without
         return replace(view, at=clock())
 
     clock.now += CERTAIN_SECONDS + 1
-    refreshing = asyncio.create_task(door.refresh_views(read, pause=0))
-    assert not door.leads_to_nothing(delivery())
+    refreshing = asyncio.create_task(prefilter.refresh_views(read, pause=0))
+    assert not prefilter.why_ignored(delivery())
     await until(lambda: asked == [ID])
-    assert not door.leads_to_nothing(delivery()), "without the database nothing is certain"
+    assert not prefilter.why_ignored(delivery()), "without the database nothing is certain"
     away[0] = False
-    await until(lambda: bool(door.leads_to_nothing(delivery())))
+    await until(lambda: bool(prefilter.why_ignored(delivery())))
     refreshing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await refreshing
