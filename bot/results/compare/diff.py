@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import filterfalse
 
 from nightjar_formats.model import BAD, GOOD, Counts, SeenTest, Status, Trouble
 from nightjar_formats.runs.infra import could_not_be_collected, file_of, infra_of, is_skipped
@@ -82,7 +83,9 @@ def compare(
     result = Comparison(_counts(outcomes), baseline is not None, failing=failing, flaky=flaky)
     if why := infra_of(now, outcomes, baseline, exit_status):
         return replace(result, infra=why)
-    return result if baseline is None else _compared(result, now, baseline, exit_status, most_steps, aliases)
+    if baseline is None:
+        return result
+    return _compared(result, now, outcomes, baseline, exit_status, most_steps, aliases)
 
 
 def untested(now: Mapping[str, SeenTest]) -> str:
@@ -97,19 +100,21 @@ def untested(now: Mapping[str, SeenTest]) -> str:
 def _compared(
     result: Comparison,
     now: Mapping[str, SeenTest],
+    outcomes: SharedOutcomes,
     baseline: Mapping[str, SeenTest],
     exit_status: int | None,
     most_steps: int,
     aliases: Aliases,
 ) -> Comparison:
     precluded, skipped, returned, removed = _unseen(now, baseline, exit_status)
-    renamed = aliases.pairs(removed, now.keys() - baseline.keys())
+    fresh = _lacking(now, baseline)
+    renamed = aliases.pairs(removed, fresh)
     missing = {test: baseline[test].status for test in removed if test not in renamed}
-    added = {test: now[test].status for test in (now.keys() - baseline.keys()).difference(renamed.values())}
+    added = {test: now[test].status for test in fresh.difference(renamed.values())}
     found = search_renames(missing, added, most_steps=most_steps)
     renamed |= found or {}
     before = {renamed.get(test, test): seen for test, seen in baseline.items()} if renamed else baseline
-    outcomes, outcomes_before = SharedOutcomes(now), SharedOutcomes(before)
+    outcomes_before = SharedOutcomes(before)
     was_bad, was_flaky = set(outcomes_before.which(_is_bad)), set(outcomes_before.which(_is_flaky))
     was_skipped = set(outcomes_before.which(is_skipped))
     new_failures = _sorted(test for test in result.failing if test not in was_bad)
@@ -121,7 +126,7 @@ def _compared(
         new_failures=new_failures,
         still_failing=_sorted(test for test in result.failing if test in was_bad),
         fixed=_sorted([*fixed, *(test for test in returned if test in was_bad)]),
-        new=_sorted(now.keys() - before.keys()),
+        new=_sorted(_lacking(now, before)),
         removed=_sorted(removed - renamed.keys()),
         precluded=_sorted(precluded),
         newly_skipped=_sorted([*newly_skipped, *(test for test in skipped if test not in was_skipped)]),
@@ -137,7 +142,7 @@ def _unseen(
 ) -> tuple[set[str], set[str], set[str], set[str]]:
     """Sort the tests that only the baseline has: precluded, skipped with their file, files that run again, removed."""
     precluded, skipped, returned, removed = set[str](), set[str](), set[str](), set[str]()
-    unseen = baseline.keys() - now.keys()
+    unseen = _lacking(baseline, now)
     if not unseen:
         return precluded, skipped, returned, removed
     files = {test for test in unseen if "::" not in test}
@@ -167,6 +172,11 @@ def absent(now: Mapping[str, SeenTest], tests: Iterable[str], *, exit_status: in
     """
     _, _, returned, removed = _unseen(now, dict.fromkeys(tests, SeenTest(Status.FAILED)), exit_status)
     return returned, removed
+
+
+def _lacking(tests: Mapping[str, SeenTest], others: Mapping[str, SeenTest]) -> set[str]:
+    """Return the tests that others lack: mostly few, for which a difference of keys would make a set of all."""
+    return set(filterfalse(others.__contains__, tests))
 
 
 def _stopped(test: str, seen: SeenTest) -> str:

@@ -61,9 +61,11 @@ def with_confirmed(
     aliases: Aliases = NO_ALIASES,
 ) -> ComparedSuite:
     """Add which failures are confirmed by this run, its baseline (`before`) and the baseline's own (`earlier`)."""
-    first = compare(before, earlier, exit_status=None, aliases=aliases)
+    if before.keys() != earlier.keys():  # only then a test may have been renamed
+        first = compare(before, earlier, exit_status=None, aliases=aliases)
+        earlier = _renamed(earlier, dict(first.renamed))
     now = dict(comparison_.comparison.renamed)
-    earlier = _renamed(_renamed(earlier, dict(first.renamed)), now)
+    earlier = _renamed(earlier, now)
     return replace(comparison_, confirmed=newly_confirmed(suite.seen, _renamed(before, now), earlier))
 
 
