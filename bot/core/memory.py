@@ -11,6 +11,8 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 LARGE = 128 * 1024
 """Bytes from which a block is mapped by itself, and so returned when it is freed. This is glibc's own default, which it
 raises to up to 32 MiB once such a block was freed: large bodies would then leave holes that nobody gives back."""
+OBJECTS_AT_ONCE = 10_000
+"""New objects after which the collector looks at them; by Python's default 700, as if thousands were many."""
 ARENAS = 2
 """Heaps that threads share. By glibc's default each of up to eight for a core keeps what its busiest moment needed."""
 
@@ -26,10 +28,11 @@ def return_freed_memory() -> None:
 
 
 def collect_what_comes_later() -> None:
-    """Have the garbage collector pass over the objects that exist: once, when everything has started.
+    """Have the garbage collector pass over the objects that exist, and look seldom at others: once all has started.
 
     Modules and the parts of the bot live as long as the process. To walk through them again and again took a quarter
     of the time in which the results of a run were stored: https://docs.python.org/3/library/gc.html#gc.freeze
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(OBJECTS_AT_ONCE)

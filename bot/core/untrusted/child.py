@@ -9,7 +9,6 @@ in any case by its own alarm.
 from __future__ import annotations
 
 import ctypes
-import gc
 import importlib
 import math
 import os
@@ -24,6 +23,7 @@ from contextlib import suppress
 from typing import BinaryIO, NoReturn
 from xml.parsers import expat
 
+from bot.core.memory import collect_what_comes_later
 from bot.core.untrusted import wire
 
 PR_SET_PDEATHSIG = 1
@@ -42,7 +42,7 @@ def main() -> None:
     end_with_parent()
     for module in sys.argv[2:]:
         importlib.import_module(module)
-    gc.freeze()  # so that a fork copies fewer pages
+    collect_what_comes_later()  # also so that a fork copies fewer pages
     while True:
         _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
         if not descriptors:

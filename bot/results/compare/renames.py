@@ -76,9 +76,9 @@ def _located(tests: Iterable[str]) -> Tests:
     found: dict[str, tuple[Location, str]] = {}
     locations: dict[str, Location | None] = {}
     for test in tests:
-        bracket = test.find("[")
-        cut = test.rfind("::", 0, bracket if bracket >= 0 else len(test))
-        text, name = (test[:cut], test[cut + 2 :]) if cut >= 0 else (test, "")
+        outside = test.partition("[")[0]
+        text, inside, name = outside.rpartition("::")
+        text, name = (text, name + test[len(outside) :]) if inside else (test, "")
         if text not in locations:
             locations[text] = _location(text)
         if (location := locations[text]) is not None:

@@ -59,12 +59,7 @@ class _Kind(Enum):
     __hash__ = object.__hash__  # members are singletons, and that of Enum is a call for each of thousands of tests
 
 
-_KINDS = {
-    (True, True): _Kind.REPLACED,
-    (True, False): _Kind.LEFT_OUT,
-    (False, True): _Kind.ADDED,
-    (False, False): _Kind.REORDERED,
-}
+_KINDS = (_Kind.REORDERED, _Kind.ADDED), (_Kind.LEFT_OUT, _Kind.REPLACED)
 """By whether words were left out, and whether words were added."""
 
 
@@ -200,18 +195,25 @@ def _bare(names: Mapping[str, SplitName], rare: Collection[str], steps: StepBudg
     """Return names without the rare words of their parts; names without other words are left out."""
     steps.take(sum(len(name.words) for name in names.values()))
     bare_of = dict[str, str]()
+    beginnings: dict[str, Parts] = {}
     bare = {}
     for test, name in names.items():
-        *beginning, last = name.parts
-        parts = []
-        for part in (*beginning, last[: len(last) - len(name.brackets)]):
-            if part not in bare_of:
-                bare_of[part] = " ".join(word for word in words_in(part) if word not in rare)
-            if bare_of[part]:
-                parts.append(bare_of[part])
+        beginning, brackets, last = name.beginning, name.brackets, name.parts[-1]
+        if beginning.text not in beginnings:
+            beginnings[beginning.text] = _bare_parts(beginning.parts, rare, bare_of)
+        parts = beginnings[beginning.text] + _bare_parts((last[: len(last) - len(brackets)],), rare, bare_of)
         if parts:
-            bare[test] = name._replace(parts=(*parts[:-1], parts[-1] + name.brackets))
+            parts = (*parts[:-1], parts[-1] + brackets)
+            bare[test] = new_tuple(SplitName, (parts, name.words, brackets, beginning))
     return bare
+
+
+def _bare_parts(parts: Parts, rare: Collection[str], bare_of: dict[str, str]) -> Parts:
+    """Return parts without rare words, of which those without others are left out; `bare_of` remembers them."""
+    for part in parts:
+        if part not in bare_of:
+            bare_of[part] = " ".join(word for word in words_in(part) if word not in rare)
+    return tuple(filter(None, map(bare_of.__getitem__, parts)))
 
 
 def _counted(names: Collection[Parts], steps: StepBudget) -> Counter[str]:
@@ -228,12 +230,13 @@ def _candidates(
     """Return pairs of names, each with what changed; mostly that is the beginning, which hundreds of them share."""
     candidates = []
     changes: dict[tuple[str, str], tuple[_Change, frozenset[str]]] = {}
+    changes_of_words: dict[tuple[Parts, Parts], _Change] = {}
     for before, after in pairs:
         old, new = removed[before], added[after]
         words = old.words
         steps.take(len(words) + len(new.words))
         if old.parts[-1] != new.parts[-1]:
-            change = _change_of_words(old, new)
+            change = _change_of_words(old, new, changes_of_words)
         else:
             key = old.beginning.text, new.beginning.text
             if key not in changes:
@@ -252,18 +255,20 @@ def _change_of_beginning(old: SplitName, new: SplitName, before: Parts, after: P
     if end > 1 and end in (len(old.parts), len(new.parts)):
         end -= 1  # all names begin with nothing
     left_out, added = set(before).difference(after), set(after).difference(before)
-    return _Change(_KINDS[bool(left_out), bool(added)], old.parts[:-end], new.parts[:-end])
+    return _Change(_KINDS[bool(left_out)][bool(added)], old.parts[:-end], new.parts[:-end])
 
 
-def _change_of_words(old: SplitName, new: SplitName) -> _Change:
-    """Return the change of two names that end otherwise."""
+def _change_of_words(old: SplitName, new: SplitName, known: dict[tuple[Parts, Parts], _Change]) -> _Change:
+    """Return the change of two names that end otherwise; `known` remembers those by other words."""
     before, after = set(old.words), set(new.words)
-    left_out, added = before - after, after - before
+    left_out, added = tuple(sorted(before - after)), tuple(sorted(after - before))
     if not (left_out or added):
         places = {word: str(place) for place, word in enumerate(old.words)}
         return _Change(_Kind.REORDERED, (), tuple(places[word] for word in new.words), WORDS)
-    kind = _KINDS[bool(left_out), bool(added)]
-    return new_tuple(_Change, (kind, tuple(sorted(left_out)), tuple(sorted(added)), WORDS))
+    if (change := known.get((left_out, added))) is None:
+        change = _Change(_KINDS[bool(left_out)][bool(added)], left_out, added, WORDS)
+        known[left_out, added] = change
+    return change
 
 
 def _in_classes(
@@ -366,11 +371,13 @@ class _Concerned:
         return True
 
 
-def _below(names: Iterable[SplitName], places: Collection[Parts], steps: StepBudget) -> Counter[Parts]:
+def _below(names: Collection[SplitName], places: Collection[Parts], steps: StepBudget) -> Counter[Parts]:
     """Count the names that begin with each of some parts."""
     below = Counter[Parts]()
     lengths = sorted({len(place) for place in places})
-    for beginning, count in Counter([name.parts[:-1] for name in names]).items():
+    beginnings = {name.beginning.text: name.beginning.parts for name in names}
+    for text, count in Counter([name.beginning.text for name in names]).items():
+        beginning = beginnings[text]
         for length in lengths:
             if length > len(beginning):
                 break

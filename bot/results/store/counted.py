@@ -38,8 +38,10 @@ _NEWEST = (
     .order_by(_POINTS.c.committed_at.desc(), _POINTS.c.sha.desc())
     .limit(WINDOW + 1)
 )
-_CHANGED = sa.select(_CHANGES.c.point_id, _CHANGES.c.ordinal, _CHANGES.c.before, _CHANGES.c.after).where(
-    _CHANGES.c.point_id.in_(sa.bindparam("ids", expanding=True))
+_FRESH = sa.select(_CHANGES.c.point_id, _CHANGES.c.ordinal, _CHANGES.c.after).where(
+    _CHANGES.c.point_id.in_(sa.bindparam("ids", expanding=True)),
+    _CHANGES.c.after.op("&")(STATUS_BITS).in_(BAD_CODES),
+    _CHANGES.c.before.op("&")(STATUS_BITS).not_in(BAD_CODES),
 )
 _UNKNOWN = _POINTS.update().where(_POINTS.c.series_id == sa.bindparam("of_series"), _POINTS.c.linked).values(new=None)
 _KNOWN = _POINTS.update().where(_POINTS.c.id == sa.bindparam("of_id")).values(new=sa.bindparam("count"))
@@ -79,9 +81,8 @@ def count_new(
     else:
         places = {row.id: (row.committed_at, row.sha) for row in connection.execute(_FROM_HERE, here)}
     fresh: dict[int, dict[int, int]] = {}
-    for row in connection.execute(_CHANGED, {"ids": [*places]}) if places else ():
-        if _is_bad(row.after) and not _is_bad(row.before):
-            fresh.setdefault(row.point_id, {})[row.ordinal] = row.after
+    for point, ordinal, after in connection.execute(_FRESH, {"ids": [*places]}) if places else ():
+        fresh.setdefault(point, {})[ordinal] = after
     failures = [_fresh(places[number], ended) for number, ended in fresh.items()]
     explained = explained_places(connection, known, {}, {series: failures} if failures else {}, NO_ALIASES)
     counts = [
@@ -97,7 +98,3 @@ def _fresh(position: Position, ended: Mapping[int, int]) -> FreshFailures:
     for ordinal, byte in ended.items():
         column[ordinal] = byte
     return FreshFailures(position, sorted(ended), bytes(column), bytes(column))
-
-
-def _is_bad(byte: int) -> bool:
-    return byte & STATUS_BITS in BAD_CODES
