@@ -17,20 +17,18 @@ A wrong pair would hide a failure. A missing pair only shows one removed and one
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum, auto
-from itertools import chain
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from nightjar_formats.model import BAD, Status
 
-from bot.results.compare.name_parts import Parts, SplitName, common_end, new_tuple, split_names, words_in
+from bot.results.compare.alike_names import MANY, alike_names, count_words
+from bot.results.compare.name_parts import Parts, SplitName, common_end, new_tuple, split_names
 from bot.results.compare.steps import StepBudget
 
 SMALL_CLASS = 4
 """The same change of words at the same position must rename so many tests."""
-MANY = 10
-"""The same change of words must rename so many tests at any position, or in smaller classes together."""
 MOST_OF_CLASS = 0.8
 """A change must have renamed this share of the names that it could apply to."""
 MOST_OF_REMOVED, MOST_OF_NEW = 0.8, 0.5
@@ -39,10 +37,6 @@ ALIKE = 0.875
 """This share of a class must have the same results: all of four, seven of eight. Real renames have 95 % or more."""
 MAX_RESTRUCTURED = 30_000
 """Tests on one side, at most; with more, only moves are searched. So many tests without similar names take 3 s."""
-LONGEST_END, LONGEST_BEGINNING = 8, 4
-"""Parts of a name that are compared, at most."""
-RARE = 0.1
-"""A word vanished if it is in the new names at most so many times as often as in the removed ones; and reversely."""
 
 Ended = Mapping[str, Status | None]
 """The results of tests; None if unknown."""
@@ -81,10 +75,6 @@ class _Candidate(NamedTuple):
     change: _Change
 
 
-_Keys = Callable[[Iterable[SplitName]], list[int | None]]
-"""What names must have in common, as a hash, because it may be as long as the name; None if there is nothing."""
-
-
 def search_restructured(old: Ended, new: Ended, explained: int, steps: StepBudget) -> dict[str, str]:
     """Pair removed tests with new ones whose names have the same parts except for some, or in another order.
 
@@ -94,7 +84,7 @@ def search_restructured(old: Ended, new: Ended, explained: int, steps: StepBudge
         return {}
     words_of = dict[str, Parts]()
     removed, added = (split_names(side, words_of, steps) for side in (old, new))
-    candidates = _candidates(_alike(removed, added, steps), removed, added, steps)
+    candidates = _candidates(alike_names(removed, added, steps), removed, added, steps)
     accepted = [*_in_classes(candidates, removed, added, old, new, steps)]
     general = [one for one in candidates if one.change.kind is not _Kind.REPLACED]
     counted = explained + len({one.old for one in (*accepted, *general)})
@@ -102,123 +92,6 @@ def search_restructured(old: Ended, new: Ended, explained: int, steps: StepBudge
     if most and len(general) >= MANY and _ended_alike(general, old, new):
         accepted += [one for one in general if _is_alike(old[one.old], new[one.new])]
     return {one.old: one.new for one in accepted}
-
-
-def _alike(
-    removed: Mapping[str, SplitName], added: Mapping[str, SplitName], steps: StepBudget
-) -> Iterator[tuple[str, str]]:
-    """Yield pairs of names that are alike, with no other name like them on either side; the most similar first."""
-    left, right = dict(removed), dict(added)
-    yield from _paired(left, right, [_by_words, *_by_ends(left, right)], steps)
-    if not (left and right):
-        return
-    rare = [words for words in _rare(removed, added, steps) if words]
-    yield from _paired(left, right, map(_without, rare), steps)
-    if rare and left and right:
-        left, right = (_bare(side, set[str]().union(*rare), steps) for side in (left, right))
-        for before, after in _paired(left, right, _by_ends(left, right), steps):
-            words, others = set(removed[before].words), set(added[after].words)
-            if words <= others or others <= words:  # words for others would be no more than a beginning for another
-                yield before, after
-
-
-def _paired(
-    left: dict[str, SplitName], right: dict[str, SplitName], ways: Iterable[_Keys], steps: StepBudget
-) -> Iterator[tuple[str, str]]:
-    """Yield names that alone share something in one of some ways, and take them away; each way costs once asked for."""
-    for keys in ways:
-        if not (left and right):
-            return
-        known, others = (_alone(side, keys, steps) for side in (left, right))
-        pairs = [(known[shared], others[shared]) for shared in known.keys() & others.keys()]
-        for before, after in pairs:
-            del left[before], right[after]
-        yield from pairs
-
-
-def _alone(names: Mapping[str, SplitName], keys: _Keys, steps: StepBudget) -> dict[int, str]:
-    """Return tests by a property that no other test has."""
-    steps.take(len(names))
-    shared = keys(names.values())
-    steps.take(LONGEST_END * (len(names) - shared.count(None)))
-    found = dict(zip(shared, names, strict=True))
-    if len(found) == len(names) and None not in found:
-        return cast(dict[int, str], found)
-    counts = Counter(shared)
-    return {key: test for key, test in zip(shared, names, strict=True) if key is not None and counts[key] == 1}
-
-
-def _by_words(names: Iterable[SplitName]) -> list[int | None]:
-    return [hash((frozenset(words), brackets)) for _, words, brackets, _ in names]
-
-
-def _by_ends(removed: Mapping[str, SplitName], added: Mapping[str, SplitName]) -> Iterator[_Keys]:
-    """Yield how to share a beginning and an end: those of many parts first, and no beginning last."""
-    shared = {name.parts[-1] for name in removed.values()} & {name.parts[-1] for name in added.values()}
-    sides = ([len(name.parts) for name in side.values() if name.parts[-1] in shared] for side in (removed, added))
-    longest = min(max(lengths, default=0) for lengths in sides)
-    sizes = [(first, last) for first in range(LONGEST_BEGINNING + 1) for last in range(1, LONGEST_END + 1)]
-    possible = [size for size in sizes if sum(size) <= longest]
-    for first, last in sorted(possible, key=lambda size: (-sum(size), -size[1])):
-
-        def keys(names: Iterable[SplitName], first: int = first, last: int = last) -> list[int | None]:
-            least = first + last
-            return [
-                hash((parts[:first], parts[-last:])) if parts[-1] in shared and len(parts) >= least else None
-                for parts, *_ in names
-            ]
-
-        yield keys
-
-
-def _rare(removed: Mapping[str, SplitName], added: Mapping[str, SplitName], steps: StepBudget) -> list[set[str]]:
-    """Return the words that vanished from all names, and those that appeared in all names."""
-    olds, news = (_counted([name.words for name in side.values()], steps) for side in (removed, added))
-    return [
-        {word for word, count in many.items() if count >= MANY and few[word] <= RARE * count and not word.isdecimal()}
-        for many, few in ((olds, news), (news, olds))
-    ]
-
-
-def _without(rare: Collection[str]) -> _Keys:
-    """Return the comparison by all words except the rare ones."""
-
-    def keys(names: Iterable[SplitName]) -> list[int | None]:
-        return [
-            hash((tuple([word for word in words if word not in rare]), brackets)) for _, words, brackets, _ in names
-        ]
-
-    return keys
-
-
-def _bare(names: Mapping[str, SplitName], rare: Collection[str], steps: StepBudget) -> dict[str, SplitName]:
-    """Return names without the rare words of their parts; names without other words are left out."""
-    steps.take(sum(len(name.words) for name in names.values()))
-    bare_of = dict[str, str]()
-    beginnings: dict[str, Parts] = {}
-    bare = {}
-    for test, name in names.items():
-        beginning, brackets, last = name.beginning, name.brackets, name.parts[-1]
-        if beginning.text not in beginnings:
-            beginnings[beginning.text] = _bare_parts(beginning.parts, rare, bare_of)
-        parts = beginnings[beginning.text] + _bare_parts((last[: len(last) - len(brackets)],), rare, bare_of)
-        if parts:
-            parts = (*parts[:-1], parts[-1] + brackets)
-            bare[test] = new_tuple(SplitName, (parts, name.words, brackets, beginning))
-    return bare
-
-
-def _bare_parts(parts: Parts, rare: Collection[str], bare_of: dict[str, str]) -> Parts:
-    """Return parts without rare words, of which those without others are left out; `bare_of` remembers them."""
-    for part in parts:
-        if part not in bare_of:
-            bare_of[part] = " ".join(word for word in words_in(part) if word not in rare)
-    return tuple(filter(None, map(bare_of.__getitem__, parts)))
-
-
-def _counted(names: Collection[Parts], steps: StepBudget) -> Counter[str]:
-    steps.take(sum(map(len, names)))
-    return Counter(chain.from_iterable(map(frozenset, names)))
 
 
 def _candidates(
@@ -326,8 +199,7 @@ class _Concerned:
         steps: StepBudget,
     ) -> None:
         self._made = made
-        steps.take(sum(len(name.parts) for name in removed.values()))
-        self._at = Counter(name.parts[:-1] for name in removed.values())
+        self._at = Counter([name.beginning.text for name in removed.values()])
         self._sides, self._steps = (removed, added), steps
         self._having: dict[str, list[Counter[str]]] = {}
         places: list[Counter[Parts]] = [Counter(), Counter()]
@@ -343,7 +215,7 @@ class _Concerned:
     def _counts(self, inside: str) -> list[Counter[str]]:
         if inside not in self._having:
             sides = [[name.words if inside == WORDS else name.parts for name in side.values()] for side in self._sides]
-            self._having[inside] = [_counted(side, self._steps) for side in sides]
+            self._having[inside] = [count_words(side, self._steps) for side in sides]
         return self._having[inside]
 
     def are_made(self, change: _Change, found: Collection[_Candidate]) -> bool:
@@ -358,8 +230,9 @@ class _Concerned:
             counted = zip(self._counts(change.inside), (change.before, change.after), strict=True)
             having = [of_side[each] for of_side, side in counted for each in side]
             if change.kind is _Kind.ADDED:  # which could have been added to every name that was removed there
-                self._steps.take(sum(len(self._sides[0][one.old].parts) for one in found))
-                having.append(sum(self._at[place] for place in {self._sides[0][one.old].parts[:-1] for one in found}))
+                self._steps.take(len(found))
+                beginnings = {self._sides[0][one.old].beginning.text for one in found}
+                having.append(sum(map(self._at.__getitem__, beginnings)))
             if change.inside == WORDS:
                 having.append(MANY)
             return made >= enough * max(having)
