@@ -150,7 +150,7 @@ def _work() -> list[tuple[str, str, str]]:
         (
             "Search for renamed tests",
             f"{renames.MAX_STEPS:,} steps",
-            "no renames are recognised; the check run says so",
+            "no renames are recognized; the check run says so",
         ),
     ]
 

@@ -40,7 +40,7 @@ PRIVATIZED = "privatized"
 # https://docs.github.com/en/webhooks/webhook-events-and-payloads#installation
 AWAY_BY_INSTALLATION = {"deleted": UNINSTALLED, "suspend": SUSPENDED, "unsuspend": "", "created": ""}
 
-TAKEN = "another repository has a name of app.yaml on GitHub: it is left alone"
+TAKEN = "another repository now has a name that app.yaml lists, so the bot ignores it"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 

@@ -14,7 +14,7 @@ ALREADY_RUNS = "another agent uses {folder}; give each agent a folder of its own
 
 # Answers that are not the bot's
 NOT_THE_BOT = "the answer is not JSON; is this the address of the bot?"
-REDIRECTED = "the address redirects to {to} ({status}), and no redirection is followed; correct NIGHTJAR_URL"
+REDIRECTED = "the address redirects to {to} ({status}), and nightjar-lab follows no redirects; correct NIGHTJAR_URL"
 
 # What it does
 WAITS_FOR_JOBS = "waiting for jobs for {targets}, asking the bot at {url}"
@@ -117,7 +117,7 @@ NEEDED_REPOSITORY = "is not set; set it to the repository that you test, as in o
 NEEDED_LAB = "is not set; set it to the lab's name in app.yaml"
 NEEDED_BUCKET = "is not set; set it to the bucket that the maintainers named"
 USEFUL_URL = "is not set; without the bot's address, nothing verifies uploads; ask the maintainers for it"
-USEFUL_TOKEN = "is not set; only tests on request (nightjar-lab agent) need it"  # noqa: S105
+USEFUL_TOKEN = "is not set; only requested tests (nightjar-lab agent) need it"  # noqa: S105
 NEEDS_TOKEN = "we need a token to check them; set NIGHTJAR_LAB_TOKEN"  # noqa: S105
 NO_URL = "NIGHTJAR_URL is not set"
 DISK_FREE = "{free:,} MB are free in {folder}"

@@ -64,7 +64,7 @@ async def test_an_operator_finds_what_failed_looks_at_the_plan_and_replays_it(wa
 
 async def test_somebody_else_is_refused_with_the_reason(walk: Walk, here: OperatedTown) -> None:
     await sign_in(walk, "octocat")
-    assert "Only operators see this" in await walk.text()
+    assert "Only operators can see this" in await walk.text()
     await walk.seen("operate-refused")
     await walk.go(f"/operate/deliveries/{here.failed}", status=403)
     assert await walk.page.get_by_role("button", name="Replay").count() == 0

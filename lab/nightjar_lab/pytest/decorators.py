@@ -28,7 +28,7 @@ MARKS = {
     EXCLUDE: "the test runs on no target of these kinds",
     KNOWN_FAILING: "the test is expected to fail on targets of these kinds",
     REQUIRES: "the test needs these targets",
-    IDS: "these parametrisations of the test are skipped or expected to fail",
+    IDS: "these parametrizations of the test are skipped or expected to fail",
 }
 Test = TypeVar("Test", bound=Callable[..., Any])
 
@@ -79,12 +79,12 @@ def requires(*names: str, compile_only: bool = False, optional: bool = False) ->
 
 
 def skip_parameterizations(*ids: str, reason: str) -> pytest.MarkDecorator:
-    """Skip the parametrisations of a test with exactly these IDs: what stands between `[` and `]`."""
+    """Skip the parametrizations of a test with exactly these IDs: what stands between `[` and `]`."""
     return _mark(IDS, calling_line(), *ids, reason=reason, mark="skip")
 
 
 def xfail_parameterizations(*ids: str, reason: str) -> pytest.MarkDecorator:
-    """Expect the parametrisations of a test with exactly these IDs to fail. They run nevertheless."""
+    """Expect the parametrizations of a test with exactly these IDs to fail. They run nevertheless."""
     return _mark(IDS, calling_line(), *ids, reason=reason, mark="xfail")
 
 

@@ -8,35 +8,39 @@ SLOW_SKIPPED = (
     "slow test, and SKIP_SLOW_TESTS={value} is set; to run it: env -u SKIP_SLOW_TESTS pytest, "
     "or `@ci run slow tests` on a pull request"
 )
-SLOW_OPTION = "Print what it would save to skip the tests above each cut-off, and which tests could be marked as slow."
+SLOW_OPTION = (
+    "Print how much time skipping the tests above each cut-off would save, and which tests could be marked as slow."
+)
 SLOW_TITLE = "slow tests"
 SLOW_NOTHING = "no test reported a duration"
 SLOW_TOTAL = "{tests} took {minutes:.2f}m in all"
 SLOW_CUT_OFF = "[cutoff={cut_off}s] Total savings (m): {minutes}m by skipping {tests}"
-SLOW_CANDIDATES = "candidates for @pytest.mark.slow, the slowest first:"
-SLOW_NO_CANDIDATES = "no candidates for @pytest.mark.slow: no test above {cut_off}s is without the mark"
+SLOW_CANDIDATES = "candidates for @pytest.mark.slow, slowest first:"
+SLOW_NO_CANDIDATES = "no candidates for @pytest.mark.slow: every test above {cut_off}s already has the mark"
 SLOW_COLUMNS = ("seconds", "failed", "test")
 SLOW_RATE = "{failed} of {runs}"
 SLOW_RATE_UNKNOWN = "unknown"
 SLOW_FAILED_NOW = "failed in this run"
 SLOW_MORE = "and {more} more"
-SLOW_ADVICE = "A test that fails often is worth its time: it says more when it runs on every pull request."
-SLOW_NO_RATES = "How often a test fails is known with --durations-from the slow page of Nightjar's API."
+SLOW_ADVICE = "A test that fails often is worth its time: run it on every pull request."
+SLOW_NO_RATES = (
+    "To see how often each test fails, add --durations-from with the address of the slow page in Nightjar's API."
+)
 
 # Shards
 SHARD_OPTION = "Run one shard of the tests, as in 2/4. Each test is in exactly one shard of the same list of tests."
 DURATIONS_OPTION = (
-    "How long tests take, to balance the shards: a report in any format that Nightjar reads, "
-    "or the address of one or of /api/v1/repos/OWNER/REPO/slow?target=LAB/TARGET."
+    "Durations of the tests, to balance the shards: a report in any format that Nightjar reads, its address, or the "
+    "address of /api/v1/repos/OWNER/REPO/slow?target=LAB/TARGET."
 )
-SHARD_BAD = "{value!r} is no shard: write NUMBER/TOTAL, such as 2/4, with a number from 1 to the total"
-SHARD_TOO_MANY = "{value!r} has too many shards: {most} is the most"
-DURATIONS_ALONE = "--durations-from does nothing without --shard or --slow-report: add one of them"
+SHARD_BAD = "{value!r} is not a shard: write NUMBER/TOTAL, such as 2/4, with a number from 1 to the total"
+SHARD_TOO_MANY = "{value!r} has too many shards: the maximum is {most}"
+DURATIONS_ALONE = "--durations-from has no effect without --shard or --slow-report: add one of them"
 DURATIONS_UNAVAILABLE = (
-    "the durations of {source} are not available ({reason}); tests are dealt to shards by a hash of their names. "
-    "Shards that have the durations deal them differently: run all shards again with the same durations"
+    "could not read the durations of {source} ({reason}), so tests are assigned to shards by a hash of their names. "
+    "Shards with the durations assign them differently: run all shards again with the same durations"
 )
-DURATIONS_NO_RATES = "the durations of {source} are not available ({reason}); how often tests fail is not known"
+DURATIONS_NO_RATES = "could not read the durations of {source} ({reason}), so it is unknown how often tests fail"
 DURATIONS_EMPTY = "it has no durations"
 DURATIONS_TOO_LARGE = "it has more than {most} bytes"
 DURATIONS_STATUS = "HTTP status {status}"
@@ -44,7 +48,7 @@ DURATIONS_REDIRECTED = "it redirects elsewhere"
 DURATIONS_BAD_ADDRESS = "its address is malformed"
 SHARD_SUMMARY = "shard {shard}: {mine} of {all}{time}; {known} of known duration; plan {plan}"
 SHARD_TIME = ", about {mine} of {all} minutes"
-SHARD_EMPTY = "shard {shard} has no tests, because there are only {all}; that is no failure"
+SHARD_EMPTY = "shard {shard} has no tests, because there are only {all}; this is not a failure"
 
 # Report
 REPORT_OPTION = (
@@ -54,12 +58,12 @@ REPORT_OPTION = (
 REPORT_WRITES = "nightjar: the report is {path}"
 REPORT_NOT_OPENED = "nightjar: THERE IS NO REPORT: {path} cannot be written ({reason}); tests run without it"
 REPORT_NOT_WHOLE = (
-    "nightjar: THE REPORT IS NOT WHOLE: {lost} of {lines} could not be written to {path} ({reason}). "
-    "Make room there and run the tests again; the exit status says how the tests ended, and not that the report is cut"
+    "nightjar: THE REPORT IS INCOMPLETE: {lost} of {lines} could not be written to {path} ({reason}). Make room there "
+    "and run the tests again; the exit status does not show that the report is incomplete"
 )
 REPORT_FAULTS = "nightjar: {count} of pytest's reports could not be written as JSON ({reason}); only their outcome was"
 REPORT_NO_READER = "nobody reads the pipe"
-REPORT_TOO_MANY = "it has {most} reports already"
+REPORT_TOO_MANY = "it already has {most} reports"
 WORKER_DIED = "worker {worker} died: {error}"
 
 # Reproduce command

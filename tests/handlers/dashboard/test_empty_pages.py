@@ -89,8 +89,8 @@ async def test_a_repository_whose_labs_have_sent_nothing(site: DashboardSite, pa
     ("path", "says"),
     [
         (view_path(HERE), "The next one appears beside it, and shows which failures are new."),
-        (view_path(HERE, "compare"), "There is something to compare once its lab has tested another one."),
-        (view_path(HERE, "flaky"), "A test appears here when one commit has both outcomes"),
+        (view_path(HERE, "compare"), "You can compare commits once its lab has tested another one."),
+        (view_path(HERE, "flaky"), "A test appears here when it both passes and fails on one commit"),
         (view_path(HERE, "slow"), "No test takes longer than 10 s"),
         (view_path(HERE, "skipped"), "every test ran in the last week"),
         (run_path(HERE, TARGET, sha(12), "operators-run-1"), "The next nightly run is compared with this one."),

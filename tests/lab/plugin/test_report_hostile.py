@@ -57,7 +57,7 @@ def test_a_full_disk_is_said_at_the_end_and_changes_no_exit_status(pytester: pyt
     result = pytester.runpytest_inprocess("--nightjar-report", "/dev/full")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(passed=1, failed=1)
-    [said] = [line for line in result.outlines if "THE REPORT IS NOT WHOLE" in line]
+    [said] = [line for line in result.outlines if "THE REPORT IS INCOMPLETE" in line]
     assert "10 of 10 lines could not be written to /dev/full (No space left on device)" in said
 
 
@@ -80,7 +80,7 @@ def test_a_disk_that_was_full_for_a_while_loses_nothing(pytester: pytest.Pyteste
     )
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *OPTION)
     assert result.ret == pytest.ExitCode.OK
-    assert "NOT WHOLE" not in result.stdout.str()
+    assert "INCOMPLETE" not in result.stdout.str()
     assert outcomes() == {"test_full": "passed", "test_still_full": "passed", "test_room": "passed"}
     assert len(lines()) == 14
 

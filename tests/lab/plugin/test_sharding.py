@@ -71,13 +71,13 @@ def test_no_tests_at_all_are_still_reported_as_that(pytester: pytest.Pytester) -
 def test_a_bad_shard_is_a_usage_error(pytester: pytest.Pytester, bad: str) -> None:
     result = pytester.runpytest_inprocess("--shard", bad)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*'{bad}' is no shard: write NUMBER/TOTAL, such as 2/4*"])
+    result.stderr.fnmatch_lines([f"*'{bad}' is not a shard: write NUMBER/TOTAL, such as 2/4*"])
 
 
 def test_durations_that_nothing_uses_are_a_usage_error(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_inprocess("--durations-from", "x.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--durations-from does nothing without --shard or --slow-report*"])
+    result.stderr.fnmatch_lines(["*--durations-from has no effect without --shard or --slow-report*"])
 
 
 @pytest.mark.parametrize("source", ["missing.json", "http://127.0.0.1:1/slow", "http://[/", ".", "nonsense.txt"])
@@ -90,7 +90,9 @@ def test_without_its_durations_a_shard_runs_and_says_so_even_where_warnings_are_
     for index in (1, 2):
         result = pytester.runpytest_inprocess("-W", "error", "--shard", f"{index}/2", "--durations-from", source)
         assert result.ret == pytest.ExitCode.OK
-        result.stdout.fnmatch_lines(["the durations of * are not available (*); tests are dealt to shards by a hash *"])
+        result.stdout.fnmatch_lines(
+            ["could not read the durations of * (*), so tests are assigned to shards by a hash *"]
+        )
         outcomes += result.parseoutcomes().get("passed", 0)
     assert outcomes == len(TESTS)
 

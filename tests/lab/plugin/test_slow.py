@@ -73,12 +73,12 @@ def test_the_table_is_that_of_the_rfc() -> None:
         *(f"[cutoff={cut_off}.0s] Total savings (m): 30.7m by skipping 3 tests" for cut_off in range(30, 91, 10)),
         "[cutoff=100.0s] Total savings (m): 29.03m by skipping 2 tests",
         "",
-        "candidates for @pytest.mark.slow, the slowest first:",
+        "candidates for @pytest.mark.slow, slowest first:",
         "  seconds   failed  test",
         "  1044.31  unknown  t.py::test_0",
         "    99.99  3 of 40  t.py::test_2",
         "    20.00  unknown  t.py::test_3",
-        "A test that fails often is worth its time: it says more when it runs on every pull request.",
+        "A test that fails often is worth its time: run it on every pull request.",
     ]
 
 

@@ -226,7 +226,7 @@ def test_the_declaration_of_the_nearest_folder_counts(project: Project) -> None:
     assert project.run().short() == {"test_it[llvm]": "passed", "test_it[hexagon]": "passed"}
 
 
-def test_ids_of_parametrisations_are_skipped_or_expected_to_fail(project: Project) -> None:
+def test_ids_of_parametrizations_are_skipped_or_expected_to_fail(project: Project) -> None:
     tests = """
         import pytest
         from nightjar_lab.pytest import *

@@ -19,7 +19,7 @@ from nightjar_lab.suite.flow import Flow, LoweringReport
 from nightjar_lab.suite.outcome import InvalidCase, SkipCase
 from nightjar_lab.suite.tolerances import FLOAT32
 
-NOT_A_MODULE = "ExecuTorch takes modules of PyTorch, and this is a {kind}"
+NOT_A_MODULE = "ExecuTorch needs a PyTorch module, not a {kind}"
 NOT_EXPORTED = "PyTorch cannot export the module: {error}"
 
 

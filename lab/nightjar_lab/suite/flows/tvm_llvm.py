@@ -24,7 +24,7 @@ from nightjar_lab.suite.tolerances import FLOAT16, FLOAT32
 TARGET = "llvm"
 LEGALIZED = "relax.call_tir"
 LESS_THAN_A_BYTE = (
-    "the harness cannot pass {dtype} to TVM: its Python interface has no array of less than a byte a value"
+    "the harness cannot pass {dtype} to TVM: its Python interface has no arrays with values of less than a byte"
 )
 
 

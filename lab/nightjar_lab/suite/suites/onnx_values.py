@@ -11,7 +11,7 @@ from onnx import numpy_helper
 
 from nightjar_lab.suite.outcome import SkipCase
 
-NO_VALUE = "the harness has no array for an optional value that is not there"
+NO_VALUE = "the harness has no array for an absent optional value"
 
 
 def value_of(given: Any) -> Any:
