@@ -23,6 +23,7 @@ from bot.results.store.newest_points import (
     LinkedPoint,
     SuiteOnTarget,
     newest_points,
+    numbers_of,
     status_columns,
     stored_runs,
     suites_on_targets,
@@ -65,7 +66,7 @@ def targets_now(
     every = {one.series: one for one in suites_on_targets(connection, repository)}
     newest = {series: found[-1] for series, found in newest_points(connection, every, 1).items()}
     places = {series: (every[series].target_id, point.sha, every[series].suite) for series, point in newest.items()}
-    columns = status_columns(connection, stored_runs(connection, places.values()))
+    columns = status_columns(connection, numbers_of(stored_runs(connection, places.values())))
     failing = {
         series: marked_places(columns[place].translate(IS_FAILURE)) if place in columns else []
         for series, place in places.items()

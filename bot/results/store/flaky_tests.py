@@ -17,6 +17,7 @@ from nightjar_formats.model import TargetKey
 from bot.core.aliases import Aliases
 from bot.results.compare.flaky import WINDOW, flakiness_of
 from bot.results.store import schema
+from bot.results.store.cells import marked_places
 from bot.results.store.history import FLIPS
 from bot.results.store.names import SuiteNames
 from bot.results.store.newest_points import (
@@ -32,6 +33,7 @@ from bot.results.store.newest_points import (
 )
 from bot.results.store.renamed import series_names
 
+IS_FLAKY = bytes(byte > FLAKY and is_flaky(byte) for byte in range(256))
 MOST_TESTS = 1_000
 """Tests that are looked at; those with the most proof come first."""
 LEAST_FLIPS = 3
@@ -138,7 +140,7 @@ def _candidates(
             proofs[row.series_id, row.ordinal] = int(row.proved)
     for series, column in columns.items():
         # What is flaky in each run never changes.
-        for ordinal in (place for place, byte in enumerate(column) if byte > FLAKY and is_flaky(byte)):
+        for ordinal in marked_places(column.translate(IS_FLAKY)):
             proofs[series, ordinal] = max(1, proofs[series, ordinal])
     found = _Found()
     for series, ordinal in counted.keys() | proofs.keys():
@@ -223,6 +225,6 @@ def _with_runs(
 
     def of_runs(one: FlakyTest, proof: FlakyCommit) -> FlakyCommit:
         runs = stored.get((targets[one.about], proof.sha, one.suite), [])
-        return replace(proof, run_id=runs[-1][1].key.run_id if runs else "", runs=len(runs))
+        return replace(proof, run_id=runs[-1].run_id if runs else "", runs=len(runs))
 
     return [replace(one, proofs=tuple(of_runs(one, proof) for proof in one.proofs)) for one in found]

@@ -179,7 +179,9 @@ class Grids:
                 connection, {_place(row, by_series)[:2] for row, _ in compared} | {place[:2] for place in columns_of}
             )
         )
-        columns = status_columns(connection, {place: reported[place] for place in columns_of if place in reported})
+        columns = status_columns(
+            connection, {place: runs.stored(reported[place]) for place in columns_of if place in reported}
+        )
         renames = _renames(connection, by_series, [row["id"] for row, _ in read if row["linked"]])
         found = dict[Shown, GridPoint]()
         fresh = dict[int, list[FreshFailures]]()

@@ -14,7 +14,6 @@ from nightjar_formats.model import SeenTest, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.lasting import Segment
-from bot.results.state import RunState
 from bot.results.store import runs, schema
 from bot.results.store.failures import histories
 from bot.results.store.names import SuiteNames, SuiteRow
@@ -133,16 +132,10 @@ def newest_points(connection: sa.Connection, series: Collection[int], count: int
     return {number: every[-count:] for number, every in found.items()}
 
 
-def stored_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, list[runs.Numbered]]:
+def stored_runs(connection: sa.Connection, places: Iterable[Place]) -> dict[Place, list[runs.BareRun]]:
     """Return the stored runs of suites at commits, in their order."""
-    wanted = set(places)
-    found: dict[Place, list[runs.Numbered]] = {}
-    for (target, sha), numbered in reported_runs(connection, {(target, sha) for target, sha, _ in wanted}).items():
-        for number, run in numbered:
-            place = (target, sha, run.claims.suite if run.claims else "")
-            if place in wanted and run.state is RunState.STORED:
-                found.setdefault(place, []).append((number, run))
-    return found
+    found = runs.bare_runs(connection, places)
+    return {place: some for place, those in found.items() if (some := [one for one in those if one.is_stored])}
 
 
 def reported_runs(
@@ -156,14 +149,19 @@ def reported_runs(
     return found
 
 
-def status_columns(connection: sa.Connection, stored: Mapping[Place, Sequence[runs.Numbered]]) -> dict[Place, bytes]:
-    """Return the merged status column of each place."""
+def status_columns(connection: sa.Connection, stored: Mapping[Place, Sequence[int]]) -> dict[Place, bytes]:
+    """Return the merged status column of each place, of which the numbers of its stored runs are given."""
     found: dict[Place, bytes] = {}
     every = list(stored)
     for places in schema.in_parts(every):
-        groups = [runs.stored(stored[place]) for place in places]
+        groups = [stored[place] for place in places]
         found |= zip(places, runs.statuses(connection, groups), strict=True)
     return found
+
+
+def numbers_of(stored: Mapping[Place, Iterable[runs.BareRun]]) -> dict[Place, list[int]]:
+    """Return the numbers of runs."""
+    return {place: [one.number for one in those] for place, those in stored.items()}
 
 
 def newest_columns(connection: sa.Connection, every: Iterable[SuiteOnTarget]) -> dict[int, bytes]:
@@ -173,7 +171,7 @@ def newest_columns(connection: sa.Connection, every: Iterable[SuiteOnTarget]) ->
         number: (by_series[number].target_id, points[-1].sha, by_series[number].suite)
         for number, points in newest_points(connection, by_series, 1).items()
     }
-    columns = status_columns(connection, stored_runs(connection, places.values()))
+    columns = status_columns(connection, numbers_of(stored_runs(connection, places.values())))
     return {number: columns[place] for number, place in places.items() if place in columns}
 
 

@@ -20,6 +20,7 @@ from bot.results.store.newest_points import (
     Place,
     SuiteOnTarget,
     newest_points,
+    numbers_of,
     outcomes,
     status_columns,
     stored_runs,
@@ -122,13 +123,13 @@ def skipped_tests(connection: sa.Connection, known: SuiteNames, asked: AskedTest
 
 def _newest(
     connection: sa.Connection, every: Sequence[SuiteOnTarget]
-) -> tuple[list[_Newest], Mapping[Place, list[runs.Numbered]]]:
+) -> tuple[list[_Newest], Mapping[Place, list[runs.BareRun]]]:
     points = newest_points(connection, {one.series for one in every}, 1)
     places = {
         one.series: (one.target_id, points[one.series][0].sha, one.suite) for one in every if one.series in points
     }
     stored = stored_runs(connection, places.values())
-    columns = status_columns(connection, stored)
+    columns = status_columns(connection, numbers_of(stored))
     found = [
         _Newest(one, points[one.series][0], places[one.series], columns[places[one.series]])
         for one in every
@@ -199,7 +200,7 @@ def _described(
     asked: AskedTests,
     shown: Sequence[tuple[str, str, SuiteRow, int]],
     by_suite: Mapping[SuiteRow, list[_Newest]],
-    stored: Mapping[Place, list[runs.Numbered]],
+    stored: Mapping[Place, list[runs.BareRun]],
 ) -> list[SkippedTest]:
     wanted = defaultdict[SuiteRow, list[int]](list)
     for _, _, row, place in shown:
@@ -228,13 +229,13 @@ def _since(
     run: _Newest,
     window: Sequence[LinkedPoint],
     places: Sequence[int],
-    stored: Mapping[Place, list[runs.Numbered]],
+    stored: Mapping[Place, list[runs.BareRun]],
     asked: AskedTests,
 ) -> Iterator[tuple[int, SkippedOn]]:
     if not places:
         return
     pasts = window_histories(connection, known, run.one, window, run.column, places, asked.aliases)
-    reasons = _reasons(connection, runs.stored(stored[run.place]), places)
+    reasons = _reasons(connection, [one.number for one in stored[run.place]], places)
     for place in places:
         ended = outcomes(pasts[place], len(window))
         begin = len(ended)

@@ -26,6 +26,7 @@ from bot.results.store.newest_points import (
     SuiteOnTarget,
     newest_columns,
     newest_points,
+    numbers_of,
     status_columns,
     stored_runs,
     suites_on_targets,
@@ -121,7 +122,7 @@ def _columns(
         one.series: [(one.target_id, point.sha, one.suite) for point in points.get(one.series, ())] for one in every
     }
     stored = stored_runs(connection, [place for of in places.values() for place in of])
-    statuses = status_columns(connection, stored)
+    statuses = status_columns(connection, numbers_of(stored))
     durations = _duration_columns(connection, stored)
     found = {}
     for series, of in places.items():
@@ -132,15 +133,15 @@ def _columns(
     return found
 
 
-def _duration_columns(connection: sa.Connection, stored: dict[Place, list[runs.Numbered]]) -> dict[Place, list[bytes]]:
+def _duration_columns(connection: sa.Connection, stored: dict[Place, list[runs.BareRun]]) -> dict[Place, list[bytes]]:
     table = schema.columns
-    numbers = [number for of in stored.values() for number, _ in of]
+    numbers = [number for of in numbers_of(stored).values() for number in of]
     blobs: dict[int, bytes] = {}
     for some in schema.in_parts(numbers):
         wanted = table.c.run_id.in_(some)
         for row in connection.execute(sa.select(table.c.run_id, table.c.durations).where(wanted)):
             blobs[row.run_id] = raw(row.durations)
-    return {place: [blobs[number] for number, _ in of] for place, of in stored.items()}
+    return {place: [blobs[number] for number in of] for place, of in numbers_of(stored).items()}
 
 
 def _masked(columns: Sequence[bytes], ran: bytes, length: int) -> bytes:
