@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 
 from nightjar_formats.columns import FLAKY, STATUS_BITS, status_of
 from nightjar_formats.model import BAD, Status
@@ -95,8 +96,12 @@ def _state(counts: CellCounts) -> CellState:
     return CellState.SKIPPED if counts.skipped else CellState.ABSENT
 
 
+@lru_cache(4096)
 def test_cell(run_id: str, infra: str, was: int | None, now: int, *, complete: bool) -> GridCell:
-    """Return the cell of one test by its status bytes, before and now; `was` is None where nothing came before."""
+    """Return the cell of one test by its status bytes, before and now; `was` is None where nothing came before.
+
+    The tests of a run have few different ones, so each is made once and is not to be changed.
+    """
     if infra:
         return GridCell(state=CellState.INFRA, run_id=run_id, reason=infra)
     state = state_of_test(was, now, complete=complete)

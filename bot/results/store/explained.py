@@ -21,11 +21,15 @@ from bot.results.store.failures import past_of
 from bot.results.store.names import SuiteNames, SuiteRow
 from bot.results.store.newest_points import LinkedPoint
 from bot.results.store.rename_pairs import PointRenames, renames_of
-from bot.results.store.renamed import all_names_of, changes_of, series_names
+from bot.results.store.renamed import ChangesOf, all_names_of, changes_since, series_names
 from bot.results.store.trace import Position
 
 Place = tuple[int, str]
 """A series, and a commit."""
+
+
+NameSpan = tuple[int, Position, Position]
+"""A name of a test by its place, and from and until which commit the test had it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,34 +88,39 @@ def explained_places(
     renames = defaultdict[int, list[PointRenames]](list)
     for point in renames_of(connection, had_both) if had_both else ():
         renames[point.series_id].append(point)
-    found: dict[Place, list[int]] = {}
+    spans: dict[int, dict[int, list[NameSpan]]] = {}
     for series in had_both:
-        points = asked[series]
-        candidates = {place for one in points for place in one.places}
+        candidates = {place for one in asked[series] for place in one.places}
         if not aliases:  # under which any test may be another one
             candidates &= all_names_of(renames[series], flaky[series])
-        if not candidates:
-            continue
-        window = windows.get(series, [])
-        chain = [(point.committed_at, point.sha) for point in window]
-        ordered = sorted(candidates)
-        name_of = known.every(connection, suites[series]) if aliases else ()
-        then = series_names(connection, series, name_of, aliases, ordered)
-        spans = {place: list(then.spans(place)) for place in ordered}
-        names = {name for those in spans.values() for name, _, _ in those}
-        changes = changes_of(connection, series, names, [point.id for point in window])
-        for one in points:
-            end = bisect_right(chain, one.position)
-            part = chain[max(0, end - WINDOW) : end]
-            explained = []
-            for place in candidates.intersection(one.places):
-                history, runs = past_of(spans[place], changes, part, at(one.linked, place)), len(part)
-                if not part or part[-1] != one.position:
-                    history, runs = [*history, (runs, SEEN[at(one.now, place)])], runs + 1
-                if flakiness_of(history, runs).explains:
-                    explained.append(place)
-            found[series, one.position[1]] = sorted(explained)
-    return found
+        if candidates:
+            name_of = known.every(connection, suites[series]) if aliases else ()
+            then = series_names(connection, series, name_of, aliases, candidates, renames[series])
+            spans[series] = {place: list(then.spans(place)) for place in candidates}
+    names = {series: {name for those in of.values() for name, _, _ in those} for series, of in spans.items()}
+    first = min((window[0].committed_at for series in spans if (window := windows.get(series))), default=0.0)
+    changes = changes_since(connection, names, first) if names else {}
+    return {
+        (series, one.position[1]): sorted(
+            place
+            for place in of.keys() & set(one.places)
+            if _is_explained(one, place, of[place], changes[series], windows.get(series, []))
+        )
+        for series, of in spans.items()
+        for one in asked[series]
+    }
+
+
+def _is_explained(
+    one: FreshFailures, place: int, spans: Sequence[NameSpan], changes: ChangesOf, window: Sequence[LinkedPoint]
+) -> bool:
+    chain = [(point.committed_at, point.sha) for point in window]
+    end = bisect_right(chain, one.position)
+    part = chain[max(0, end - WINDOW) : end]
+    history, runs = past_of(spans, changes, part, at(one.linked, place)), len(part)
+    if not part or part[-1] != one.position:
+        history, runs = [*history, (runs, SEEN[at(one.now, place)])], runs + 1
+    return flakiness_of(history, runs).explains
 
 
 def _flaky_now(fresh: FreshFailures) -> set[int]:

@@ -24,6 +24,7 @@ from bot.results.store.newest_points import (
     AskedTests,
     LinkedPoint,
     SuiteOnTarget,
+    TestsInWindow,
     newest_columns,
     newest_points,
     outcomes,
@@ -187,11 +188,14 @@ def _followed(
     of_series = defaultdict[int, list[_Candidate]](list)
     for one in shown:
         of_series[one.one.series].append(one)
+    asked = [
+        TestsInWindow(those[0].one, windows.get(series, []), columns.get(series, b""), [one.ordinal for one in those])
+        for series, those in of_series.items()
+    ]
+    histories = window_histories(connection, known, asked, aliases)
     followed: dict[tuple[int, int], FlakyTest] = {}
     for series, candidates in of_series.items():
-        suite, window = candidates[0].one, windows.get(series, [])
-        ordinals = [one.ordinal for one in candidates]
-        pasts = window_histories(connection, known, suite, window, columns.get(series, b""), ordinals, aliases)
+        suite, window, pasts = candidates[0].one, windows.get(series, []), histories.get(series, {})
         name_of = known.every(connection, suite.row)
         for one in candidates:
             past = pasts.get(one.ordinal, [])

@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from nightjar_formats.columns import at
 from nightjar_formats.model import SeenTest, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.lasting import Segment
 from bot.results.store import runs, schema
-from bot.results.store.failures import histories
+from bot.results.store.failures import past_of
 from bot.results.store.names import SuiteNames, SuiteRow
-from bot.results.store.renamed import series_names
+from bot.results.store.rename_pairs import PointRenames, renames_of
+from bot.results.store.renamed import changes_since, series_names
 
 Place = runs.Place
 
@@ -175,22 +177,41 @@ def newest_columns(connection: sa.Connection, every: Iterable[SuiteOnTarget]) ->
     return {number: columns[place] for number, place in places.items() if place in columns}
 
 
+@dataclass(frozen=True, slots=True)
+class TestsInWindow:
+    """Some tests of a suite on a target, by their places, over its newest points; `column` is that of the last one."""
+
+    one: SuiteOnTarget
+    window: Sequence[LinkedPoint]
+    column: bytes
+    ordinals: Sequence[int]
+
+
 def window_histories(
-    connection: sa.Connection,
-    known: SuiteNames,
-    one: SuiteOnTarget,
-    window: Sequence[LinkedPoint],
-    column: bytes,
-    ordinals: Sequence[int],
-    aliases: Aliases,
-) -> dict[int, list[Segment]]:
-    """Return the segments of some tests over the newest points of a series; `column` is that of the last of them."""
-    if not window or not ordinals:
+    connection: sa.Connection, known: SuiteNames, asked: Iterable[TestsInWindow], aliases: Aliases
+) -> dict[int, dict[int, list[Segment]]]:
+    """Return the segments of some tests over the newest points of each series, by series and place."""
+    wanted = [tests for tests in asked if tests.window and tests.ordinals]
+    if not wanted:
         return {}
-    renames = series_names(connection, one.series, known.every(connection, one.row), aliases, ordinals)
-    chain = [(point.committed_at, point.sha) for point in window]
-    points = [point.id for point in window]
-    return dict(histories(connection, one.series, renames, chain, column, ordinals, points))
+    renames: dict[int, list[PointRenames]] = {tests.one.series: [] for tests in wanted}
+    for point in renames_of(connection, list(renames)):
+        renames[point.series_id].append(point)
+    spans = {}
+    for tests in wanted:
+        series, name_of = tests.one.series, known.every(connection, tests.one.row)
+        then = series_names(connection, series, name_of, aliases, tests.ordinals, renames[series])
+        spans[series] = {ordinal: list(then.spans(ordinal)) for ordinal in tests.ordinals}
+    names = {series: {name for those in of.values() for name, _, _ in those} for series, of in spans.items()}
+    changes = changes_since(connection, names, min(tests.window[0].committed_at for tests in wanted))
+    found: dict[int, dict[int, list[Segment]]] = {}
+    for tests in wanted:
+        series, chain = tests.one.series, [(point.committed_at, point.sha) for point in tests.window]
+        found[series] = {
+            ordinal: past_of(those, changes[series], chain, at(tests.column, ordinal))
+            for ordinal, those in spans[series].items()
+        }
+    return found
 
 
 def outcomes(history: Sequence[Segment], runs: int) -> list[SeenTest | None]:

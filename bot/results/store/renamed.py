@@ -53,13 +53,20 @@ class SeriesNames:
 
 
 def series_names(
-    connection: sa.Connection, series: int, name_of: Sequence[str], aliases: Aliases, wanted: Iterable[int]
+    connection: sa.Connection,
+    series: int,
+    name_of: Sequence[str],
+    aliases: Aliases,
+    wanted: Iterable[int],
+    renames: Sequence[PointRenames] | None = None,
 ) -> SeriesNames:
     """Return the renames of a series; `aliases`, which maintainers list, are applied to the `wanted` tests.
 
-    `name_of` are all names of the suite. Nothing is stored, so an alias has no effect once it is removed from the list.
+    `name_of` are all names of the suite, and `renames` those of the series that were found, where they are known.
+    Nothing is stored, so an alias has no effect once it is removed from the list.
     """
-    found, asked, every = SeriesNames(), set(wanted), renames_of(connection, [series])
+    found, asked = SeriesNames(), set(wanted)
+    every = renames_of(connection, [series]) if renames is None else renames
     if aliases or len(asked) > schema.AT_ONCE:
         for point in every:
             for new, old in point.pairs:
@@ -101,6 +108,32 @@ def _add_renames_of(every: Sequence[PointRenames], wanted: Iterable[int], found:
                     if other not in asked:
                         asked.add(other)
                         waiting.append(other)
+
+
+# Made once, for that takes longer than to have it answered.
+_CHANGES, _POINTS = schema.changes, schema.points
+_SINCE = (
+    sa.select(_CHANGES.c.ordinal, _CHANGES.c.before, _CHANGES.c.after, _POINTS.c.committed_at, _POINTS.c.sha)
+    .join(_POINTS)
+    .where(_CHANGES.c.series_id == sa.bindparam("series"))
+    .where(_CHANGES.c.ordinal.in_(sa.bindparam("ordinals", expanding=True)))
+    .where(_POINTS.c.committed_at >= sa.bindparam("since"))
+)
+
+
+def changes_since(
+    connection: sa.Connection, ordinals: Mapping[int, Collection[int]], since: float
+) -> dict[int, ChangesOf]:
+    """Return the changes of some tests of each of some series, at commits made since a moment."""
+    found: dict[int, ChangesOf] = {series: {} for series in ordinals}
+    for series, those in ordinals.items():
+        wanted = sorted(those)
+        for some in schema.in_parts(wanted):
+            # One series at a time: SQLite answers pairs of series and test without the index.
+            rows = connection.execute(_SINCE, {"series": series, "ordinals": some, "since": since})
+            for ordinal, before, after, committed_at, sha in rows:
+                found[series].setdefault(ordinal, []).append(((committed_at, sha), before, after))
+    return found
 
 
 def changes_of(

@@ -12,6 +12,7 @@ from nightjar_formats.columns import CODES, STATUS_BITS, STATUS_BYTES, at
 from nightjar_formats.model import Status, TargetKey
 
 from bot.results.compare.flaky import WINDOW
+from bot.results.compare.lasting import Segment
 from bot.results.store import runs, schema
 from bot.results.store.names import SuiteNames, SuiteRow
 from bot.results.store.newest_points import (
@@ -19,6 +20,7 @@ from bot.results.store.newest_points import (
     LinkedPoint,
     Place,
     SuiteOnTarget,
+    TestsInWindow,
     newest_points,
     numbers_of,
     outcomes,
@@ -207,12 +209,19 @@ def _described(
         wanted[row].append(place)
     concerned = {run.one.series: run for row in wanted for run in by_suite[row]}
     windows = newest_points(connection, concerned, WINDOW)
+    here = {
+        run.one.series: [place for place in places if _SKIPPED[at(run.column, place)]]
+        for row, places in wanted.items()
+        for run in by_suite[row]
+    }
+    tests = [TestsInWindow(run.one, windows[series], run.column, here[series]) for series, run in concerned.items()]
+    pasts = window_histories(connection, known, tests, asked.aliases)
     skipped_on = defaultdict[tuple[SuiteRow, int], list[SkippedOn]](list)
     runs_on = defaultdict[tuple[SuiteRow, int], list[TargetKey]](list)
     for row, places in wanted.items():
         for run in by_suite[row]:
-            here = [place for place in places if _SKIPPED[at(run.column, place)]]
-            for place, since in _since(connection, known, run, windows[run.one.series], here, stored, asked):
+            series = run.one.series
+            for place, since in _since(connection, run, windows[series], here[series], stored, pasts.get(series, {})):
                 skipped_on[row, place].append(since)
             for place in places:
                 if _RAN[at(run.column, place)]:
@@ -225,16 +234,14 @@ def _described(
 
 def _since(
     connection: sa.Connection,
-    known: SuiteNames,
     run: _Newest,
     window: Sequence[LinkedPoint],
     places: Sequence[int],
     stored: Mapping[Place, list[runs.BareRun]],
-    asked: AskedTests,
+    pasts: Mapping[int, Sequence[Segment]],
 ) -> Iterator[tuple[int, SkippedOn]]:
     if not places:
         return
-    pasts = window_histories(connection, known, run.one, window, run.column, places, asked.aliases)
     reasons = _reasons(connection, [one.number for one in stored[run.place]], places)
     for place in places:
         ended = outcomes(pasts[place], len(window))

@@ -24,6 +24,7 @@ from bot.results.store.newest_points import (
     LinkedPoint,
     Place,
     SuiteOnTarget,
+    TestsInWindow,
     newest_columns,
     newest_points,
     numbers_of,
@@ -201,22 +202,20 @@ def _with_failures(
     every = {test.one.series: test.one for test in shown}
     columns = newest_columns(connection, every.values())
     windows = newest_points(connection, every, WINDOW)
-    pasts = {
-        series: window_histories(
-            connection,
-            known,
+    tests = [
+        TestsInWindow(
             one,
             windows.get(series, []),
             columns.get(series, b""),
             [test.ordinal for test in shown if test.one.series == series],
-            asked.aliases,
         )
         for series, one in every.items()
-    }
+    ]
+    pasts = window_histories(connection, known, tests, asked.aliases)
     found = []
     for test in shown:
         series = test.one.series
-        of = flakiness_of(pasts[series].get(test.ordinal, []), len(windows.get(series, [])))
+        of = flakiness_of(pasts.get(series, {}).get(test.ordinal, []), len(windows.get(series, [])))
         name = known.every(connection, test.one.row)[test.ordinal]
         found.append(SlowTest(test.one.suite, name, test.seconds, of.failed + of.row, of.runs + of.row))
     return found
