@@ -84,7 +84,7 @@ class BenchmarkStage:
         """Wait until no job waits, of some tasks or at all; returns the seconds that took."""
         began = time.perf_counter()
         async with asyncio.timeout(within):
-            while await self.waiting(*tasks) > 0:  # noqa: ASYNC110  # it is another process that is looked at
+            while await self.waiting(*tasks) > 0:  # noqa: ASYNC110  # it waits for another process
                 await asyncio.sleep(CHECK_EVERY)
         return time.perf_counter() - began
 

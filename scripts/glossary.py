@@ -139,6 +139,10 @@ RULES = (
     # Phrases that have to be read twice. Names are left alone: an identifier is no sentence.
     _phrase("again; start over", r"\banew\b"),
     _phrase("subject, verb, object: who does it", r"\bwhom\b"),
+    _phrase(
+        "read, searched, checked (active: the bot reads)",
+        r"\b(?:is|are|was|were|be|been|being) looked (?:at|for|into|through)\b",
+    ),
     _phrase("say what failed: timed out, never arrived", r"\bin vain\b"),
     _phrase(
         "has no effect; no handler accepts it",

@@ -28,7 +28,7 @@ import pytest
 PLACES = "/usr/lib/postgresql"
 NOT_INSTALLED = (
     "these tests need a PostgreSQL server: install one (on Debian and Ubuntu: `apt-get install postgresql`); "
-    f"initdb and postgres are looked for in {PLACES}/*/bin and on PATH"
+    f"initdb and postgres are searched in {PLACES}/*/bin and on PATH"
 )
 OWNER = "nightjar"
 STARTING = 60.0

@@ -51,6 +51,8 @@ def test_names_and_texts_use_the_words_of_the_glossary(root: str) -> None:
         "a passing error",
         "It is read anew.",
         "whom it asks",
+        "Runs are looked at.",
+        "a name that was looked for",
         "It waits in vain.",
         "This leads to\n# nothing.",
         "a delivery that nobody wants",

@@ -34,7 +34,7 @@ def applies(tree: ast.AST) -> Iterator[int]:
 
 
 def decided_by_text(tree: ast.Module) -> Iterator[int]:
-    """Yield the lines where a text for people is compared, or is looked for in another."""
+    """Yield the lines where a text for people is compared, or searched in another."""
     imported = {
         name.asname or name.name
         for node in ast.walk(tree)

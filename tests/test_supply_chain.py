@@ -1,4 +1,4 @@
-"""What is installed and run is exactly what was looked at: versions, hashes, actions, images."""
+"""Only reviewed versions are installed and run: versions, hashes, actions, images."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ PAUSE = 0.01
 async def until(condition: Callable[[], object], *, deadline: float = DEADLINE, pause: float = PAUSE) -> object:
     """Return the condition's value, awaited if need be, as soon as it is true; fail when the deadline is over.
 
-    It is looked at once in each `pause`, in seconds.
+    It is checked once in each `pause`, in seconds.
     """
     end = time.monotonic() + deadline
     while True:

@@ -32,7 +32,7 @@ INSTALLATION_EVENTS = frozenset({"installation", "installation_repositories", "r
 CERTAIN_SECONDS = 2.0
 """For which it is certain what records said: deliveries of one moment are routed in any order."""
 REFRESH_SECONDS = 0.5
-"""After which a repository of which deliveries came is looked at again."""
+"""Seconds after which the records of a repository with deliveries are read again."""
 MOST_REFRESHED = 100
 """Repositories that are read again at a time; of others a delivery gets a job now and then."""
 

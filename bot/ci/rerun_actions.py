@@ -32,7 +32,7 @@ OLDEST_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class RerunWorkflow:
-    """Run a workflow again, or what failed of it; `attempt` is the one that was looked at when this was decided."""
+    """Run a workflow again, or what failed of it; `attempt` is the one that was read for the decision."""
 
     permissions: ClassVar[WritePermissions] = frozenset({ACTIONS})
 

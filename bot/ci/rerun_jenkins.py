@@ -41,7 +41,7 @@ STATE = "?tree=inQueue,buildable,lastBuild%5Bnumber,building,timestamp%5D"
 class StartJenkinsBuild:
     """Build a job again, unless it is being built or was built again since it was asked for.
 
-    `build` is the number of the build that was looked at, 0 where no status on the head links to one; `asked_at`
+    `build` is the number of the build that was read, 0 where no status on the head links to one; `asked_at`
     (ISO 8601) is when the person asked.
     """
 

@@ -4,7 +4,7 @@ A comment names no commit, and its author may have looked at an older one. So th
 comment names with its whole SHA, or else of the head that our own record had when it was written.
 
 The beginning of a SHA names no commit for sure: to make two commits that share 12 digits takes a minute of computing,
-and their author can push the harmless one to be looked at, and the other one to be approved.
+and their author can push the harmless one for the review, and the other one for the approval.
 """
 
 from __future__ import annotations

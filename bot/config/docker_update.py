@@ -1,4 +1,4 @@
-"""The keys below `docker_update`: which file names CI's images, where newer ones are looked for, and when."""
+"""The keys below `docker_update`: the file that names CI's images, where to search for newer tags, and when."""
 
 from __future__ import annotations
 

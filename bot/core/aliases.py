@@ -10,7 +10,7 @@ STAR = "*"
 BOUNDARIES = (".", "/", ":")
 """With one of these a prefix ends."""
 MAX_NAMES = 100
-"""Names that may stand for one; more are a mistake, and each is looked for."""
+"""Names that may stand for one, at most: more are a mistake, and each is searched."""
 
 
 class Aliases:

@@ -11,7 +11,7 @@ LIKE_ENOUGH = 50
 """Percent of similarity from which a name is proposed."""
 MOST_PROPOSED = 3
 MOST_COMPARED = 1_000
-"""Known names that are looked at: 20 unknown ones beside them take some milliseconds."""
+"""Known names that are compared, at most: for 20 unknown names this takes some milliseconds."""
 LONGEST_COMPARED = 130
 """Characters of a name that are compared; the cost grows with their square."""
 

@@ -307,7 +307,7 @@ def _scan(block: str, *, unclosed_hides: bool = False) -> Iterator[tuple[str, st
             at += 1
         elif mark[0] == "<!--" and start > mark.start():
             continue  # its beginning is escaped
-        # Nothing is looked for where no comment ends: many that never end would each be read to the end of the block.
+        # Only if a comment ends: many that never end would each be read to the end of the block.
         elif mark[0] == "<!--" and start + 2 <= last_end:
             kind, end = COMMENT, block.index("-->", start + 2) + len("-->")  # `<!-->` is a whole one
         elif mark[0] == "<!--" and unclosed_hides:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PULLS = "/repos/{+repo}/commits/{sha}/pulls"
 MOST_COMMITS = 5
-"""Commits of the base branch that are looked at, newest first."""
+"""Commits of the base branch that are read, newest first."""
 _WILD = frozenset("*?[")
 
 
@@ -35,10 +35,10 @@ async def expected_of(
 ) -> tuple[Expected, ...]:
     """Return the names that each pattern stands for.
 
-    CI may report on the heads of pull requests under other names than on the branch. So beside each commit the head of
-    the pull request that brought it is looked at. Requests: none without a pattern; else one, and up to seven for each
-    commit where each list has one page; until each pattern has a commit that is settled, at most `MOST_COMMITS`. What
-    has not changed costs nothing of the quota.
+    CI may report on the heads of pull requests under other names than on the branch. So for each commit, the head of
+    the pull request that was merged as it is read too. Requests: none without a pattern; else one, and up to seven for
+    each commit where each list has one page; until each pattern has a commit that is settled, at most `MOST_COMMITS`.
+    What has not changed costs nothing of the quota.
     """
     patterns = [name for name in required if is_pattern(name)]
     if not patterns:

@@ -217,7 +217,7 @@ _COMMENT = Pattern(r"<!--(?:>|->|.*?-->)", dot_is_any=True)
 def _without_comments(source: str) -> str:
     """Return HTML with its closed comments blanked out, line for line."""
     last_end = source.rfind("-->") + len("-->")
-    # Nothing is looked for where no comment ends: many that never end would each be read to the end of the text.
+    # Only if a comment ends: many that never end would each be read to the end of the text.
     return _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), source[:last_end]) + source[last_end:]
 
 
@@ -338,7 +338,7 @@ def lines_of(text: str) -> str:
 def plain(text: str) -> str:
     """Return text from outside in one line for where GitHub shows text as it is, such as the title of a check run.
 
-    GitHub does not say that nothing is looked for there, so mentions and addresses are broken as in `escape`.
+    GitHub does not document that it ignores mentions and addresses there, so they are broken as in `escape`.
     """
     return _broken(_one_line(text))
 

@@ -1,7 +1,7 @@
 """Whether a change touches `.github/workflows`: an App may not write such a change without a permission for it.
 
 GitHub refuses it with the same sentence as for any permission (https://github.com/chdsbd/kodiak/issues/641), so the
-changed files are looked at. All of it is asked only after a refusal.
+changed files are read. All these requests follow only after a refusal.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ def _length(text: str) -> int:
 
 
 def _inert(text: str) -> str:
-    """Return text in which nothing is looked for, and nothing found: in one line, and with control sequences broken."""
+    """Return plain text in which Markdown finds nothing: in one line, with control sequences broken."""
     return plain(text).replace("<", f"<{BREAK}")
 
 

@@ -103,7 +103,7 @@ class Bodies:
 
 
 async def answer_without_the_body(_: web.Request) -> None:
-    """Stand in for aiohttp's handler of `Expect`, which would ask for the body before anything was looked at.
+    """Stand in for aiohttp's handler of `Expect`, which would request the body before any check.
 
     A final answer instead of `100 Continue` is right where the body is not wanted (RFC 9110, 10.1.1).
     """

@@ -84,7 +84,7 @@ class Operation:
     public: bool = False
     """Whether a route below /api/ is of no repository, and so open to everybody."""
     takes_token: bool = False
-    """Whether a token is looked at; `bot.web.access` sets it."""
+    """Whether a token is checked; `bot.web.access` sets it."""
     for_labs: bool = False
     """Whether a lab must show who it is; the route itself asks for that."""
 

@@ -40,7 +40,7 @@ ARCHIVE = "/repos/{+repo}/actions/artifacts/{id}/zip"
 MOST_ARTIFACTS = 20
 """Artifacts of a run that are read, two requests for each."""
 MOST_LISTED = 500
-"""Artifacts of a run that are looked at, a hundred a request."""
+"""Artifacts of a run that are listed, at most, a hundred a request."""
 MAX_ARTIFACT_BYTES = 64 << 20
 MOST_REMEMBERED = 400_000
 """Tests of runs that a process keeps at hand; they take about 100 MB. A run of the base serves many pull requests."""

@@ -29,7 +29,7 @@ COMPARE = "/repos/{+repo}/compare/{base}...{sha}?per_page=1&page=2"
 """The second page, for the first holds the difference file by file, which nobody here reads."""
 COMMITS = "/repos/{+repo}/commits{?sha}"
 MOST_COMMITS = 1_000
-"""Commits that are looked through for one with a run: ten requests, where one is the rule."""
+"""Commits that are searched for one with a run, at most: ten requests; usually one is enough."""
 OF_PULL_REQUESTS = ("pull_request", "pull_request_target")
 """Events whose runs say nothing of the base branch: a fork's own branch may have its name."""
 FINISHED = ("success", "failure", "timed_out", "neutral")
@@ -110,7 +110,7 @@ async def _base(context: Context, ended: EndedRun, branch: str) -> tuple[str, Ru
     runs = await _good_runs(context, ended.workflow, {**asked, "head_sha": merge_base})
     if merge_base not in runs:
         runs = await _good_runs(context, ended.workflow, asked)
-        # The first one that is looked at is the merge base itself, of which there is no run.
+        # The first one is the merge base itself, which has no run.
         ancestor = await nearest_listed(context.github, where["repo"], merge_base, runs)
         return merge_base, runs[ancestor] if ancestor else None
     return merge_base, runs[merge_base]

@@ -14,7 +14,7 @@ from nightjar_formats.refused import Refused, TooMuch
 from handlers.ci_tests import texts
 
 MOST_FILES = 2_000
-"""Files of an archive that are looked at, folders not counted."""
+"""Files of an archive that are read, at most; folders don't count."""
 MOST_DIRECTORY_BYTES = 2 << 20
 """Of the list of files at the archive's end: it is held in memory as a whole, and many times larger there."""
 

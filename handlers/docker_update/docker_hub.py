@@ -18,7 +18,7 @@ from handlers.docker_update.images import BUILT
 TAG = "{url}/v2/repositories/{name}/tags/{tag}"
 TAGS = "{url}/v2/repositories/{name}/tags?page_size=100&page={page}"
 MOST_PAGES = 3
-"""Pages of tags that are looked through until one has what is looked for; Docker Hub lists newest first."""
+"""Pages of tags that are searched, at most; Docker Hub lists newest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ MAX_ELEMENTS = 5_000_000
 MAX_XML_NAMES = 1000
 """Different names of elements and attributes in one file; JUnit's dialects have some fifty together."""
 MAX_PARTS = 64
-"""Failures, errors and logs that are looked at of one test case."""
+"""Failures, errors and logs of one test case that are read, at most."""
 MAX_TOKEN_BYTES = 1 << 20
 """Bytes of one tag, comment or attribute."""
 MAX_JSON_DEPTH = 100

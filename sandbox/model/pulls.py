@@ -29,7 +29,7 @@ class Push:
 
 @dataclass(eq=False)
 class Review:
-    """A review; `commit_id` is the head that was looked at."""
+    """A review; `commit_id` is the head that was reviewed."""
 
     id: int
     pull: PullRequest

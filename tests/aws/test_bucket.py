@@ -276,7 +276,7 @@ async def test_something_large_that_somebody_put_there_is_written_over_unread(aw
         (fault(404, "NoSuchKey"), "If-None-Match", "*", fault(409, "ConditionalRequestConflict")),
     ],
 )
-async def test_what_somebody_else_wrote_since_we_looked_is_looked_at_again_before_it_is_written_over(
+async def test_an_object_that_somebody_else_wrote_meanwhile_is_read_again_before_it_is_overwritten(
     there: web.Response, header: str, version: str, refusal: web.Response, script: Script, aws: Aws
 ) -> None:
     script.answers = [there, refusal]

@@ -141,7 +141,7 @@ async def test_a_run_of_a_repository_that_is_not_in_app_yaml_is_in_the_journal(p
     assert [one.job.text for one in records] == ["octocat/other is not in app.yaml"]
 
 
-async def test_a_manifest_that_was_corrected_is_looked_at_again(place: LabTown) -> None:
+async def test_a_corrected_manifest_is_read_again(place: LabTown) -> None:
     sha = place.nightly_run()
     folder = place.upload(sha, {"a.xml": junit(**GOOD)}, attempt=0)
     await place.settle()

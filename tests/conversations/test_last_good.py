@@ -342,7 +342,7 @@ async def test_what_has_not_changed_since_the_last_scan_costs_no_quota(place: Go
     assert routes(changed) == {"GET /commits/{ref}/check-runs": 1}
 
 
-async def test_a_long_queue_is_looked_at_to_its_end_by_a_bounded_number_of_requests_at_a_time(place: GoodTown) -> None:
+async def test_a_long_queue_is_read_to_its_end_with_a_bounded_number_of_requests_at_a_time(place: GoodTown) -> None:
     good = place.checked("good", GREEN)
     for n in range(MOST_ASKED + 15):
         place.checked(f"waiting {n}", RUNS)

@@ -76,7 +76,7 @@ async def test_problems_are_reported_with_their_fix_and_fail_nothing(here: Town)
     assert (run.conclusion, run.title) == ("success", "No problems")
 
 
-async def test_a_push_is_looked_at_and_an_edit_that_changes_nothing_writes_nothing(here: Town) -> None:
+async def test_a_push_is_checked_and_an_edit_that_changes_nothing_writes_nothing(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster", "Saves a pass.")
     await cost(here)
     pull.push()
@@ -89,7 +89,7 @@ async def test_a_push_is_looked_at_and_an_edit_that_changes_nothing_writes_nothi
     assert await cost(here) == {}
 
 
-async def test_a_list_of_topics_that_github_refuses_to_show_keeps_no_pull_request_from_being_looked_at(
+async def test_pull_requests_are_checked_even_if_github_refuses_to_show_the_list_of_topics(
     here: Town,
 ) -> None:
     key = TEAM_LIST.of(here.repo.id)
@@ -117,7 +117,7 @@ async def test_names_outside_of_code_only_warn_and_nobody_is_mentioned_by_it(her
     assert "@" not in run.summary
 
 
-async def test_it_is_looked_at_again_where_somebody_asks(here: Town) -> None:
+async def test_it_is_checked_again_if_somebody_asks(here: Town) -> None:
     pull = here.repo.open_pull_request("hubot", "Faster.", "Saves a pass.")
     await here.quiet()
     first = check(here, pull)

@@ -101,7 +101,7 @@ async def test_others_may_not_merge_and_learn_who_may(here: Town) -> None:
 async def test_a_name_like_a_maintainers_gives_no_access(here: Town) -> None:
     """TVM #11480: whoever a search for the name found first was taken for them.
 
-    TVM #12295: then a name was looked for in a list of objects, so that nobody was found at all.
+    TVM #12295: then the script searched a name in a list of objects, so that nobody was found at all.
     """
     for who in ("hub", "hubot2", "octo"):
         assert (await says(here, ready(here), "@ci merge", by=who)).startswith("eyes confused")

@@ -114,7 +114,7 @@ async def test_the_checks_of_what_nobody_has_approved_cost_nothing(here: Town) -
     assert here.github.requests.records == []
 
 
-async def test_a_burst_of_checks_is_looked_at_once_more(here: Town) -> None:
+async def test_a_burst_of_checks_causes_one_more_refresh(here: Town) -> None:
     """A scan sees every event before it begins; the next scan sees all events that arrive during it."""
     pull = here.repo.open_pull_request("hubot", "Faster")
     report(here, pull, "pending")

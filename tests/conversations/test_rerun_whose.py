@@ -136,7 +136,7 @@ async def test_a_commit_that_is_not_the_head_is_not_approved(here: Town, named: 
 async def test_the_beginning_of_a_sha_does_not_stand_for_a_commit_that_came_later(
     here: Town, digits: int, approved: bool
 ) -> None:
-    """Two commits that share the first digits are quickly made: one to be looked at, and one to be approved."""
+    """An attacker quickly makes two commits with the same first digits: one for the review, one for the approval."""
     pull = here.repo.open_pull_request("somebody", "Faster", fork=True)
     await here.quiet()
     here.github.clock.advance(seconds=2)

@@ -95,7 +95,7 @@ async def test_runs_that_are_not_ingested_are_reported_with_the_reason(place: La
     assert not any(one.good for one in outcomes)
 
 
-async def test_a_run_that_was_refused_is_looked_at_again(place: LabTown) -> None:
+async def test_a_refused_run_is_read_again(place: LabTown) -> None:
     sha = place.town.repo.push("feature", {"a.py": "1\n"}, by="octocat").sha
     place.upload(sha, {"ops.xml": junit(**GOOD)})
     assert [one.state for one in await ingested(place, from_bucket(place))] == ["refused"]

@@ -110,7 +110,7 @@ class MemoryStore(JobStore):
         return None
 
     async def remove_old(self) -> int:
-        """Remove nothing: all is looked at in the end."""
+        """Remove nothing: the test reads all records at its end."""
         return 0
 
     async def _replace(self, known: DeviceJob, wanted: DeviceJob) -> DeviceJob | None:

@@ -110,5 +110,5 @@ def test_it_is_advice_and_says_each_thing(found: LintFindings, conclusion: str, 
 
 
 @given(st.text(), st.text())
-def test_any_title_and_text_can_be_looked_at(title: str, body: str) -> None:
+def test_any_title_and_text_can_be_checked(title: str, body: str) -> None:
     assert lint_check_run(decide_lint(f"[{title}]", body, KNOWN)).conclusion in ("success", "neutral")

@@ -58,7 +58,7 @@ def test_compressed_files_are_read_as_what_they_hold(tmp_path: Path) -> None:
     assert (file.format, file.counts.passed) == ("junit", 1)
 
 
-def test_the_files_of_a_run_are_looked_at_together(tmp_path: Path) -> None:
+def test_the_files_of_a_run_are_checked_together(tmp_path: Path) -> None:
     other = JUNIT.replace("test_add", "test_mul").replace("test_sub", "test_div")
     report = check_files([write(tmp_path, "a.xml", JUNIT), write(tmp_path, "b.xml", other)])
     assert report.counts == Counts(passed=2, failed=2, errored=2, skipped=1)

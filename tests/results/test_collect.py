@@ -182,7 +182,7 @@ def test_what_the_reader_refuses_is_refused() -> None:
         collect(cases(), resolve)
 
 
-def test_names_of_more_cases_than_are_looked_at_at_once_are_all_there() -> None:
+def test_names_of_more_cases_than_one_batch_are_all_there() -> None:
     cases = [Case(str(n % 9_000), PASSED, nodeid=f"t.py::{n % 9_000}", attempt=True) for n in range(9_500)]
     columns = collect(cases, resolve)
     assert list(read_names(columns.names)) == [f"t.py::{n}" for n in range(9_000)]

@@ -125,7 +125,7 @@ def test_a_first_run_has_no_past(store: ResultsStore) -> None:
     assert store.timelines.contexts(ABOUT, sha(1), {"relax": AskedFailures("", [TEST])}) == {}
 
 
-def test_older_runs_than_are_looked_at_are_mentioned(store: ResultsStore) -> None:
+def test_runs_older_than_those_that_are_read_are_mentioned(store: ResultsStore) -> None:
     stored(store, "PFFFFF")
     assert context(store, 6, most_runs=3) == FailureContext(since=sha(3), older=True)
 

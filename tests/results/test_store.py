@@ -184,7 +184,7 @@ def test_known_runs_are_distinguished_from_new_ones(store: ResultsStore) -> None
     }
 
 
-def test_a_refused_run_is_looked_at_again_when_its_manifest_is_another(store: ResultsStore) -> None:
+def test_a_refused_run_is_read_again_if_its_manifest_changed(store: ResultsStore) -> None:
     refused = Upload(1, {}).without_results(RunState.REFUSED)
     store.note(refused)
     assert store.known({refused.key: refused.version}) == {refused.key}

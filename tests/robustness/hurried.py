@@ -18,7 +18,7 @@ from bot.engine.service import WorkerPace
 from bot.github.limits import Allowance
 
 CHECK_AFTER = 0.5
-"""Seconds until a lost write is looked for; the bot's own 12 would be waited for at each of a hundred kills."""
+"""Seconds until the check for a lost write; with the bot's own 12, each of a hundred kills would wait that long."""
 ALLOWANCE = Allowance(rest_points_per_minute=9000)
 """All limits on writes are GitHub's. Only points are more: a hundred installations begin in the same second, and each
 has the App, which has points of its own, make several tokens at 5 points each."""

@@ -1,4 +1,4 @@
-"""SIGKILL while it is looked for the last good commit, and while its branch moves: it moves once."""
+"""SIGKILL while the bot searches the last good commit, and while it moves the branch: it moves once."""
 
 from __future__ import annotations
 

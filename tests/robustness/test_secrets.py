@@ -1,4 +1,4 @@
-"""No secret is ever seen: an eventful run, and then everything that it has said and left behind is looked through."""
+"""No secret is ever seen: after an eventful run, the test searches all output and files for secrets."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ async def eventful_run(here: Place) -> str:
     here.github.webhooks.release()
     await here.quiet()
     await here.bot.kill()
-    here.bot.launch = launch  # from scratch, for its arguments are looked through: those of a fork are not its own
+    here.bot.launch = launch  # from scratch, because the test searches its arguments: those of a fork are not its own
     await here.start()
     pull.comment("hubot", "@ci help")
     await here.quiet()
@@ -188,7 +188,7 @@ async def read_pages(here: Place) -> Said:
     said["log"] = "\n".join(here.bot.output)
     said["database"] = stored(here.bot.environment["DATABASE_URL"])
     said["comments"] = "\n".join(pull.conversation() for r in here.github.repositories.values() for pull in r.pulls)
-    # What is looked through is what was meant to be.
+    # The search covers the intended files.
     for where in ("log", "database", "deliveries", "deliveries --failed", "replay " + guid):
         assert guid in said[where], where
     assert "serve" in said["argv"]

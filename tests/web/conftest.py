@@ -105,7 +105,7 @@ class Site:
 
 @asynccontextmanager
 async def running_site(database_url: str, body_bytes: int = IN_FLIGHT, public: bool = True) -> AsyncIterator[Site]:
-    """Serve the application of an engine that does not work, so that what was stored stays to be looked at."""
+    """Serve the application of an engine that does not work, so that tests can inspect what was stored."""
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(Engine(with_tables(database_url)))
         metrics = Metrics("1.2.3", {"issue_comment"})

@@ -81,7 +81,7 @@ async def test_a_signature_with_another_secret_is_refused(site: Site, secret: by
 
 
 @pytest.mark.parametrize("body", [b"no JSON", b"", b"[]"])
-async def test_the_signature_is_verified_before_anything_in_the_body_is_looked_at(site: Site, body: bytes) -> None:
+async def test_the_signature_is_verified_before_anything_in_the_body_is_read(site: Site, body: bytes) -> None:
     status, problem = await site.post(body, {"X-Hub-Signature-256": "sha256=" + "0" * 64})
     assert (status, "does not match" in problem["detail"]) == (401, True)
 

@@ -16,7 +16,7 @@ class FailureContext:
     """What is known about a failing test besides how it failed.
 
     It has failed since the earlier run of the commit `since`, which is empty if it began to fail in the present run; it
-    last passed at `good`, which is empty if it never passed in the runs that were looked at. `older`: there are runs
+    last passed at `good`, which is empty if it never passed in the runs that were read. `older`: there are runs
     before those. Of `runs` runs before the failure began, `failed` saw it fail. `also_on` are other targets, as
     LAB/TARGET, whose newest run has the failure.
     """

@@ -186,7 +186,7 @@ def _reworded(removed: Ended, new: Ended, _explained: int, steps: StepBudget) ->
     old, fresh = _located(removed), _located(new)
     if not RENAMED_TOGETHER <= min(len(old), len(fresh)) <= max(len(old), len(fresh)) <= MAX_REWORDED:
         return {}
-    # Where a rewording is looked for, the location stays: elsewhere there is nothing to be compared.
+    # A rewording does not change the location, so tests in other locations need no comparison.
     places = {location for location, _ in old.values()} & {location for location, _ in fresh.values()}
     old, fresh = ({test: split for test, split in side.items() if split[0] in places} for side in (old, fresh))
     if not places:

@@ -22,9 +22,9 @@ from bot.results.store.renamed import series_names
 from bot.results.store.trace import Position
 
 MOST_RUNS = 400
-"""Earlier runs that are looked at: those of more than a year of nightly runs."""
+"""Earlier runs that are read, at most: more than a year of nightly runs."""
 MOST_TARGETS = 50
-"""Other targets that are looked at, those with the newest runs first."""
+"""Other targets that are read, at most; those with the newest runs come first."""
 RECENT = 30 * 86400.0
 """Seconds after which the newest run of another target no longer says that a test fails there."""
 

@@ -36,7 +36,7 @@ from bot.results.store.renamed import series_names
 
 IS_FLAKY = bytes(byte > FLAKY and is_flaky(byte) for byte in range(256))
 MOST_TESTS = 1_000
-"""Tests that are looked at; those with the most proof come first."""
+"""Tests that are considered, at most; those with the most proof come first."""
 LEAST_FLIPS = 3
 """A test without proof is listed from so many changes between good and bad on: a failure that was fixed has two."""
 MOST_PROOFS = 5

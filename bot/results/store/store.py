@@ -126,7 +126,7 @@ class ResultsStore:
             return run_lists.page(connection, repository, lab, target, sha, state, before, limit)
 
     def known(self, versions: Mapping[RunKey, str]) -> set[RunKey]:
-        """Return those of some runs that are stored, or were looked at with this version of their manifest."""
+        """Return those of some runs that are stored, or were processed with this version of their manifest."""
         with self._database.reading() as connection:
             return runs.known(connection, versions)
 

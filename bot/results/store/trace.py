@@ -124,7 +124,7 @@ class _OtherNames:
 
 def _trace(connection: sa.Connection, lines: Mapping[int, _Line], place: int, others: _OtherNames) -> None:
     """Go back through the names of a test, in all series at once."""
-    # What is still to be asked: by series, under which name the test is looked for, and until when.
+    # The queries that are left: by series, the name of the test, and until when.
     open_ones = dict.fromkeys(lines, (place, _END))
     every = renames_of(connection, lines)
     while open_ones:

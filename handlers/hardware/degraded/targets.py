@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from handlers.branches.record import TrackingMove
 
 WINDOW = 14 * 86400.0
-"""Seconds of nightly commits that are looked at, and of what is behind the time that a target has for a repair."""
+"""The age in seconds up to which nightly commits are read, beyond the time that a target has for a repair."""
 
 DEGRADED = Record("degraded", 1, DegradedTarget, "a target whose nightly runs are infra or missing", days=None)
 

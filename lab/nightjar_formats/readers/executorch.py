@@ -86,7 +86,7 @@ MEASURES = (
 )
 FLOW, FLOW_NAME, SUBTESTS_NAME = "Flow", "flow", "subtests"
 ROW_COLUMNS = (TEST, SUBTEST, RESULT, DETAIL, ERROR, FLOW, *(measure.column for measure in MEASURES))
-"""The columns that are looked at."""
+"""The columns that are read."""
 
 Row = Mapping[str, Any]
 
@@ -187,7 +187,7 @@ def _plain(number: float) -> float | int | str:
 
 
 def _rows(stream: BinaryIO, repairs: Repairs) -> Iterator[dict[str, str]]:
-    """Give each row's columns that are looked at, checked."""
+    """Yield the columns of each row that are read, checked."""
     lines = _Lines(stream)
     reader = csv.reader(lines, strict=True)
     header = _next_row(reader, lines)

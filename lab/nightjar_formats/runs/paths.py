@@ -17,8 +17,8 @@ Parts = tuple[str, ...]
 class Paths:
     """An index of paths by their last component, then by the one before it, and so on.
 
-    Branches are made when a search first gets there: each path is moved at most MAX_PARTS times, whatever is looked
-    for. A search takes a step for each component that is found. Raises TooMuch beyond MAX_PATH_STEPS in all.
+    A search creates branches when it first gets there, so each path is moved at most MAX_PARTS times for all searches
+    together. A search takes a step for each component that it finds. Raises TooMuch beyond MAX_PATH_STEPS in all.
     """
 
     def __init__(self, paths: Iterable[Parts]) -> None:

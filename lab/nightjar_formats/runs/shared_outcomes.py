@@ -1,4 +1,4 @@
-"""The outcomes of a run's tests, of which thousands share one object: each is looked at once. No I/O."""
+"""The outcomes of a run's tests, of which thousands share one object: each object is processed once. No I/O."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ async def test_a_merge_that_is_waited_for_is_made_only_as_long_as_it_is(world: W
     assert (await applied(world, merge)).startswith("merged ")
 
 
-async def test_only_what_waits_is_looked_at_by_the_timer(world: World) -> None:
+async def test_the_timer_refreshes_only_pending_merges(world: World) -> None:
     first, second = ready(world), ready(world)
     await applied(world, StorePendingMerge(first.number, pending(first, asked_at="2026-11-20T06:00:00Z")))
     await applied(world, StorePendingMerge(second.number, pending(second)))

@@ -39,7 +39,7 @@ COVERAGE = run("coverage", FAILED, untouchable="it belongs to another app")
 ALL_OF_THEM = (CI, LINT, DOCS, GPU, COVERAGE)
 
 
-def test_names_are_looked_for_in_linear_work() -> None:
+def test_names_are_searched_in_linear_work() -> None:
     """Unknown names, patterns among them, beside many runs of some jobs."""
     names = [*(f"biuld {index} (arm64)" for index in range(10)), *(f"*a*b*{index}" for index in range(10))]
 

@@ -155,7 +155,7 @@ async def test_a_build_that_jenkins_says_nothing_about_is_still_running(world: W
     assert answer.startswith("eyes +1")
 
 
-async def test_no_build_of_another_pull_request_or_server_is_looked_at(world: World) -> None:
+async def test_no_build_of_another_pull_request_or_server_is_read(world: World) -> None:
     pull = world.open()
     other = world.jenkins.add_job("gpu/PR-999")
     elsewhere = world.jenkins.url.replace("127.0.0.1", "localhost")

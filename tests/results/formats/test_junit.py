@@ -132,7 +132,7 @@ def test_a_name_that_no_test_can_have_is_refused() -> None:
         read(f'<testsuite><testcase classname="c" name="{just}n"/></testsuite>')
 
 
-def test_only_so_many_failures_of_one_test_are_looked_at() -> None:
+def test_only_so_many_failures_of_one_test_are_read() -> None:
     failures = "".join(f'<failure message="{number}">{number}</failure>' for number in range(1000))
     (case,) = read(f'<testsuite><testcase classname="c" name="t">{failures}</testcase></testsuite>')
     assert case.message == "0 (and 63 more)"
