@@ -1,6 +1,6 @@
-"""Jenkins: what it posted on a commit as statuses, and building those jobs again.
+"""Jenkins: read its statuses on a commit, and build their jobs again.
 
-The statuses' links say what there is to build: no list of jobs that goes stale, and none that has died since.
+The links of the statuses say which jobs exist, so there is no list of jobs that could become outdated.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SUCCESS = "SUCCESS"
 
 @dataclass(frozen=True, slots=True)
 class JenkinsProvider:
-    """The Jenkins builds of one pull request's commit, and the statuses of CIs that nothing can start from here.
+    """The Jenkins builds of a pull request's commit, and the statuses of other CIs, which the bot cannot start.
 
     `servers` are the addresses that app.yaml names; `number` says which jobs are the pull request's own;
     `ours` says which statuses this bot has set; `asked_at` is when the person asked, ISO 8601.
@@ -55,7 +55,7 @@ class JenkinsProvider:
         return await self._with_results(runs)
 
     async def _with_results(self, runs: list[CiRun]) -> list[CiRun]:
-        """Return the runs, those that Jenkins says are over with the result that it gives them."""
+        """Return the runs; those that have ended according to Jenkins have Jenkins' result."""
         # Only the pull request's own jobs below a server of app.yaml have a server: no other link is ever called.
         pending = {f"{run.key}/{run.attempt}": run for run in runs if run.server and run.state is CiState.RUNNING}
         if self.builds is None or not pending:
@@ -74,7 +74,7 @@ class JenkinsProvider:
             else:
                 others.append(_other(status, OTHER_JENKINS_JOB if build else OTHER_CI))
         configured = {(server, *name.split("/")): name for server, name in self.expected}
-        # Not by the job's own address: where Jenkins builds both the head and the merge, there is no `PR-12`.
+        # Not by the address of the job: if Jenkins builds both the head and the merge, there is no `PR-12`.
         begun = {found[0][0].project for found in jobs.values()}
         missing = [
             self._missing(server, name) for server, name in self.expected if (server, *name.split("/")) not in begun

@@ -1,7 +1,7 @@
-"""The effects that have GitHub Actions run something again.
+"""Effects that restart workflow runs and jobs of GitHub Actions.
 
-GitHub gives a run that runs again the next attempt number, so whether it happened can be looked up: a crash after the
-request, or a second request for the same, finds the higher number and leaves it at that.
+GitHub increases the attempt number of a restarted run. So after a crash, or for a second request, the effect finds the
+higher number and does nothing.
 https://docs.github.com/en/rest/actions/workflow-runs#re-run-a-workflow
 """
 
@@ -32,7 +32,7 @@ OLDEST_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class RerunWorkflow:
-    """Run a workflow again, or what failed of it; `attempt` is the one that was read for the decision."""
+    """Restart a workflow run, or its failed jobs; `attempt` is the one that was read for the decision."""
 
     permissions: ClassVar[WritePermissions] = frozenset({ACTIONS})
 
@@ -48,10 +48,10 @@ class RerunWorkflow:
         return f"actions-run:{self.run_id}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Run it again unless it runs, or ran, again already.
+        """Restart the run unless it was restarted already.
 
-        A run that ended before any job of it failed (cancelled, never started, never approved) has no failed jobs
-        to run, and GitHub refuses; then the whole of it is run again.
+        If the run ended before any job failed (cancelled, never started, never approved), there are no failed jobs, and
+        GitHub refuses; then the whole run is restarted.
         """
         where = {"repo": context.repository.full_name, "run_id": str(self.run_id)}
         if already := _already(await _startable(context, where, self.name, self.origin), self.attempt, self.name):
@@ -68,7 +68,7 @@ class RerunWorkflow:
 
 @dataclass(frozen=True, slots=True)
 class RerunJob:
-    """Run one job of a workflow, and the jobs that depend on it, again; `failed` is how it ended."""
+    """Restart one job of a workflow run, and the jobs that depend on it; `failed`: whether it had failed."""
 
     permissions: ClassVar[WritePermissions] = frozenset({ACTIONS})
 
@@ -85,7 +85,7 @@ class RerunJob:
         return f"actions-job:{self.job_id}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Run it again unless its workflow runs, or ran, again already."""
+        """Restart the job unless its workflow run was restarted already."""
         repository = context.repository.full_name
         where = {"repo": repository, "run_id": str(self.run_id)}
         if already := _already(await _startable(context, where, self.name, self.origin), self.attempt, self.name):
@@ -99,7 +99,7 @@ class RerunJob:
         raise refusal(run, self.name, time.time())
 
     async def _check_job(self, context: EffectContext, repository: str) -> None:
-        """Raise `RefusedToPerson` unless the job is of the run that was checked.
+        """Raise `RefusedToPerson` unless the job belongs to the run that was checked.
 
         The job's ID comes from the link of a check run, and a workflow can create check runs with any link.
         """
@@ -134,7 +134,7 @@ class ApproveRun:
         return f"actions-approval:{self.run_id}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Approve it unless it waits no longer. Raises `UserError` where it may not be."""
+        """Approve the run if it still waits. Raises `UserError` if it may not be approved."""
         where = {"repo": context.repository.full_name, "run_id": str(self.run_id)}
         run = await _read_run(context, where, self.name)
         reason = why_not_own(run, self.origin) or (texts.OTHER_COMMIT if run.text("head_sha") != self.sha else "")
@@ -184,7 +184,7 @@ def _joined(reruns: Sequence[Rerun]) -> Rerun:
 
 
 async def _startable(context: EffectContext, where: Mapping[str, str], name: str, origin: PullOrigin) -> Payload:
-    """Return the run as it is now. Raises `RefusedToPerson` where a command of this pull request must not start it."""
+    """Return the current run. Raises `RefusedToPerson` if a command of this pull request must not start it."""
     run = await _read_run(context, where, name)
     if reason := why_not_restart(run, origin):
         raise RefusedToPerson(texts.CANNOT_RESTART.format(name=code(name), reason=reason))
@@ -201,7 +201,7 @@ async def _read_run(context: EffectContext, where: Mapping[str, str], name: str)
 
 
 def _already(run: Payload, attempt: int, name: str) -> Applied | None:
-    """Say that there is nothing to do where a later attempt exists or the run is on its way."""
+    """Return the outcome if there is nothing to do: a later attempt exists, or the run has not ended."""
     if run.has("run_attempt") and run.integer("run_attempt") > attempt:
         return Applied(texts.RESTARTED_ALREADY.format(name=name, attempt=run.integer("run_attempt")), changed=False)
     if run.text("status") != "completed":
@@ -210,11 +210,11 @@ def _already(run: Payload, attempt: int, name: str) -> Applied | None:
 
 
 async def _asked(context: EffectContext, url: str, where: Mapping[str, str]) -> bool:
-    """Ask GitHub; false where it refuses, whatever words it finds for that."""
+    """Send a request without content; return False if GitHub refuses it with any status."""
     try:
         await context.github.post(url, url_vars=where, data={})
     except Exception as error:
-        # Perhaps somebody was quicker: what it means, the caller reads from the run.
+        # Somebody may have been faster: the caller reads the reason from the run.
         if is_forbidden(error) or is_conflict(error) or is_unprocessable(error) or is_not_found(error):
             return False
         raise
@@ -222,9 +222,9 @@ async def _asked(context: EffectContext, url: str, where: Mapping[str, str]) -> 
 
 
 def refusal(run: Payload, name: str, now: float) -> UserError:
-    """Return why GitHub refuses to run something again, as far as the run shows; `now` is in seconds since 1970.
+    """Return why GitHub refuses to restart a run, if the run shows it; `now` is in seconds since 1970.
 
-    What the run does not explain is most likely a permission that the App lacks: a failure, for an operator to see.
+    Otherwise the App most likely lacks a permission: that is a failure, which operators should see.
     """
     shown = code(name)
     began = run.text("created_at")

@@ -1,7 +1,7 @@
-"""The rule of which workflow runs a command about a pull request may start: the pull request's own, nothing else.
+"""Decide which workflow runs a command on a pull request may start: only the pull request's own.
 
-GitHub lists workflow runs by commit. One commit may be the head of a pull request, of a release branch and of a tag, so
-the list holds runs that deploy. A pull request whose head is a commit of `main` must not start these again.
+GitHub lists workflow runs by commit. A commit may be the head of a pull request, of a release branch and of a tag, so
+the list may contain deployments. A pull request whose head is a commit of `main` must not start these again.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _LONGEST_BRANCH = 100
 
 @dataclass(frozen=True, slots=True)
 class PullOrigin:
-    """Where a pull request comes from and where it goes to.
+    """The head and the base of a pull request.
 
-    Repositories are known by ID, for names change. `head_repository_id` is 0 where the fork was deleted.
+    Repositories are identified by ID, because names change. `head_repository_id` is 0 if the fork was deleted.
     """
 
     number: int

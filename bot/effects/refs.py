@@ -20,9 +20,9 @@ ONE_REF = "/repos/{+repo}/git/refs/heads/{branch}"
 
 @dataclass(frozen=True, slots=True)
 class MoveBranch:
-    """Move a branch forward to a commit, or make it there; where that is no step forward, leave it alone.
+    """Move a branch forward to a commit, or create it there; if that is not a fast-forward, don't change it.
 
-    Its value is the commit that the branch is at then.
+    Its value is the commit of the branch afterwards.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, WORKFLOWS})
@@ -36,10 +36,10 @@ class MoveBranch:
         return f"branch:{self.branch}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Look where the branch is, then move it without force, so that GitHub refuses what is no step forward.
+        """Read where the branch is, then move it without force, so that GitHub refuses anything but a fast-forward.
 
-        Raises `UserError` where it has other commits, is protected, or we may not, and `TryAgain` where somebody else
-        moved it meanwhile.
+        Raises `UserError` if the branch has other commits, is protected, or the App may not write to it, and `TryAgain`
+        if somebody else moved it meanwhile.
         """
         names = {"branch": self.branch, "sha": self.sha[:7]}
         repository = context.repository.full_name
@@ -65,7 +65,7 @@ class MoveBranch:
                 await context.github.post(REFS, url_vars={"repo": repository}, data=body)
             else:
                 where = {"repo": repository, "branch": self.branch}
-                # Without force GitHub answers 422 to what is no fast-forward:
+                # Without force, GitHub answers 422 if it is not a fast-forward:
                 # https://docs.github.com/en/rest/git/refs#update-a-reference
                 await context.github.patch(ONE_REF, url_vars=where, data={"sha": self.sha, "force": False})
         except Exception as error:

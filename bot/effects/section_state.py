@@ -20,7 +20,7 @@ from bot.engine.records import Record
 
 @dataclass(frozen=True, slots=True)
 class SectionEvent:
-    """A section that is to be computed: of which pull request and commit, and what its handler wants to know then.
+    """A section that must be computed: the pull request, the commit, and what its handler needs.
 
     `asked` names who asked, the same for one request.
     """
@@ -55,7 +55,7 @@ SECTION_EVENT = InternalEvent(
     action=lambda event: event.section,
     number=lambda event: event.number,
 )
-"""A section is to be computed, in order with itself alone."""
+"""A section must be computed, under a lock of its own."""
 SECTION_TEXT = InternalEvent(
     "nightjar.section-text",
     SectionText,
@@ -64,15 +64,14 @@ SECTION_TEXT = InternalEvent(
     action=lambda shown: shown.section,
     number=lambda shown: shown.number,
 )
-"""The text of a section is to be written, in order with everything else of its pull request."""
+"""The text of a section must be written, under the lock of its pull request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a section says, as we know it: of which commit, and of which moment (seconds since 1970).
+    """The stored state of a section: its commit, and the time of its content (seconds since 1970).
 
-    `digest` stands for its text, and is empty where it says nothing. `head` is the one that its mark names, empty where
-    it has no mark.
+    `digest` is that of its text, empty without a text. `head` is the head that its mark names, empty without a mark.
     """
 
     sha: str
@@ -81,7 +80,7 @@ class Shown:
     head: str = ""
 
     def mark(self, head: str) -> str:
-        """Return the head that the section's mark has to name; empty where it needs none."""
+        """Return the head that the section's mark must name; empty if it needs no mark."""
         return head if self.digest and self.sha != head else ""
 
 

@@ -19,9 +19,9 @@ from bot.plan.effect import Applied, EffectContext
 
 @dataclass(frozen=True, slots=True)
 class RequestSection:
-    """Have a section of a pull request's sticky comment computed, in order with itself alone.
+    """Request the computation of a section of a pull request's sticky comment, under a lock of its own.
 
-    `about` is what its handler wants to know then, as small JSON values.
+    `about` has what its handler needs, as small JSON values.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
@@ -45,7 +45,7 @@ class RequestSection:
 
 @dataclass(frozen=True, slots=True)
 class SubmitSection:
-    """Have a section's text written, in order with everything else of its pull request; see `ShowSection`."""
+    """Request that a section's text is written under the lock of its pull request; see `ShowSection`."""
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
@@ -70,9 +70,9 @@ class SubmitSection:
 
 @dataclass(frozen=True, slots=True)
 class ShowSection:
-    """Make a section say this of a commit, if that is the head still; an empty text takes the section away.
+    """Write a section about a commit, if the commit is still the head; an empty text removes the section.
 
-    `as_of` is when its plan began, in seconds since 1970: what a late retry brings replaces nothing that is newer.
+    `as_of` is when its plan began, in seconds since 1970: a late retry never replaces newer content.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
@@ -89,7 +89,7 @@ class ShowSection:
         return f"section:{self.number}:{self.section}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Compare with what we know that it says, and ask GitHub only where that differs."""
+        """Compare with the stored state, and send a request to GitHub only if it differs."""
         key = SECTION.of(context.repository.id, self.number, self.section)
         before = await context.records.get(key)
         written = {"section": self.section, "sha": self.sha[:7], "number": self.number}
@@ -129,7 +129,7 @@ class MarkOutOfDate:
         return f"out-of-date:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Mark what our own record of heads asks for at this moment, which may be newer than the plan."""
+        """Mark sections by our current record of the head, which may be newer than the plan."""
         head = await head_of(context.records, context.repository.id, self.number)
         known = {
             section: await context.records.get(SECTION.of(context.repository.id, self.number, section))

@@ -1,4 +1,4 @@
-"""What follows once the move of a tracking branch has ended: what is stored, and what people have to do."""
+"""Decide what follows after the move of a tracking branch: the records, and the issue for people."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a step ended: where the branch is now (None: nowhere), and why it cannot be moved, empty where it can."""
+    """The end of a step: where the branch is now (None: it does not exist), and why it cannot be moved, or empty."""
 
     head: str | None
     trouble: str
@@ -32,7 +32,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """What is stored of a tracking branch: the last step, taken or not, the record, if it has an issue, its moves."""
+    """The stored state of a tracking branch: the last step, the record, whether it has an issue, its moves."""
 
     aim: Mapping[str, Any]
     record: Mapping[str, Any]
@@ -41,7 +41,7 @@ class StoredState:
 
     @classmethod
     async def load(cls, context: Context, name: str, step: Step) -> StoredState:
-        """Read what is stored of the branch that a timer of this name moves."""
+        """Read the state of the branch that a timer of this name moves."""
         number, records = context.repository.id, context.records
         issue = await records.get(ISSUE.of(number, _issue_of(name, step)))
         aim = await records.get(TRACKING_STEP.of(name, number))
@@ -51,14 +51,14 @@ class StoredState:
 
 
 def moves(step: Step) -> tuple[MoveBranch, ...]:
-    """Return the effect that takes a step, if it is one."""
+    """Return the effect that moves the branch, if the step moves it."""
     return (MoveBranch(step.branch, step.chosen),) if step.chosen else ()
 
 
 async def how_it_ended(context: Context, step: Step, outcomes: EffectOutcomes) -> Ended | None:
-    """Return where the branch is once its move was tried; GitHub is asked where the move does not say so.
+    """Return where the branch is after the move; ask GitHub if the outcome of the move does not say.
 
-    None: GitHub was unavailable. The timer comes back, and there is nothing that people could do.
+    None: GitHub was unavailable. The timer runs again, and people cannot do anything.
     """
     move, trouble = outcomes.of(MoveBranch), ""
     if move is not None and move.state.is_failure:
@@ -71,10 +71,10 @@ async def how_it_ended(context: Context, step: Step, outcomes: EffectOutcomes) -
 
 
 def aim_after(aim: Mapping[str, Any], step: Step, **more: Any) -> Mapping[str, Any]:
-    """Return what a step was to come to, and `more`; or what the last one was to come to where this is none.
+    """Return the aim of a step, and `more`; or the earlier aim if the step does not move the branch.
 
-    It is stored also where the move fails: the branch may have moved all the same, and the next scan, which finds
-    nothing new, has to know that it was we who moved it.
+    It is stored even if the move fails: the branch may have moved anyway, and the next scan, which finds nothing new,
+    must know that the bot moved it.
     """
     stored = (aim.get("at", ""), aim.get("sha", ""))
     if step.chosen and step.at >= stored[0] and (step.at, step.chosen) != stored:
@@ -85,10 +85,10 @@ def aim_after(aim: Mapping[str, Any], step: Step, **more: Any) -> Mapping[str, A
 def record_after(
     record: Mapping[str, Any], step: Step, ended: Ended, aim: Mapping[str, Any], **more: Any
 ) -> TrackingState:
-    """Return what is stored of the branch from now on, and `more`: for the API and the next scan."""
+    """Return the new record of the branch, with `more`: for the API and the next scan."""
     moved = {member: record.get(member) for member in ("sha", "previous_sha", "moved_at", "commits")}
     if ended.head != moved["sha"] or record.get("branch") != step.branch:
-        # People may move the branch by hand; then we know neither when, nor how many commits that brought.
+        # If people move the branch, the bot knows neither the time nor the number of commits.
         ours = bool(aim) and ended.head == aim["sha"]
         before = aim["before"] if ours else step.before
         moved = {
@@ -104,7 +104,7 @@ def record_after(
 
 
 def stored_aim(name: str, repository_id: int, before: Mapping[str, Any], aim: Mapping[str, Any]) -> list[Effect]:
-    """Return the effect that stores what a step was to come to, if that is new."""
+    """Return the effect that stores the aim of a step, if it is new."""
     return (
         [StoreRecord.of(TRACKING_STEP.of(name, repository_id), cast("TrackingStep", dict(aim)))]
         if aim != before
@@ -113,7 +113,7 @@ def stored_aim(name: str, repository_id: int, before: Mapping[str, Any], aim: Ma
 
 
 def issue_about(name: str, step: Step, ended: Ended, body: str, *, has_issue: bool) -> list[Effect]:
-    """Return the effect that keeps an issue open as long as the branch cannot be moved, or closes it.
+    """Return the effect that opens an issue while the branch cannot be moved, or closes it.
 
     `body` is the issue's text, with places for names.
     """

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class ScanInProgress:
     """A scan of a branch, at a moment `at` in ISO 8601.
 
-    `known` are verdicts of earlier scans, by SHA, on commits that were not fit: with them a scan goes further back
-    than is asked about at once.
+    `known` are verdicts of earlier scans on unfit commits, by SHA: with them, a scan covers more commits than it
+    requests from GitHub.
     """
 
     github: GitHub
@@ -35,9 +35,9 @@ class ScanInProgress:
     known: Mapping[str, ScannedCommit] = field(default_factory=dict)
 
     async def scan(self) -> TrackingScan:
-        """Look where the branch is and, newest first, at the commits that it may move to, up to one that is fit.
+        """Read where the branch is, then the commits that it may move to, from the newest to the first fit one.
 
-        Raises `UserError` where there is no branch that they come from.
+        Raises `UserError` if the source branch does not exist.
         """
         before = await branch_head(self.github, self.repository, self.rules.branch)
         chain = await self._source()
@@ -66,7 +66,7 @@ class ScanInProgress:
             raise
 
     async def _behind(self, before: str | None, chain: Sequence[Commit]) -> tuple[str, Sequence[Commit], Lag | None]:
-        """Return how the source lies to the branch, its commits that may be newer, and how far the branch is behind."""
+        """Return the relation of the source to the branch, possibly newer commits, and how far the branch is behind."""
         if before is None:
             return AHEAD, chain, None
         shas = [commit.sha for commit in chain]
@@ -83,7 +83,7 @@ class ScanInProgress:
         for commit in newer:
             if commit.sha in wanted:
                 scanned.append(ScannedCommit(commit, await self._blockers(commit.sha), self.at))
-            # What is neither asked about nor known is left out: it is no reason to stop, and no candidate.
+            # A commit without a new or stored verdict is left out: it neither ends the scan nor is a candidate.
             elif commit.sha in self.known:
                 scanned.append(self.known[commit.sha])
             if scanned and not scanned[-1].blockers:
@@ -91,7 +91,7 @@ class ScanInProgress:
         return scanned
 
     async def _blockers(self, sha: str) -> tuple[Signal, ...]:
-        """Ask what keeps a commit from being fit: two requests, more where it has over a hundred statuses or checks."""
+        """Return what makes a commit unfit: two requests, more if it has over a hundred statuses or checks."""
         require = self.rules.require
         if not require:
             return ()

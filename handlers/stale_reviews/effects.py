@@ -32,9 +32,9 @@ REMINDED_AT = Record("stale-reviews", 1, Reminded, "when people were reminded of
 
 @dataclass(frozen=True, slots=True)
 class Remind:
-    """Remind people of a pull request by a comment, unless they were reminded, or somebody has written, `since` then.
+    """Remind people of a pull request by a comment, unless somebody commented or they were reminded `since` a moment.
 
-    `since` is a moment in ISO 8601. However often this is applied, and by any process, a period has one reminder.
+    `since` is in ISO 8601. There is one reminder per period, however often and by whichever process this is applied.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({ISSUES})
@@ -49,7 +49,7 @@ class Remind:
         return f"remind:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Look whether it is still to be done, by our own record and on GitHub, then write, then note when."""
+        """Check in our record and on GitHub whether the reminder is needed, write it, then store its time."""
         key = REMINDED_AT.of(context.repository.id, self.number)
         known = (await context.records.get(key) or Reminded()).at
         if known > self.since and not context.writes.may_have_twins:

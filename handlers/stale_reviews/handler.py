@@ -1,8 +1,8 @@
-"""Stale reviews: where no person has done anything for a while, the reviewers are reminded, once in each such while.
+"""Stale reviews: remind the reviewers of pull requests without activity by a person, once per period.
 
-What bots do, ourselves included, is no activity. Whoever was asked for a review or has given one is reminded by a new
-comment, which is what notifies; where those are teams alone, the teams. A pull request that has no reviewer is left
-alone, for there is nobody to be reminded, and so are drafts and locked conversations.
+Actions of bots, including this one, are no activity. Requested reviewers and people who have reviewed are reminded by a
+new comment, because GitHub notifies nobody of an edit. Teams are reminded only if there are no people. Pull requests
+without reviewers, drafts and locked conversations are skipped.
 
 This differs from TVM's script on purpose. It reads every page, starts with the pull requests that have waited longest,
 and stops at a limit. It compares people by id and ignores deleted accounts. A run that fails is reported (`nightjar
@@ -47,7 +47,7 @@ router = Router()
 
 @dataclass(frozen=True, slots=True)
 class StalePull:
-    """A pull request on which no person does anything, since when, and when people were last reminded of it.
+    """A pull request without activity by a person: since when, and the time of the last reminder.
 
     Moments are in seconds since 1970; `reminded_at` 0: never.
     """
@@ -59,7 +59,7 @@ class StalePull:
 
 @router.on(TIMER_EVENT.name, NAME, name=NAME, feature="stale_reviews")
 async def remind(context: Context) -> Plan:
-    """Look at the open pull requests, and have people reminded of those that have waited longest."""
+    """Read the open pull requests, and plan reminders for those that have waited longest."""
     config = context.config.stale_reviews
     assert config is not None, "the handler is asked where the feature is on"
     at = moment_of(context.delivery.payload)
@@ -107,7 +107,7 @@ def reviewers(pull: OpenPull) -> tuple[str, ...]:
 
 
 def reminder_text(one: StalePull, at: float) -> str:
-    """Return what people are reminded with."""
+    """Return the text of a reminder."""
     reminder = REMINDER.format(waited=_waited(at - one.since), names=_listed(reviewers(one.pull)))
     author = one.pull.author
     if author is None or author.is_bot or not _LOGIN.fullmatch(author.login):
