@@ -228,7 +228,9 @@ async def test_floods_are_held_back_and_recorded(lab: DeviceLab) -> None:
     for one in waiting:
         one.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-    answers = [(await lab.call("claims", CLAIM))[0] for _ in range(2 * CALLS_PER_MINUTE)]
+    # Side by side, for calls are allowed again while they are made.
+    flood = await asyncio.gather(*(lab.call("claims", CLAIM) for _ in range(2 * CALLS_PER_MINUTE)))
+    answers = [status for status, _, _ in flood]
     assert answers.count(204) >= CALLS_PER_MINUTE - MOST_WAITING - 1
     assert answers.count(429) > 0
     assert counted(lab.town, "claims", "too many") == 1 + answers.count(429)

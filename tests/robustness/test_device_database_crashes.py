@@ -45,19 +45,19 @@ class CrashAtWrite:
         """Begin what writes a job, crash the server at that write, start it again, and return what `begin` returns."""
         async with await self._connect() as watcher, await psycopg.AsyncConnection.connect(self._url) as holder:
             await holder.execute("LOCK TABLE nightjar_device_jobs IN EXCLUSIVE MODE")
-            begun = asyncio.ensure_future(begin())
+            begun, probing = asyncio.ensure_future(begin()), None
             await self._waits(watcher, "Lock", JOBS_WRITTEN)
             if self._side == "after":
                 probing = await self._let_commits_wait(watcher)
                 await holder.rollback()
                 # The commit is on the disk now, and waits for a replica that does not exist.
                 await self._waits(watcher, "IPC", JOBS_WRITTEN)
-                probing.cancel()
             self._server.stop(how=CRASH)
             (self._server.folder / "data/postgresql.auto.conf").write_text("")
             self._server.start()
             await holder.close()
             await watcher.close()
+            await asyncio.gather(*filter(None, [probing]), return_exceptions=True)
         return await begun
 
     async def _let_commits_wait(self, watcher: psycopg.AsyncConnection) -> asyncio.Task[None]:
