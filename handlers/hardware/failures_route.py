@@ -8,6 +8,7 @@ from aiohttp import web
 from nightjar_formats.model import TARGET_NAME, TargetKey
 from pydantic import BaseModel, ConfigDict, Field
 
+from bot.config.quarantine import QuarantinedTest
 from bot.results.store.contexts import FailingTest
 from bot.web.openapi import Operation, Parameter, ResponseSchema, problem
 from bot.web.problems import Problem
@@ -34,6 +35,17 @@ PARAMETERS = (
 _QUERY = [parameter.name for parameter in PARAMETERS if parameter.place == "query"]
 
 
+class ListedQuarantine(BaseModel):
+    """Why app.yaml quarantines a test."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    owner: str = Field(description="Who looks after it: a person or a team on GitHub.")
+    reason: str
+    issue: str = Field(description="The address where the failure is tracked.")
+    until: str = Field(description="The last day (UTC).")
+
+
 class ListedFailure(BaseModel):
     """A test that fails in the newest nightly run of its suite."""
 
@@ -47,6 +59,7 @@ class ListedFailure(BaseModel):
     failed_before: int = Field(description="In how many of these runs the test failed or was flaky.")
     runs_before: int = Field(description="How many of the 40 nightly runs before `since` have the test.")
     also_on: list[str] = Field(description="Other targets with the failure in their newest run, as LAB/TARGET.")
+    quarantine: ListedQuarantine | None = Field(description="The quarantine of the test; null if it has none.")
 
 
 class UnreliableSuite(BaseModel):
@@ -124,12 +137,15 @@ def _failure_list(found: FailuresOfTarget) -> FailureList:
         for suite, one in sorted(found.unreliable.items())
         if one.newest is not None
     ]
-    listed = [_listed_failure(one) for one in found.listed]
+    listed = [_listed_failure(one, found.quarantine.of(one.test)) for one in found.listed]
     return FailureList(failures=listed, total=found.total, unreliable=unreliable)
 
 
-def _listed_failure(one: FailingTest) -> ListedFailure:
+def _listed_failure(one: FailingTest, item: QuarantinedTest | None) -> ListedFailure:
     context = one.context
+    quarantine = None
+    if item is not None:
+        quarantine = ListedQuarantine(owner=item.owner, reason=item.reason, issue=item.issue, until=item.until)
     return ListedFailure(
         suite=one.suite,
         test=one.test,
@@ -139,4 +155,5 @@ def _listed_failure(one: FailingTest) -> ListedFailure:
         failed_before=context.failed,
         runs_before=context.runs,
         also_on=list(context.also_on),
+        quarantine=quarantine,
     )

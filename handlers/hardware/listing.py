@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from bot.core.errors import TryAgain
 from bot.effects.checks import CHECK_RUN
 from bot.engine.records import Key
 from bot.github.pull_heads import repository_id_of
+from bot.results.compare.quarantine import Quarantine, quarantine_at
 from bot.results.state import Run, RunState
 from handlers.hardware import texts
 
@@ -101,23 +103,25 @@ class RunListing:
 
 @dataclass(frozen=True, slots=True)
 class FailuresOfTarget:
-    """Failing tests of a target, how many fail in all, and the suites whose results are unreliable, by name."""
+    """Failing tests of a target, how many fail in all, unreliable suites by name, and what is quarantined."""
 
     listed: list[FailingTest]
     total: int
     unreliable: dict[str, SuiteHealth]
+    quarantine: Quarantine
 
 
 class FailureListing:
     """Lists the tests that fail on targets of repositories that have labs."""
 
-    def __init__(self, config: Config, store: ResultsStore) -> None:
-        self._aliases = {
-            name.lower(): (name, repository.aliases)
+    def __init__(self, config: Config, store: ResultsStore, now: Callable[[], float] = time.time) -> None:
+        self._known = {
+            name.lower(): (name, repository)
             for name, repository in config.repositories.items()
             if repository.results is not None
         }
         self._store = store
+        self._now = now
 
     async def __call__(self, about: TargetKey, limit: int) -> FailuresOfTarget:
         """Return at most `limit` tests that fail in the newest nightly runs of a target, and how reliable those are.
@@ -125,14 +129,16 @@ class FailureListing:
         Raises LookupError where app.yaml has no results for the repository, `TryAgain` while the database is
         unavailable.
         """
-        known = self._aliases.get(about.repository.lower())
+        known = self._known.get(about.repository.lower())
         if known is None:
             raise LookupError(about.repository)
-        repository, aliases = known
+        repository, keys = known
         named = replace(about, repository=repository)
         try:
-            listed, total = await asyncio.to_thread(self._store.timelines.failing, named, limit, aliases)
+            listed, total = await asyncio.to_thread(self._store.timelines.failing, named, limit, keys.aliases)
             health = await asyncio.to_thread(self._store.failures.health, named)
         except OperationalError as error:
             raise TryAgain(texts.DATABASE_AWAY) from error
-        return FailuresOfTarget(listed, total, {suite: one for suite, one in health.items() if one.unreliable})
+        quarantine, _ = quarantine_at(keys.quarantine, named, self._now())
+        unreliable = {suite: one for suite, one in health.items() if one.unreliable}
+        return FailuresOfTarget(listed, total, unreliable, quarantine)

@@ -320,6 +320,7 @@ async def test_each_failure_says_since_when_it_fails_how_often_it_did_before_and
                         "failed_before": 1,
                         "runs_before": 3,
                         "also_on": [f"{LAB}/adreno"],
+                        "quarantine": None,
                     }
                 ],
                 "total": 1,

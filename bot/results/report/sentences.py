@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from nightjar_formats.model import Status
 
@@ -82,7 +82,9 @@ def _changes(findings: Findings) -> str:
         changes.append(texts.TITLE_IGNORED.format(failures=failures, login=plain(findings.ignored.by)))
     if findings.quarantined:
         changes.append(texts.TITLE_QUARANTINED.format(failures=counted(len(findings.quarantined), "failure")))
-    if confirmed := sum(len(comparison_.confirmed) for _, comparison_ in findings.reported):
+    # Those are counted once, whether they are new or not.
+    quarantined = {(one.suite, one.test) for one, _ in findings.quarantined}
+    if confirmed := _besides(quarantined, ((suite.suite, it.confirmed) for suite, it in findings.reported)):
         changes.append(texts.TITLE_CONFIRMED.format(failures=counted(confirmed, "failure")))
     kinds = {
         "known flaky": len(findings.known_flaky),
@@ -96,8 +98,14 @@ def _changes(findings: Findings) -> str:
     changes += [f"{number:,} {kind}" for kind, number in kinds.items() if number]
     added = sum(len(set(c.new) - {*c.new_failures, *c.known_flaky}) for c in compared)
     changes += [counted(added, "new test")] if added else []
-    still = sum(len(c.still_failing) for c in compared)
+    failing = ((suite.suite, it.comparison.still_failing) for suite, it in findings.reported)
+    still = _besides(quarantined, failing)
     return ", ".join([*(changes or [texts.TITLE_SAME]), *([f"{still:,} still failing"] if still else [])])
+
+
+def _besides(quarantined: Collection[tuple[str, str]], failing: Iterable[tuple[str, Collection[str]]]) -> int:
+    """Return how many failing tests of some suites are not quarantined."""
+    return sum((suite, test) not in quarantined for suite, tests in failing for test in tests)
 
 
 def _totals(findings: Findings) -> str:
