@@ -98,12 +98,11 @@ def _changes(findings: Findings) -> str:
     changes += [f"{number:,} {kind}" for kind, number in kinds.items() if number]
     added = sum(len(set(c.new) - {*c.new_failures, *c.known_flaky}) for c in compared)
     changes += [counted(added, "new test")] if added else []
-    failing = ((suite.suite, it.comparison.still_failing) for suite, it in findings.reported)
-    still = _besides(quarantined, failing)
+    still = _besides(quarantined, ((suite.suite, it.comparison.still_failing) for suite, it in findings.reported))
     return ", ".join([*(changes or [texts.TITLE_SAME]), *([f"{still:,} still failing"] if still else [])])
 
 
-def _besides(quarantined: Collection[tuple[str, str]], failing: Iterable[tuple[str, Collection[str]]]) -> int:
+def _besides(quarantined: Collection[tuple[str, str]], failing: Iterable[tuple[str, Iterable[str]]]) -> int:
     """Return how many failing tests of some suites are not quarantined."""
     return sum((suite, test) not in quarantined for suite, tests in failing for test in tests)
 
