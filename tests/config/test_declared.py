@@ -58,5 +58,5 @@ def test_a_declared_key_beside_the_repositories_is_named_with_its_place() -> Non
 
 def test_a_name_is_declared_once() -> None:
     for keys in ([GREETING, GREETING], [ConfigKey("merge", Greeting, description="A greeting.")]):
-        with pytest.raises(ValueError, match="declared twice"):
+        with pytest.raises(ValueError, match="two features declare the key"):
             config_with(keys)

@@ -53,7 +53,7 @@ async def test_a_write_takes_a_token_with_the_permissions_that_are_declared(
 
 async def test_who_declares_nothing_cannot_write(scripted: ScriptedGitHub, scripted_app: GitHubApp) -> None:
     github = client_of(scripted_app, permissions=NO_PERMISSIONS)
-    with pytest.raises(WriteRefused, match="declares the permissions"):
+    with pytest.raises(WriteRefused, match="declare the permissions"):
         await github.post(ISSUE + "/comments", data={})
     with pytest.raises(WriteRefused):
         await github.graphql("mutation { addReaction }")
@@ -93,7 +93,7 @@ async def test_a_repository_that_the_installation_does_not_have_is_not_asked_for
     scripted.will("POST", TOKENS, refused(422, "There is at least one repository that does not exist"))
     granted = Say(body={"permissions": dict.fromkeys(READ_ALL, "write")})
     scripted.will("GET", f"/app/installations/{INSTALLATION}", granted)
-    with pytest.raises(NotInstalled, match="not among those"):
+    with pytest.raises(NotInstalled, match="the App is not installed on the repository"):
         await gh.getitem(ISSUE)
     assert len(asked_tokens(scripted)) == 1
 

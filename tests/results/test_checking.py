@@ -67,11 +67,11 @@ def test_the_files_of_a_run_are_checked_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("a.xml", b"\x00\x01\x02" * 100, "is none of junit"),
+        ("a.xml", b"\x00\x01\x02" * 100, "is in none of the formats junit"),
         ("a.xml", "", "is empty"),
         ("a.xml", JUNIT[:-40], "a.xml"),
         ("a.zip", b"PK\x03\x04" + bytes(100), "a zip archive"),
-        ("a.csv", "name,result\nadd,Pass\n", "is none of junit"),
+        ("a.csv", "name,result\nadd,Pass\n", "is in none of the formats junit"),
     ],
 )
 def test_a_file_that_would_be_refused_is_reported_with_its_name(
@@ -159,7 +159,7 @@ def test_files_that_differ_from_the_manifest_are_reported(tmp_path: Path) -> Non
     write(folder, "ops.xml", JUNIT.replace("test_add", "test_adx"))
     assert "its SHA-256 is" in check_run(folder).files[0].problem
     write(folder, "ops.xml", JUNIT + " ")
-    assert "and manifest.json says" in check_run(folder).files[0].problem
+    assert "but manifest.json says" in check_run(folder).files[0].problem
     (folder / "ops.xml").unlink()
     assert check_run(folder).files[0].problem == "ops.xml has not arrived"
 
