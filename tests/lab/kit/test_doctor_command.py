@@ -65,7 +65,7 @@ def test_nothing_is_set(tmp_path: Path) -> None:
     [
         ({"NIGHTJAR_BUCKET": "no-such-bucket"}, "bucket", "bucket no-such-bucket does not exist"),
         ({"AWS_SECRET_ACCESS_KEY": ""}, "credentials", "AWS_SECRET_ACCESS_KEY is not set, but AWS_ACCESS_KEY_ID is"),
-        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, "bucket", "cannot be reached now"),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, "bucket", "could not reach bucket"),
         ({"NIGHTJAR_URL": "http://127.0.0.1:9"}, "bot", "check NIGHTJAR_URL and the network"),
     ],
 )
