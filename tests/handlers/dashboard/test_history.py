@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from nightjar_formats.columns.collect import collect
 
+from bot.results.compare.flaky import WINDOW
+from bot.results.store.store import ResultsStore
 from handlers.dashboard.chart import duration_chart
-from tests.handlers.dashboard.nightly_runs import FLAKY, SOFTMAX, sha
-from tests.handlers.dashboard.site import DashboardSite
+from tests.handlers.dashboard.nightly_runs import FLAKY, HEXAGON, SOFTMAX, Sent, committed_at, sha
+from tests.handlers.dashboard.site import DashboardSite, dashboard_site
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -119,3 +123,21 @@ async def test_its_cells_are_those_of_the_grid(site: DashboardSite) -> None:
                 assert mine[commit] == cell, (row["folder"], commit)
                 compared.add(cell["state"])
     assert compared >= {"passed", "new-failure", "still-failing", "skipped", "infra", "incomplete"}
+
+
+async def test_a_test_that_was_removed_long_ago_still_has_its_history(tmp_path: Path) -> None:
+    gone, stays = "tests/test_a.py::test_gone", "tests/test_a.py::test_stays"
+
+    def fill(store: ResultsStore) -> None:
+        for number in range(WINDOW + 5):
+            tests = (gone, stays) if number < 3 else (stays,)
+            sent = Sent(number, HEXAGON, "operators", tests, {gone: "it differs"} if number == 2 else {})
+            store.put(sent.run, collect(sent.cases(), lambda case: (case.nodeid, case.path)))
+
+    async with dashboard_site(tmp_path, filled=fill, now=committed_at(WINDOW + 5)) as site:
+        status, page = await site.json(f"/api/v1/repos/octocat/compiler/tests?id={gone}")
+        assert status == 200
+        (on,) = page["targets"]
+        assert {one["cell"]["state"] for one in on["runs"]} == {"absent"}
+        assert (on["first_seen"], on["failing"]["since"]) == (sha(0), sha(2))
+        assert on["reproduce"] == f"pytest {gone}"
