@@ -126,18 +126,18 @@ async def test_its_cells_are_those_of_the_grid(site: DashboardSite) -> None:
 
 
 async def test_a_test_that_was_removed_long_ago_still_has_its_history(tmp_path: Path) -> None:
-    gone, stays = "tests/test_a.py::test_gone", "tests/test_a.py::test_stays"
+    removed, stays = "tests/test_a.py::test_removed", "tests/test_a.py::test_stays"
 
     def fill(store: ResultsStore) -> None:
         for number in range(WINDOW + 5):
-            tests = (gone, stays) if number < 3 else (stays,)
-            sent = Sent(number, HEXAGON, "operators", tests, {gone: "it differs"} if number == 2 else {})
+            tests = (removed, stays) if number < 3 else (stays,)
+            sent = Sent(number, HEXAGON, "operators", tests, {removed: "it differs"} if number == 2 else {})
             store.put(sent.run, collect(sent.cases(), lambda case: (case.nodeid, case.path)))
 
     async with dashboard_site(tmp_path, filled=fill, now=committed_at(WINDOW + 5)) as site:
-        status, page = await site.json(f"/api/v1/repos/octocat/compiler/tests?id={gone}")
+        status, page = await site.json(f"/api/v1/repos/octocat/compiler/tests?id={removed}")
         assert status == 200
         (on,) = page["targets"]
         assert {one["cell"]["state"] for one in on["runs"]} == {"absent"}
         assert (on["first_seen"], on["failing"]["since"]) == (sha(0), sha(2))
-        assert on["reproduce"] == f"pytest {gone}"
+        assert on["reproduce"] == f"pytest {removed}"
