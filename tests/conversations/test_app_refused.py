@@ -57,7 +57,7 @@ async def test_a_wrong_clock_is_corrected_for_and_said(here: Town, seconds: int,
     status, answer = await readiness(here)
     assert status == 200
     found = re.match(
-        rf"this machine's clock is (\d+) s {direction} GitHub's; .* synchronise", answer["warnings"]["clock"]
+        rf"this machine's clock is (\d+) s {direction} GitHub's; .* synchronize", answer["warnings"]["clock"]
     )
     assert found is not None
     assert int(found[1]) == pytest.approx(abs(seconds), abs=2)

@@ -187,4 +187,4 @@ async def test_without_its_secret_the_bot_does_not_start(tmp_path: Path, aws_wor
     with pytest.raises(SettingsError) as caught:
         async with device_lab(f"sqlite:///{tmp_path}/nightjar.db", aws_world, extra=extra):
             raise AssertionError
-    assert "LAB_SECRET is not set" in str(caught.value)
+    assert "LAB_SECRET, the secret of a lab's webhook in app.yaml, is not set" in str(caught.value)
