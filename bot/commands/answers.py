@@ -53,7 +53,7 @@ def switched_off(spec: CommandSpec, repository: str) -> str:
 
 
 def who_may(allowed: Sequence[Role]) -> str:
-    """Write roles for people; the least role stands for those above it."""
+    """Return the roles as people read them; the lowest of the roles with access stands for those above it."""
     people = ["the pull request's author"] if "author" in allowed else []
     if access := _access(allowed):
         people.append(f"people with {access}")
@@ -79,7 +79,7 @@ def help_text(
 
 
 def offered_commands(registry: CommandRegistry, config: RepositoryConfig) -> list[CommandSpec]:
-    """Return the commands that are of use in a repository: its settings are those in force."""
+    """Return the commands that help shows for a repository; `config` holds its settings in force."""
     return [spec for spec in registry.enabled(config.features) if spec.offered is None or spec.offered(config)]
 
 
@@ -102,7 +102,7 @@ class CommandRow:
 def command_rows(
     specs: Iterable[CommandSpec], mention: str, config: RepositoryConfig | None = None
 ) -> list[CommandRow]:
-    """Return what a list says about each command; of one repository with its `config`."""
+    """Return a row for each command; with the `config` of a repository, the rows name who can use them there."""
     return [
         CommandRow(
             f"{mention} {spec.usage}",
@@ -127,7 +127,8 @@ def _table(
         example = texts.EXAMPLE.format(example=code(row.example)) if row.example else ""
         summary = " ".join(part for part in (row.summary, example, details.get(spec.name)) if part)
         synonyms = ", ".join(map(code, row.synonyms))
-        # Our own text, so a bar may be escaped in code: `code` would break the mention, and this is to be copied.
+        # This is our own text, so we escape a bar in code ourselves: people copy the usage, and `code` would break its
+        # mention.
         usage = f"`{row.usage}`".replace("|", "\\|")
         rows.append(f"| {usage} | {summary} | {row.who} | {synonyms} |")
     return "\n".join(rows)

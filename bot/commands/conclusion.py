@@ -1,4 +1,4 @@
-"""What ends a comment's commands: 👍, or 😕 and a comment that says why. Pure."""
+"""Finish a comment's commands: with 👍, or with 😕 and a comment that says why. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bot.plan.outcome import EffectOutcome, EffectOutcomes
 WHAT = {PULL_REQUEST_BODY: texts.DESCRIPTION, REVIEW: texts.REVIEW}
 
 CommandConclusion = Callable[[Sequence[EffectOutcome]], tuple[Effect, ...]]
-"""Decides what follows from how the effects of one command ended."""
+"""Decides which effects follow once the effects of one command have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class CommandResults:
-    """What a comment's commands came to when they were worked out."""
+    """The planned answers to a comment's commands, stored until their effects have ended."""
 
     comment_kind: str
     id: int
@@ -44,11 +44,11 @@ class CommandResults:
     written_at: str
     items: tuple[Item, ...]
     edited: bool = False
-    """Whether the commands came by an edit, so that what stood there before may have been answered already."""
+    """Whether the event is an edit: then the bot may have reacted to the earlier text already."""
 
     @classmethod
     def of(cls, comment: UserComment, items: Sequence[Item]) -> CommandResults:
-        """Describe a comment whose commands came to these items."""
+        """Return the results for a comment whose commands have these items."""
         return cls(
             comment_kind=comment.kind,
             id=React.to(comment, DONE).id,
@@ -64,10 +64,11 @@ class CommandResults:
 def decide_conclusion(
     results: CommandResults, outcomes: EffectOutcomes, conclusions: Mapping[str, CommandConclusion], page: str = ""
 ) -> tuple[Effect, ...]:
-    """Return what ends a comment's commands, once all their effects have ended.
+    """Return the effects that finish a comment's commands, once all effects of the commands have ended.
 
-    `conclusions` are those of the commands that have one, by the commands' names. What they decide comes first, the
-    reaction last: it is what ends the 👀. `page` is that of the pull request, which an answer about trouble links.
+    `conclusions` holds the conclude function of each command that has one, by the command's name. Their effects come
+    first and the reaction last, because it removes the 👀. An answer that reports a failure links `page`, the page of
+    the pull request.
     """
     effects = [effect for item in results.items for effect in _conclusion_of(item, outcomes, conclusions)]
     lines, done = verdict(results.items, outcomes)
@@ -78,7 +79,7 @@ def decide_conclusion(
     kind, about, node_id = results.comment_kind, results.id, results.node_id
     effects.append(React(kind, about, node_id, DONE if done else CONFUSED))
     if done and (results.edited or outcomes.again):
-        # An earlier end, of a text that was edited since or of a try before a replay, may have been a bad one.
+        # We may have reacted with 😕 earlier: to the text before an edit, or before a replay.
         effects.append(RemoveReaction(kind, about, node_id, CONFUSED))
     # Two commands may be about one thing: the later has the last word.
     return tuple({effect.target: effect for effect in effects}.values())
@@ -92,9 +93,9 @@ def _conclusion_of(
 
 
 def verdict(items: Sequence[Item], outcomes: EffectOutcomes) -> tuple[list[str], bool]:
-    """Return the lines of the answer, none where 👍 says it all, and whether everything was done.
+    """Return the lines of the answer (none if 👍 says it all), and whether everything was done.
 
-    As soon as one command failed, each is named with its outcome, so that nobody has to guess.
+    If one command failed, each command is named with its outcome, so that nobody has to guess.
     """
     failures = {one.effect.target: one.text for one in outcomes.failures}
     lines: list[tuple[Item, str, bool]] = []
@@ -106,7 +107,7 @@ def verdict(items: Sequence[Item], outcomes: EffectOutcomes) -> tuple[list[str],
 
 
 def _joined(say: str, problems: Sequence[str]) -> str:
-    """Put what failed behind what was said; behind several lines as lines of their own, for the last may be a list."""
+    """Append the failures to what a command says, after several lines on lines of their own: the last may be a list."""
     if "\n" in say and problems:
         return "\n".join([say, "", *problems])
     return " ".join(part for part in (say, *problems) if part)

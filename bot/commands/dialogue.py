@@ -60,19 +60,19 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CommandRequest:
-    """What a command is given: who asked what where, and the pull request as GitHub has it at this moment."""
+    """The input of a command function: the person, the comment, and the pull request as GitHub describes it now."""
 
     context: Context
     pull: PullRequest
     known_head: str | None
-    """The head by our own record; where it differs from `pull.head_sha`, the head moved after the asking."""
+    """The head in our own record. If it differs from `pull.head_sha`, the head moved after the person asked."""
     by: Person
     comment: UserComment
     registry: CommandRegistry
     _found: list[FoundCiRuns] = field(default_factory=list)
 
     async def runs(self) -> FoundCiRuns:
-        """Return what ran on the head: looked up once, however many commands of a comment are about it."""
+        """Return the CI runs on the head; all commands of a comment share one look-up."""
         if not self._found:
             asked_at = self.comment.written_at or self.pull.updated_at
             self._found.append(await find_runs(self.context, self.pull, asked_at))
@@ -81,10 +81,10 @@ class CommandRequest:
 
 @dataclass(frozen=True, slots=True)
 class CommandAnswer:
-    """What a command comes to: effects, what to say (Markdown; empty where 👍 says it all), and whether it is done.
+    """The result of a command function: effects, an answer (Markdown; empty if 👍 says it all), and whether it is done.
 
-    `calls_off`: the targets of effects that are not to be where an earlier line of the same comment asked for them.
-    `replaces`: the commands that count for nothing where they stand in an earlier line of the same comment.
+    `calls_off` names the targets of effects to drop if an earlier line of the same comment asked for them. `replaces`
+    names commands to ignore if they stand in an earlier line of the same comment.
     """
 
     effects: tuple[Effect, ...] = ()
@@ -105,7 +105,7 @@ class ConcludingCommand:
     conclude: CommandConclusion
 
     async def __call__(self, asked: CommandRequest, command: Command) -> CommandAnswer:
-        """Work the command out."""
+        """Plan the effects of the command and its answer."""
         return await self.run(asked, command)
 
 
@@ -122,7 +122,7 @@ class Dialogue:
 
     @property
     def router(self) -> Router:
-        """The dialogue as one more module with a handler."""
+        """The router with this handler."""
         router = Router()
         conclude = ConcludeStage(CommandResults, self.conclude)
         router.add(
@@ -138,7 +138,7 @@ class Dialogue:
         return router
 
     async def plan(self, context: Context) -> Plan:
-        """Work out every command of a comment, review or body; an edit runs only what was not there before."""
+        """Plan all commands of a comment, review or description; after an edit, only those that the edit added."""
         comment = comment_in(context.delivery)
         if comment is None or (asked := await self._asked(context, comment)) is None:
             return NOTHING
@@ -176,14 +176,14 @@ class Dialogue:
         return replace(plan, effects=(eyes, _count(comment, question, response), *others), rank=rank)
 
     async def _response(self, context: Context, comment: UserComment, question: CommandsQuestion) -> CommandResponse:
-        """Say what the budgets of the person and of the pull request allow."""
+        """Return the response that the budgets of the person and of the pull request allow."""
         repository = context.repository.id
         person = await context.records.get(COMMANDS_BY.of(repository, comment.sender.id)) or CommandTally()
         on_pull = await context.records.get(COMMANDS_ON.of(repository, comment.number)) or CommandTally()
         return decide_response(question, person, on_pull, context.app_config.commands)
 
     async def plan_failure(self, context: Context, message: str) -> Plan:
-        """Answer a comment whose commands could not be worked out at all."""
+        """Answer a comment whose commands could not be planned at all."""
         comment = comment_in(context.delivery)
         if comment is None or (asked := await self._asked(context, comment)) is None:
             return NOTHING
@@ -204,7 +204,8 @@ class Dialogue:
 
     async def _asked(self, context: Context, comment: UserComment) -> Sequence[Command | BadCommand] | None:
         """Return the commands to answer; None where there are none, or where the bot does not answer their author."""
-        # What another bot wrote may be edited by a person, who then speaks; what we wrote quotes commands.
+        # A person may edit another bot's comment, and then it is the person who speaks. Our own comments only quote
+        # commands.
         if comment.sender.is_bot or context.me.user_id in (comment.sender.id, comment.author.id):
             return None
         mentions, old = context.app_config.mentions, comment.old_text
@@ -217,7 +218,7 @@ class Dialogue:
         return await run_in_thread(read, old, comment.text) or None
 
     async def _may(self, context: Context, by: Person, pull: PullRequest) -> tuple[dict[str, bool], str]:
-        """Say for each command that is switched on whether this person may run it, and what their role is."""
+        """Return for each enabled command whether this person may run it, and the person's role."""
         enabled, is_author = self.registry.enabled(context.config.features), by.id == pull.author.id
         role = await self._permissions.role(context.github, context.repository.full_name, by)
         may = {
@@ -242,7 +243,7 @@ class Dialogue:
             return await self._run[spec.name](ask, command)
         except UserError as error:
             return CommandAnswer(say=str(error), done=False)
-        # GitHub or the database is unavailable: the delivery is planned once more, later, with all its commands.
+        # GitHub or the database is unavailable: the engine plans the delivery again later, with all its commands.
         except TRANSIENT:
             raise
         except Exception as error:
@@ -260,7 +261,7 @@ def _question(
     *,
     writer: bool,
 ) -> CommandsQuestion:
-    """Put what the budgets need of a comment together; a command that is switched off is refused to nobody."""
+    """Return a comment as the budgets need it; a command that is off counts as refused to nobody."""
     commands = [item for item in asked if isinstance(item, Command)]
     refused = bool(commands) and not any(may.get(item.spec.name, any(may.values())) for item in commands)
     written = datetime.fromisoformat(comment.written_at or pull.updated_at).timestamp()
@@ -303,7 +304,7 @@ def _brief_plan(
 
 
 def _plan_of(comment: UserComment, answered: Sequence[tuple[Command | BadCommand, CommandAnswer]]) -> Plan:
-    """Put what a comment's commands came to into one plan: the eyes, their effects, and what concludes them."""
+    """Return one plan for a comment: the 👀, the effects of its commands, and the data for the conclude stage."""
     answered = _last_words(answered)
     planned = [effect for _, answer in answered for effect in answer.effects]
     effects, moved = one_for_each_run([React.to(comment, EYES), *planned])
@@ -326,7 +327,7 @@ def _plan_of(comment: UserComment, answered: Sequence[tuple[Command | BadCommand
 def _last_words(
     answered: Sequence[tuple[Command | BadCommand, CommandAnswer]],
 ) -> list[tuple[Command | BadCommand, CommandAnswer]]:
-    """Leave out what a later line of the same comment calls off, and say so."""
+    """Drop the effects that a later line of the same comment calls off, and say so in the answer."""
     found: list[tuple[Command | BadCommand, CommandAnswer]] = []
     cancelled: frozenset[str] = frozenset()
     replaced: frozenset[str] = frozenset()

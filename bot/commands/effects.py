@@ -1,4 +1,4 @@
-"""What is counted of people's commands, so that nobody makes the bot write more than it may."""
+"""Count people's commands, so that nobody can make the bot write more than its limits allow."""
 
 from __future__ import annotations
 

@@ -103,9 +103,10 @@ class _Word:
 
 
 class _Fault(Exception):
-    """A line is no command: one of the reasons above, and the command that was perhaps meant.
+    """A line that is no command: one of the reasons above, and the command that was perhaps meant.
 
-    `unknown` is what stands there instead of a command: to find the nearest takes long, and not everybody wants it.
+    `unknown` is the text in place of a command. The nearest command is searched for only where somebody shows it,
+    because the search takes long.
     """
 
     def __init__(self, reason: str, nearest: str | None = None, *, unknown: str = "") -> None:
@@ -123,9 +124,9 @@ def parse(text: str, *, registry: CommandRegistry, mentions: Sequence[str]) -> l
 def new_commands(
     old_text: str, new_text: str, *, registry: CommandRegistry, mentions: Sequence[str]
 ) -> list[Command | BadCommand]:
-    """Return the commands that an edit wrote. What stood anywhere in the old text is not new, hidden or not.
+    """Return the commands that an edit added. A command in the old text, even a hidden one, is not new.
 
-    An edit can uncover an old command: by closing a fence, by taking a `<!--` away, by deleting one of the first
+    An edit can uncover an old command: by closing a fence, by deleting a `<!--`, or by deleting one of the first
     MOST_COMMANDS. So a command is new only if its line was typed more often than before, and if more lines than before
     would ask for it if nothing hid them.
     """
@@ -139,7 +140,7 @@ def new_commands(
     added = []
     for command in found:
         core = _core(typed[command.line - 1])
-        # What no line asks for alone, its line must tell: words that no command has, marks inside of the command.
+        # A bad command, or a command with a mark inside it, is not in `asked`; then the line alone decides.
         if lines[core] > 0 and (not isinstance(command, Command) or not asked[command] or more[command] > 0):
             lines[core] -= 1
             if isinstance(command, Command):
@@ -149,7 +150,10 @@ def new_commands(
 
 
 def _anywhere(text: str, registry: CommandRegistry, mentions: Sequence[str]) -> Counter[Command]:
-    """Count what each line would ask for from each mention on if nothing around it hid it; without any limit."""
+    """Count the commands that lines would ask for, from each mention on, if nothing around them hid them.
+
+    No limit applies.
+    """
     starts = Pattern("|".join(map(escape_pattern, mentions)), ignore_case=True)
     pieces: Counter[str] = Counter()
     for line in typed_lines(text):
@@ -170,14 +174,14 @@ def _anywhere(text: str, registry: CommandRegistry, mentions: Sequence[str]) -> 
 
 
 def _readings(piece: str) -> set[str]:
-    """Return a piece whole, and up to each mark that may end what began before it: a cell, a link, code, HTML."""
+    """Return a piece whole, and cut before each mark that may close something: a cell, a link, code, HTML."""
     ends = [piece.find(mark) for mark in ("|", "]", "<", "-->")]
     ends.append(piece.find("`") if piece.count("`") % 2 else -1)
     return {piece, *(piece[:end] for end in ends if end > 0)}
 
 
 def _core(line: str) -> str:
-    """Return a line as it was typed, without its case, its spacing, and the marks around it that may hide it."""
+    """Return a line without its letter case, its spacing, and the marks around it that may hide it."""
     folded_line = " ".join(line.casefold().split())
     at = [place for place, character in enumerate(folded_line) if character.isalnum()]
     return folded_line[at[0] : at[-1] + 1] if at else ""
@@ -188,7 +192,7 @@ def _each_once(commands: Iterable[Command | BadCommand]) -> list[Command | BadCo
 
 
 def _all(text: str, registry: CommandRegistry, mentions: Sequence[str]) -> Iterator[Command | BadCommand]:
-    # Most comments do not call us: reading them as Markdown would be for nothing.
+    # Most comments do not mention us, and parsing Markdown is expensive.
     lowered = text.lower()
     if not any(mention.lower() in lowered for mention in mentions):
         return

@@ -18,7 +18,7 @@ HELP = CommandSpec(
 
 
 async def show_help(asked: CommandRequest, command: Command) -> CommandAnswer:
-    """Answer with the table that the parser, the docs and the permission check are made from too."""
+    """Answer with the table of commands, made from the same declarations as the parser and the permission check."""
     context = asked.context
     specs = offered_commands(asked.registry, context.config)
     details = {spec.name: await spec.details(context) for spec in specs if spec.details}

@@ -1,10 +1,10 @@
-"""Whether the head of a pull request is the commit that a person saw who approves it.
+"""Check that the head of a pull request is the commit that a person saw who approves it.
 
-A comment names no commit, and its author may have looked at an older one. So the approval is of the commit that the
-comment names with its whole SHA, or else of the head that our own record had when it was written.
+A comment names no commit, and its author may have seen an older one. So the person approves the commit that the comment
+names by its whole SHA, or else the head in our own record at the time of the comment.
 
-The beginning of a SHA names no commit for sure: to make two commits that share 12 digits takes a minute of computing,
-and their author can push the harmless one for the review, and the other one for the approval.
+A short SHA does not identify a commit: anybody can compute two commits that share 12 digits within a minute, push the
+harmless one for the review, and the other one for the approval.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _SHA = Pattern(r"[0-9a-fA-F]{7,64}")
 
 
 async def saw_head(asked: CommandRequest) -> bool:
-    """Say whether the head is what the person saw, by our own record; false where we don't know."""
+    """Return whether the person saw this head, by our own record; false if we don't know."""
     known = await head_of(asked.context.records, asked.context.repository.id, asked.pull.number)
     head = asked.pull.head_sha
     return known is not None and known.sha == head and not known.may_follow(asked.comment.written_at)
 
 
 async def other_head(asked: CommandRequest, command: Command) -> str:
-    """Say why the head is not the commit that the person approves, whose SHA may be the command's only name.
+    """Return why the head is not the commit that the person approves; empty if it is.
 
-    Empty where it is.
+    The command's only name may be the SHA of that commit.
     """
     head, mention = asked.pull.head_sha, asked.context.app_config.mentions[0]
     shown, usage = code(head[:7]), code(f"{mention} {command.spec.name} {head}")

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 AUTHOR_OR_TRIAGE: tuple[Role, ...] = ("author", "triage")
 _RANKS = ("triage", "write", "maintain", "admin")
-"""From less to more; each may do what those before it may."""
+"""The roles from least to most access; each may do what those before it may."""
 
 _LIKE_ENOUGH = 0.7
 _COMPARED = 60
 """Characters of a text that are compared; its cost grows with their square."""
 _MORE_FOLLOWS = 0.9
-"""What a likeness with the first words alone counts, against one with the whole text."""
+"""Factor for the similarity to the first words of a text alone; similarity to the whole text counts in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class CommandSpec:
     """What `@ci help` says about it at this moment, behind the summary: Markdown of our own."""
 
     def who(self, override: Sequence[Role] | None = None) -> Sequence[Role]:
-        """Return who may run this; `override` is what app.yaml allows for its feature."""
+        """Return the roles that may run this; `override` is what app.yaml allows for its feature."""
         return self.allowed if override is None or self.fixed else override
 
     @property
@@ -137,7 +137,7 @@ class CommandRegistry:
         return None
 
     def nearest(self, text: str) -> str | None:
-        """Return the command, as people should write it, that is most like the text; None where none is like it."""
+        """Return the command most similar to the text, as people should write it; None if none is similar."""
         words = folded(text[:_COMPARED]).split()
         scored = [(likeness(" ".join(words), phrasing), meant) for phrasing, meant in self._phrasings()]
         for key, spec in self._commands.items():
@@ -160,7 +160,7 @@ def folded(text: str) -> str:
 
 
 def likeness(left: str, right: str) -> float:
-    """Say from 0 to 1 how like two texts are, spaces and hyphens apart."""
+    """Return the similarity of two texts, from 0 to 1; spaces and hyphens do not count."""
     return fuzz.ratio(_squeezed(left), _squeezed(right)) / 100
 
 

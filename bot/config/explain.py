@@ -43,7 +43,7 @@ from bot.config.texts import (
 from bot.config.types import LACKING, Says, Section
 
 LIKE_ENOUGH = 60
-"""Percent of similarity from which a known word is proposed for an unknown one."""
+"""Percent of similarity from which an error proposes a known word for an unknown one."""
 
 _SIMPLE = {str: "text", bool: "true or false", int: "a whole number"}
 

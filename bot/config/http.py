@@ -11,7 +11,7 @@ from bot.config.types import Says
 
 
 class Http(Keys):
-    """What strangers may take of the server, before anybody knows who they are."""
+    """Limits on connections, bodies and anonymous requests, which apply before the bot knows who a client is."""
 
     megabytes_in_flight: Annotated[
         int, Field(ge=32, le=4096), Says("a whole number from 32 (the largest body is 25 MiB) to 4096")

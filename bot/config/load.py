@@ -17,7 +17,7 @@ from bot.config.texts import FILE_EMPTY, FILE_MISSING, FILE_UNREADABLE, REPOSITO
 from bot.config.types import LACKING
 
 MAX_MERGED_VALUES = 200_000
-"""Values after `defaults` is merged into every repository. More is a mistake, and takes long to check."""
+"""Values after `defaults` is merged into every repository. More are a mistake, and take long to check."""
 
 
 def load_config(path: str | Path, model: type[Config] = Config) -> Config:

@@ -1,4 +1,4 @@
-"""The keys below `merge`: what has to be so before a pull request is merged, and how it is merged then."""
+"""The keys below `merge`: the conditions under which the bot merges a pull request, and how it merges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.config.types import Pattern, Says
 from bot.core.schedule import FixedInterval
 
 SCAN_SECONDS = 15 * 60
-"""How often pending merges are checked, in case an event was lost."""
+"""Seconds between two scans of pending merges: a scan finds those whose event was lost."""
 
 
 Method = Literal["squash", "merge", "rebase"]

@@ -128,7 +128,7 @@ class Help(Keys):
 class RepositoryConfig(Keys):
     """What the bot does in one repository."""
 
-    # None is a feature that is switched off.
+    # A feature that is None is switched off.
 
     slow_tests: Shared[Annotated[SlowTests | None, Section(switch=True)]] = Field(
         default=SlowTests(),

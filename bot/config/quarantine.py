@@ -15,7 +15,7 @@ from bot.config.texts import NEEDS_RESULTS, NOT_A_DAY, UNKNOWN_TARGET
 from bot.config.types import LACKING, Says, WebAddress
 
 MAX_QUARANTINED = 1_000
-"""Items of the list."""
+"""Entries that the list may have."""
 EXAMPLE = {
     "test": "tests/python/contrib/test_hexagon.py::test_matmul",
     "owner": "octocat",

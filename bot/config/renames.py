@@ -20,7 +20,7 @@ from bot.config.types import Says
 from bot.core.aliases import BOUNDARIES, STAR, Aliases
 
 MAX_RENAMES = 1_000
-"""Items of the list."""
+"""Entries that the list may have."""
 
 
 def _checked_pattern(pattern: str) -> str:

@@ -16,9 +16,9 @@ from bot.config.source import Value, read
 from bot.config.texts import LIST_TOO_LONG, NOT_ENABLED
 
 MOST_BYTES = 64 * 1024
-"""Many times what all of its keys need; it limits what is stored for each repository."""
+"""Bytes, many times what all keys need. The database stores the text of each repository's file."""
 MOST_ITEMS = 100
-"""Items of a list: each pattern is compared with each context of each commit."""
+"""Entries of one list: the bot compares each pattern with each context of each commit."""
 
 
 def parse_repository_file(raw: bytes, file: str = PATH, config: RepositoryConfig | None = None) -> Keys:

@@ -26,7 +26,7 @@ _PART_OF_WORD = rf"{LETTER_OR_DIGIT}_./-"
 _SECOND_SHELL = Pattern(rf"(?:^|[^{_PART_OF_WORD}])(ssh|adb|eval)(?:[^{_PART_OF_WORD}]|$)")
 
 SWEEP = "10m"
-"""How often the bucket is listed in addition to a queue, to find runs whose message was lost."""
+"""Interval at which the bot lists the bucket in addition to a queue, to find runs whose message was lost."""
 POLL = "30s"
 
 Bucket = Annotated[

@@ -41,9 +41,9 @@ from bot.config.texts import (
 from bot.core.patterns import Pattern
 
 MAX_BYTES = 256 * 1024
-"""Enough for more than a thousand repositories; it limits the time to read the file."""
+"""Bytes, enough for more than a thousand repositories; this limits the time to read the file."""
 MAX_DEPTH = 16
-"""Twice the depth of the deepest key."""
+"""Levels of nested keys and lists, twice the depth of the deepest key."""
 MAX_NODES = 20_000
 """Keys and values in one file, which are read within a second."""
 MAX_SHOWN = 100

@@ -1,1 +1,1 @@
-"""What everything else stands on."""
+"""Shared code that knows neither GitHub's API, the engine nor any feature."""

@@ -8,9 +8,9 @@ from functools import cached_property
 
 STAR = "*"
 BOUNDARIES = (".", "/", ":")
-"""With one of these a prefix ends."""
+"""Each prefix ends with one of these."""
 MAX_NAMES = 100
-"""Names that may stand for one, at most: more are a mistake, and each is searched."""
+"""Names of one test. More are a mistake, and every name costs a search."""
 
 
 class Aliases:
@@ -48,7 +48,7 @@ class Aliases:
         return sorted({len(prefix) for prefix in self._prefixes}, reverse=True)
 
     def chain(self, name: str) -> list[str]:
-        """Return a name and what it became, one after the other; the last one stands for all of them."""
+        """Return a name and its later names in order; the last one is the canonical name."""
         names, used = [name], set[str]()
         while (step := self._step(names[-1])) and step[0] not in used:
             used.add(step[0])
@@ -56,11 +56,11 @@ class Aliases:
         return names
 
     def canonical(self, name: str) -> str:
-        """Return the name that stands for a name and all others of the same test."""
+        """Return the canonical name of a test, given any of its names."""
         return self.chain(name)[-1]
 
     def _step(self, name: str) -> tuple[str, str] | None:
-        """Return the key of the pair that counts for a name, and what that makes of it."""
+        """Return the key of the pair that applies to a name, and the name that it leads to; None if no pair applies."""
         if name in self._exact:
             return name, self._exact[name]
         for length in self._lengths:
@@ -84,7 +84,7 @@ class Aliases:
         return [other for other in names if other != name][:MAX_NAMES]
 
     def _before(self, name: str) -> Iterator[str]:
-        """Yield what a name may have been before one step."""
+        """Yield the names that one step may turn into this one."""
         for old, new in self._pairs:
             if not old.endswith(STAR):
                 if new == name:
@@ -110,7 +110,7 @@ class Aliases:
         """Return the keys of the pairs that lead back to themselves."""
         looping = set()
         for old, _ in self._pairs:
-            # No name has this rest, so that only prefixes count for it.
+            # No real name contains NUL, so no exact name matches, only prefixes.
             name, used = old.replace(STAR, "\0") if old.endswith(STAR) else old, list[str]()
             while (step := self._step(name)) and step[0] not in used:
                 used.append(step[0])

@@ -96,4 +96,4 @@ class SettingsError(Exception):
 
 
 class StartError(Exception):
-    """What keeps a process from starting, or made it end, in one line for the operator."""
+    """A process cannot start, or had to end; the text is one line for the operator."""

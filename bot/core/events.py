@@ -185,7 +185,8 @@ def _user_comment(payload: Payload, kind: str, subject: Payload, number: int, cr
         text=subject.text("body"),
         created=created,
         old_text=payload.text("changes", "body", "from") if changed else None,
-        # A review has no time of its last edit; by then the pull request was touched at the time it tells itself.
+        # GitHub gives no time for the edit of a review. The same payload's pull request was updated at that time or
+        # later.
         written_at=subject.text("updated_at")
         or (payload.text("pull_request", "updated_at") if not created else "")
         or subject.text("submitted_at"),
@@ -193,7 +194,7 @@ def _user_comment(payload: Payload, kind: str, subject: Payload, number: int, cr
 
 
 def comment_in(delivery: Delivery) -> UserComment | None:
-    """Read what a person said on a pull request, or None where the event is no such thing."""
+    """Return the text that a person wrote on a pull request; None for any other event."""
     payload, action = delivery.payload, delivery.action
     match delivery.event, action:
         case "issue_comment", "created" | "edited":
@@ -216,23 +217,24 @@ def comment_in(delivery: Delivery) -> UserComment | None:
 
 
 ASKED_OF_US = ("rerequested", "requested_action")
-"""What people ask of a check run: GitHub notifies only the App that created it."""
+"""The actions on a check run by which people ask the bot; GitHub notifies only the App that created the run."""
 
 
 def check_lock(repository_id: object, name: object) -> str:
-    """Name what everything about the check runs of one name is handled in order with, on whichever commits."""
+    """Return the lock that orders all events about check runs of one name, on any commit."""
     return f"check:{repository_id}:{name}"
 
 
 def pull_lock(repository_id: object, number: int) -> str:
-    """Name what everything about one pull request is handled in order with."""
+    """Return the lock that orders all events about one pull request."""
     return f"pr:{repository_id}#{number}"
 
 
 def group_lock(repository_id: object, number: int) -> str:
-    """Name what everything about the groups of a merge queue that end with one pull request is handled in order with.
+    """Return the lock that orders all events about the merge-queue groups that end with one pull request.
 
-    It is not the pull request's own: a queue waits for what it requires, so nothing else may delay that.
+    It is not the pull request's own lock: a queue waits for the checks that it requires, so nothing else may delay
+    them.
     """
     return f"group:{repository_id}#{number}"
 
@@ -253,7 +255,7 @@ def queued_pull(head_ref: object) -> int | None:
 
 
 def lock_key(event: str, body: Json) -> str:
-    """Name what a delivery must be handled in order with, such as its pull request, branch, commit, or repository.
+    """Return the lock that orders a delivery: of its pull request, branch, commit, or repository, for example.
 
     Called before the delivery is stored, so it never raises, whatever the body holds.
     """
@@ -301,7 +303,10 @@ def intent_key(delivery: Delivery) -> str:
 
 
 def _comment_intent(payload: Payload, key: str) -> tuple[object, ...]:
-    """Name what was said. The text is part of an edit: a review has no time of its last edit, others whole seconds."""
+    """Return what identifies a comment or an edit of it.
+
+    The text is part of an edit's key: GitHub gives no time for the edit of a review, and whole seconds for others.
+    """
     subject = payload.at(key)
     named = (subject.integer("id"), subject.text("updated_at") or subject.text("submitted_at"))
     if not payload.has("changes"):

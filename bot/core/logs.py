@@ -1,7 +1,7 @@
-"""Logging: one JSON object a line on standard error, or something for the eyes where that is a terminal.
+"""Logging: one JSON object a line on standard error, or coloured lines for people if that is a terminal.
 
-Inside a job every line carries the delivery's id, which `bot.engine.attempt` binds. Lines of libraries, logged through
-the standard library, take the same road and come out the same way.
+Inside a job every line carries the delivery's id, which `bot.engine.attempt` binds. Lines that libraries log through
+the standard library pass the same processors and look the same.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from bot.core.redaction import Redactor
 LONGEST_TEXT = 2_000
 LONGEST_TRACEBACK = 20_000
 MOST_NAMES = 500
-"""Names of fields whose redaction is remembered."""
+"""Field names whose redacted form is cached."""
 
 _FIRST = ("time", "level", "event", "delivery")
-"""Fields that are written first, for the eyes."""
+"""Fields to write first, because people read them first."""
 _QUIET = {
     # At INFO they log each job and each request; our engine and client already log what matters.
     "procrastinate": logging.WARNING,
@@ -77,7 +77,7 @@ def configure(secrets: Iterable[str] = (), *, stream: TextIO | None = None, pret
 
 
 def _last_steps(redactor: Redactor, for_people: bool) -> list[Processor]:
-    # Half of what a line is made of are the names of its fields, which are few.
+    # Field names are half of a line's text, and only a few differ, so their redacted form is cached.
     redacted_name = lru_cache(maxsize=MOST_NAMES)(redactor.text)
 
     def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

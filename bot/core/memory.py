@@ -1,4 +1,4 @@
-"""What a process does about memory for as long as it lives: the C library's, and the garbage collector's."""
+"""Set how a process manages memory: the C library's allocator, and the garbage collector."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LARGE = 128 * 1024
 """Bytes from which a block is mapped by itself, and so returned when it is freed. This is glibc's own default, which it
 raises to up to 32 MiB once such a block was freed: large bodies would then leave holes that nobody gives back."""
 OBJECTS_AT_ONCE = 10_000
-"""New objects after which the collector looks at them; by Python's default 700, as if thousands were many."""
+"""New objects after which the garbage collector runs. Python's default is 700, and the bot often makes thousands."""
 ARENAS = 2
 """Heaps that threads share. By glibc's default each of up to eight for a core keeps what its busiest moment needed."""
 
@@ -28,10 +28,10 @@ def return_freed_memory() -> None:
 
 
 def collect_what_comes_later() -> None:
-    """Have the garbage collector pass over the objects that exist, and look seldom at others: once all has started.
+    """Exempt existing objects from garbage collection, and collect new ones less often; call it after the start.
 
-    Modules and the parts of the bot live as long as the process. To walk through them again and again took a quarter
-    of the time in which the results of a run were stored: https://docs.python.org/3/library/gc.html#gc.freeze
+    Modules and the parts of the bot live as long as the process. When the collector visited them each time, that took a
+    quarter of the time to store the results of a run: https://docs.python.org/3/library/gc.html#gc.freeze
     """
     gc.collect()
     gc.freeze()

@@ -11,9 +11,9 @@ LIKE_ENOUGH = 50
 """Percent of similarity from which a name is proposed."""
 MOST_PROPOSED = 3
 MOST_COMPARED = 1_000
-"""Known names that are compared, at most: for 20 unknown names this takes some milliseconds."""
+"""Known names to compare: for 20 unknown names this takes some milliseconds."""
 LONGEST_COMPARED = 130
-"""Characters of a name that are compared; the cost grows with their square."""
+"""Characters of a name to compare; the cost grows with their square."""
 
 
 def nearest_names(name: str, known: Iterable[str]) -> list[str]:

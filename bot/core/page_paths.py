@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 PAGES_OF_A_REPOSITORY = "/r/{owner}/{repo}"
 REPLACED = "replace"
-"""What a lab's JSON says may hold half of a pair of surrogates, which UTF-8 cannot write."""
+"""The error handler for encoding: a lab's JSON may hold half of a surrogate pair, which UTF-8 cannot encode."""
 HELP = "/help"
 
 
@@ -70,4 +70,4 @@ PATHS = {
     "lab_path": lab_path,
     "help_path": help_path,
 }
-"""What all templates know."""
+"""The functions that all templates can call."""

@@ -31,7 +31,7 @@ def give_way_sooner() -> None:
 
 
 async def run_in_thread(read: Callable[[], Result], *texts: str | None) -> Result:
-    """Return what `read` makes of `texts`; in a thread where they are long, so that everything else goes on."""
+    """Return the result of `read`; run it in a thread if `texts` are long, so that the event loop continues."""
     if sum(len(text or "") for text in texts) > LONG_TEXT:
         return await asyncio.to_thread(read)
     return read()

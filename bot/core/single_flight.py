@@ -31,11 +31,11 @@ class SingleFlight(Generic[K, V]):
         return await asyncio.shield(flight)
 
     def forget(self, key: K) -> None:
-        """Leave what is being made to those who wait for it already."""
+        """Stop sharing the call in progress: only those who wait already get its answer; the next caller asks anew."""
         self._flights.pop(key, None)
 
     def shared(self, key: K) -> bool:
-        """Say, to `make`, whether what it makes is for whoever asks now; False once it was forgotten."""
+        """Return, when called inside `make`, whether new callers still share this call; False after `forget`."""
         return self._flights.get(key) is asyncio.current_task()
 
     def _land(self, key: K, flight: asyncio.Task[V]) -> None:
@@ -74,7 +74,7 @@ class Remembered(Generic[K, V]):
         return cached if cached is not None else await self._flights.do(key, lambda: self._make(key, make))
 
     def forget(self, key: K) -> None:
-        """Ask again next time, even if an answer is on its way: it may be from before."""
+        """Drop the cached answer, and share a call in progress with nobody else: its answer may be outdated."""
         self._cached.pop(key, None)
         self._flights.forget(key)
 

@@ -55,4 +55,4 @@ class ThreadProbe:
 
 
 def _nothing() -> None:
-    """Take a thread for a moment."""
+    """Do nothing: a probe only waits until a thread runs it."""

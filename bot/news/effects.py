@@ -26,9 +26,10 @@ class IssueState:
     """The state of the issue that reports a failure as long as it lasts.
 
     `key` names the issue: there is one open issue for each. `title` is plain text. `body` is Markdown, escaped already
-    and at most `bot.effects.issues.BODY_LIMIT` characters; empty when the trouble is over, and the issue is closed.
-    `begins`: the news is of something that was not wrong before, so it is text even where a person closed the issue.
-    `as_of` is the moment of the news, in seconds since 1970: nothing older is text in the issue after it. 0: no order.
+    and at most `bot.effects.issues.BODY_LIMIT` characters; empty if the failure is over, which closes the issue.
+    `begins`: something failed that did not fail before, so a new issue is opened even if a person closed the last one.
+    `as_of` is the time of the news, in seconds since 1970: older news never replaces newer news in the issue. 0: there
+    is no order.
     """
 
     key: str

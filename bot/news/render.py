@@ -21,7 +21,7 @@ GOOD, BAD = "✅", "❌"
 LONGEST_TITLE, LONGEST_NAME, LONGEST_TEXT, LONGEST_NOTE = 200, 150, 250, 400
 """Characters before anything is escaped."""
 MOST_ITEMS = 20
-"""More than that nobody reads in a channel."""
+"""Items of one message; nobody reads a longer list in a channel."""
 
 MARKDOWN_LIMIT, MARKDOWN_NOTES = TEXT_LIMIT - 8000, 16_000
 """Characters of items and notes together, and of notes; the rest is for the title and a comment's marker."""
@@ -135,7 +135,7 @@ def _more(news: News, fitting: int) -> list[str]:
 
 
 def _fitting(texts: Iterable[str], room: int) -> list[str]:
-    """Return as many of the texts, from the first on, as fit, with the ends of their lines and a word on the others."""
+    """Return as many of the texts, from the first on, as fit with their line ends and a note on the others."""
     given = list(texts)
     # 20 characters for the number and the mark of the list.
     used = accumulate(map(_length, given), initial=_length(MORE_ITEMS) + 20)

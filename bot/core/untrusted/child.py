@@ -31,7 +31,7 @@ LOST_PARENT = 3
 
 
 def end_with_parent() -> None:
-    """Have the kernel kill this process when its parent ends (Linux: prctl(2)); elsewhere the alarm has to do."""
+    """Have the kernel kill this process when its parent ends (Linux: prctl(2)); elsewhere only the alarm ends it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -68,7 +68,7 @@ def _work(job: socket.socket, parent: int) -> NoReturn:
             _answer(job)
         except MemoryError:
             job.sendall(wire.ANSWER.pack(wire.OUT_OF_MEMORY, 0))
-    # Without cleaning up: buffers and exit handlers are copies of those of the process that waits.
+    # Skip clean-up: buffers and exit handlers are copies of those of the process that waits.
     os._exit(0)
 
 

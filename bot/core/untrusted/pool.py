@@ -68,7 +68,7 @@ class Pool:
         return self._turns.waiting
 
     def check(self, owner: Owner) -> None:
-        """Raise `TryAgain` if the queue has no place for this owner: before files are fetched for nothing."""
+        """Raise `TryAgain` if the queue has no place for this owner; callers check before they fetch files in vain."""
         self._turns.check(owner)
 
     async def run(
@@ -89,10 +89,10 @@ class Pool:
         if not self.waiting:
             self._progress = self.clock()
         await self._turns.take(owner)
-        # There is one: as many turns are given out as there are slots.
+        # There is an idle slot: there are as many turns as slots.
         slot = self._idle.pop()
         try:
-            # Not before: each of those that wait would hold its arguments twice.
+            # Pickle only after the wait: otherwise each waiting job would hold its arguments twice.
             question = await asyncio.to_thread(pickle.dumps, (function, arguments), pickle.HIGHEST_PROTOCOL)
             if len(question) > self._most_bytes:
                 raise OverLimit(QUESTION.format(act=limits.act, mib=self._most_bytes // MIB))
@@ -108,7 +108,7 @@ class Pool:
         return cast(Result, wire.read_answer(answer))
 
     async def _ask(self, slot: Slot, limits: Limits, question: bytes, files: Sequence[BinaryIO]) -> bytearray:
-        """Ask, and once more where the process was lost: another may have made the machine run out of memory."""
+        """Ask a process; ask once more if it was lost, because another one may have used up the machine's memory."""
         try:
             return await slot.ask(limits, question, files)
         except Lost as lost:

@@ -61,7 +61,7 @@ class Turns:
             raise
 
     def _leave(self, owner: Owner, turn: asyncio.Future[None]) -> None:
-        """Forget one who gave up, who would count among those that wait until a place is free."""
+        """Remove a waiting job that was cancelled: it would count as waiting until a place is free."""
         queue = self._waiting.get(owner.repository, OrderedDict()).get(owner.part, deque())
         if turn in queue:
             queue.remove(turn)
