@@ -1,1 +1,1 @@
-"""Where everything is joined: the server, the processor of deliveries, redelivery, registration, the doctor."""
+"""The composition of the bot: server, processor of deliveries, redelivery, registration, set-up and doctor."""

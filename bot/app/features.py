@@ -117,7 +117,7 @@ BOT = Feature(
     routes=routes,
     metrics=metrics,
 )
-"""What belongs to no feature, or to several."""
+"""Everything that belongs to no feature or to several."""
 
 ALL_FEATURES = (*FEATURES, BOT)
 COMMANDS = tuple(command for feature in ALL_FEATURES for command in feature.commands)
@@ -129,7 +129,7 @@ NOTES = {
     event: [feature.note for feature in ALL_FEATURES if event in feature.notes_of]
     for event in {event for feature in ALL_FEATURES for event in feature.notes_of}
 }
-"""What features note of the deliveries of an event."""
+"""By event, the functions by which features store parts of its deliveries."""
 
 
 def full_router() -> Router:

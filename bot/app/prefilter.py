@@ -1,7 +1,7 @@
 """Decide before a delivery is stored whether it certainly has no effect. No I/O.
 
-Most of that is in the payload and in app.yaml. What records say about a repository is remembered for moments, and read
-again while its deliveries arrive. In doubt a delivery gets a job, which routes it and knows.
+The payload and app.yaml decide most of it. The prefilter caches what records say about a repository for moments, and
+reads it again while deliveries of the repository arrive. In doubt a delivery gets a job, and the job's routing decides.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ INSTALLATION_EVENTS = frozenset({"installation", "installation_repositories", "r
 """After these, tokens may have other permissions or repositories. GitHub sends the first two to every App."""
 
 CERTAIN_SECONDS = 2.0
-"""For which it is certain what records said: deliveries of one moment are routed in any order."""
+"""Seconds for which a view of a repository counts as certain: deliveries this close may be routed in any order."""
 REFRESH_SECONDS = 0.5
 """Seconds after which the records of a repository with deliveries are read again."""
 MOST_REFRESHED = 100
-"""Repositories that are read again at a time; of others a delivery gets a job now and then."""
+"""Repositories to read again in one round; now and then a delivery of any other gets a job that it does not need."""
 
 PULL_REQUEST = "pull_request"
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryView:
-    """What records said about a repository: the settings in force, None where app.yaml does not name it."""
+    """The records of a repository: its settings in force (None if app.yaml lacks it), and whether it is private."""
 
     full_name: str
     config: RepositoryConfig | None
     called_private: bool
     at: float
-    """When they were read, by the clock of the prefilter."""
+    """When the records were read, by the clock of the prefilter."""
 
 
 class WebhookPrefilter:
-    """The decisions of one process. `noted` are the events of which features note something."""
+    """Decides about the deliveries of one process. `noted` are the events from which features store something."""
 
     def __init__(
         self,
@@ -73,7 +73,8 @@ class WebhookPrefilter:
     ) -> None:
         """Read the records of repositories that send deliveries, until cancelled.
 
-        Jobs do that too. But where jobs wait, the deliveries that need none would get one, and wait behind them.
+        Jobs do that too. But while jobs wait, views would expire, and deliveries that need no job would get one and
+        wait as well.
         """
         while True:
             await asyncio.sleep(pause)
@@ -85,15 +86,15 @@ class WebhookPrefilter:
                     break  # without the database nothing is certain
 
     def remember(self, repository: Repository, view: RepositoryView) -> None:
-        """Remember what records said, after what the delivery says about the repository was noted."""
+        """Cache a view that was read after everything in the delivery about the repository was stored."""
         self._views[repository.id] = view
 
     def forget(self, repository: Repository) -> None:
-        """Forget what records said about a repository, also what is being read just now: an effect has changed it."""
+        """Distrust the views of a repository read so far, and one that is being read: an effect has changed it."""
         self._changed[repository.id] = self.clock()
 
     def view_of(self, repository: Repository) -> RepositoryView | None:
-        """Return what records said a moment ago of a repository of this name, None where that is not certain."""
+        """Return a view of a repository of this name that was read a moment ago, None if there is none."""
         view = self._views.get(repository.id)
         if view is None or view.full_name != repository.full_name:
             return None
@@ -101,7 +102,7 @@ class WebhookPrefilter:
         return view if view.at > since else None
 
     def why_ignored(self, delivery: Delivery) -> str:
-        """Say why no handler wants a delivery and nothing is to be noted; empty where that is not certain."""
+        """Return why no handler wants a delivery and there is nothing to store; empty if that is not certain."""
         try:
             return self._reason(delivery)
         except PayloadError:
@@ -113,7 +114,7 @@ class WebhookPrefilter:
             return ""
         wanting = self._router.wanting(delivery.event, delivery.action)
         if not payload.has("repository"):
-            # The head of a pull request is noted, and its repository is missed there.
+            # `note` stores the head of a pull request, and reports there that the repository is missing.
             return "" if delivery.event == PULL_REQUEST else no_handler(delivery) if not wanting else NO_REPOSITORY
         repository = Repository.of(payload)
         self._asked[repository.id] = repository
@@ -124,7 +125,7 @@ class WebhookPrefilter:
 
 
 def _is_to_be_noted(delivery: Delivery, view: RepositoryView) -> bool:
-    """Say whether something of a delivery may be noted: a pull request's head, or that a repository is private."""
+    """Return whether `note` may store a part of a delivery: a pull request's head, or that a repository is private."""
     if view.config is None:
         return False
     described = delivery.payload.at("repository")
@@ -133,14 +134,14 @@ def _is_to_be_noted(delivery: Delivery, view: RepositoryView) -> bool:
 
 
 def no_handler(delivery: Delivery) -> str:
-    """Say that no handler asks for such an event."""
+    """Return the reason for an event that no handler asks for."""
     return NO_HANDLER.format(event=f"{delivery.event}.{delivery.action}" if delivery.action else delivery.event)
 
 
 def routed(
     delivery: Delivery, wanting: Sequence[Handler], config: RepositoryConfig | None, mentions: Sequence[str]
 ) -> Routing:
-    """Name those of the handlers that want a delivery of a repository with these settings, or say why none does."""
+    """Return the handlers that want a delivery of a repository with these settings, or the reason why none does."""
     if not wanting:
         return Routing(reason=no_handler(delivery))
     if config is None:

@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 RANK = "rank"
-"""Where an effect's data has the rank of its plan, if that is not the usual one."""
+"""The key of a plan's rank in the data of an effect, present only if it is not the usual one."""
 BASIS = "basis"
-"""Where a conclude job has the plan's `conclusion_basis`."""
+"""The key of a plan's `conclusion_basis` in a conclude job."""
 
 log = structlog.get_logger(__name__)
 
@@ -75,10 +75,10 @@ class Pipeline:
     repositories: Repositories
     prefilter: WebhookPrefilter
     notes: Mapping[str, Sequence[Callable[[Records, Delivery], Awaitable[None]]]] = field(default_factory=dict)
-    """What features keep of the payload of an event's deliveries before anything is planned."""
+    """By event, the functions by which features store parts of a payload before anything is planned."""
 
     async def handlers_for(self, delivery: Delivery) -> Routing:
-        """Name the handlers that accept a delivery, or say why none does."""
+        """Return the handlers that accept a delivery, or the reason why none does."""
         wanting = self.router.wanting(delivery.event, delivery.action)
         if not wanting:
             return Routing(reason=no_handler(delivery))
@@ -98,7 +98,7 @@ class Pipeline:
         try:
             return await self.repositories.name_of(Repository.of(delivery.payload))
         except PayloadError:
-            return delivery.repository  # its plans will miss the id, and say so
+            return delivery.repository  # The plans then fail because the id is missing, and say so.
 
     async def note(self, delivery: Delivery) -> None:
         """Remember what the payload says: repositories, a pull request's head, and which refreshes have begun."""
@@ -115,7 +115,7 @@ class Pipeline:
             log.warning("the payload does not tell what is to be remembered", path=error.path, problem=str(error))
 
     async def _refresh_prefilter(self, delivery: Delivery) -> None:
-        """Let the next deliveries of a repository be decided without what is read here, for a moment."""
+        """Give the prefilter a new view of the repository, with which it decides about the next deliveries."""
         if "." in delivery.event or not delivery.payload.has("repository", "id"):
             return
         repository = Repository.of(delivery.payload)
@@ -123,7 +123,7 @@ class Pipeline:
             self.prefilter.remember(repository, await self.view_of(repository))
 
     async def view_of(self, repository: Repository) -> RepositoryView:
-        """Return what records say about a repository, for the prefilter."""
+        """Read the prefilter's view of a repository from the records."""
         at = self.prefilter.clock()
         name = await self.repositories.name_of(repository)
         config = await config_in_force(self.config, self.records, name) if name is not None else None
@@ -133,7 +133,7 @@ class Pipeline:
     async def _is_ours(self, delivery: Delivery) -> bool:
         """Say whether app.yaml names the repository: another one may have got its name on GitHub."""
         if not delivery.payload.has("repository", "id"):
-            return True  # what needs it will miss it, and say so
+            return True  # The code that needs the id fails, and says so.
         return await self.repositories.name_of(Repository.of(delivery.payload)) is not None
 
     async def plan(self, delivery: Delivery, handler: str, intent: str) -> PlannedEffects:
@@ -197,7 +197,7 @@ class Pipeline:
         except RateLimited:
             if rank is not Rank.STRANGER:
                 raise
-            # To wait would hold up everybody's commands on this pull request.
+            # A wait would delay everybody's commands on this pull request.
             return AppliedEffect(RATE_LIMITED, changed=False)
         finally:
             if isinstance(effect, StoreRepositoryFile):
@@ -205,7 +205,7 @@ class Pipeline:
         return AppliedEffect(applied.text, applied.changed, _as_json(applied.value))
 
     def kind_of(self, error: BaseException) -> ErrorKind:
-        """Say whether GitHub refused."""
+        """Return how the engine must treat an error of GitHub."""
         return kind_of(error)
 
     def message(self, error: Exception, guid: str) -> str:

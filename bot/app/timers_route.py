@@ -14,7 +14,7 @@ from bot.web.repositories import PARAMETERS, answer, answer_about
 from bot.web.texts import NOT_CONFIGURED
 
 ListTimers = Callable[[str], Awaitable[Sequence[TimerState]]]
-"""Of `owner/name`; raises LookupError for a repository that is not ours."""
+"""Returns the timers of `owner/name`; raises LookupError for a repository that app.yaml does not list."""
 
 
 class ListedTimer(BaseModel):

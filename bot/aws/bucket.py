@@ -27,13 +27,16 @@ from bot.core.errors import TryAgain
 MANIFEST = "manifest.json"
 CHUNK = 1 << 20
 COMPARED = 1 << 16
-"""Bytes up to which what is to be written over is read first; what is larger is something else in any case."""
+"""Bytes up to which `write_over` reads an object before it replaces it; a larger one has other content anyway."""
 LONGEST_KEY = 1024
 """Bytes, by S3's own rule: https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html"""
 LONGEST_PERMISSION = 7 * 86_400
 """Seconds, by S3's own rule for version 4 of its signatures."""
 SECONDS_PER_PAGE = 3.0
-"""A request lists 1000 objects and costs $0.000005, so that no bucket, however large, costs more than $0.15 a day."""
+"""Seconds between listings, for each page of 1000 objects in the last one.
+
+A page costs $0.000005, so a bucket of any size costs at most $0.15 a day.
+"""
 
 
 class NotThere(Exception):
@@ -175,7 +178,7 @@ class Bucket:
         return found, answer.get("NextContinuationToken")
 
     async def check(self, prefix: str) -> None:
-        """Ask for one key below a prefix: raises `UserError` where the bucket cannot be listed, `TryAgain` for now."""
+        """Ask for one key below a prefix; raise `UserError` if listing is not allowed, `TryAgain` while S3 fails."""
         await in_thread(partial(self._list, prefix, "", MaxKeys=1))
 
     def _list(self, prefix: str, after: str, **how: Any) -> Any:
@@ -249,11 +252,10 @@ class Bucket:
             raise
 
     async def write_over(self, key: str, body: bytes, *, content_type: str) -> bool:
-        """Have an object hold this, whatever it held before; return whether it was written now.
+        """Write an object unless it holds this content already; return whether it was written.
 
         Caches must ask each time whether their copy is still the newest. Raises `TryAgain` if somebody else wrote the
-        object after we read it.
-        https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+        object after we read it. https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
         """
         try:
             there = await self.read_small(key, max(len(body), COMPARED))

@@ -118,7 +118,7 @@ class Aws:
 
 
 def _session() -> Session:
-    """Return a session that knows what the services of AWS are like: that is read once, for it takes 50 ms."""
+    """Return a session that reuses the loaded data about AWS's services: loading them takes 50 ms."""
     import boto3  # takes 0.15 s, which commands that need no bucket are spared
     import botocore.session
 
@@ -171,10 +171,10 @@ def check_environment(queue_urls: Iterable[str] = ()) -> None:
 
 
 async def in_thread(call: Callable[[], Result]) -> Result:
-    """Return what a blocking call returns, from a thread of its own that nobody waits for once we are cancelled.
+    """Return the result of a blocking call, made in a thread of its own; once we are cancelled, nobody waits for it.
 
-    Not asyncio's pool: six threads on a small machine, which others need, and the process does not end before theirs
-    are done; a long poll takes 20 s.
+    Not in asyncio's pool: others need its few threads, and the process ends only after their work; a long poll takes 20
+    s.
     """
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[Result] = loop.create_future()
@@ -188,7 +188,7 @@ async def in_thread(call: Callable[[], Result]) -> Result:
         value: object
         try:
             value = call()
-        # Whatever it is: the one who waits would wait for ever.
+        # Catch everything: otherwise the caller would wait for ever.
         except BaseException as error:
             settled, value = outcome.set_exception, error
         with suppress(RuntimeError):  # the loop is closed: nobody is there to hear it
@@ -200,7 +200,7 @@ async def in_thread(call: Callable[[], Result]) -> Result:
 
 @contextmanager
 def explained(place: str) -> Iterator[None]:
-    """Raise botocore's errors as ours: `TryAgain` for what passes, `UserError` with a remedy for what does not.
+    """Turn botocore's errors into ours: `TryAgain` for transient ones, `UserError` with a remedy for all others.
 
     `place` is what the texts name, as in `bucket device-results`. Other errors pass through.
     """

@@ -128,7 +128,7 @@ class Notifications:
                 self._report(None)
 
     async def _once(self, deliver: Deliver) -> None:
-        """Take what the queue holds, up to ten messages; raise `TryAgain` where one of them was not delivered."""
+        """Receive up to ten messages and deliver them; raise `TryAgain` if one of them was not delivered."""
         messages = await in_thread(self._receive)
         self.heard = time.time()
         if not messages:  # also for services without long polls, or that are no queue

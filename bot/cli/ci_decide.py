@@ -48,7 +48,7 @@ GITHUB = "https://api.github.com"
 _IS_BRANCH = Pattern(BRANCH)
 # Jenkins writes `null` for a branch (TVM's `CHANGE_ID`).
 NO_VALUE = ("", "null", "none", "false")
-"""What CIs write for a build without a pull request."""
+"""Values that CI systems write for a build without a pull request."""
 
 
 class PullRequestNumber(click.ParamType[int]):

@@ -36,7 +36,7 @@ BACKOFF = 2.0
 LONGEST_WAIT = 120.0
 """Seconds to wait when Docker Hub asks for a pause; the command fails if it asks for a longer one."""
 FOLDER = ".docker-image-names"
-"""Where TVM's pipelines look for the names."""
+"""The folder in which TVM's pipelines look for the names."""
 
 
 Sleep = Callable[[float], Awaitable[None]]

@@ -31,7 +31,7 @@ class SingleFlight(Generic[K, V]):
         return await asyncio.shield(flight)
 
     def forget(self, key: K) -> None:
-        """Stop sharing the call in progress: only those who wait already get its answer; the next caller asks anew."""
+        """Stop sharing the call in progress: only those who wait already get its answer; the next caller asks again."""
         self._flights.pop(key, None)
 
     def shared(self, key: K) -> bool:

@@ -26,10 +26,10 @@ READ, WRITE = "read", "write"
 _LEVELS = (READ, WRITE, "admin")
 
 _ONLY_READ = frozenset({MEMBERS})
-"""GitHub wants to read these of whoever writes: it asks a team for a review only for those who may see teams."""
+"""GitHub wants read access to these for a write: it asks a team for a review only for an App that may see teams."""
 
 WritePermissions = frozenset[str]
-"""The permissions that a caller writes with, such as `{ISSUES}`."""
+"""The permissions that a caller needs for its writes, such as `{ISSUES}`."""
 NO_PERMISSIONS: WritePermissions = frozenset()
 
 
@@ -54,11 +54,11 @@ class Access:
 
 
 IDENTITY = Access(((METADATA, READ),))
-"""What it takes to look up a repository or an account."""
+"""The permissions to look up a repository or an account."""
 READING = Access(
     tuple((name, READ) for name in (ACTIONS, CHECKS, CONTENTS, ISSUES, MEMBERS, METADATA, PULL_REQUESTS, STATUSES))
 )
-"""What plans, pages and readers of results get: they write nothing."""
+"""The permissions of plans, pages and readers of results, which write nothing."""
 
 
 @dataclass(frozen=True, slots=True)

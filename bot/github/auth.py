@@ -24,7 +24,7 @@ NEW_TOKEN = 60  # seconds for which a token is taken to have the present permiss
 MAX_TOKENS = 10_000
 CORRECTED = 5.0  # seconds; a JWT that differs by less from what we would sign now would be refused again
 APP = "app"
-"""The name of the App itself where others go by the number of their installation."""
+"""The name of the App itself, used where an installation has its number."""
 
 BAD_KEY = (
     "GITHUB_PRIVATE_KEY is not an RSA private key in PEM form: it must hold the whole .pem file that GitHub gave, "
@@ -39,11 +39,11 @@ TOKEN_REFUSED = "GitHub refuses our access token: {reason}. The bot tries again 
 
 
 class Credentials(Protocol):
-    """What a client shows to GitHub."""
+    """Authorizes the requests of a client."""
 
     @property
     def name(self) -> str:
-        """Name whose limits and cached answers these are."""
+        """Return the name under which limits and cached answers are stored."""
         ...
 
     async def authorization(self) -> str:
@@ -51,12 +51,12 @@ class Credentials(Protocol):
         ...
 
     def rejected(self, authorization: str, status: int) -> bool:
-        """Take in that GitHub answered 401 or 403; say whether another try may fare better."""
+        """Record that GitHub answered 401 or 403; return whether another try may succeed."""
         ...
 
     @property
     def refusal(self) -> str:
-        """Say in words that GitHub does not accept these credentials; `{reason}` is for GitHub's words."""
+        """Return the text for people when GitHub refuses these credentials; `{reason}` is for GitHub's words."""
         ...
 
 
@@ -85,7 +85,7 @@ class AppKey:
         return jwt.encode(claims, self._key, algorithm="RS256")
 
     def outdated(self, encoded: str) -> bool:
-        """Say whether we know more about GitHub's time than when we signed this JWT."""
+        """Return whether we have learnt more about GitHub's time since we signed this JWT."""
         # Without a check of the signature: we signed it ourselves, and read nothing but its times.
         claims = jwt.decode(encoded, options={"verify_signature": False})
         return abs(int(claims["iat"]) + JWT_BACKDATED - self._clock.now()) > CORRECTED
@@ -93,7 +93,7 @@ class AppKey:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """An installation token, good for `lifetime` seconds from when it came."""
+    """An installation token, valid for `lifetime` seconds from its arrival."""
 
     value: str = field(repr=False)
     lifetime: float
@@ -147,11 +147,11 @@ class InstallationTokens:
         return token
 
     def changes(self, installation: int) -> int:
-        """Return how often the tokens of an installation were forgotten: for `store`, before one is made."""
+        """Return how often an installation's tokens were forgotten; read it before you ask for a token to `store`."""
         return self._changes[installation]
 
     def store(self, key: TokenKey, token: Token, changes: int) -> None:
-        """Keep a token, unless what the installation grants has changed since it was asked for."""
+        """Store a token, unless the installation's permissions have changed since it was requested."""
         if changes == self.changes(key.installation):
             self._tokens[key] = _CachedToken(token, self._clock())
 
@@ -200,7 +200,7 @@ class AppCredentials:
     refusal = APP_REFUSED
 
     def rejected(self, authorization: str, status: int) -> bool:
-        """Say whether a JWT with other times may be accepted; where our clock was right, ID or key are wrong."""
+        """Return whether a JWT with other times may be accepted; if our clock was right, the ID or the key is wrong."""
         return status == HTTPStatus.UNAUTHORIZED and self._key.outdated(authorization.removeprefix("Bearer "))
 
 
@@ -219,7 +219,7 @@ class InstallationCredentials:
         return f"token {(await self._tokens.get(self._key)).value}"
 
     def rejected(self, authorization: str, status: int) -> bool:
-        """Forget the token where a fresh one may be taken: always after a 401, after a 403 unless it is new."""
+        """Forget the token if a fresh one may be accepted: always after a 401, after a 403 unless it is new."""
         value = authorization.removeprefix("token ")
         if status == HTTPStatus.FORBIDDEN:
             return self._tokens.outgrown(self._key, value)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 FAILURES = 5
-"""Requests in a row without an answer after which GitHub is taken to be away."""
+"""Requests in a row without an answer after which GitHub counts as unavailable."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds between two requests that ask whether GitHub answers again: doubled each time."""
 
@@ -21,7 +21,7 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether GitHub is taken to be away."""
+        """Whether GitHub counts as unavailable."""
         return self.failures >= FAILURES
 
     def may_ask(self, now: float) -> bool:
@@ -38,11 +38,11 @@ class Breaker:
         return True
 
     def succeed(self) -> None:
-        """Take in that GitHub has answered."""
+        """Record that GitHub has answered."""
         self.failures, self.pause = 0, 0.0
 
     def fail(self, now: float) -> None:
-        """Take in that GitHub has given no answer, or that of a broken server."""
+        """Record that GitHub gave no answer, or a 5xx."""
         self.failures += 1
         # `==`: requests that were under way together fail together, and each would double the pause.
         if self.failures == FAILURES:
@@ -61,7 +61,7 @@ class Breakers:
         self._breakers: dict[str, Breaker] = {}
 
     def of(self, installation: str) -> Breaker:
-        """Return that of an installation."""
+        """Return the breaker of an installation."""
         return self._breakers.setdefault(installation, Breaker())
 
     def may_ask(self, installation: str) -> bool:
@@ -69,5 +69,5 @@ class Breakers:
         return self.of(installation).may_ask(self._clock())
 
     def fail(self, installation: str) -> None:
-        """Take in that a request of an installation had no answer."""
+        """Record that a request of an installation got no answer."""
         self.of(installation).fail(self._clock())

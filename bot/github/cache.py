@@ -24,11 +24,11 @@ class AnswerCache:
         self._answers: LRUCache[Key, Answer] = LRUCache(max_bytes, getsizeof=_size)
 
     def get(self, key: Key) -> Answer | None:
-        """Return the answer to ask GitHub about, if there is one."""
+        """Return the cached answer to revalidate, None if there is none."""
         return self._answers.get(key)
 
     def put(self, key: Key, answer: Answer) -> None:
-        """Keep a 200 that has an ETag and is not most of the cache itself."""
+        """Store a 200 that has an ETag, unless it would take most of the cache."""
         if answer.status != 200 or "etag" not in answer.headers or _size(answer) > self._answers.maxsize // 8:
             return
         cached = CIMultiDict({name: answer.headers[name] for name in STORED_HEADERS if name in answer.headers})

@@ -34,19 +34,19 @@ UrlVars = Mapping[str, VariableValue] | None
 
 @dataclass(frozen=True, slots=True)
 class ApiCall:
-    """What the client's `_request` must know of a request and cannot read from its method and URL."""
+    """The facts about a request that the client's `_request` needs and cannot read from its method and URL."""
 
     route: str
     write: bool
     repeatable: bool
     once: str = ""
-    """What names a write that must not be sent twice; empty for every other request."""
+    """The key of a write that must not be sent twice; empty for every other request."""
     follow: bool = True
-    """Whether a GET goes where GitHub redirects it to."""
+    """Whether a GET follows GitHub's redirects."""
 
     @classmethod
     def rest(cls, method: str, url: str, url_vars: UrlVars = None) -> ApiCall:
-        """Return how a REST request is treated."""
+        """Return how the client treats a REST request."""
         route = ABSOLUTE if "://" in url else url.split("?")[0].split("{?")[0].split("{&")[0]
         path = urlsplit(sansio.format_url(url, url_vars)).path
         pattern = _REPEATABLE_POST if method == "POST" else _NOT_REPEATABLE
@@ -56,7 +56,7 @@ class ApiCall:
 
     @classmethod
     def of_graphql(cls, query: str, variables: Mapping[str, Any]) -> ApiCall:
-        """Return how a GraphQL document is treated: a mutation as a POST, a query as a GET."""
+        """Return how the client treats a GraphQL document: a mutation as a POST, a query as a GET."""
         write = is_mutation(query)
         repeatable = not write or _REPEATABLE_MUTATION.search(query) is not None
         asked = json.dumps([query, variables], sort_keys=True).encode(errors="surrogatepass")
@@ -71,7 +71,7 @@ CALL: ContextVar[ApiCall] = ContextVar("call")
 
 @contextmanager
 def calling(call: ApiCall) -> Iterator[None]:
-    """Say what the requests made inside are."""
+    """Set the description of the requests made inside the block."""
     token = CALL.set(call)
     try:
         yield

@@ -20,7 +20,7 @@ QUEUED, IN_PROGRESS, COMPLETED = "queued", "in_progress", "completed"
 """The statuses of a check run: https://docs.github.com/en/rest/checks/runs#create-a-check-run"""
 SUCCESS, NEUTRAL, FAILURE = "success", "neutral", "failure"
 ADVISORY = (SUCCESS, NEUTRAL)
-"""No other is written of what may be wrong about the code, such as results of devices: that must not block a merge."""
+"""The only conclusions for findings about the code, such as results of devices: these must not block a merge."""
 WARNING, FAULT = "warning", "failure"
 """The levels of annotations."""
 
@@ -92,7 +92,7 @@ class CheckContent:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a text that stands or falls as one, for a cut inside would break its table or its code."""
+    """A part of a text that is shown whole or not at all: a cut inside would break its table or its code."""
 
     name: str
     text: str

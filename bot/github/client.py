@@ -229,7 +229,7 @@ class GitHub(GitHubAPI):
 
     @asynccontextmanager
     async def _once(self) -> AsyncIterator[None]:
-        """Send what stands in the block; a write that must not be sent twice only as `Writes` allows it."""
+        """Send the requests of the block; send a write that must not be sent twice only if `Writes` allows it."""
         call = CALL.get()
         if not call.once or self._writing is None:
             yield
@@ -343,7 +343,7 @@ class GitHub(GitHubAPI):
         return answer
 
     async def _heard(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """Send a request, unless GitHub is unavailable and another request asks already whether it is still so."""
+        """Send a request; while GitHub is unavailable, send it only if no other request is probing already."""
         breakers, name = self._wire.breakers, self._credentials.name
         if not breakers.may_ask(name):
             raise NotAsked(f"{method} {CALL.get().route}")
@@ -385,7 +385,7 @@ class GitHub(GitHubAPI):
             raise WriteRefused(f"{what}: {NOTHING_DECLARED}")
 
     def _refuse_strange(self, url: str, what: str) -> None:
-        """Keep our credentials from other hosts, and values that climb out of their place in a path."""
+        """Refuse other hosts, which would get our credentials, and `.` or `..` in a path, which would change it."""
         ours, theirs = urlsplit(self._wire.api_url), urlsplit(url)
         if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc):
             raise ValueError(f"{what}: {theirs.hostname} is not the host of GITHUB_API_URL")

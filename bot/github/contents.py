@@ -53,7 +53,7 @@ async def found_at(github: GitHub, repository: str, path: str, ref: str = "") ->
 
 
 async def knows_commit(github: GitHub, repository: str, sha: str) -> bool:
-    """Say whether GitHub's API shows a commit: a file that is missing in one that it does not may well be there."""
+    """Return whether GitHub's API shows a commit; if it does not, a file that seems to be missing there may exist."""
     try:
         await github.getitem(COMMIT, url_vars={"repo": repository, "sha": sha})
     except Exception as error:

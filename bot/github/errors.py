@@ -1,8 +1,8 @@
-"""What goes wrong between us and GitHub, and how to read it.
+"""Errors of requests to GitHub, and the functions that read them.
 
-A refusal (4xx) stays one of gidgethub's `BadRequest` family and is final. What another try may cure is a `TryAgain`:
-`RateLimited`, `Unavailable` or `AppRefused`. No error carries a token, a JWT or a key: not in its text, its arguments
-or its cause.
+A refusal (4xx) stays one of gidgethub's `BadRequest` family and is final. An error that another try may fix is a
+`TryAgain`: `RateLimited`, `Unavailable` or `AppRefused`. No error carries a token, a JWT or a key: not in its text, its
+arguments or its cause.
 """
 
 from __future__ import annotations
@@ -110,11 +110,11 @@ class Vanished(Unavailable):
 
 
 class UnclearAnswer(Unavailable, UnclearWrite):
-    """GitHub did not say whether a write took effect that may not be sent twice."""
+    """GitHub did not say whether a write that must not be sent twice took effect."""
 
     @classmethod
     def of(cls, error: Unavailable) -> UnclearAnswer:
-        """Return what an error means where the request was such a write."""
+        """Turn an error into one of this class, for a write that must not be sent twice."""
         return cls(str(error), status=error.status, retry_in=error.retry_in, answering=error.answering)
 
 

@@ -96,7 +96,7 @@ class Governor:
             yield self._timing.clock()
 
     def learn(self, installation: str, demand: Demand, answer: Answer) -> Quota | None:
-        """Take in the quota of an answer, a failed one's too; return it if there was one."""
+        """Record the quota of an answer, also of a failed one; return it if there was one."""
         now = self._timing.clock()
         quota = quota_in(answer, demand.resource, now)
         if quota is not None:

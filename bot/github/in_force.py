@@ -85,9 +85,9 @@ async def file_faults(config: Config, records: Records) -> dict[str, int]:
 
 
 async def config_in_force(config: Config, records: Records, repository: str) -> RepositoryConfig | None:
-    """Return what holds for `owner/name`: its own good file over app.yaml; None: it is not in app.yaml.
+    """Return the settings in force for `owner/name`: its own valid file over app.yaml; None if app.yaml lacks it.
 
-    It costs one record.
+    Reads one record.
     """
     given = config.repository(repository)
     if given is None or not given.repository_file:
@@ -96,7 +96,7 @@ async def config_in_force(config: Config, records: Records, repository: str) -> 
 
 
 async def with_file(given: RepositoryConfig, text: str) -> RepositoryConfig:
-    """Return what holds where a repository's own file says this over what app.yaml says; without faults it must be."""
+    """Return the settings of a repository whose own file has this text; a text with faults changes nothing."""
     if not text:
         return given
     said = await run_in_thread(partial(_parsed, text), text)
@@ -104,12 +104,12 @@ async def with_file(given: RepositoryConfig, text: str) -> RepositoryConfig:
 
 
 def name_of(found: FoundFile | None) -> str:
-    """Return how a file's content is called, empty where there is none."""
+    """Return the SHA of a file's content, empty if there is no file."""
     return found.sha if found is not None else ""
 
 
 async def read_found(found: FoundFile | None, given: RepositoryConfig) -> tuple[str, Sequence[ConfigFault]]:
-    """Return the text of a file without faults, else why it has none; `given` is what app.yaml says."""
+    """Return the text of a file, or its faults; `given` is the repository's settings in app.yaml."""
     if found is None:
         return "", ()
     if found.kind != FILE:

@@ -59,7 +59,7 @@ PACED = "too many requests in a short time"
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a request takes from the limits, of what rank it is, and which head it is about, if it is about one."""
+    """A request's cost in the limits, its rank, and the head that it is about, if any."""
 
     resource: str = "core"
     points: int = READ_POINTS
@@ -155,7 +155,7 @@ class TokenBucket:
 
 
 class Ledger:
-    """Everything we know of one installation's limits. Moments are seconds on one monotonic clock."""
+    """The state of one installation's limits. Moments are seconds on one monotonic clock."""
 
     def __init__(self, allowance: Allowance) -> None:
         self._allowance = allowance
@@ -200,12 +200,12 @@ class Ledger:
             self._anonymous.book(at, demand.points)
 
     def put_off(self, at: float, demand: Demand) -> None:
-        """Take in that a request is tried again at `at`, so that writes about older heads leave room for it."""
+        """Record that a request is tried again at `at`, so that writes about older heads leave room for it."""
         if demand.write:
             self._waiting.wait(demand.head, at)
 
     def learn(self, quota: Quota, now: float) -> None:
-        """Take in a quota; answers may arrive in another order than GitHub counted them."""
+        """Record a quota; answers may arrive in another order than GitHub counted them."""
         known = self._quotas.get(quota.resource)
         if known is not None and now < known.ends:
             if quota.reset < known.reset:
@@ -215,11 +215,11 @@ class Ledger:
         self._quotas[quota.resource] = quota
 
     def blocked(self, now: float) -> float:
-        """Return for how many seconds GitHub wants nothing of this installation."""
+        """Return for how many seconds GitHub accepts no request of this installation."""
         return self._not_before - now
 
     def succeed(self, sent_at: float) -> None:
-        """Take in that a request was not limited, so that the next back-off starts small again."""
+        """Record that a request was not limited, so that the next back-off starts small again."""
         if sent_at > self._struck_at:
             self._strikes = 0
 
@@ -239,7 +239,7 @@ class Ledger:
         return self._not_before - now
 
     def shared_pace(self, demand: Demand, now: float) -> WritePace | None:
-        """Return the pace that a request must keep together with those of other processes; None: only its own."""
+        """Return the pace that a request must keep together with other processes; None if it need not."""
         if demand.write:
             return self._pace_of(demand, now)
         if demand.rank is Rank.ANONYMOUS:
@@ -249,7 +249,7 @@ class Ledger:
 
     def _pace_of(self, demand: Demand, now: float, share: float = 1.0) -> WritePace:
         of_rank, whole, newer = SHARES[demand.rank], self._allowance, self._waiting.newer(demand.head, now)
-        # As if those about newer heads, which wait, were written already. A burst below 0 is so many spacings more.
+        # Writes about newer heads that wait count as done already. A burst below 0 means that many more spacings.
         return WritePace(
             per_minute=max(1, part(whole.writes_per_minute, of_rank.writes * share) - newer),
             per_hour=max(1, part(whole.writes_per_hour, of_rank.writes * share) - newer),

@@ -253,7 +253,7 @@ def _parser() -> MarkdownIt:
 _PARSER = _parser()
 
 _ACTIVE = Pattern(r"@|#|gh-|:|www", ignore_case=True)
-"""How what begins that GitHub acts on *after* Markdown's own escapes are undone: people, issues, addresses, emoji."""
+"""The beginnings of what GitHub acts on *after* it undoes Markdown's escapes: mentions, issues, addresses, emoji."""
 _EMOJI_FOLLOWS = Pattern(rf"[{LETTER_OR_DIGIT}_+-]{{1,40}}:")
 _LONGEST_EMOJI = 41
 
@@ -330,7 +330,7 @@ def fenced(text: str) -> str:
 
 
 def lines_of(text: str) -> str:
-    """Return text from outside without what cannot be seen but changes what is; its line ends and tabs stay."""
+    """Return text from outside without invisible characters that change how it reads; line ends and tabs stay."""
     lines = _LINE_END.split(text)
     return "\n".join("".join(c if c == "\t" else _shown(c) for c in line) for line in lines)
 

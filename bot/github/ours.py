@@ -39,13 +39,13 @@ class Ours:
 
     @classmethod
     def of(cls, me: AppIdentity, config: RepositoryConfig) -> Self:
-        """Return what is ours in a repository."""
+        """Return how to tell what is ours in a repository."""
         pushed = (config.nightly, config.last_good, config.docker_update)
         branches = frozenset(one.branch for one in pushed if one is not None)
         return cls(me.app_id, me.user_id, frozenset(map(str.casefold, own_contexts(config))), branches)
 
     def on(self, branch: str) -> Self:
-        """Return the same for somebody who looks at `branch` itself: what ran there is then what they look for."""
+        """Return a copy that does not count runs on `branch` as ours, for callers that ask about `branch` itself."""
         return replace(self, branches=self.branches - {branch})
 
     def has_status(self, status: Payload) -> bool:

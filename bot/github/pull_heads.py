@@ -134,7 +134,7 @@ async def note_head(records: Records, delivery: Delivery) -> None:
 
 
 async def note_id(records: Records, full_name: str, repository_id: int) -> None:
-    """Keep which id a repository's name stands for."""
+    """Store the id of a repository by its name."""
     key, known = REPOSITORY_ID.of(full_name.lower()), RepositoryId(repository_id)
     if await records.get(key) != known:
         await records.put(key, known)
@@ -145,12 +145,12 @@ def _head_in(pull: PullRequest, delivery: Delivery) -> PullHead:
 
 
 async def head_of(records: Records, repository_id: int, number: int) -> PullHead | None:
-    """Return what is known about a pull request, None where none of its payloads came by."""
+    """Return the stored record of a pull request; None if none of its payloads has arrived."""
     return await records.get(HEAD.of(repository_id, number))
 
 
 async def _note_pull(records: Records, repository_id: int, sha: str, number: int) -> None:
-    """Keep which pull request a commit is the head of: a status or a workflow run names the commit alone."""
+    """Store which pull request has a commit as its head: a status or a workflow run names the commit alone."""
 
     def with_number(known: PullNumbers | None) -> PullNumbers | None:
         numbers = known.numbers if known is not None else ()
@@ -161,7 +161,7 @@ async def _note_pull(records: Records, repository_id: int, sha: str, number: int
 
 
 async def pulls_with_head(records: Records, repository_id: int, sha: str) -> list[int]:
-    """Return the pull requests whose head a commit is, also those from forks; no request is made for it.
+    """Return the pull requests that have a commit as their head, also those from forks, without a request to GitHub.
 
     https://docs.github.com/rest/commits/commits#list-pull-requests-associated-with-a-commit lists none from a fork.
     """

@@ -59,7 +59,7 @@ _RANK: ContextVar[Rank] = ContextVar("rank", default=Rank.EVENT)
 
 @contextmanager
 def ranked(rank: Rank) -> Iterator[None]:
-    """Give the requests made inside a rank; an inner block decides, whether its rank is higher or lower."""
+    """Set the rank of the requests made inside the block; an inner block overrides an outer one."""
     token = _RANK.set(rank)
     try:
         yield

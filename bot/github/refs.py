@@ -1,4 +1,4 @@
-"""Branches and how commits lie to one another, as GitHub reports it."""
+"""Read branches, and compare commits, by GitHub's API."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """How one commit lies to another: `status` is ahead, identical, behind or diverged, `ahead_by` in commits."""
+    """The relation of one commit to another: `status` is ahead, identical, behind or diverged, `ahead_by` commits."""
 
     status: str
     ahead_by: int
@@ -53,7 +53,7 @@ async def branch_head(github: GitHub, repository: str, branch: str) -> str | Non
 
 
 async def compared(github: GitHub, repository: str, base: str, head: str) -> Compared:
-    """Return how `head` lies to `base`."""
+    """Return how `head` relates to `base`."""
     answer = await github.getitem(COMPARE, url_vars={"repo": repository, "base": base, "head": head})
     comparison = Payload(answer, "comparison")
     return Compared(comparison.string("status"), comparison.integer("ahead_by"))
@@ -105,9 +105,9 @@ async def first_parents(github: GitHub, repository: str, branch: str) -> list[Co
 
 
 async def first_between(github: GitHub, repository: str, base: str, head: str) -> str:
-    """Return when the oldest commit that `head` has and `base` lacks was committed; empty where there is none.
+    """Return when the oldest commit that `head` has and `base` lacks was committed; empty if there is none.
 
-    GitHub sends the names of up to 300 files along, so it is nothing to ask all the time.
+    Call it rarely: GitHub's answer also lists up to 300 files.
     """
     answer = await github.getitem(FIRST_BETWEEN, url_vars={"repo": repository, "base": base, "head": head})
     return next((_committed_at(commit) for commit in Payload(answer, "comparison").items("commits")), "")

@@ -34,9 +34,9 @@ AWAY_BY_ACTION = {"archived": ARCHIVED, "deleted": DELETED, "unarchived": ""}
 """What a `repository` event says about whether the bot works on it; other actions say nothing about that.
 https://docs.github.com/en/webhooks/webhook-events-and-payloads#repository"""
 NO_LONGER_OURS = frozenset({DELETED, REMOVED, UNINSTALLED})
-"""Of these another repository may take the name, such as one that was created again."""
+"""Reasons after which another repository may take the name, such as one that was created again."""
 PRIVATIZED = "privatized"
-"""The action of the `repository` event that tells that it became private."""
+"""The action of the `repository` event that says that a repository became private."""
 # https://docs.github.com/en/webhooks/webhook-events-and-payloads#installation
 AWAY_BY_INSTALLATION = {"deleted": UNINSTALLED, "suspend": SUSPENDED, "unsuspend": "", "created": ""}
 
@@ -56,7 +56,7 @@ class KnownRepository:
 
     @property
     def renamed(self) -> bool:
-        """Whether GitHub calls it otherwise than app.yaml."""
+        """Whether its name on GitHub differs from that in app.yaml."""
         return self.name.lower() != self.full_name.lower()
 
 
@@ -75,12 +75,12 @@ class Repositories:
         self._seen: dict[int, KnownRepository] = {}
 
     async def all(self) -> list[KnownRepository]:
-        """Return every repository that app.yaml names and that was seen before. It reads many records: for timers."""
+        """Return every repository of app.yaml that the bot knows. It reads many records, so it is for timers."""
         known = await self._records.under(KNOWN_REPOSITORY)
         return [one for one in known.values() if self._config.repository(one.name)]
 
     async def get(self, repository_id: int) -> KnownRepository | None:
-        """Return what is known by an id; None for what was never seen, or is no longer in app.yaml."""
+        """Return the repository with an id; None if the bot has not seen it, or app.yaml no longer lists it."""
         known = await self._records.get(KNOWN_REPOSITORY.of(repository_id))
         return known if known is not None and self._config.repository(known.name) is not None else None
 
@@ -93,19 +93,19 @@ class Repositories:
         return repository.full_name if named and not await self.holder(repository.full_name, repository.id) else None
 
     async def holder(self, name: str, repository_id: int) -> KnownRepository | None:
-        """Return which other repository than that of an id has a name of app.yaml, None where that one may have it."""
+        """Return the other repository that holds this name in app.yaml; None if that of this id may have it."""
         others = [one for one in await self.all() if one.id != repository_id and one.away not in NO_LONGER_OURS]
         return next((one for one in others if one.name.lower() == name.lower()), None)
 
     async def current(self, repository: Repository) -> Repository:
-        """Return a repository under the name that GitHub knows it by now: writes are not redirected."""
+        """Return a repository under its current name on GitHub: GitHub does not redirect writes."""
         known = await self.get(repository.id)
         return repository if known is None else replace(repository, full_name=known.full_name)
 
     async def see(self, repository_id: int, full_name: str, *, name: str = "", away: str | None = None) -> None:
         """Remember what GitHub says about a repository, if app.yaml names it by `name`, its full name, or did before.
 
-        `away` None leaves as it is what is known about that.
+        `away` None keeps the stored reason.
         """
         before = self._seen.get(repository_id) or await self.get(repository_id)
         given = full_name if self._config.repository(full_name) is not None else name or (before.name if before else "")
@@ -137,7 +137,7 @@ class Repositories:
             repository = Repository.of(payload)
             self._seen.pop(repository.id, None)  # another process may know more than this one
             await self.see(repository.id, repository.full_name, away=AWAY_BY_ACTION.get(action))
-        # A dot is in the names of our own events: their bodies repeat what we know, and are no word of GitHub's.
+        # Events with a dot in their names are our own: their bodies repeat what we know, and do not come from GitHub.
         elif "." not in delivery.event and payload.has("repository", "id"):
             repository = Repository.of(payload)
             if repository.id not in self._seen or self._seen[repository.id].full_name != repository.full_name:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from bot.config.types import matches
 
 SETTLED_SECONDS = 2 * 60 * 60
-"""How long nothing new must have been reported on a green commit before it says which jobs there are."""
+"""Seconds without a new report after which a green commit shows which jobs CI has."""
 
 
 class State(StrEnum):
@@ -23,12 +23,12 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A commit status or a check run, by its context or name; two that stand alike are the same, whatever they say.
+    """A commit status or a check run, by its context or name; signals are equal if name and state are.
 
-    `result` is GitHub's own word, the state or the conclusion, empty while a check runs; `says` and `url` are what is
-    shown beside it: a status's description and target, a check run's title and details. All of them come from outside.
-    `app` is the number of the App that reported it, 0 for what is not known to be an App's; `at` is when, in seconds
-    since 1970, None where nobody says. `ours`: this bot reported it, so that it says nothing about the commit
+    `result` is GitHub's own word, the state or the conclusion, empty while a check runs; `says` and `url` are shown
+    beside it: a status's description and target, a check run's title and details. All of them come from outside. `app`
+    is the number of the App that reported it, 0 if no App is known; `at` is the time of the report in seconds since
+    1970, None if GitHub names none. `ours`: this bot reported it, so it says nothing about the commit
     (`bot.github.ours`).
     """
 
@@ -81,8 +81,9 @@ class BaseCommit:
 def stands_for(pattern: str, seen: Sequence[BaseCommit], now: float) -> list[Expected]:
     """Return the names that a pattern stands for, each with the newest commit that has it.
 
-    `seen` has newest first; what follows the first that is settled is left out. With one, these are the names of
-    the commits that are green; without, those of all commits, however they stand. `now` is in seconds since 1970.
+    `seen` has the newest commit first; commits after the first settled one are ignored. If one is settled, the names
+    are those of the green commits; otherwise those of all commits, whatever their state. `now` is in seconds since
+    1970.
     """
     end = next((place for place, one in enumerate(seen) if one.is_settled(pattern, now)), None)
     counting = seen if end is None else [one for one in seen[: end + 1] if one.is_green(pattern)]
@@ -97,10 +98,10 @@ def stands_for(pattern: str, seen: Sequence[BaseCommit], now: float) -> list[Exp
 
 
 def blockers(require: Sequence[str], signals: Iterable[Signal]) -> list[Signal]:
-    """Return what keeps a commit from being fit: the red first, then the pending, then patterns that match nothing.
+    """Return what keeps a commit from passing: red signals first, then pending ones, then patterns that match nothing.
 
-    Each pattern must match at least one signal, and all that match must be green. What the bot itself reported counts
-    for nothing, whatever a pattern matches.
+    Each pattern must match at least one signal, and all that match must be green. The bot's own reports never count,
+    whatever a pattern matches.
     """
     wanted = [signal for signal in signals if not signal.ours and matches(require, signal.name)]
     found = {signal for signal in wanted if signal.state is not State.GREEN}

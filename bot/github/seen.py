@@ -1,4 +1,4 @@
-"""What GitHub has shown before: a 404 on that is not believed at once, for parts of GitHub lag behind others."""
+"""Addresses that GitHub has answered: the bot doubts a 404 there at first, because parts of GitHub lag behind."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from cachetools import LRUCache
 from bot.core.patterns import Pattern
 
 DOUBTED_FOR = 30.0
-"""Seconds for which a 404 is taken for a fault of GitHub's."""
+"""Seconds for which the bot takes a 404 on such an address for a fault of GitHub's."""
 REMEMBERED = 20_000
 
-# What people remove all the time, and whose absence is an answer that we ask for.
+# People remove these all the time, and callers ask whether they exist.
 _COMES_AND_GOES = Pattern(
     r"/git/refs?/|/branches/|/contents/|/collaborators/|/labels/|/comments/\d+$|/reactions/\d+$|/rules/|/compare/"
     # The list of a branch's commits: the address names the branch in its query, which is not part of the path.
@@ -28,16 +28,16 @@ class SeenAddresses:
         self._missing_since: LRUCache[tuple[str, str], float | None] = LRUCache(REMEMBERED)
 
     def there(self, installation: str, path: str) -> None:
-        """Take in that something is there."""
+        """Record that something exists."""
         if not _COMES_AND_GOES.search(path):
             self._missing_since[installation, path] = None
 
     def removed(self, installation: str, path: str) -> None:
-        """Take in that we have removed something ourselves."""
+        """Record that we have removed something ourselves."""
         self._missing_since.pop((installation, path), None)
 
     def doubts(self, installation: str, path: str) -> bool:
-        """Take in a 404, and say whether it is too early to believe it."""
+        """Record a 404, and return whether it is too early to believe it."""
         key = (installation, path)
         if key not in self._missing_since:
             return False

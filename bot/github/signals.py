@@ -1,9 +1,9 @@
-"""How a commit stands: its statuses and the check runs of all Apps, of each name the one that counts.
+"""Read the state of a commit: its statuses and the check runs of all Apps, of each name the one that counts.
 
 Two workflows may have a job of the same name, and whoever opens a pull request may add one: a green job of theirs must
-not hide a red one of CI. So of GitHub Actions the latest run of a name counts in each workflow, and of several
-workflows the worst. Which workflow a check run is of GitHub reports in another list, which is asked for only where runs
-of one name stand differently.
+not hide a red one of CI. So for GitHub Actions, the latest run of a name counts in each workflow, and of several
+workflows the worst. GitHub names the workflow of a check run only in another list, which the bot requests only if runs
+of one name differ in state.
 """
 
 from __future__ import annotations
@@ -89,10 +89,11 @@ async def _workflows(github: GitHub, where: Mapping[str, str], ours: Ours) -> di
 
 
 def _counting(runs: Iterable[_Run], workflows: Mapping[int, _Workflow]) -> Signal:
-    """Return of the check runs of one App and name the one that counts.
+    """Return the check run that counts, of those of one App and name.
 
-    Another App runs again in the suite that it has. A workflow that runs again has a new suite; one of which GitHub
-    does not say what ran in it stands for itself.
+    GitHub Actions has a new suite for each run of a workflow, so the latest run of each workflow counts, and the worst
+    of several workflows; a suite of an unknown workflow counts as one of its own. Any other App runs again in the suite
+    that it has: its latest run counts.
     """
     latest: dict[object, _Run] = {}
     # By id, which GitHub counts up: the last of a workflow is its latest run.

@@ -1,4 +1,4 @@
-"""The sticky comment: one per pull request, in sections that handlers own. This module is its text, without I/O."""
+"""The text of the sticky comment: one comment per pull request, in sections that handlers own. No I/O."""
 
 from __future__ import annotations
 

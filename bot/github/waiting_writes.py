@@ -1,4 +1,4 @@
-"""Which writes about heads wait for GitHub's limits, so that one about an older head leaves room for the newer ones.
+"""Keep track of writes about heads that wait for GitHub's limits: those about older heads leave room for newer ones.
 
 Each process knows of its own: see docs/decisions/newest-heads-first.md.
 """
@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 RETURNS_WITHIN = 30.0
-"""Seconds after the moment for which it was put off in which a write tries again; one that does not waits no more."""
+"""Seconds after its moment in which a write that was put off tries again; after that it no longer counts as waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ _WRITE: ContextVar[HeadWrite | None] = ContextVar("head write", default=None)
 
 @contextmanager
 def about_head(write: HeadWrite | None) -> Iterator[None]:
-    """Have the writes made inside wait behind those about newer heads; None: behind no other."""
+    """Let the writes made inside the block wait behind those about newer heads; None: behind none."""
     token = _WRITE.set(write)
     try:
         yield
@@ -36,7 +36,7 @@ def about_head(write: HeadWrite | None) -> Iterator[None]:
 
 
 def current_head_write() -> HeadWrite | None:
-    """Return what the running code writes about a head, None if it is about none."""
+    """Return the head write that the running code makes, None if it makes none."""
     return _WRITE.get()
 
 
@@ -52,12 +52,12 @@ class WaitingWrites:
             self._until[write] = at + RETURNS_WITHIN
 
     def end(self, write: HeadWrite | None) -> None:
-        """Note that a write waits no more."""
+        """Note that a write no longer waits."""
         if write is not None:
             self._until.pop(write, None)
 
     def newer(self, write: HeadWrite | None, now: float) -> int:
-        """Return how many that wait are about newer heads; linear in those that wait."""
+        """Return how many waiting writes are about newer heads; takes time in proportion to the waiting writes."""
         if write is None or not self._until:
             return 0
         for other in [other for other, until in self._until.items() if until <= now]:

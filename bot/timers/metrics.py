@@ -31,7 +31,7 @@ class TimerGauges:
         )
 
     async def refresh(self) -> None:
-        """Read the records."""
+        """Set the gauges from the records."""
         states, now = await self._states(), self._now()
         self.clear()
         for state in states:
@@ -42,6 +42,6 @@ class TimerGauges:
                 self._last.labels(*about).set(now - state.last_run)
 
     def clear(self) -> None:
-        """Remove all."""
+        """Remove the values of all timers."""
         for gauge in (self._last, self._next, self._outcome):
             gauge.clear()

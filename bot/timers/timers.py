@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 MINUTELY = "* * * * *"
-"""When timers are checked."""
+"""The cron expression of the check for scheduled timers: every minute."""
 
 STOPPED = "stopped"
 """The outcome of a timer whose repository is archived or removed."""
 NEVER = "never"
 """The outcome of a timer that has not run yet."""
 FORGOTTEN = "forgotten"
-"""The outcome of a run that is longer ago than jobs are stored."""
+"""The outcome of a run that is so old that its jobs are no longer stored."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -195,12 +195,12 @@ class RepositoryTimers:
         about, event = Repository(repository_id, repository, None), TimerEvent(name, moment, int(self._now()))
         await announce(self._accept, TIMER_EVENT, about, event)
         guid = TIMER_EVENT.guid(repository_id, event)
-        # After the announcement, so that the record never names a run that there is not.
+        # After the announcement, so that the record never names a run that does not exist.
         await self._records.put(_last(repository, name), TimerRun(guid, self._now()))
         return guid
 
     async def delivery(self, repository: str, name: str) -> Delivery:
-        """Return what a run now would begin with; nothing is written."""
+        """Return the delivery that a run would have now; write nothing."""
         repository_id = await find_repository_id(self._records, self._github_for, repository, remember=False)
         event = TimerEvent(name, manual_run(), int(self._now()))
         body = Payload(TIMER_EVENT.body(Repository(repository_id, repository, None), event))

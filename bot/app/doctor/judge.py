@@ -44,7 +44,7 @@ from bot.app.registration import EVENTS, NEEDS, PERMISSIONS
 from bot.github.repositories import ARCHIVED, DELETED, KnownRepository
 
 OPTIONAL = frozenset({"members", "merge_queues"})
-"""Permissions that may be left out, as the README says; `ON_DEMAND` are in no App until somebody needs them."""
+"""Permissions that an App may leave out, as the README says. No App has those of `ON_DEMAND` until it needs them."""
 OPTIONAL_EVENTS = frozenset({"merge_group"})
 """Events that an App without an optional permission does not receive."""
 WEBHOOK_PATH = "/webhook"

@@ -63,7 +63,7 @@ async def check_buckets(config: Config, aws: Aws) -> list[Finding]:
 
 
 def _read_queue(aws: Aws, queue: str) -> None:
-    """Ask for a message, which stays visible for the worker."""
+    """Receive a message, and leave it visible for the worker."""
     with explained(QUEUE.format(queue=queue)):
         aws.sqs(queue).receive_message(QueueUrl=queue, WaitTimeSeconds=0, VisibilityTimeout=0, MaxNumberOfMessages=1)
 

@@ -1,4 +1,4 @@
-"""What was begun on the page and continues when GitHub sends the browser back, by the `state` of the address.
+"""Drafts of a set-up: the person's choices until GitHub sends the browser back, found by the `state` of the address.
 
 https://datatracker.ietf.org/doc/html/rfc6749#section-10.12
 """
@@ -14,7 +14,7 @@ from bot.app.setup.addresses import GitHubSite
 
 MOST_DRAFTS = 200
 DRAFT_SECONDS = 2 * 3600
-"""GitHub's code is valid for an hour, and a person takes a while before that."""
+"""Seconds for which a draft is stored: GitHub's code is valid for an hour, and before that the person takes a while."""
 
 
 @dataclass(frozen=True, slots=True)

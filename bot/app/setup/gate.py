@@ -1,9 +1,9 @@
-"""Who may use the pages of the set-up: the browser in which the printed address was opened, and no other site.
+"""Admit to the pages of the set-up only the browser in which the printed address was opened, and no other site.
 
-A page of a stranger can make a browser ask this machine, and by DNS rebinding even read the answer
+A page of a stranger can make a browser send requests to this machine, and by DNS rebinding even read the answers
 (https://en.wikipedia.org/wiki/DNS_rebinding): so names of hosts are refused. Other users of this machine can connect
-too: so the address holds a token that works once. Forms hold a token of their own, for a cookie counts for all ports
-of a host.
+too: so the address holds a token that works once. Cookies count for all ports of a host: so forms hold a token of their
+own.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ async def show(
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> web.Response:
-    """Return a page, which nothing stores."""
+    """Return a page with headers that forbid caches to store it."""
     more = {**NEVER_STORED, **(headers or {})}
     return await request.app[PAGES].answer(request, template, context, status=status, headers=more)
 

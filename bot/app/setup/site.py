@@ -206,7 +206,7 @@ class SetupSite:
             return None, INSTALLATIONS_UNKNOWN.format(reason=error)
 
     async def _start(self, request: web.Request) -> web.StreamResponse:
-        """Write app.yaml unless it exists, and go over to serving."""
+        """Write app.yaml unless it exists, and start to serve."""
         self.files.gate.check(request)  # before a body of somebody else is read
         try:
             form = await request.post()

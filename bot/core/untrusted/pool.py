@@ -68,7 +68,7 @@ class Pool:
         return self._turns.waiting
 
     def check(self, owner: Owner) -> None:
-        """Raise `TryAgain` if the queue has no place for this owner; callers check before they fetch files in vain."""
+        """Raise `TryAgain` if the queue has no place for this owner; callers check before they fetch files."""
         self._turns.check(owner)
 
     async def run(
