@@ -1,4 +1,4 @@
-"""`/r/{owner}/{repo}/badge/{lab}/{target}.svg`: how a target does, for a README."""
+"""`/r/{owner}/{repo}/badge/{lab}/{target}.svg`: a badge with the state of a target, for a README."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from handlers.dashboard.wiring import DashboardParts
 
 SECONDS = 300
-"""How long caches may keep a badge."""
+"""Seconds that caches may keep a badge: as long as `DashboardParts.moment` stays the same."""
 TARGET_PART = Parameter("target", "The target's name in app.yaml.", {"type": "string", "pattern": f"^{TARGET_NAME}$"})
 
 
 def target_badge(parts: DashboardParts) -> PageFile:
-    """Return the badge of each target of app.yaml."""
+    """Return the file with the badge of a target; only targets of app.yaml have one."""
 
     async def load(asked: PageRequest) -> str:
         name, _, results = results_of(parts, asked.repository)
@@ -46,12 +46,13 @@ def target_badge(parts: DashboardParts) -> PageFile:
 
 
 def draw_badge(store: ResultsStore, about: TargetKey, now: float) -> str:
-    """Return the badge of a target, by the numbers of the overview."""
+    """Draw the badge of a target from the same figures as the overview; it blocks."""
     label = about.full_name
     newest = store.labs.newest(about)
     runs = store.failures.newest_runs(about)
     if newest is None or not runs:
         return svg_badge(label, texts.BADGE_NO_RESULTS, BadgeColour.UNKNOWN)
+    # Before the failures: old results say nothing about the target as it is now, green ones least of all.
     if now - newest.received_at > STALE_SECONDS:
         return svg_badge(label, texts.BADGE_STALE, BadgeColour.UNKNOWN)
     if failing := sum(run.failing for run in runs):

@@ -1,4 +1,4 @@
-"""Failures of a run by what they have in common: a hundred tests with one message are one thing to look at."""
+"""Group the failures of a run by cause: a hundred tests with the same message are one problem to look at."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from bot.results.report import sentences
 from bot.results.report.findings import Findings, NewFailure
 
 MOST_CAUSES = 100
-"""Causes that a page shows."""
+"""The most causes that a page lists; the page counts the rest."""
 MOST_TESTS = 25
-"""Tests of one cause that it names."""
+"""The most tests that a page names for one cause."""
 MOST_JUDGED = 5_000
-"""Failures that are sorted by their cause; of a broken lab there may be 100,000."""
+"""The most failures that are grouped by cause. A broken lab may report 100,000; the page counts the rest."""
 MOST_OUTPUT = 4_000
-"""Characters of the output of one test, from its end."""
+"""The most characters of a test's output that a page shows, from its end."""
 
 
 class FailureKind(StrEnum):
-    """What a failure is, beside what it is compared with; the first matters most to a reader."""
+    """The kinds of failure by comparison with the base, the most important to a reader first."""
 
     NEW = "new"
     UNJUDGED = "nothing to compare with"
@@ -44,7 +44,7 @@ class CausedTest(BaseModel):
 
 
 class FailureCause(BaseModel):
-    """Failures whose messages differ in numbers and paths at most."""
+    """Failures with one cause: the same outcome, and messages that differ in nothing but numbers and paths."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -78,7 +78,10 @@ _ORDER = {kind: place for place, kind in enumerate(FailureKind)}
 
 @dataclass(frozen=True, slots=True)
 class CausesFound:
-    """Failures by cause and by what happened; how many causes are not shown, and how many failures were not judged."""
+    """The failures by cause, and counted by outcome.
+
+    `more` causes are not shown, and `unjudged` failures were not grouped: see `MOST_CAUSES` and `MOST_JUDGED`.
+    """
 
     causes: list[FailureCause]
     counts: list[FailureCount]
@@ -87,11 +90,16 @@ class CausesFound:
 
 
 def causes_of(findings: Findings, command_of: Callable[[NewFailure], str]) -> CausesFound:
-    """Return the failures by cause and by what happened, the most frequent first."""
+    """Group failures by cause, and count them by outcome.
+
+    Causes with the most important kind of failure come first (`FailureKind`), then the most frequent ones. `command_of`
+    returns the command that reproduces a failure.
+    """
     groups: dict[tuple[str, str], _Group] = {}
     counts: Counter[str] = Counter()
     judged = total = 0
     for kind, failure in _failures(findings):
+        # The failures come with new ones first, so a broken lab hides no new failure behind known ones.
         total += 1
         if judged >= MOST_JUDGED:
             continue

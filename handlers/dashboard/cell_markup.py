@@ -1,6 +1,7 @@
-"""Cells as HTML: each state has a character and a class, so that it has a shape as well as a colour. No I/O.
+"""Write cells as HTML. Each state has a character as well as a colour, for readers who cannot tell colours apart.
 
-A page has more than a thousand cells, and a template would spend most of the page's time on them.
+Code writes them, not a template: a page has more than a thousand cells, and a template would spend most of the page's
+time on them. No I/O.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ SHAPES = {
     CellState.ABSENT: ("none", "·"),
     CellState.NONE: ("none", "·"),
 }
-"""The class and the character of each state."""
+"""The CSS class and the character of each state."""
 
 
 def row_of_cells(repository: str, target: str, cells: Iterable[tuple[str, GridCell]], *, with_counts: bool) -> Markup:
-    """Return the cells of a row of a table, each given with its commit; `target` is LAB/TARGET."""
+    """Write the cells of a table row as `<td>` elements; each cell comes with its commit, `target` is LAB/TARGET."""
     drawn = (
         f"<td>{_cell(repository, target, sha, cell, cell.words, cell.count if with_counts else '')}</td>\n"
         for sha, cell in cells
@@ -40,13 +41,13 @@ def row_of_cells(repository: str, target: str, cells: Iterable[tuple[str, GridCe
 
 
 def strip_of_cells(repository: str, target: str, cells: Iterable[tuple[str, GridCell]]) -> Markup:
-    """Return the items of a list of cells, whose labels name their commits."""
+    """Write cells as `<li>` elements, whose labels name the commits."""
     drawn = (f"<li>{_cell(repository, target, sha, cell, f'{short(sha)}: {cell.words}')}</li>\n" for sha, cell in cells)
     return Markup("".join(drawn))  # noqa: S704 (escaped in _cell)
 
 
 def legend() -> Markup:
-    """Return the items of a list that explains the cells."""
+    """Write the legend of a grid as `<li>` elements."""
     drawn = (
         f'<li><span class="c {kind}" aria-hidden="true"><i>{shape}</i></span>{words}</li>'
         for state, words in texts.LEGEND.items()

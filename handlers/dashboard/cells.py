@@ -1,4 +1,4 @@
-"""The cells of a grid: which state a commit has, and what a cell says in words. No I/O."""
+"""Decide the state of each cell of a grid, and describe it in words. No I/O."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from bot.results.store.grid_rows import GridLine
 from handlers.dashboard import texts
 
 STALE_SECONDS = 36 * 3600.0
-"""Labs test a commit within this time; a result that has not come until then is missing."""
+"""Seconds that a lab has to test a commit, 36 hours; a result that has not arrived by then is missing."""
 
 
 class CellState(StrEnum):
-    """What is known about a commit; each has a shape of its own."""
+    """The states of a cell; `cell_markup.SHAPES` gives each its shape."""
 
     NEW = "new-failure"
     STILL = "still-failing"
@@ -34,16 +34,16 @@ class CellState(StrEnum):
     ABSENT = "absent"
     """The test was not part of the run."""
     NONE = "not-run"
-    """Nothing was to be expected."""
+    """No result was expected."""
 
 
 COUNTED = ("passed", "failed", "new", "flaky", "skipped")
 WORST_FIRST = (CellState.NEW, CellState.INFRA, CellState.PART, CellState.STILL, CellState.FLAKY, CellState.PASS)
-"""Which state counts where several meet in one cell."""
+"""The order in which a state wins where one cell joins several suites."""
 
 
 class GridCell(BaseModel):
-    """What is known about one row at one commit. `failed` tests include the `new` ones; `flaky` ones count twice."""
+    """One row at one commit. `failed` includes the `new` failures; a flaky test counts in `flaky` and in one other."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -58,12 +58,12 @@ class GridCell(BaseModel):
 
     @property
     def words(self) -> str:
-        """What the cell says, for people who do not see it."""
+        """Describe the cell in words, for screen readers."""
         return texts.cell_words(self.state.value, self.passed, self.failed, self.new, self.flaky, self.skipped)
 
     @property
     def count(self) -> str:
-        """The number that matters most, empty where there is none."""
+        """Return the count that belongs to the state, empty if the state has none or it is 0."""
         numbers = {
             CellState.NEW: self.new,
             CellState.STILL: self.failed,
@@ -75,11 +75,12 @@ class GridCell(BaseModel):
 
 
 def counted_cell(point: GridPoint, counts: CellCounts) -> GridCell:
-    """Return the cell of a point, or of some of its tests, by their counts."""
+    """Return the cell of a point, or of some of its tests, from their counts."""
     run_id = point.run.key.run_id
     if point.infra:
         return GridCell(state=CellState.INFRA, run_id=run_id, reason=point.infra)
     state = CellState.PART if not point.complete else _state(counts)
+    # A new failure is certain however much of the run is still missing.
     if counts.new:
         state = CellState.NEW
     numbers = {name: getattr(counts, name) for name in COUNTED}
@@ -98,9 +99,9 @@ def _state(counts: CellCounts) -> CellState:
 
 @lru_cache(4096)
 def test_cell(run_id: str, infra: str, was: int | None, now: int, *, complete: bool) -> GridCell:
-    """Return the cell of one test by its status bytes, before and now; `was` is None where nothing came before.
+    """Return the cell of one test from its status bytes; `was` is None if there is no earlier result.
 
-    The tests of a run have few different ones, so each is made once and is not to be changed.
+    Most tests of a run share a few cells, so cells are cached: callers must not change them.
     """
     if infra:
         return GridCell(state=CellState.INFRA, run_id=run_id, reason=infra)
@@ -118,7 +119,7 @@ def test_cell(run_id: str, infra: str, was: int | None, now: int, *, complete: b
 
 
 def state_of_test(was: int | None, now: int, *, complete: bool) -> CellState:
-    """Return the state of a test by its status bytes, before and now, in a run with usable results."""
+    """Return the state of a test in a run with usable results, from its status bytes (as in `test_cell`)."""
     if not now & STATUS_BITS:
         return CellState.ABSENT if complete else CellState.PART
     if status_of(now) in BAD:
@@ -129,14 +130,17 @@ def state_of_test(was: int | None, now: int, *, complete: bool) -> CellState:
 
 
 def no_cell(line: GridLine, committed_at: float, now: float, *, expected: bool) -> GridCell:
-    """Return the cell of a commit of which nothing came: missing, still waited for, or not expected at all."""
+    """Return the cell of a commit without results: missing, still awaited, or not expected at all.
+
+    Nothing is expected of a commit before the first result of the line.
+    """
     if not expected or line.first is None or committed_at < line.first:
         return GridCell(state=CellState.NONE)
     return GridCell(state=CellState.WAIT if now - committed_at < STALE_SECONDS else CellState.MISSING)
 
 
 def joined_cell(cells: Iterable[GridCell]) -> GridCell:
-    """Join the cells of several suites at one commit: the worst state, and all counts. Missing parts are not hidden."""
+    """Join the cells of several suites at one commit: the worst state, and the sums of all counts."""
     every = list(cells)
     there = [cell for cell in every if cell.run_id]
     if not there:
@@ -145,6 +149,7 @@ def joined_cell(cells: Iterable[GridCell]) -> GridCell:
         return GridCell(state=next((state for state in order if state in states), CellState.NONE))
     states = {cell.state for cell in there}
     if any(cell.state is CellState.MISSING for cell in every):
+        # A suite that never arrived must not hide behind the green ones.
         states.add(CellState.PART)
     state = next((one for one in WORST_FIRST if one in states), CellState.SKIPPED)
     worst = next((cell for cell in there if cell.state is state), there[-1])

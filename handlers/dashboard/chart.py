@@ -1,4 +1,4 @@
-"""How long a test took from commit to commit, as coordinates of a small chart. No I/O."""
+"""Compute the coordinates of a small chart: the duration of a test by commit. No I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAST_POINTS = 2
 
 
 class ChartPoint(BaseModel):
-    """A commit's point; `bad` where the test failed."""
+    """The point of a commit, in the coordinates of the chart; `bad` if the test failed there."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -28,7 +28,7 @@ class ChartPoint(BaseModel):
 
 
 class DurationChart(BaseModel):
-    """What is drawn: points from the newest to the oldest, and the times that are named beside them."""
+    """A chart: its points, newest first, and the durations in seconds that the page names beside it."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -43,13 +43,16 @@ class DurationChart(BaseModel):
 
     @property
     def dots(self) -> Markup:
-        """The points, drawn."""
+        """Write the points as SVG circles."""
         # A template would take ten times as long for the many points of a page.
         return Markup("".join(map(_dot, self.points)))  # noqa: S704 (escaped in _dot)
 
 
 def duration_chart(durations: Sequence[tuple[str, float | None, bool]]) -> DurationChart | None:
-    """Return the chart of commits with their seconds, in that order; None for fewer than two, or if none took time."""
+    """Return the chart of commits, each with its seconds and whether the test failed; keep their order.
+
+    Returns None if fewer than two commits have a duration, or if all durations are 0.
+    """
     known = [(sha, seconds, bad) for sha, seconds, bad in durations if seconds is not None]
     longest = max((seconds for _, seconds, _ in known), default=0.0)
     if len(known) < LEAST_POINTS or not longest:

@@ -44,7 +44,7 @@ WHOLE_SHA = 40
 
 
 class CompareQuery(BaseModel):
-    """What is compared, and which tests are listed. All are optional."""
+    """The query of a comparison: what to compare, and which tests to list. All members are optional."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -68,7 +68,7 @@ class CompareQuery(BaseModel):
 
 
 class Chosen(BaseModel):
-    """What a query comes to."""
+    """The target and the commits to compare, and the newest commits to choose from; None where there are no results."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
@@ -79,7 +79,7 @@ class Chosen(BaseModel):
 
 
 def compare_page(parts: DashboardParts) -> Page:
-    """Return the page."""
+    """Return the page that compares two commits of a target."""
 
     async def load(asked: PageRequest) -> ComparePage:
         name, settings = await settings_and_target(parts, asked)
@@ -119,9 +119,9 @@ def compare_page(parts: DashboardParts) -> Page:
 
 
 def choose(store: ResultsStore, repository: str, settings: RepositoryConfig, query: CompareQuery) -> Chosen:
-    """Return the target and the commits that a query names, or those that it leaves to us; it blocks.
+    """Choose the target and the commits to compare: those of the query, defaults for what it leaves out; it blocks.
 
-    Raises `Problem` 400 for a commit that has no results, or that a few digits do not name for certain.
+    Raises `Problem` 400 if a commit has no results, or if its digits fit several commits.
     """
     targets = [query.target] if query.target else configured_targets(settings)
     about, listed = None, list[CommitWithResults]()
@@ -154,7 +154,10 @@ def _named(
 def _before(
     store: ResultsStore, about: TargetKey, head: CommitWithResults, listed: Sequence[CommitWithResults]
 ) -> CommitWithResults | None:
-    """Return what the check run of a commit compares it with, as far as that is stored; else the nightly one before."""
+    """Return the commit that a check run compares `head` with; the nightly commit before it if that is unknown.
+
+    Only stored relations between commits count: this sends no request to GitHub.
+    """
     candidates = {suite: store.baselines(about, suite, head.sha) for suite in store.timelines.suites(about)}
     shas = {one.sha for every in candidates.values() for one in every}
     search = AncestorSearch(head.sha, candidates, store.relations(about.repository, {head.sha, *shas}), 1)
@@ -175,7 +178,7 @@ async def _compared(
     base: CommitWithResults,
     head: CommitWithResults,
 ) -> list[SuitePair]:
-    """Compare each suite, in a process of the pool where that may take long."""
+    """Compare each suite of two commits; a long comparison runs in a process of the pool."""
     state = await asked.pages.run(parts.store.state, about, head.sha)
     quarantine, _ = quarantine_at(settings.quarantine, about, parts.moment())
     names = sorted({*state.suites, *await asked.pages.run(parts.store.commits.suites, about, base.sha)})
@@ -205,6 +208,7 @@ async def _in_pool(
     before: Mapping[str, SeenTest],
 ) -> ComparedSuite:
     owner = Owner(about.repository.lower(), "pages")
+    # The comparison needs no output of tests, and whatever it is given must be copied to the other process.
     bare = replace(suite, details={})
     results = parts.results.running_in(asked.pages.run)
     try:

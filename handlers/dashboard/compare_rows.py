@@ -1,4 +1,4 @@
-"""What a comparison of two commits lists: one row for each test to which something happened. No I/O."""
+"""List what changed between two commits: one row for each test that changed or still fails. No I/O."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ ChangeClass = Literal[
 ]
 CLASSES: tuple[ChangeClass, ...] = get_args(ChangeClass)
 ROWS = 100
-"""Tests on a page."""
+"""Tests on one page of the list."""
 SHOWN_MESSAGE = 300
 
 
 @dataclass(frozen=True, slots=True)
 class SuitePair:
-    """One suite at the head and at the base; `compared` is None where it has no results at the head."""
+    """One suite at the head and at the base; `compared` is None if the suite has no results at the head."""
 
     suite: str
     now: Mapping[str, SeenTest]
@@ -39,7 +39,7 @@ class SuitePair:
 
 
 class ComparisonCommit(BaseModel):
-    """A commit with results of the target."""
+    """A commit with results of the target, as the page names it."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -60,7 +60,7 @@ class ComparisonCommit(BaseModel):
 
 
 class ComparedTest(BaseModel):
-    """A test to which something happened. A status is null where the test was not there."""
+    """A test that changed or still fails. A status is null if the commit does not have the test."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -74,7 +74,7 @@ class ComparedTest(BaseModel):
 
 
 class ComparedSuiteCounts(BaseModel):
-    """What a comparison says about a suite."""
+    """How many tests of a suite changed in which way."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -85,7 +85,7 @@ class ComparedSuiteCounts(BaseModel):
 
 
 class ComparePage(BaseModel):
-    """A comparison; the counts are those of all suites, `tests` are filtered."""
+    """A comparison. The counts cover all suites; `tests` are those that match the filters."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -103,7 +103,7 @@ class ComparePage(BaseModel):
 
     @classmethod
     def without_results(cls) -> Self:
-        """Return the page of a repository that takes no results."""
+        """Return the page of a repository for which app.yaml has no `results`."""
         return cls(
             takes_results=False,
             targets=[],
@@ -133,7 +133,7 @@ def comparison_page(
     head: ComparisonCommit | None,
     commits: list[ComparisonCommit],
 ) -> ComparePage:
-    """Return one page of the tests to which something happened; with `csv_rows`, so many from the first on."""
+    """Return one page of a comparison; if `csv_rows` is not 0, its first `csv_rows` tests instead."""
     every = [(pair, list(changed_tests(pair))) for pair in suites]
     counts = [Counter(kind for kind, _ in tests) for _, tests in every]
     wanted = text.lower()
@@ -166,7 +166,7 @@ def comparison_page(
 
 
 def changed_tests(pair: SuitePair) -> Iterator[tuple[ChangeClass, str]]:
-    """Yield the tests of a suite to which something happened, each once, as its check run counts them."""
+    """Yield the tests that changed or still fail, each once, in the classes in which a check run counts them."""
     if pair.compared is None or pair.compared.comparison.infra or not pair.compared.comparison.has_baseline:
         return
     comparison = pair.compared.comparison
@@ -209,7 +209,7 @@ def note_of(pair: SuitePair) -> str | None:
 
 
 def compare_table(page: ComparePage) -> CsvTable:
-    """Return the tests of a comparison as a table."""
+    """Return the tests of a page as a table, for CSV."""
     columns = ("status", "suite", "test", "before", "now", "message", "renamed_from")
     return CsvTable(columns, ([getattr(one, column) for column in columns] for one in page.tests))
 

@@ -1,4 +1,4 @@
-"""What the content of a page depends on, so that it is made once for everybody until that changes."""
+"""Name what the content of a page depends on, so that one rendered page serves all readers until that changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ Content = tuple[object, ...]
 
 
 def content_of_results(parts: DashboardParts) -> Callable[[PageRequest], Awaitable[Content | None]]:
-    """Return a function that returns the revision of the results of a page's repository, and the pages' moment."""
+    """Return the `content` function of pages that depend on results and on the time.
+
+    It returns the revision of the repository's results and `DashboardParts.moment`; None for an unknown repository.
+    """
 
     async def content(asked: PageRequest) -> Content | None:
         named = parts.named(asked.repository)

@@ -1,4 +1,4 @@
-"""Everything of the public dashboard."""
+"""The feature `dashboard`: its pages and routes."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ PAGES = (
     regressions_feed,
     history_page,
 )
-"""The pages, and files made for readers; each is a function of `DashboardParts`."""
+"""The functions that make the pages, the badges and the feed from `DashboardParts`."""
 
 
 def routes(services: Services) -> Sequence[Operation]:
-    """Return the routes of all pages and of their JSON twins."""
+    """Return the routes of all pages, of their JSON twins, and of the files."""
     parts = DashboardParts.of(services)
     return [operation for page in PAGES for operation in page(parts).operations()]
 

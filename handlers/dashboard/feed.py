@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 ATOM = "http://www.w3.org/2005/Atom"
 SECONDS = 300
-"""How long caches may keep the feed."""
+"""Seconds that caches may keep the feed: as long as `DashboardParts.moment` stays the same."""
 MOST_ENTRIES = 50
 DAYS, DAY = 90, 86400.0
 LONGEST_TITLE = 400
 _NOT_XML = Pattern("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that no XML document may hold (https://www.w3.org/TR/xml/#charsets)."""
+"""Characters that XML forbids, even as escapes; IDs of tests may contain them (https://www.w3.org/TR/xml/#charsets)."""
 
 
 def regressions_feed(parts: DashboardParts) -> PageFile:
-    """Return the feed."""
+    """Return the file with the feed of a repository."""
 
     async def load(asked: PageRequest) -> str:
         name, _, _ = results_of(parts, asked.repository)
@@ -49,7 +49,7 @@ def regressions_feed(parts: DashboardParts) -> PageFile:
 
 
 def atom_feed(repository: str, messages: Sequence[RegressionMessage], public_url: str) -> str:
-    """Return the feed of some messages, newest first; `public_url` is where the pages are, empty if unknown."""
+    """Write messages as an Atom feed, in their order; `public_url` is the address of the pages, empty if unknown."""
     ElementTree.register_namespace("", ATOM)
     feed = ElementTree.Element(f"{{{ATOM}}}feed")
     _add(feed, "id", _urn(repository))

@@ -1,4 +1,4 @@
-"""`/r/{owner}/{repo}/flaky`: which tests are flaky, with the commits that prove it."""
+"""`/r/{owner}/{repo}/flaky`: the flaky tests, with the commits that prove it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DAYS = 30
 
 
 class FlakyQuery(ListQuery):
-    """Which flaky tests are listed. All are optional."""
+    """The filters of the list of flaky tests. All are optional."""
 
     days: Annotated[int, Field(ge=1, le=400)] = Field(
         default=DAYS, description="Only tests that changed between good and bad in the last so many days."
@@ -29,7 +29,7 @@ class FlakyQuery(ListQuery):
 
 
 class FlakyProof(BaseModel):
-    """A commit of which a test had both outcomes."""
+    """A commit at which a test both passed and failed."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -62,7 +62,7 @@ class FlakyPage(TestsOfRepository):
 
 
 def flaky_page(parts: DashboardParts) -> Page:
-    """Return the page."""
+    """Return the page of flaky tests."""
 
     async def load(asked: PageRequest) -> FlakyPage:
         name, settings = await settings_and_target(parts, asked)

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from bot.results.store.store import ResultsStore
 
 EXPLAINED = ("new-failure", "still-failing")
-"""Statuses that go by whether something explains a failure."""
+"""Statuses that depend on whether an earlier failure or flakiness explains a failure: only they need that read."""
 COLUMNS = 14
-"""Commits on a page."""
+"""Commits on one page, one in each column."""
 
 
 def _existing_day(text: str) -> str:
@@ -58,7 +58,7 @@ Status = Literal["new-failure", "still-failing", "failing", "flaky", "skipped", 
 
 
 class GridQuery(BaseModel):
-    """Which part of the grid is shown. All are optional."""
+    """The part of the grid to show. All members are optional."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -93,7 +93,7 @@ class ListedNightly(BaseModel):
 
 
 class GridPage(BaseModel):
-    """Rows by commit; the newest commit comes first."""
+    """A grid: its rows have one cell for each commit, the newest commit first."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -106,22 +106,22 @@ class GridPage(BaseModel):
 
     @property
     def labs(self) -> list[str]:
-        """The labs of the targets."""
+        """Return the names of the labs of the targets, each once."""
         return list(dict.fromkeys(target.partition("/")[0] for target in self.targets))
 
     @property
     def legend(self) -> Markup:
-        """What the cells mean, as items of a list."""
+        """Return the legend of the cells, as `<li>` elements."""
         return legend()
 
     def drawn(self, repository: str, row: GridRow) -> Markup:
-        """Return the cells of a row."""
+        """Return the cells of a row as HTML."""
         cells = zip((commit.sha for commit in self.commits), row.cells, strict=True)
         return row_of_cells(repository, row.target, cells, with_counts=row.kind is not RowKind.TEST)
 
 
 def grid_page(parts: DashboardParts) -> Page:
-    """Return the page."""
+    """Return the page with the grid of a repository."""
 
     async def load(asked: PageRequest) -> GridPage:
         name, settings = await settings_and_target(parts, asked)
@@ -146,7 +146,7 @@ def grid_page(parts: DashboardParts) -> Page:
 def read_grid(
     store: ResultsStore, repository: str, settings: RepositoryConfig, query: GridQuery, now: float
 ) -> GridPage:
-    """Read the grid that a query asks for; it blocks."""
+    """Read the part of the grid that a query names; it blocks."""
     assert settings.results is not None
     configured = configured_targets(settings)
     lab, _, target = (query.target or "").partition("/")
@@ -181,7 +181,7 @@ def read_grid(
 def _tests(
     store: ResultsStore, asked: GridRange, wanted: RowFilter, configured: Sequence[str], now: float
 ) -> tuple[Grid, RowsFound]:
-    """Return the rows of the tests that match: how they ended before is read of those alone that are shown."""
+    """Find the tests that match in the newest runs, then read the older commits of those tests alone."""
     newest = store.grids.read(replace(asked, newest_only=True, explain=wanted.status in EXPLAINED))
     tests = find_tests(newest, store.grids.names, wanted)
     grid = store.grids.read(replace(asked, places={series: set(places) for series, places in tests.places.items()}))

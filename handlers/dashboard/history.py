@@ -45,15 +45,15 @@ if TYPE_CHECKING:
     from bot.results.store.store import ResultsStore
 
 RUNS = 30
-"""Commits that the strip shows."""
+"""Commits that the page shows for each target, the newest ones."""
 MOST_LINES = 60
-"""Targets and suites that a page shows."""
+"""The most pairs of a target and a suite that a page shows; the page counts the rest."""
 MOST_PROOFS = 10
 LONGEST_MESSAGE = 1000
 
 
 def history_page(parts: DashboardParts) -> Page:
-    """Return the page."""
+    """Return the page about one test."""
 
     async def load(asked: PageRequest) -> HistoryPage:
         name, settings = await settings_and_target(parts, asked)
@@ -85,7 +85,7 @@ def _table(page: HistoryPage) -> CsvTable:
 
 @dataclass(frozen=True, slots=True)
 class HistoryAddresses:
-    """The page of the repository on GitHub, and where our own pages are, which is empty if unknown."""
+    """Addresses for links: the repository's page on GitHub, and that of our own pages, empty if unknown."""
 
     page: str
     public_url: str
@@ -99,7 +99,7 @@ def read_test(
     links: HistoryAddresses,
     now: float,
 ) -> HistoryPage:
-    """Read everything known about a test; it blocks. Raises LookupError for a test that no suite has."""
+    """Read everything that is known about a test; it blocks. Raises LookupError if no suite has the test."""
     lab, _, target = (query.target or "").partition("/")
     lines = store.grids.lines_of_test(GridRange(repository, lab or None, target or None), query.id)
     if not lines:
@@ -121,7 +121,7 @@ def _on_targets(
     links: HistoryAddresses,
     now: float,
 ) -> list[HistoryOnTarget]:
-    """Return the test on each target of a suite: what one statement reads for all of them is read once."""
+    """Return the test on each target of one suite; one statement reads what all of the targets need."""
     repository, suite, aliases = lines[0].about.repository, lines[0].suite, settings.aliases
     nightly = store.grids.commits(GridRange(repository, limit=RUNS))
     traced = store.history(repository, suite, test, aliases)
@@ -139,7 +139,10 @@ def _on_targets(
 
 @dataclass(frozen=True, slots=True)
 class TestOnLine:
-    """A test in one suite on one target: its newest runs, newest first, all its segments, and its last run."""
+    """A test in one suite on one target.
+
+    `runs` are its newest runs, newest first; `segments` is its whole history, oldest first; `last` is its last run.
+    """
 
     line: GridLine
     runs: Sequence[TestRun]
@@ -148,22 +151,25 @@ class TestOnLine:
 
     @property
     def flaky(self) -> list[str]:
-        """The commits at which it failed and passed, newest first."""
+        """Return the commits at which it both passed and failed, newest first."""
         return [run.sha for run in self.runs if run.linked and is_flaky(run.now)]
 
     @property
     def first(self) -> Segment:
-        """Where it was first."""
+        """Return the first segment in which the test existed."""
         return next(one for one in self.segments if one.status is not None)
 
     @property
     def names(self) -> list[str]:
-        """What it was called, the newest name first."""
+        """Return the names that the test has had, the newest first."""
         return list(dict.fromkeys(one.name for one in reversed(self.segments) if one.status is not None))
 
 
 def _last_seen(store: ResultsStore, line: GridLine, runs: Sequence[TestRun], segments: TestHistory) -> Segment | None:
-    """Return the last run that counts and has the test, None for none."""
+    """Return the last usable nightly run that has the test; None if there is none.
+
+    A test that was removed long ago is in none of the newest `runs`, but its segments still lead to its last run.
+    """
     for run in runs:
         if run.linked and (status := status_of(run.now)):
             return Segment(run.sha, run.committed_at, status, is_flaky(run.now), run.name)
@@ -217,7 +223,7 @@ def _commits(
     *,
     expected: bool,
 ) -> Iterator[HistoryCommit]:
-    """Yield the newest commits: those of its own runs, and those of which others have results, where its own miss."""
+    """Yield the newest commits: those with a run of the test, and those that only other targets have tested."""
     runs = {run.position: run for run in seen.runs[:RUNS]}
     later = [one for one in nightly if runs and one > min(runs)]
     for committed_at, sha in sorted({*runs, *later}, reverse=True)[:RUNS]:

@@ -1,4 +1,4 @@
-"""What the page of a test shows."""
+"""The data that the page of a test shows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from handlers.dashboard.settings import TARGET_PATTERN
 
 
 class HistoryQuery(BaseModel):
-    """Which test is shown."""
+    """The test to show."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -26,7 +26,7 @@ class HistoryQuery(BaseModel):
 
 
 class HistoryCommit(BaseModel):
-    """How the test ended at a commit."""
+    """The outcome of the test at a commit."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -38,7 +38,7 @@ class HistoryCommit(BaseModel):
 
 
 class HistoryFailing(BaseModel):
-    """Since when the test fails, as the check run says it."""
+    """A failure of the test: since when it fails, as the check run states it."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -52,7 +52,7 @@ class HistoryFailing(BaseModel):
 
 
 class HistoryFlakiness(BaseModel):
-    """How flaky the test is, and the commits that prove it: each has both outcomes."""
+    """How flaky the test is, and the commits that prove it: at each, it both passed and failed."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -63,7 +63,7 @@ class HistoryFlakiness(BaseModel):
 
 
 class HistorySource(BaseModel):
-    """A test's place in the source, as its newest report or its ID has it."""
+    """The place of a test in the source, according to its newest report or its ID."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -73,7 +73,7 @@ class HistorySource(BaseModel):
 
 
 class HistoryOnTarget(BaseModel):
-    """The test in one suite on one target; runs have newest first."""
+    """The test in one suite on one target; `runs` are newest first."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -94,22 +94,22 @@ class HistoryOnTarget(BaseModel):
 
     @property
     def with_results(self) -> int:
-        """In how many commits shown there are results."""
+        """Count the listed commits that have results."""
         return sum(bool(one.cell.run_id) for one in self.runs)
 
     @property
     def all_passed(self) -> bool:
-        """Whether it passed wherever there are results."""
+        """Say whether the test passed at every listed commit that has results."""
         return all(one.cell.state is CellState.PASS for one in self.runs if one.cell.run_id)
 
     def strip(self, repository: str) -> Markup:
-        """Return its cells, drawn, newest first."""
+        """Return its cells as HTML, newest first."""
         cells = ((one.sha, one.cell) for one in self.runs)
         return strip_of_cells(repository, f"{self.lab}/{self.target}", cells)
 
     @property
     def chart(self) -> DurationChart | None:
-        """How long it took from commit to commit, to be drawn."""
+        """Return the chart of its duration by commit; None if there is too little to draw."""
         return duration_chart(
             [(one.sha, one.seconds, one.cell.failed > 0) for one in self.runs if one.seconds is not None]
         )
@@ -126,5 +126,5 @@ class HistoryPage(BaseModel):
 
     @property
     def legend(self) -> Markup:
-        """What the cells mean, as items of a list."""
+        """Return the legend of the cells, as `<li>` elements."""
         return legend()

@@ -1,4 +1,4 @@
-"""A new issue about a flaky or failing test, filled in for somebody to look over and submit on GitHub. No I/O.
+"""Fill in GitHub's form for a new issue about a flaky or failing test; a person reviews and submits it. No I/O.
 
 https://docs.github.com/en/issues/tracking-your-work-with-issues/using-issues/creating-an-issue#creating-an-issue-from-a-url-query
 """
@@ -13,18 +13,21 @@ from bot.github.markdown import code, fenced, plain, truncate
 from handlers.dashboard import texts
 
 LONGEST_ADDRESS = 6000
-"""Characters; GitHub refuses addresses from about 8,000 on."""
+"""Characters of an address; GitHub refuses addresses of about 8,000 or more."""
 BUDGETS = (1000, 400, 150, 60)
-"""Characters of each text from outside, until the address is short enough: a letter may take nine in an address."""
+"""The most characters of each text from outside, tried in turn until the address is short enough.
+
+A character may take nine or more in an address, where its UTF-8 bytes are written as `%XX`.
+"""
 MOST_PROOFS = 5
 SHORT = 10
 
 
 @dataclass(frozen=True, slots=True)
 class IssueDraft:
-    """What an issue about a test on a target says; what is not known is empty.
+    """The contents of an issue about a test on a target; fields that are not known are empty.
 
-    `page` is the repository's on GitHub, `history` the address of the test's own page.
+    `page` is the address of the repository on GitHub, `history` that of the test's page.
     """
 
     page: str
@@ -40,7 +43,7 @@ class IssueDraft:
     history: str = ""
 
     def address(self) -> str:
-        """Return the address of GitHub's form, filled in."""
+        """Return the address of GitHub's form, filled in; that of the empty form if it cannot be short enough."""
         for most in BUDGETS:
             url = f"{self.page}/issues/new{query({'title': self._title(most), 'body': self._body(most)})}"
             if len(url) <= LONGEST_ADDRESS:

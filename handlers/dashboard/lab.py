@@ -1,4 +1,4 @@
-"""`/r/{owner}/{repo}/labs/{lab}`: what a lab sent last, how long its results take, and what went wrong."""
+"""`/r/{owner}/{repo}/labs/{lab}`: the last uploads of a lab, how long its results take, and what went wrong."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 DAY = 86400.0
 DAYS = 30
-"""The window that the page is about."""
+"""Days, up to now, that the figures of the page cover."""
 MOST_MISSING = 5
-"""Missed nightly runs of a target that are named."""
+"""The most missed nightly commits of a target that the page names, the newest ones."""
 MEGABYTE = 1_000_000
 LAB_PART = Parameter("lab", "The lab's name in app.yaml.", {"type": "string", "maxLength": 64})
 
@@ -54,7 +54,7 @@ class LabRun(BaseModel):
 
 
 class MissingNightlyRun(BaseModel):
-    """A commit of the nightly branch of which a target sent nothing."""
+    """A commit of the nightly branch for which a target has uploaded nothing."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -74,7 +74,7 @@ class DegradedState(BaseModel):
 
 
 class LabTarget(BaseModel):
-    """What a target sent in the last 30 days; `newest` is its last result, whenever that was."""
+    """The uploads of a target in the last 30 days; `newest` is its last result, however old."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -97,7 +97,7 @@ class LabTarget(BaseModel):
 
 
 class LabQuota(BaseModel):
-    """What a lab has uploaded today (UTC), and what app.yaml allows."""
+    """How much a lab has uploaded today (UTC), and how much app.yaml allows."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -108,7 +108,7 @@ class LabQuota(BaseModel):
 
 
 class LabPage(BaseModel):
-    """A lab: its targets in the order of app.yaml, and its newest uploads that brought no result."""
+    """A lab: its targets in the order of app.yaml, and its newest uploads without a usable result."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -122,7 +122,7 @@ class LabPage(BaseModel):
 
 
 def lab_page(parts: DashboardParts) -> Page:
-    """Return the page."""
+    """Return the page of a lab."""
     branches = TrackingRecord(parts.config, parts.records, NIGHTLY)
     of_results = content_of_results(parts)
 
@@ -170,11 +170,11 @@ def read_lab(
     now: float,
     github: str,
 ) -> LabPage:
-    """Return what the page of a lab shows; `degraded` has targets as LAB/TARGET."""
+    """Read the contents of a lab's page; it blocks. The keys of `degraded` are targets as LAB/TARGET."""
     activity = store.labs.of(repository, name, now - DAYS * DAY)
     runs, size = store.usage(repository, name, now - now % DAY)
     moved = _moved(moves, now)
-    # The commits of the nightly branch: those that any lab tested, and all others.
+    # The nightly commits: those that any lab tested, and those that the branch moved to without a result.
     nightly, available = {**moved, **activity.tested}, {**activity.tested, **moved}
 
     def promotion(target: str, tier: int, missing: tuple[int, int]) -> Promotion | None:
@@ -203,7 +203,7 @@ def read_lab(
 
 
 def _moved(moves: Iterable[TrackingMove], now: float) -> dict[str, float]:
-    """Return the commits to which the nightly branch moved lately, and when."""
+    """Return the commits to which the nightly branch moved in the last `DAYS`, and when."""
     found = {}
     for move in moves:
         at = datetime.fromisoformat(move["moved_at"] or move["found_at"]).timestamp()
@@ -249,7 +249,10 @@ def _degraded_state(known: DegradedTarget) -> DegradedState:
 
 
 def _missing(sent: TargetActivity, nightly: Mapping[str, float], now: float) -> tuple[int, list[MissingNightlyRun]]:
-    """Return how many commits a target was to test, and those of which it sent nothing, newest first."""
+    """Return how many commits a target had to test, and those without any result, newest first.
+
+    A target owes nothing for commits before its first result, nor yet for those of the last `STALE_SECONDS`.
+    """
     first = sent.first
     if first is None:
         return 0, []

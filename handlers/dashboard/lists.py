@@ -1,4 +1,4 @@
-"""What the lists of flaky, slow and skipped tests have in common: their filters and pages."""
+"""The filters and pages that the lists of flaky, slow and skipped tests share."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from bot.web.page_routes import PageRequest
 
 ROWS = 100
-"""Tests on a page."""
+"""Tests on one page of a list."""
 DAY = 86400.0
 
 
 class ListQuery(BaseModel):
-    """Which tests a list has. All are optional."""
+    """The filters of a list of tests. All are optional."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -34,7 +34,7 @@ class ListQuery(BaseModel):
 
 
 class TestsOfRepository(BaseModel):
-    """What every list of tests says."""
+    """The members that every list of tests has."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -46,7 +46,7 @@ class TestsOfRepository(BaseModel):
 
 
 def asked_tests(asked: PageRequest, name: str, settings: RepositoryConfig, target: str | None) -> AskedTests:
-    """Return which tests a request asks for."""
+    """Translate the query of a page into that of the store; a CSV file begins with the first test, not with a page."""
     query: ListQuery = asked.query
     limit = asked.most_rows(ROWS)
     lab, _, on = (target or "").partition("/")
@@ -61,10 +61,10 @@ def asked_tests(asked: PageRequest, name: str, settings: RepositoryConfig, targe
 
 
 def page_count(total: int) -> int:
-    """Return how many pages a list has."""
+    """Return the number of pages of a list: 1 at least, as an empty list has a page too."""
     return max(1, -(-total // ROWS))
 
 
 def moment_of(seconds: float) -> datetime:
-    """Return a moment in seconds since 1970."""
+    """Convert seconds since 1970."""
     return datetime.fromtimestamp(seconds, UTC)

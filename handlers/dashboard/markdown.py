@@ -1,4 +1,4 @@
-"""Our own sentences in Markdown as HTML: code and emphasis, and nothing that leads anywhere."""
+"""Render our own sentences, which are Markdown, as HTML with code and emphasis, but without links or images."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 QUIET = ("link", "autolink", "image", "html_inline", "linkify")
-"""What a sentence of ours does not need, and what text of a lab in it must not become."""
+"""Rules of Markdown that are off: our sentences need none, and text of a lab in a sentence must not use them."""
 
 
 def plain_html(text: str) -> Markup:

@@ -11,7 +11,7 @@ from handlers.dashboard.wiring import DashboardParts
 
 
 class NightlyRules(BaseModel):
-    """When the branch moves, and to which commits."""
+    """The rules of app.yaml: when the branch moves, and to which commits."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -35,7 +35,7 @@ class NightlyPage(BaseModel):
 
 
 def nightly_page(parts: DashboardParts) -> Page:
-    """Return the page; the route of its JSON twin is that of `handlers/branches`."""
+    """Return the page of the nightly branch; `handlers/branches` has the route of its JSON twin."""
     read = NightlyBranches(TrackingRecord(parts.config, parts.records, NIGHTLY))
 
     async def load(asked: PageRequest) -> NightlyPage:

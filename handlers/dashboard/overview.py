@@ -1,4 +1,4 @@
-"""`/`: all repositories that the reader may see, the last result of each target, and how far branches are behind."""
+"""`/`: the repositories that the reader may see, the last result of each target, and how far branches are behind."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from bot.results.store.store import ResultsStore
 
 STALE_SECONDS = 36 * 3600.0
-"""A target whose newest result is older than this missed a nightly run."""
+"""Seconds, 36 hours; a target whose newest result is older has missed a nightly run."""
 MOST_FAILING = 5
-"""Failing tests of a target that the page names."""
+"""The most failing tests of a target that the page names."""
 
 
 class FailingNow(BaseModel):
@@ -40,7 +40,7 @@ class FailingNow(BaseModel):
 
 
 class TargetOverview(BaseModel):
-    """What a target of a lab sent last. What is not known is null."""
+    """The last results of a target of a lab. Members that are not known are null."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -55,7 +55,7 @@ class TargetOverview(BaseModel):
 
 
 class BranchOverview(BaseModel):
-    """Where a branch is that the bot moves, and how far it is behind."""
+    """A branch that the bot moves: its commit, and how far it is behind."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -91,7 +91,7 @@ class OverviewPage(BaseModel):
 
 
 def overview_page(parts: DashboardParts) -> Page:
-    """Return the page."""
+    """Return the page with all repositories."""
     nightlies = TrackingRecord(parts.config, parts.records, NIGHTLY)
     last_goods = LastGoods(parts.config, parts.records, parts.moment)
 
@@ -136,7 +136,10 @@ def overview_page(parts: DashboardParts) -> Page:
 
 
 async def visible_repositories(asked: PageRequest, names: Sequence[str]) -> tuple[list[str], bool]:
-    """Return which repositories the reader may see; and whether GitHub did not answer about private ones."""
+    """Return the repositories that the reader may see, and whether private ones may be missing.
+
+    They may be missing if GitHub did not say which of them the reader may read.
+    """
     public = {name for name in names if await asked.pages.is_public(name)}
     unknown = False
     private: Collection[str] = ()
@@ -150,7 +153,7 @@ async def visible_repositories(asked: PageRequest, names: Sequence[str]) -> tupl
 def target_overviews(
     store: ResultsStore, repository: str, results: Results, aliases: Aliases, now: float
 ) -> list[TargetOverview]:
-    """Return what each target of app.yaml sent last, in that order."""
+    """Read the last results of each target, in the order of app.yaml; it blocks."""
     newest = store.newest(repository)
     found = store.timelines.targets_now(repository, MOST_FAILING, aliases)
     every = [TargetKey(repository, lab, target) for lab, of in results.labs.items() for target in of.targets]
@@ -211,7 +214,7 @@ def _table(page: OverviewPage) -> CsvTable:
 
 
 def _rows(page: OverviewPage, columns: Sequence[str]) -> Iterator[list[Cell]]:
-    """Yield a row for each target, and one for a repository without any."""
+    """Yield a row for each target, and one row for a repository without targets."""
     for one in page.repositories:
         known = [(branch.sha, branch.behind) if branch else (None, None) for branch in (one.nightly, one.last_good)]
         branches = [cell for branch in known for cell in branch]

@@ -1,4 +1,4 @@
-"""Percentiles of what was measured, by the nearest rank. Pure."""
+"""Compute percentiles by the nearest-rank method. Pure."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from collections.abc import Sequence
 
 
 def percentile(ordered: Sequence[float], share: float) -> float | None:
-    """Return the smallest value that at least a share of sorted values does not exceed, None where there are none."""
+    """Return the percentile of values in ascending order, `share` from 0 to 1; None if there are no values."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None

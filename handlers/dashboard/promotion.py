@@ -1,4 +1,4 @@
-"""The evidence that a target could test more than it does, as the page of its lab shows it."""
+"""Collect the evidence for moving a target to a better tier, which tests more, for the page of its lab."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DAY = 86400.0
 
 
 class Promotion(BaseModel):
-    """Whether a target could test more: the tier above its own, and what it lacks for that."""
+    """Whether a target could move to the next better tier, and what it lacks for that."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -44,9 +44,10 @@ def promotion_of(
     available: Mapping[str, float],
     now: float,
 ) -> Promotion:
-    """Return what a target of a tier lacks for the one above; it blocks.
+    """Return what a target of tier `tier` lacks for the next better tier, `tier - 1`; it blocks.
 
-    `missing` is how many nightly commits it missed, of how many, and `available` since when labs could test each.
+    `missing` is the number of nightly commits that it missed, and of all that it had to test. `available` has the time
+    since which labs could test each commit, in seconds since 1970.
     """
     commits = sent.commits.values()
     waits = sorted(

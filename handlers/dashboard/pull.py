@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from handlers.merge.pending import PendingMerge
 
 DELIVERIES = 50
-"""Deliveries that a page reads."""
+"""Deliveries on one page; those that needed no action count too, although the page hides them."""
 LARGEST_NUMBER = 2**31 - 1
 NUMBER_PART = Parameter("n", "The pull request's number.", {"type": "integer", "minimum": 1, "maximum": LARGEST_NUMBER})
 _NUMBER = Pattern(r"[1-9][0-9]{0,9}")
 MERGE_HANDLERS = ("merge-when-green", "merge")
-"""The handlers that say what a pending merge waits for."""
+"""The handlers whose plans say what a pending merge waits for."""
 
 
 class PullQuery(BaseModel):
-    """Which part of the story to show."""
+    """The part of the story to show."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -60,7 +60,7 @@ class KnownHead(BaseModel):
 
 
 class WaitingMerge(BaseModel):
-    """A merge that somebody asked for, and that waits."""
+    """A pending merge of the pull request."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -102,7 +102,7 @@ class PullPage(BaseModel):
 
 
 def pull_page(parts: DashboardParts) -> Page:
-    """Return the page."""
+    """Return the page about one pull request."""
 
     async def load(asked: PageRequest) -> PullPage:
         query, number = asked.query, _number(asked.path["n"])
@@ -143,14 +143,17 @@ def pull_page(parts: DashboardParts) -> Page:
 
 
 async def _deliveries(journal: Journal, repository_id: int, number: int, before: int | None) -> list[DeliveryRecord]:
-    """Return the newest deliveries about a pull request, with those about its groups of the merge queue."""
+    """Return the newest deliveries about a pull request and about its groups in the merge queue.
+
+    The two have different locks, so that nothing else of the pull request delays its merge.
+    """
     locks = (pull_lock(repository_id, number), group_lock(repository_id, number))
     found = [one for lock in locks for one in await journal.of_lock(lock, DELIVERIES, before)]
     return sorted(found, key=lambda one: one.job.job_id, reverse=True)[:DELIVERIES]
 
 
 async def _sections(parts: DashboardParts, repository_id: int, number: int, head: str) -> list[StickySection]:
-    """Return what the bot's comment says about commits, without sections that say nothing."""
+    """Return the sections of the bot's comment, without those that are empty now."""
     found = await parts.records.under(SECTION, repository_id, number)
     return [
         StickySection(

@@ -1,4 +1,7 @@
-"""The rows of a grid: targets, then suites, then folders and files, then tests. No I/O but names of suites."""
+"""Make the rows of a grid: targets, their suites, the folders and files of a suite, or tests.
+
+The only I/O is to read the names of a suite's tests.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +37,9 @@ from handlers.dashboard.cells import (
 )
 
 MOST_ROWS = 100
-"""Rows of one page."""
+"""The most rows that a page lists for a suite, or for a search; the page counts the rest."""
 INSIDE = "::"
-"""Stands between a file and what is in it."""
+"""Separates a file from its classes and tests in a test's ID, as in pytest's."""
 MATCHES = {
     "failing": (CellState.NEW, CellState.STILL),
     "new-failure": (CellState.NEW,),
@@ -45,7 +48,7 @@ MATCHES = {
     "skipped": (CellState.SKIPPED,),
     "passed": (CellState.PASS, CellState.FLAKY),
 }
-"""The states of a test that each status in the address stands for."""
+"""The states that each value of the query's `status` stands for."""
 
 NamesOf = Callable[[GridLine], Sequence[str]]
 
@@ -76,7 +79,7 @@ class GridRow(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """Which rows are wanted; empty is any. `text` is in lower case."""
+    """The rows to list; an empty field matches all. `text` is in lower case."""
 
     target: str | None
     suite: str | None
@@ -87,14 +90,14 @@ class RowFilter:
 
 @dataclass(frozen=True, slots=True)
 class RowsFound:
-    """Rows, and how many more there are."""
+    """The listed rows, and how many more match."""
 
     rows: list[GridRow]
     more: int = 0
 
 
 def rows_of(grid: Grid, names_of: NamesOf, wanted: RowFilter, configured: Sequence[str], now: float) -> RowsFound:
-    """Return the rows that a filter asks for; `configured` are the targets of app.yaml, which are expected to run."""
+    """Return the rows that match a filter; results are expected only of `configured`, the targets of app.yaml."""
     rows = _Rows(grid, names_of, set(configured), now)
     if wanted.suite and wanted.target:
         return rows.folders(wanted.folder)
@@ -105,14 +108,14 @@ def rows_of(grid: Grid, names_of: NamesOf, wanted: RowFilter, configured: Sequen
 
 @dataclass(frozen=True, slots=True)
 class TestsFound:
-    """The places of the tests that match, by series, and how many more there are."""
+    """The places of the matching tests in the columns, by series, and how many more match."""
 
     places: Mapping[int, Sequence[int]]
     more: int
 
 
 def find_tests(newest: Grid, names_of: NamesOf, wanted: RowFilter) -> TestsFound:
-    """Return the tests that have the status in the newest run of their suite, and the text in their ID.
+    """Find the tests that match a filter in the newest run of their suite.
 
     `newest` has the newest point of each line.
     """
@@ -133,7 +136,7 @@ def find_tests(newest: Grid, names_of: NamesOf, wanted: RowFilter) -> TestsFound
 
 
 def rows_of_tests(grid: Grid, names_of: NamesOf, found: TestsFound, configured: Sequence[str], now: float) -> RowsFound:
-    """Return a row for each test that was found, of a grid of their series."""
+    """Return a row for each test in `found`, with cells from `grid`, which has the series of these tests."""
     rows = _Rows(grid, names_of, set(configured), now)
     return RowsFound(
         [row for line in grid.lines for row in rows.tests(line, found.places.get(line.series, ()))], found.more
@@ -143,14 +146,14 @@ def rows_of_tests(grid: Grid, names_of: NamesOf, found: TestsFound, configured: 
 def _wanted_tests(
     line: GridLine, names_of: NamesOf, newest: GridPoint, wanted: RowFilter, named: dict[SuiteRow, bytes]
 ) -> bytes:
-    """Return 1 for each test of the newest run that a filter asks for."""
+    """Return one byte for each test of a suite: 1 if it matches the filter in the newest run."""
     # Tests beyond the end of the column are absent, or are still to come.
     pairs = paired_column(newest.before, newest.now).ljust(line.row.names, b"\0")
     ended = pairs.translate(_table_of(wanted.status or "", newest.before is not None, newest.complete))
     if not (wanted.text or wanted.folder):
         return ended
     if line.row not in named:
-        # Once for all targets of a suite.
+        # Names are the same on all targets of a suite, so they are searched once.
         named[line.row] = bytes(
             wanted.text in name.lower() and name.startswith(wanted.folder) for name in names_of(line)
         )
@@ -165,7 +168,7 @@ class _Rows:
         self._now = now
 
     def targets(self, configured: Sequence[str]) -> RowsFound:
-        """Return a row for each target: those of app.yaml first, also those that sent nothing yet."""
+        """Return a row for each target: those of app.yaml first, with or without results, then all others."""
         lines: dict[str, list[GridLine]] = {target: [] for target in configured}
         for line in self._grid.lines:
             lines.setdefault(line.about.full_name, []).append(line)
@@ -181,7 +184,7 @@ class _Rows:
         return GridRow(kind=RowKind.TARGET, name=target, target=target, suite="", folder="", cells=cells)
 
     def suite(self, line: GridLine) -> GridRow:
-        """Return the row of a suite."""
+        """Return the row of a suite on one target."""
         cells = self._cells(
             line, lambda point: counted_cell(point, point.counts or count_cell(point.before, point.now))
         )
@@ -247,7 +250,10 @@ class _Rows:
 
 @cache
 def _table_of(status: str, has_before: bool, complete: bool) -> bytes:
-    """Return 1 for each byte of a `paired_column` whose test has a status; an empty one is any."""
+    """Return a translation table for a `paired_column`: 1 for each byte that means a status, else 0.
+
+    An empty status stands for every test that is part of the run.
+    """
     states = MATCHES.get(status, set(CellState) - {CellState.ABSENT})
     pairs = product(range(STATUS_BYTES), repeat=2)
     return bytes(state_of_test(was if has_before else None, now, complete=complete) in states for was, now in pairs)
@@ -259,12 +265,12 @@ def _cell_of_test(point: GridPoint, place: int) -> GridCell:
 
 
 def _child(name: str, folder: str) -> str:
-    """Return the folder, file or test that stands next below a folder; empty for a name that is not below it."""
+    """Return the child of `folder` that holds the test `name`: a folder, a file or the test; empty for none."""
     if not name.startswith(folder):
         return ""
     rest = name[len(folder) :]
     if INSIDE in folder:
-        # Parameters of a test may hold anything.
+        # The parameters of a test may contain any text, `::` and `/` included, so they say nothing about nesting.
         rest = rest.partition("[")[0]
     file, inside, _ = rest.partition(INSIDE)
     first, deeper, _ = file.partition("/")
@@ -278,17 +284,20 @@ def _is_test(child: str, folder: str) -> bool:
 
 
 def only_folder(names: Sequence[str], folder: str) -> str:
-    """Go down as long as a folder holds one other and nothing else: `tests/` alone says nothing."""
+    """Descend while a folder has a single child that is not a test: a page with the one row `tests/` shows nothing."""
     below = [name for name in names if name.startswith(folder)]
     first, last = min(below, default=""), max(below, default="")
-    # What those two begin with, all between them do.
+    # In sorted order, a prefix of the first and the last name is a prefix of all names.
     while not _is_test(child := _child(first, folder), folder) and last.startswith(child):
         folder = child
     return folder
 
 
 def below_each(names: Sequence[str], folder: str) -> Iterator[str]:
-    """Yield the child of a folder that each name stands below; mostly it is that of the name before."""
+    """Yield for each name the child of `folder` that contains it.
+
+    Neighbours mostly share a child, so the child of the previous name is tried first.
+    """
     child = ""
     for name in names:
         if not (child and name.startswith(child) and not _is_test(child, folder)):

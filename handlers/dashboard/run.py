@@ -1,4 +1,4 @@
-"""`/r/{owner}/{repo}/runs/…`: one run, what was read of it, and why its check run has its conclusion."""
+"""`/r/{owner}/{repo}/runs/…`: one run, what the bot read of it, and why its check run has its conclusion."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
 
 MOST_CLAIMS = 50
-"""Entries of an environment that are shown."""
+"""The most entries of an environment that the page shows."""
 LONGEST_CLAIM = 500
-"""Characters of one."""
+"""The most characters that the page shows of the name or the value of an entry."""
 PARTS = tuple(
     Parameter(name, words, {"type": "string"})
     for name, words in (
@@ -67,7 +67,7 @@ class SeenRun(BaseModel):
 
 
 class SuiteSummary(BaseModel):
-    """How a suite ended, and what it was compared with."""
+    """The outcome of a suite, and the commit that it was compared with."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -87,7 +87,7 @@ class SuiteSummary(BaseModel):
 
 
 class CheckSummary(BaseModel):
-    """What the check run of the commit on the target says."""
+    """The title and the conclusion of the check run of the commit on the target."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -98,7 +98,7 @@ class CheckSummary(BaseModel):
 
 
 class RunDetails(BaseModel):
-    """One run, the others of its commit on its target, and what all of them come to."""
+    """One run, the other runs of its commit on its target, and the result of them all."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -121,12 +121,12 @@ class RunDetails(BaseModel):
 
     @property
     def why_html(self) -> object:
-        """Why the check run has its conclusion, as HTML."""
+        """Return the reason for the check run's conclusion, as HTML."""
         return plain_html(self.check.why if self.check else "")
 
 
 def run_page(parts: DashboardParts) -> Page:
-    """Return the page."""
+    """Return the page of one run."""
 
     async def load(asked: PageRequest) -> RunDetails:
         name, settings, _ = results_of(parts, asked.repository)
@@ -137,7 +137,8 @@ def run_page(parts: DashboardParts) -> Page:
         listed = await asked.pages.run(parts.store.commits.runs, key.about, key.sha)
         results = parts.results.running_in(asked.pages.run)
         state = await results.state(key.about, key.sha)
-        # Relations that are not known yet are not asked for: a reader's page makes no request to GitHub.
+        # No client is passed, so relations between commits that are not stored yet stay unknown: a page must not spend
+        # GitHub's quota.
         compared = await compared_suites(results, None, name, state, settings.aliases)
         findings = _findings(settings, key.about, state, compared, parts.moment())
         findings = replace(findings, unreliable=await results.unreliable(key.about, key.sha))
@@ -165,7 +166,7 @@ def _findings(
 
 
 def _page_of(run: Run, listed: Sequence[Run], findings: Findings) -> RunDetails:
-    """Put the page together; it blocks, for outputs of failures are read."""
+    """Return the page; it blocks, because it reads the outputs of failures from the store."""
     key, state = run.key, findings.state
     admission = run.admission
     found = causes_of(findings, lambda failure: _command(findings, failure))

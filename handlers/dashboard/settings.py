@@ -1,4 +1,4 @@
-"""What app.yaml says about a repository, as its pages need it."""
+"""Read from app.yaml what the pages of a repository need."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from handlers.dashboard.wiring import DashboardParts
 
 TARGET_PATTERN = rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}/{TARGET_NAME}$"
-"""A target in an address, as LAB/TARGET."""
+"""The pattern of a target in an address, as LAB/TARGET."""
 MOST_NAMED = 20
-"""Targets that a problem names."""
+"""The most targets that an error text lists; it counts the rest."""
 
 
 def settings_of(parts: DashboardParts, repository: str) -> tuple[str, RepositoryConfig]:
-    """Return a repository as `DashboardParts.named` does; raise LookupError where app.yaml does not list it."""
+    """Return a repository's name and settings, as `DashboardParts.named`; raise LookupError if there are none."""
     found = parts.named(repository)
     if found is None:
         raise LookupError(repository)
@@ -30,9 +30,10 @@ def settings_of(parts: DashboardParts, repository: str) -> tuple[str, Repository
 
 
 async def settings_and_target(parts: DashboardParts, asked: PageRequest) -> tuple[str, RepositoryConfig]:
-    """Return what `settings_of` does, for a page whose query may name a target.
+    """Return a repository's name and settings, as `settings_of`, after checking the target that the query names.
 
-    Raises `Problem` 400 for one that app.yaml does not list, and of which nothing is stored either.
+    Raises `Problem` 400 if app.yaml does not list the target and no results of it are stored: those of
+    a target that was removed from app.yaml can still be read.
     """
     name, settings = settings_of(parts, asked.repository)
     target, configured = asked.query.target, configured_targets(settings)
@@ -46,7 +47,7 @@ async def settings_and_target(parts: DashboardParts, asked: PageRequest) -> tupl
 
 
 def results_of(parts: DashboardParts, repository: str) -> tuple[str, RepositoryConfig, Results]:
-    """Return what `settings_of` does, and the settings of its labs; raise LookupError where it takes no results."""
+    """Return a repository's name, its settings and those of its labs; raise LookupError if it has no `results`."""
     name, settings = settings_of(parts, repository)
     if settings.results is None:
         raise LookupError(repository)

@@ -1,4 +1,4 @@
-"""`/r/{owner}/{repo}/skipped`: what is skipped where, and since when; and what ran nowhere for a week."""
+"""`/r/{owner}/{repo}/skipped`: tests that are skipped, where and since when; and tests that ran nowhere for a week."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class IdleTestRow(BaseModel):
 
 
 class SkippedPage(TestsOfRepository):
-    """What is skipped, and what ran nowhere; `total` and `pages` are those of `tests`."""
+    """The skipped tests, and those that ran nowhere; `total` and `pages` are those of `tests`."""
 
     tests: list[SkippedTestRow]
     idle: list[IdleTestRow] = Field(description="The first 100 tests that have not run anywhere for a week.")
@@ -66,7 +66,7 @@ class SkippedPage(TestsOfRepository):
 
 
 def skipped_page(parts: DashboardParts) -> Page:
-    """Return the page."""
+    """Return the page of skipped tests."""
 
     async def load(asked: PageRequest) -> SkippedPage:
         name, settings = await settings_and_target(parts, asked)

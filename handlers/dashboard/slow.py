@@ -1,4 +1,4 @@
-"""`/r/{owner}/{repo}/slow`: what marking tests as slow would save on a target, and how often they fail (RFC 0055)."""
+"""`/r/{owner}/{repo}/slow`: the time that skipping slow tests would save, and how often they fail (RFC 0055)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MINUTE = 60
 
 
 class SlowCutOff(BaseModel):
-    """What it saves to skip the tests that take longer than a cut-off."""
+    """How much time a target saves if it skips the tests that take longer than a cut-off."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -32,7 +32,7 @@ class SlowCutOff(BaseModel):
 
 
 class SlowTestRow(BaseModel):
-    """A slow test."""
+    """A test, its duration, and how often it failed."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -44,7 +44,7 @@ class SlowTestRow(BaseModel):
 
 
 class SlowPage(TestsOfRepository):
-    """How long the tests of a target take, the slowest first."""
+    """The durations of the tests of a target, the slowest first."""
 
     target: str | None = Field(description="The target that is shown; by default the first one with durations.")
     good_runs: int = Field(description="The mean covers at most this many runs.")
@@ -55,7 +55,7 @@ class SlowPage(TestsOfRepository):
 
 
 def slow_page(parts: DashboardParts) -> Page:
-    """Return the page."""
+    """Return the page of slow tests."""
 
     async def load(asked: PageRequest) -> SlowPage:
         name, settings = await settings_and_target(parts, asked)

@@ -1,4 +1,4 @@
-"""Where a test stands in the source on GitHub: only where a report or the test's ID plainly says so. No I/O."""
+"""Find the place of a test in the source on GitHub, if a report or the test's ID names a file. No I/O."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ from bot.results.report.findings import NewFailure
 
 LONGEST_PATH = 300
 _FILE = Pattern(r"[^\x00-\x1f\x7f\\]*[^\x00-\x1f\x7f\\/]\.[a-z][A-Za-z0-9+-]{0,9}")
-"""A file, and no class of a test's name: its last part has a suffix."""
+"""A path whose last part has a suffix in lower case: a file, not a class in the name of a test."""
 STEPS = ("", ".", "..")
-"""What no path inside a repository has between its slashes."""
+"""Parts that no path inside a repository has: `..` would lead a link out of the repository."""
 
 
 def source_place(failure: NewFailure) -> tuple[str, int | None]:
-    """Return the file of a failed test and the line, None where no report says it; an empty path if it is not safe."""
+    """Return the file and the line of a failed test; the line is None if no report names it.
+
+    The path is empty if it is unknown or not safe (`is_safe_path`).
+    """
     path = failure.path
     return (path, line_of(failure)) if is_safe_path(path) else ("", None)
 
 
 def file_in_id(test: str) -> str:
-    """Return the file that a test's ID begins with, as in pytest's; empty where it does not."""
+    """Return the file at the start of a test's ID, as pytest writes it; empty if there is none."""
     path, separator, _ = test.partition("::")
     return path if separator and is_safe_path(path) else ""
 
 
 def is_safe_path(path: str) -> bool:
-    """Say whether a text is the path of a file below a repository's root, and nothing else."""
+    """Say whether a text can be linked as a file of the repository; labs send these texts."""
     if len(path) > LONGEST_PATH or any(step in STEPS for step in path.split("/")):
         return False
     return _FILE.fullmatch(path) is not None

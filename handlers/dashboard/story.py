@@ -1,7 +1,7 @@
-"""The audit log as a story for people: deliveries, plans and effects, in words, without secrets. No I/O.
+"""Describe deliveries, plans and effects of the audit log in words for people, without secrets. No I/O.
 
-Reasons for operators stay with operators where something failed: an error may quote an address or an answer of another
-service. People see what they would see on GitHub.
+If something failed, only operators see the reason: an error may quote an address or an answer of another service. All
+others see what they would see on GitHub.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ WRITTEN: Mapping[str, str] = {
     "ShowSection": "text",
     "UpsertSection": "text",
 }
-"""Effects whose text everybody sees on GitHub, and the field that has it."""
+"""Effects whose text everybody can read on GitHub, and the field with the text; no other text is shown."""
 LONGEST_WRITTEN, LONGEST_REASON = 3_000, 1_000
 MOST_PLANS, MOST_EFFECTS = 30, 30
-"""Plans of a delivery, and effects of a plan, that are shown."""
+"""The most plans of a delivery, and the most effects of a plan, that a page shows."""
 NOT_ENDED = (WAITING, WORKING)
 _SHA = Pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _CAPITAL = Pattern(r"[A-Z]")
 
 
 class EffectStory(BaseModel):
-    """One thing that the bot wrote, or was to write."""
+    """An effect: what the bot wrote, or would have written."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -53,7 +53,7 @@ class EffectStory(BaseModel):
 
 
 class PlanStory(BaseModel):
-    """What one handler decided, and why."""
+    """A plan: what one handler decided, and why."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -67,7 +67,7 @@ class PlanStory(BaseModel):
 
 
 class DeliveryStory(BaseModel):
-    """What came in, and what the bot did about it."""
+    """A delivery: what happened on GitHub, and how the bot reacted."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -84,7 +84,7 @@ class DeliveryStory(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class StoryTeller:
-    """Puts records of the journal into words; `redact` removes secrets from a text."""
+    """Describes records of the journal in words; `redact` removes secrets from a text."""
 
     redact: Callable[[str], str]
 
@@ -134,13 +134,13 @@ class StoryTeller:
         return self._text(job.text, LONGEST_REASON)
 
     def _text(self, text: str, most: int) -> str:
-        # Redacted as a whole: the half of a secret would not be known as one.
+        # Redact before the cut: a secret that is cut in half is not recognized.
         whole = self.redact(text)
         return whole if len(whole) <= most else f"{whole[:most]}…"
 
 
 def effect_words(kind: str) -> str:
-    """Write the name of a kind of effect as words: `EnsureLabel` is `Ensure label`."""
+    """Split the name of a kind of effect into words: `EnsureLabel` becomes `Ensure label`."""
     return _CAPITAL.sub(lambda found: f" {found[0].lower()}", kind).strip().capitalize()
 
 

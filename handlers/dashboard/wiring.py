@@ -1,4 +1,4 @@
-"""What the pages read from."""
+"""Collect the parts of the process that the pages read from."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from bot.results.store.store import ResultsStore
 
 MOMENT_SECONDS = 300.0
-"""How late pages say that something is late: what they say about time is in hours."""
+"""Seconds for which `moment` stays the same, so that pages can be cached; texts about time count hours, not minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class DashboardParts:
-    """What pages read: `now` gives seconds since 1970, `github` is the address of GitHub's own pages.
+    """The parts that pages read from: `now` returns seconds since 1970, `github` is the address of GitHub's own pages.
 
     `redact` removes secrets from a text of the audit log.
     """
@@ -39,22 +39,23 @@ class DashboardParts:
     github: str = "https://github.com"
 
     def moment(self) -> float:
-        """Return the moment that pages are about, which moves on every few minutes.
+        """Return the time that pages use as now, rounded down to `MOMENT_SECONDS`.
 
-        So what they say about time, such as that a result is late, is the same for everybody until then.
+        So statements about time, such as that a result is late, stay the same for that long, and all readers share one
+        cached page.
         """
         now = self.now()
         return now - now % MOMENT_SECONDS
 
     @property
     def store(self) -> ResultsStore:
-        """The store of results; it blocks, so ask it in `PageRequest.pages.run`."""
+        """Return the store of results; its methods block, so call them in `PageRequest.pages.run`."""
         return self.results.store
 
     def named(self, repository: str) -> tuple[str, RepositoryConfig] | None:
         """Return a repository's name as app.yaml has it, and its settings; None where app.yaml does not list it.
 
-        GitHub accepts any letter case, and the results are stored under that name.
+        Addresses may have any letter case, as on GitHub, but results are stored under the name of app.yaml.
         """
         settings = self.config.repository(repository)
         if settings is None:
@@ -63,7 +64,7 @@ class DashboardParts:
 
     @staticmethod
     def of(services: Services) -> DashboardParts:
-        """Return the parts of a process."""
+        """Take the parts from the services of the process."""
         settings = services.part(SETTINGS)
         return DashboardParts(
             services.config,

@@ -1,1 +1,1 @@
-"""`/operate`: what operators see of the bot itself, and replays."""
+"""`/operate`: pages on which operators watch the bot itself, and replay deliveries."""

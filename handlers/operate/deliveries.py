@@ -1,4 +1,4 @@
-"""`/operate`: what came in and its outcome; `/operate/deliveries/{guid}`: each step of one delivery."""
+"""`/operate`: deliveries and their outcomes; `/operate/deliveries/{guid}`: each step of one delivery."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 LONGEST_REASON, LONGEST_STEP = 300, 4_000
 MOST_STEPS = 300
-"""Steps of a delivery that a page shows."""
+"""The most steps of a delivery that a page shows; the page counts the rest."""
 State = Literal["", "failed", "working", "waiting", "refused", "done", "ignored"]
 GUID_PART = Parameter("guid", "The delivery's GUID.", {"type": "string"})
 
 
 class DeliveriesQuery(BaseModel):
-    """Which deliveries to show."""
+    """The filters of the list of deliveries."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -114,7 +114,7 @@ class OperateDeliveryPage(BaseModel):
 
 
 def deliveries_page(parts: OperateParts) -> Page:
-    """Return the list."""
+    """Return the page with the list of deliveries."""
 
     async def load(asked: PageRequest) -> OperatePage:
         query: DeliveriesQuery = asked.query
@@ -161,7 +161,7 @@ def delivery_page(parts: OperateParts) -> Page:
 
 
 async def shown_delivery(parts: OperateParts, guid: str) -> OperateDeliveryPage:
-    """Return a delivery as its page shows it; raise LookupError where there is none."""
+    """Return a delivery as its page shows it; raise LookupError if none has this GUID."""
     record = await parts.journal.delivery(guid)
     if record is None:
         raise LookupError(guid)

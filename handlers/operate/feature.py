@@ -1,4 +1,4 @@
-"""Everything of the pages for operators."""
+"""The feature `operate`: the pages for operators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from handlers.operate.wiring import OperateParts
 
 
 def routes(services: Services) -> Sequence[Operation]:
-    """Return the routes of the pages, of their JSON twins, and of the buttons."""
+    """Return the routes of the pages, of their JSON twins, and of the buttons that replay."""
     parts = OperateParts.of(services)
     pages = [page(parts) for page in (deliveries_page, delivery_page, state_page, log_page)]
     return [*(operation for page in pages for operation in page.operations()), *replay_operations(parts)]

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from handlers.operate.wiring import OperateParts
 
 SHOWN = 300
-"""Lines of a page."""
+"""The most lines that the page shows; it counts the rest."""
 LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
 class LogQuery(BaseModel):
-    """Which lines to show."""
+    """The filters of the log."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -56,7 +56,7 @@ class OperateLog(BaseModel):
 
 
 def log_page(parts: OperateParts) -> Page:
-    """Return the page."""
+    """Return the page of the log."""
 
     async def load(asked: PageRequest) -> OperateLog:
         query: LogQuery = asked.query

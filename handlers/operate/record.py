@@ -1,4 +1,4 @@
-"""Who asked for replays on the pages: part of the audit log."""
+"""Store who asked for replays on the pages, as part of the audit log."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from bot.engine.records import Record, Records
 from bot.engine.upkeep import FAILED_DAYS
 
 MOST_REPLAYS = 50
-"""Of one delivery that are remembered, the newest."""
+"""The most requests that are stored for one delivery, the newest ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedReplay:
-    """Who asked for a replay, by ID and by the login of that moment; `at` is in seconds since 1970."""
+    """A request for a replay: the person's ID, their login at that time, and `at` in seconds since 1970."""
 
     person: int
     login: str
@@ -34,7 +34,7 @@ ASKED_REPLAYS = Record(
 
 
 async def note_replay(records: Records, guid: str, person: Person, at: float) -> None:
-    """Store that a person asks for a replay."""
+    """Store that a person asked for a replay of a delivery."""
     asked = AskedReplay(person.id, person.login, at)
 
     def added(known: AskedReplays | None) -> AskedReplays:
@@ -45,6 +45,6 @@ async def note_replay(records: Records, guid: str, person: Person, at: float) ->
 
 
 async def replays_asked(records: Records, guid: str) -> tuple[AskedReplay, ...]:
-    """Return who asked for replays of a delivery."""
+    """Return who asked for replays of a delivery, oldest first."""
     known = await records.get(ASKED_REPLAYS.of(guid))
     return known.replays if known else ()

@@ -1,6 +1,6 @@
-"""The two buttons of a delivery: replay it, or show what a replay would plan. The same functions as `nightjar replay`.
+"""Handle the two buttons of a delivery: replay it, or show what a replay would plan, as `nightjar replay` does.
 
-Who asked is noted before anything is done, so that no replay is without a name.
+The person is stored before the replay begins, so that every replay has a name even if the process dies in between.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from handlers.operate.wiring import OperateParts
 
 LONGEST_PLAN = 200_000
-"""Characters of a plan that the page shows."""
+"""The most characters of each text of a plan that the page shows."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def replay_operations(parts: OperateParts) -> list[Operation]:
-    """Return the routes of the buttons; `bot.web.access` lets operators alone press them."""
+    """Return the routes of the buttons; `bot.web.access` admits operators only."""
     refused = {
         403: problem("The sender is not an operator, or the form was not sent from these pages"),
         404: problem("No such delivery"),
@@ -43,7 +43,7 @@ def replay_operations(parts: OperateParts) -> list[Operation]:
         await note_replay(parts.records, guid, viewer.person, parts.now())
         log.info("replay asked for", delivery=guid, person=viewer.person.id, login=viewer.person.login)
         try:
-            # Not waited for: the page shows how far it is.
+            # The reader does not wait for the replay: the page of the delivery shows its progress.
             await parts.engine.replay(guid, patience=0)
         except UserError:
             raise Problem(404, NO_PAGE) from None
@@ -80,12 +80,12 @@ def replay_operations(parts: OperateParts) -> list[Operation]:
 
 
 def delivery_path(guid: str) -> str:
-    """Return the page of a delivery."""
+    """Return the path of a delivery's page."""
     return f"/operate/deliveries/{segment(guid)}"
 
 
 async def _pressed(parts: OperateParts, request: web.Request) -> tuple[Viewer, str]:
-    """Return who pressed a button of a delivery that is stored. Raises `Problem`."""
+    """Check a press of a button; return who pressed it, and the GUID of the stored delivery. Raises `Problem`."""
     pages = request.app[PAGES]
     pages.admit(request)
     viewer = await pages.viewers.pressed(request)
@@ -96,7 +96,7 @@ async def _pressed(parts: OperateParts, request: web.Request) -> tuple[Viewer, s
 
 
 def _shown(parts: OperateParts, plan: dict[str, Any]) -> list[dict[str, str]]:
-    """Return what each handler would do, as texts without secrets."""
+    """Describe what each handler would do, in texts without secrets."""
     found = []
     for one in plan["plans"]:
         effects = {"effects": one.get("effects", []), "conclusion": one.get("conclusion")}

@@ -1,4 +1,4 @@
-"""Find deliveries for operators: a page of those that match, newest first, from a bounded part of the audit log."""
+"""Find deliveries for operators: one page of matches, newest first, from a bounded part of the audit log."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
 
 SHOWN = 50
-"""Deliveries of a page; of failed ones there may be `SHOWN` more than are wanted."""
+"""Deliveries on one page. A page of failed ones may be longer, as whole batches of this size are read."""
 READ_AT_ONCE = 200
 MOST_READ = 2_000
-"""Deliveries that are read to find those of one page; the next page continues there."""
+"""The most deliveries that are read for one page, so that a rare match cannot make a request read the whole log.
+
+A page may therefore be short; the next one continues where it ended.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliverySearch:
-    """Which deliveries to find. Empty fields match all; `event` may have its action, as in `issue_comment.created`.
+    """The deliveries to find. An empty field matches all; `event` may include the action: `issue_comment.created`.
 
-    Those that no handler accepted are left out, unless `state` or `ignored` asks for them.
+    Deliveries that no handler accepted match only if `state` or `ignored` includes them.
     """
 
     repository: str = ""
@@ -57,7 +60,7 @@ class DeliverySearch:
 
 @dataclass(frozen=True, slots=True)
 class FoundDeliveries:
-    """A page of deliveries; `older` is where the next page begins, None where all were read."""
+    """A page of deliveries; `older` is the `before` of the next page, None if there is none."""
 
     records: Sequence[DeliveryRecord]
     older: int | None
@@ -66,7 +69,7 @@ class FoundDeliveries:
 async def find_deliveries(
     journal: Journal, records: Records, search: DeliverySearch, before: int | None, most: int = SHOWN
 ) -> FoundDeliveries:
-    """Return the newest deliveries that match, `most` of them, before the job with the number `before`."""
+    """Return the newest `most` deliveries that match, of those with a job number below `before`; None: of all."""
     if search.state == FAILED:
         return await _find_failed(journal, search, before, most)
     lock = await _lock(records, search)
@@ -88,7 +91,7 @@ async def find_deliveries(
 
 
 async def _find_failed(journal: Journal, search: DeliverySearch, before: int | None, most: int) -> FoundDeliveries:
-    """Return deliveries that failed, by their last failure: `before` is a job that failed then."""
+    """Return deliveries that failed, ordered by their last failure; `before` is the number of a failed job."""
     found: list[DeliveryRecord] = []
     for _ in range(MOST_READ // SHOWN):
         read, before = await journal.failures(SHOWN, before)
@@ -99,7 +102,10 @@ async def _find_failed(journal: Journal, search: DeliverySearch, before: int | N
 
 
 async def _lock(records: Records, search: DeliverySearch) -> str:
-    """Return the lock of all deliveries of a pull request, which an index finds; empty where none is asked for."""
+    """Return the lock of the pull request that a search names, empty if it names none.
+
+    An index finds deliveries by their lock, so such a search reads no others.
+    """
     if search.number is None or not search.repository:
         return ""
     repository_id = await repository_id_of(records, search.repository)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LONGEST_REASON = 500
 SILENT_SECONDS = 30.0
-"""A worker without a heartbeat for so long is taken for dead, and its jobs for nobody's."""
+"""Seconds without a heartbeat after which the page shows a worker as silent; by then, others take over its jobs."""
 
 
 class OperateTimer(BaseModel):
@@ -34,7 +34,7 @@ class OperateTimer(BaseModel):
 
 
 class OperateQueue(BaseModel):
-    """Jobs of one kind that wait."""
+    """The number of waiting jobs of one kind."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -43,7 +43,7 @@ class OperateQueue(BaseModel):
 
 
 class OperateQuota(BaseModel):
-    """What is left of a quota of GitHub, as this process heard last."""
+    """What is left of a quota of GitHub, according to the last answer that this process received."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -80,7 +80,7 @@ class OperateState(BaseModel):
 
 
 def state_page(parts: OperateParts) -> Page:
-    """Return the page."""
+    """Return the page with the state of the bot."""
 
     async def load(_: PageRequest) -> OperateState:
         backlog = await parts.engine.backlog()

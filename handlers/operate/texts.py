@@ -1,4 +1,4 @@
-"""What operators read on their pages."""
+"""Texts that operators read on their pages."""
 
 UNKNOWN_DELIVERY = "No delivery with this GUID is stored."
 PROCESS = "process {pid} on {host}"

@@ -1,4 +1,4 @@
-"""What the pages of operators read from."""
+"""Collect the parts of the process that the pages of operators read from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OperateParts:
-    """What the pages read; `now` gives seconds since 1970, `redact` removes secrets from a text."""
+    """The parts that pages read from: `now` returns seconds since 1970, `redact` removes secrets from a text."""
 
     config: Config
     engine: Engine
@@ -36,7 +36,7 @@ class OperateParts:
 
     @staticmethod
     def of(services: Services) -> OperateParts:
-        """Return the parts of a process."""
+        """Take the parts from the services of the process."""
         return OperateParts(
             services.config,
             services.part(ENGINE),
@@ -49,7 +49,7 @@ class OperateParts:
         )
 
     def shown(self, text: str, most: int) -> str:
-        """Return a text without secrets, and at most so many characters of it."""
-        # Redacted as a whole: the half of a secret would not be known as one.
+        """Remove secrets from a text, then cut it to `most` characters."""
+        # Redact before the cut: a secret that is cut in half is not recognized.
         whole = self.redact(text)
         return whole if len(whole) <= most else f"{whole[:most]}…"
