@@ -161,7 +161,7 @@ class TestOnLine:
 
     @property
     def names(self) -> list[str]:
-        """Return the names that the test has had, the newest first."""
+        """Return the names that the test has had, newest first."""
         return list(dict.fromkeys(one.name for one in reversed(self.segments) if one.status is not None))
 
 

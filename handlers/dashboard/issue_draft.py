@@ -25,7 +25,7 @@ SHORT = 10
 
 @dataclass(frozen=True, slots=True)
 class IssueDraft:
-    """The contents of an issue about a test on a target; fields that are not known are empty.
+    """The contents of an issue about a test on a target; an unknown field is empty.
 
     `page` is the address of the repository on GitHub, `history` that of the test's page.
     """

@@ -40,7 +40,7 @@ class FailingNow(BaseModel):
 
 
 class TargetOverview(BaseModel):
-    """The last results of a target of a lab. Members that are not known are null."""
+    """The last results of a target of a lab. An unknown member is null."""
 
     model_config = ConfigDict(extra="forbid")
 
