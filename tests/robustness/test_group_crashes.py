@@ -17,7 +17,7 @@ from tests.tables import make_tables
 TARGETS = (TARGET, "adreno")
 ISSUES = "/repos/{owner}/{repo}/issues"
 ONE_ISSUE = "/repos/{owner}/{repo}/issues/{issue_number}"
-MESSAGE = "1 test fails on 2 targets since"
+MESSAGE = "1 test failing on 2 targets since"
 
 
 class BothFail(NightlyRuns):
