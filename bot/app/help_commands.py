@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def list_commands_of(config: Config, records: Records) -> ListCommands:
-    """Return what lists the commands for the page."""
+    """Return the function that lists the commands for the page."""
     mention = config.mentions[0]
 
     async def listed(repository: str) -> tuple[str, list[ListedCommand]] | None:

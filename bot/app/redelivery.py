@@ -45,6 +45,7 @@ PER_NOTE = 25
 URGENT = frozenset({"pull_request", "issue_comment", "pull_request_review", "pull_request_review_comment", "issues"})
 """Events of people who wait for an answer of the bot."""
 MAX_PAGES = 1_000
+"""Pages of GitHub's list that one sweep reads."""
 READING_SECONDS = 300.0
 """Seconds for which a sweep reads the list; with the requests after it, it stays below the time limit of a job."""
 MOST_MISSING = 10_000

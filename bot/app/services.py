@@ -61,5 +61,5 @@ async def open_services(
 
 
 def new_pool() -> Pool:
-    """Return the processes for work over text from outside, which hold what features run there."""
+    """Return the pool of processes for text from outside; they import the modules that features run there."""
     return Pool(preload=[module for feature in ALL_FEATURES for module in feature.preload])

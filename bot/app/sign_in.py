@@ -96,7 +96,7 @@ def make_sign_in(config: Config, settings: Settings, services: Services) -> Sign
 
 
 def sign_in_client(settings: Settings, session: aiohttp.ClientSession) -> SignInClient | None:
-    """Return what asks GitHub on behalf of people; None without GITHUB_CLIENT_ID."""
+    """Return the client that asks GitHub on behalf of people; None without GITHUB_CLIENT_ID."""
     if settings.client_id is None or settings.client_secret is None:
         return None
     return SignInClient(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT, READ_TIMEOUT = 5, 30
 """Seconds; the second bounds a silence, not the whole answer, and is longer than a long poll of SQS (20 s)."""
 CONNECTIONS = 32
+"""Connections that one client keeps open."""
 ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL_SQS")
 KEY_ID, SECRET_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 

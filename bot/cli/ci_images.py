@@ -31,6 +31,7 @@ from handlers.docker_update.docker_hub import DockerHub
 from handlers.docker_update.images import HOSTED, IMAGE, has_host, read_images, staged
 
 ATTEMPTS = 4
+"""Requests for one image before the command fails."""
 BACKOFF = 2.0
 """Seconds before the second attempt, doubled before each further one."""
 LONGEST_WAIT = 120.0

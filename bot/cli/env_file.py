@@ -20,7 +20,7 @@ LARGEST_ENV_FILE = 256 * 1024
 """Bytes; the largest key in base64 takes 18 KiB."""
 
 CREDENTIALS = ("GITHUB_APP_ID", "GITHUB_PRIVATE_KEY", "GITHUB_PRIVATE_KEY_FILE", "GITHUB_WEBHOOK_SECRET")
-"""Without any of them there is nothing that a server could use."""
+"""Variables of which a server needs at least one; if none is set, it has no credentials."""
 
 _NAME = Pattern(r"[A-Za-z_][A-Za-z0-9_]{0,200}")
 _QUOTES = "\"'"

@@ -99,7 +99,7 @@ class TokenKind:
 
     @property
     def notes_use(self) -> bool:
-        """Whether it is noted when such a token was last used."""
+        """Whether the bot stores when such a token was last used."""
         return self.scope == LAB
 
     @property

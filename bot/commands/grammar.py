@@ -33,8 +33,10 @@ from bot.github.markdown import HOLE, Line, lines_alone, visible_lines
 __all__ = ["Arguments", "BadCommand", "Command", "CommandRegistry", "CommandSpec", "new_commands", "parse"]
 
 MOST_COMMANDS = 20
+"""Commands of one comment; the bot ignores the lines after them and says so."""
 MOST_NAMES = 20
 LONGEST_NAME = 255
+"""Characters of a name."""
 MOST_SHOWN = 200
 """Characters that an answer quotes of a line that is not a command, to show which line it means."""
 

@@ -99,7 +99,7 @@ class JenkinsServer(Keys):
 
 
 class Rerun(Keys):
-    """`@ci rerun`: what failed on a pull request's head is run again."""
+    """`@ci rerun`: the bot runs again what failed on a pull request's head."""
 
     allow: Shared[tuple[Role, ...]] = Field(
         default=("author", "triage"),
@@ -118,7 +118,7 @@ class Rerun(Keys):
 
 
 class CcReviewers(Keys):
-    """`cc @hubot` in a pull request's body: those named are asked for a review."""
+    """`cc @hubot` in a pull request's body: the bot asks those named for a review."""
 
 
 class Help(Keys):

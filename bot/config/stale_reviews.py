@@ -10,7 +10,7 @@ from bot.core.schedule import FixedInterval
 
 
 class StaleReviews(Keys):
-    """Reviewers are reminded of pull requests on which no person has done anything for a while."""
+    """The bot reminds reviewers of pull requests on which no person has done anything for a while."""
 
     after: Shared[Interval] = Field(
         default="7d",

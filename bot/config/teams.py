@@ -28,7 +28,7 @@ Subscriber = Annotated[
 
 
 class Teams(Keys):
-    """Subscribers of a topic are mentioned when a title's `[tag]` or a label names it."""
+    """The bot mentions the subscribers of a topic when a title's `[tag]` or a label names it."""
 
     topics: Shared[Mapping[Topic, tuple[Subscriber, ...]]] = Field(
         default={},

@@ -241,6 +241,7 @@ def group_lock(repository_id: object, number: int) -> str:
 
 MERGE_GROUP, QUEUE_BRANCHES = "merge_group", "refs/heads/gh-readonly-queue/"
 LONGEST_NUMBER = 10
+"""Digits; a longer number in the name of a branch is not that of a pull request."""
 
 
 def queued_pull(head_ref: object) -> int | None:

@@ -1,7 +1,7 @@
-"""What a process knows about its own health: named checks, each of which passes or gives a reason.
+"""Health checks of one process: each has a name, and passes or gives a reason.
 
-`GET /readyz` and the metrics show them. Whoever has something to report adds a check where
-`bot.app.serve` joins the parts.
+`GET /readyz` and the metrics show them. Whoever has something to report adds a check where `bot.app.serve` joins the
+parts.
 """
 
 from __future__ import annotations

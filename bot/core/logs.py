@@ -24,6 +24,7 @@ from bot.core.redaction import Redactor
 
 LONGEST_TEXT = 2_000
 LONGEST_TRACEBACK = 20_000
+"""Characters of a value, and of a traceback; the middle of longer ones is left out."""
 MOST_NAMES = 500
 """Field names whose redacted form is cached."""
 

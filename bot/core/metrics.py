@@ -1,8 +1,8 @@
-"""What an operator can measure, in Prometheus' terms.
+"""The Prometheus metrics of one process.
 
-Every label has few values: events are the ones that handlers want, routes are templates, and what came from outside
-otherwise is "other". Gauges of the queue are read from the database when they are asked for, so that they are the
-same on every replica and right after a restart.
+Every label has few values: events are those that handlers want, routes are templates, and anything else from outside
+counts as "other". Gauges of the queue are read from the database on request, so that they are the same on every replica
+and right after a restart.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bot.core.health import Health
 
 Shows = Callable[[Mapping[str, str]], bool]
-"""Says for a series, by its labels, whether it may be read."""
+"""Returns for a series, by its labels, whether the reader may see it."""
 
 OTHER = "other"
 ALWAYS_KNOWN = frozenset({"ping", "installation", "installation_repositories"})
@@ -162,7 +162,7 @@ class Metrics:
 
 
 class _Part(Collector):
-    """Those series of a registry that may be read."""
+    """Collects those series of a registry that the reader may see."""
 
     def __init__(self, registry: CollectorRegistry, shows: Shows) -> None:
         self._registry = registry

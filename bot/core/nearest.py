@@ -1,4 +1,4 @@
-"""What somebody may have meant by a name that nothing has."""
+"""Propose known names for an unknown one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST_COMPARED = 130
 
 
 def nearest_names(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known names that are most like one that nothing has, the likest first, whatever their case."""
+    """Return the known names most similar to an unknown one, the most similar first; letter case does not matter."""
     compared = {one[:LONGEST_COMPARED].casefold(): one for one in islice(known, MOST_COMPARED)}
     wanted = name[:LONGEST_COMPARED].casefold()
     close = process.extract(wanted, list(compared), scorer=fuzz.ratio, limit=MOST_PROPOSED, score_cutoff=LIKE_ENOUGH)

@@ -1,4 +1,4 @@
-"""What a feature or a module shares with others in one process, each part under a typed key.
+"""Share parts of one process between features and modules, each under a typed key.
 
 As aiohttp's `AppKey`: https://docs.aiohttp.org/en/stable/web_advanced.html#application-s-config
 """

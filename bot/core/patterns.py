@@ -1,15 +1,15 @@
 r"""Match patterns against text from outside, in time linear in the text.
 
-Python's `re` backtracks: one line that somebody chose can keep it busy for hours, with the interpreter's lock held.
-RE2 does not (https://github.com/google/re2/wiki/WhyRE2), so it has no look-around and no back-references; code that
-needs either checks the neighbours of a match itself. The linter refuses `re` elsewhere. What a pattern is stands in
-`nightjar_formats.patterns`, which labs have without RE2; here is what the server needs besides.
+Python's `re` backtracks: one line that somebody chose can keep it busy for hours, with the interpreter's lock held. RE2
+does not (https://github.com/google/re2/wiki/WhyRE2), so it has no look-around and no back-references; code that needs
+either checks the neighbours of a match itself. The linter refuses `re` elsewhere. `nightjar_formats.patterns` defines a
+pattern, also for labs, which have no RE2; this module adds what only the server needs.
 
-Differences from `re` that matter here (https://github.com/google/re2/wiki/Syntax): `\s`, `\w`, `\d` and `\b` know
-ASCII only, so SPACE and LETTER_OR_DIGIT stand here; `$` is the end of the text, not the place before a last line end.
+Differences from `re` that matter here (https://github.com/google/re2/wiki/Syntax): `\s`, `\w`, `\d` and `\b` know only
+ASCII, so this module has SPACE and LETTER_OR_DIGIT; `$` is the end of the text, not the place before a last line end.
 
-One search is linear. Many in a row (`finditer`, `sub`, `split`) are if no search has to read far behind its match to
-know where that ends: what may follow an unbounded repetition must not be what the next match begins with.
+One search is linear. Many in a row (`finditer`, `sub`, `split`) are linear if no search has to read far behind its
+match to find its end: what may follow an unbounded repetition must not be what the next match begins with.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 LETTER_OR_DIGIT = r"\p{L}\p{N}"
-"""What `str.isalnum` takes, to be written inside brackets."""
+"""The characters that `str.isalnum` accepts, for use inside brackets."""
 
 
 @lru_cache(maxsize=128)

@@ -13,30 +13,30 @@ from bot.core.errors import AnswerError, PayloadError
 
 Json = Mapping[str, Any]
 _OBJECT = (dict, Mapping)
-"""What JSON objects are; almost all are of the first kind, which costs a tenth to find out."""
+"""The types of JSON objects. Almost all are of the first, which costs a tenth of the second to check."""
 
 
 class AnsweredObject(dict[str, Any]):
-    """A JSON object that is an answer of GitHub's, or an item of one: `Payload` tells its faults from a delivery's."""
+    """A JSON object in an answer of GitHub's; its type lets `Payload` raise `AnswerError` for it."""
 
 
 class AnsweredList(list[Any]):
-    """A JSON list that is an answer of GitHub's."""
+    """A JSON list in an answer of GitHub's."""
 
 
 def answered(data: Any) -> Any:
-    """Mark a JSON value as an answer of GitHub's; what is neither object nor list comes back as it is."""
+    """Mark a JSON value as an answer of GitHub's; return anything but an object or a list unchanged."""
     if isinstance(data, dict):
         return AnsweredObject(data)
     return AnsweredList(map(answered, data)) if isinstance(data, list) else data
 
 
 class Payload:
-    """Read values of a JSON object by path; every complaint names the whole path from the root.
+    """Read values of a JSON object by path; every error names the whole path from the root.
 
-    What is missing in a delivery, or a record, raises `PayloadError`, which is final. What is missing in an answer of
-    GitHub's raises `AnswerError`, and is asked for again. Which of them it is the data itself knows, so that no caller
-    can confuse the two; the docstrings below say `PayloadError` for both.
+    A value that is missing in a delivery or a record raises `PayloadError`, which is final. A value that is missing in
+    an answer of GitHub's raises `AnswerError`, and the request is tried again. The type of the data says which it is,
+    so no caller can confuse the two; the docstrings below say `PayloadError` for both.
     """
 
     __slots__ = ("_at", "_data", "_is_answer")

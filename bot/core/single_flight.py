@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from cachetools import TLRUCache
 
 MOST = 1_000
+"""Answers that one cache holds."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -24,4 +24,4 @@ class _Sorted:
 
 
 SORTED = _Sorted()
-"""Annotates a set in a record, which would be written in another order by each process."""
+"""Annotates a set in a record; without it, each process would write the set in another order."""

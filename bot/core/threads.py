@@ -11,8 +11,9 @@ MOST_THREADS = 16
 """Threads of asyncio's own pool, in which the results' store and long texts are read."""
 
 PROBE_EVERY = 5.0
+"""Seconds between two probes."""
 PATIENCE = 15.0
-"""Seconds between two probes, and until one that has no thread yet is reported: a backlog passes sooner."""
+"""Seconds after which a probe that has no thread yet is reported; an ordinary backlog is over sooner."""
 
 EXHAUSTED = (
     "all {threads} threads for blocking work have been busy for {seconds:.0f} s, so results and long texts wait; check "

@@ -1,4 +1,4 @@
-"""JSON from the web, for what is beside GitHub: it is only ever read."""
+"""Read JSON from web services other than GitHub."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Reader:
         return UserError((MOVED if response.status < 400 else REFUSED).format(**words))
 
     def _pause(self, response: aiohttp.ClientResponse) -> float | None:
-        """Return the seconds that are asked for; Docker Hub names the moment at which they are over.
+        """Return the seconds to wait, None if the answer names none; Docker Hub names the time at which a pause ends.
 
         https://docs.docker.com/reference/api/hub/latest/#tag/rate-limiting
         """
@@ -83,7 +83,7 @@ class Reader:
 
 
 READER = PartKey[Reader]("reader")
-"""Reads from addresses beside GitHub that are configured."""
+"""Reads from configured addresses, except GitHub's."""
 
 HTTP = PartKey[aiohttp.ClientSession]("http")
 

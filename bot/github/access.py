@@ -37,7 +37,7 @@ NO_PERMISSIONS: WritePermissions = frozenset()
 class Access:
     """Permissions with their levels; hashable, so that it can be part of a token's name.
 
-    There is always one permission in it: GitHub takes an empty set for everything that the App may do.
+    It holds at least one permission: for an empty set, GitHub makes a token with all permissions of the App.
     """
 
     levels: tuple[tuple[str, str], ...]

@@ -26,6 +26,7 @@ from bot.github.observer import RequestObserver, Unobserved
 from bot.github.seen import SeenAddresses
 
 MAX_REPOSITORIES = 10_000
+"""Repositories whose installation and id are cached."""
 INSTALLATION_LASTS = 10 * 60  # seconds; an App that is taken away and installed again has a new number
 ID_LASTS = 60 * 60  # seconds; a name goes to another repository only where the first one was renamed or deleted
 
@@ -52,11 +53,10 @@ class AppIdentity:
 
 
 class GitHubApp:
-    """The way to every client of one process: they share the session, the governor, the tokens and the cache.
+    """Makes all clients of one process; they share the session, the governor, the tokens and the cache.
 
-    Raises `ValueError`, naming GITHUB_PRIVATE_KEY, for a malformed key. `allowance` is for where github.com's
-    limits are not the ones that bind; `budget` is what this process shares with others that write for the same
-    installations.
+    Raises `ValueError`, naming GITHUB_PRIVATE_KEY, for a malformed key. `allowance` is for a GitHub with other limits
+    than github.com's; this process shares `budget` with others that write for the same installations.
     """
 
     def __init__(

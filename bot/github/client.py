@@ -111,7 +111,7 @@ class GitHub(GitHubAPI):
         return f"GitHub({self._reading.name}{'' if self._writing else ', read only'})"
 
     async def sleep(self, seconds: float) -> None:
-        """Wait; gidgethub asks for it."""
+        """Wait; gidgethub calls this method."""
         await self._wire.timing.sleep(seconds)
 
     def now(self) -> float:

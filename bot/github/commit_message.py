@@ -48,8 +48,11 @@ _LOGIN = Pattern("[A-Za-z0-9](?:-?[A-Za-z0-9])*(?:_[A-Za-z0-9]{3,8})?")
 _PART_OF_WORD = Pattern(r"[\w@/]")
 _NAME_GOES_ON = Pattern(r"[\w@]|\.\w")
 _STEPS_A_WORD, _LEAST_STEPS = 20, 1_000
-"""Words that are compared with a template's, for each word of a text: of more, what is left over stays as it is. Honest
-texts take one or two, for they are parted from a template's within a few words; `a a a …` would take the square."""
+"""Comparisons of words with a template's: so many for each word of a text, and 1,000 more for any text.
+
+Above the limit, the rest of the text stays as it is. Honest texts need one or two a word, because they differ from a
+template within a few words; `a a a …` would need the square.
+"""
 _LONGEST_LOGIN = 100
 """Characters, more than any account's name has: https://docs.github.com/en/rest/users/users"""
 
@@ -127,7 +130,7 @@ def _is_of(email: str, author: Person) -> bool:
 
 
 def _without_trailers(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """Take the lines that credit people out of a text: they go to the others, at its end."""
+    """Split off the lines of a text that credit people: they join the others at the end of the message."""
     lines = _lines(text)
     named = [pair for line in lines if not line.code for pair in _credited(line.text)]
     other_lines = [line.text for line in lines if line.code or not _CO_AUTHOR.fullmatch(line.text)]

@@ -13,7 +13,7 @@ from bot.core.errors import Refusal
 
 
 class Cause(StrEnum):
-    """What a 403 was for, where GitHub's sentence says so."""
+    """The cause of a 403, where GitHub's sentence names one."""
 
     ARCHIVED = "archived"
     LOCKED = "locked"

@@ -24,6 +24,7 @@ WRITES_PER_HOUR = 450  # GitHub's own is 500
 REST_POINTS_PER_MINUTE = 900
 GRAPHQL_POINTS_PER_MINUTE = 2000
 READ_POINTS, WRITE_POINTS = 1, 5
+"""Points of a read and of a write; GitHub limits the points per minute, for REST and for GraphQL apart."""
 WRITE_SPACING = 1.0  # seconds between writes when busy ...
 WRITE_BURST = 15  # ... but what a few people ask in one minute may be answered at once: 15 + 60 is under 80
 ANONYMOUS_SHARE = 0.05  # of the hourly quota, at most, for questions to the API from people without a token

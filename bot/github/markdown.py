@@ -256,6 +256,7 @@ _ACTIVE = Pattern(r"@|#|gh-|:|www", ignore_case=True)
 """The beginnings of what GitHub acts on *after* it undoes Markdown's escapes: mentions, issues, addresses, emoji."""
 _EMOJI_FOLLOWS = Pattern(rf"[{LETTER_OR_DIGIT}_+-]{{1,40}}:")
 _LONGEST_EMOJI = 41
+"""Characters after a colon, within which the colon that ends an emoji's name stands."""
 
 _ESCAPES = str.maketrans(
     {character: f"\\{character}" for character in "`*_[]~#$"}

@@ -22,6 +22,7 @@ _GOES_ON = Pattern(r"@|\.\w|\[bot\]")
 """Behind a name, these make something else of it."""
 _LISTED = Pattern(rf"(?P<name>@[^{SPACE},;&+]*)(?P<separator> ?[,;&+] ?(?:and )?| and | )?", ignore_case=True)
 _LONGEST_LOGIN = 39
+"""Characters that GitHub allows in a login."""
 
 
 @dataclass(frozen=True, slots=True)

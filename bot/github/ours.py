@@ -1,8 +1,8 @@
-"""What of a commit's statuses, check runs and workflow runs comes from this bot: it says nothing about the commit.
+"""Tell the bot's own statuses, check runs and workflow runs from CI's: they say nothing about a commit.
 
-A commit that was just pushed has our statuses at once, all of them green; and a branch that we push starts workflows
-whose runs have the same commit as those of the branch that it follows. Taken for CI, either would let through what
-nobody has tested. So everybody who reads how a commit stands asks here.
+A commit that was just pushed has our statuses at once, all of them green. A branch that we push starts workflows whose
+runs have the same commit as those of the branch that it tracks. If these counted as CI, untested commits would pass. So
+all code that reads the state of a commit asks this module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a person may do in a repository, asked of GitHub and remembered for less than a minute."""
+"""Look up people's roles in a repository on GitHub, and cache each for less than a minute."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from bot.core.payload import Payload
 from bot.github.client import GitHub
 
 ROLES = ("none", "read", "triage", "write", "maintain", "admin")
-"""From least to most (https://docs.github.com/en/organizations/managing-user-access-to-your-organizations-repositories)."""
+"""From least to most access.
+
+https://docs.github.com/en/organizations/managing-user-access-to-your-organizations-repositories
+"""
 
 REMEMBERED_SECONDS = 45
+"""Seconds for which a role is cached; a role that somebody lost counts until then."""
 REMEMBERED_PEOPLE = 10_000
 
 

@@ -1,7 +1,7 @@
-"""Which repositories a payload called private since GitHub last answered that they are public.
+"""Remember which repositories a payload called private since GitHub last answered that they are public.
 
 All processes share the record, so one that receives no webhook knows it too. A payload may be days old, so it only ever
-makes a repository private; GitHub's own answer takes it back.
+makes a repository private; only GitHub's own answer reverts that.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ SECTION_NAME = Pattern(r"[a-z0-9-]{1,40}")
 
 @dataclass(frozen=True, slots=True)
 class PostedComment:
-    """One comment of a pull request, as much of it as matters here."""
+    """The parts of a pull request's comment that this module reads."""
 
     id: int
     author_id: int

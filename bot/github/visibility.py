@@ -83,7 +83,7 @@ class Visibility:
         return known.public is True and await self._holds(repository, known)
 
     async def _holds(self, repository: str, known: _Known) -> bool:
-        """Say whether GitHub's answer is young, and no payload has called the repository private since."""
+        """Return whether GitHub's answer is recent, and no payload has called the repository private since."""
         if known.public is None or self._clock() - known.at >= FRESH_SECONDS:
             return False
         return known.public is False or not await self._called_private.by(repository)

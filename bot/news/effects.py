@@ -129,4 +129,4 @@ def _guid(repository: int, event: PostNews) -> str:
 MESSAGE_EVENT = InternalEvent(
     "nightjar.news", PostNews, guid=_guid, lock=lambda _, event: f"news:{event.place}", action=lambda event: event.place
 )
-"""News that is to be posted in a channel, which is the action."""
+"""Asks to post news in a channel; the action of the event is the channel."""

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from bot.config.environment import Settings
 
 NO_TOKEN = f"ghu_{'0' * 36}"
-"""GitHub looks at the client before it looks at the token that is to end."""
+"""A token that does not exist: GitHub checks the client before it checks the token to revoke."""
 
 
 async def check_sign_in(config: Config, settings: Settings, http: aiohttp.ClientSession) -> list[Finding]:
-    """Ask GitHub to end a token that does not exist, as the client of the App."""
+    """Ask GitHub to revoke a token that does not exist: the answer says whether it accepts the client of the App."""
     client = sign_in_client(settings, http)
     if client is None:
         off = [(OPERATORS_CANNOT, SET_SIGN_IN)] if config.operators else []

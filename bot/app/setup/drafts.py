@@ -13,6 +13,7 @@ from cachetools import TTLCache
 from bot.app.setup.addresses import GitHubSite
 
 MOST_DRAFTS = 200
+"""Drafts that one process remembers."""
 DRAFT_SECONDS = 2 * 3600
 """Seconds for which a draft is stored: GitHub's code is valid for an hour, and before that the person takes a while."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 SECRET_MODE, PLAIN_MODE = 0o600, 0o644
 LONGEST_NOTE = 4096
+"""Bytes of a draft in which its comments are searched for."""
 
 
 class NewFile:

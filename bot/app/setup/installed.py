@@ -18,6 +18,7 @@ from bot.github.app import GitHubApp
 MOST_REPOSITORIES = 50
 """Repositories in the app.yaml that is offered; nobody reads a longer list."""
 MOST_INSTALLATIONS = 20
+"""Installations whose repositories are listed, with one request or more for each."""
 _NAME = Pattern(REPOSITORY_NAME)
 INSTALLED_REPOSITORIES = "/installation/repositories"
 """The repositories of a token: https://docs.github.com/rest/apps/installations"""

@@ -43,6 +43,7 @@ from bot.github.app import GitHubApp
 from bot.web.problems import Problem
 
 LONGEST_FIELD = 500
+"""Characters of a field of the form; the rest is ignored."""
 LARGEST_CONFIG = 64 * 1024
 """Bytes of the app.yaml in the form."""
 RETRY_SECONDS = "60"

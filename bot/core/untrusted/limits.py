@@ -19,6 +19,7 @@ MOST_WAITING = 16
 """Jobs that may wait for a process. Each holds one of the engine's places, so it is less than half of those."""
 MOST_WAITING_OF_REPOSITORY = 12
 MOST_WAITING_OF_OWNER = 4
+"""Waiting jobs of one repository, and of one owner in it: the other places are left for others."""
 COME_BACK = 10.0
 """Seconds after which a job that found no place in the queue tries again."""
 

@@ -1,4 +1,4 @@
-"""What the server and a process that works for it say to each other over a socket."""
+"""The messages between the server and a process that works for it, over a socket."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import struct
 from typing import Any
 
 HEADER = struct.Struct("<ddqiq")
-"""Of a question: limits (CPU seconds, wall-clock seconds, bytes of memory), the number of files, the bytes to come."""
+"""The head of a question: limits (CPU seconds, wall-clock seconds, bytes of memory), number of files, bytes to come."""
 ANSWER = struct.Struct("<cq")
-"""Of an answer: its kind, and the bytes to come."""
+"""The head of an answer: its kind, and the bytes to come."""
 STATUS = struct.Struct("<i")
 """How a process ended, as `os.waitstatus_to_exitcode` says it."""
 
@@ -23,6 +23,7 @@ FILES_AT_ONCE = 64
 """File descriptors in one message; Linux takes at most 253 (unix(7), SCM_RIGHTS)."""
 
 OURS = ("bot.", "handlers.", "nightjar_formats.")
+"""The modules whose classes an answer may hold begin with one of these."""
 BUILTINS = frozenset({"frozenset", "set", "bytearray", "complex", "range", "slice"})
 NOT_ALLOWED = "a worker's answer must not refer to {module}.{name}"
 
