@@ -131,7 +131,7 @@ class Pipeline:
         return RepositoryView(repository.full_name, config, private, at)
 
     async def _is_ours(self, delivery: Delivery) -> bool:
-        """Say whether app.yaml names the repository: another one may have got its name on GitHub."""
+        """Return whether app.yaml names the repository: another one may have got its name on GitHub."""
         if not delivery.payload.has("repository", "id"):
             return True  # The code that needs the id fails, and says so.
         return await self.repositories.name_of(Repository.of(delivery.payload)) is not None
@@ -209,7 +209,7 @@ class Pipeline:
         return kind_of(error)
 
     def message(self, error: Exception, guid: str) -> str:
-        """Put a failure into words that may be shown to people."""
+        """Return the text of a failure for people."""
         return failure_text(error, guid)
 
     def _handler(self, name: str) -> Handler:

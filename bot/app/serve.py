@@ -114,10 +114,10 @@ async def open_bot(
 ) -> AsyncIterator[Bot]:
     """Build the parts of a process and close them in the end.
 
-    `allowance` is for a GitHub that has other limits than github.com, `now` what timers and results go by, `pace` for
-    tests that cannot wait, `pool` for those that share one, which stays open.
-    Raises DatabaseError, `SettingsError` for `AWS_*` variables that results cannot be read with and webhooks that
-    app.yaml asks for, or `StartError` for a key that the GitHub client cannot use.
+    `allowance` is for a GitHub with other limits than github.com's, `now` the clock of timers and results, `pace` for
+    tests that cannot wait, `pool` for tests that share one, which stays open. Raises DatabaseError, `SettingsError` for
+    faulty `AWS_*` variables and for missing webhooks that app.yaml needs, or `StartError` for a key that the GitHub
+    client cannot use.
     """
     check_channels(config, settings)
     router = full_router()
@@ -190,12 +190,10 @@ async def running(
     pool: Pool | None = None,
     more: MorePages | None = None,
 ) -> AsyncIterator[Running]:
-    """Work, and serve webhooks where an address is given, while the block runs; `metrics` is where /metrics is then.
+    """Run jobs, and with an `address` serve webhooks, while the block runs; `metrics` is the address of /metrics then.
 
-    `more` are pages that this process has besides.
-
-    In the order of a stop: no new requests, those in flight answered, no new jobs, those in progress ended or left to
-    be done again, everything closed. Raises DatabaseError and `StartError`.
+    `more` are pages that only this process has. A stop refuses new requests, answers those in flight, starts no new
+    jobs, lets running ones end or leaves them for later, and closes everything. Raises DatabaseError and `StartError`.
     """
     async with open_bot(config, settings, allowance, now, pace, pool) as bot:
         await bot.engine.recover()
@@ -242,7 +240,7 @@ async def run_until_stopped(
 
 
 async def end(engine: Engine, worker: asyncio.Task[None]) -> None:
-    """Let the jobs in progress end, and the worker after them; raise what the worker itself ended with."""
+    """Let the jobs in progress end, and then the worker; raise the error that ended the worker."""
     while not worker.done():
         # Asked more than once, for a worker that has not started yet does not hear it.
         await engine.stop()
@@ -261,7 +259,7 @@ async def _first(stop: Coroutine[None, None, object], worker: asyncio.Task[None]
 
 
 Listeners = tuple[web.AppRunner | None, web.AppRunner | None]
-"""What serves webhooks and the API, and what serves /metrics on a port of its own."""
+"""The servers of webhooks and the API, and of /metrics if that has a port of its own."""
 
 
 async def _open_listeners(

@@ -100,7 +100,7 @@ class Writable(Protocol):
     """A file to copy into."""
 
     def write(self, piece: bytes, /) -> object:
-        """Take some more bytes."""
+        """Append some more bytes."""
         ...
 
 
@@ -135,7 +135,7 @@ class Source(Protocol):
 
 
 def is_manifest(key: str) -> bool:
-    """Say whether a key can name a run's manifest. Keys with control characters cannot: databases refuse them."""
+    """Return whether a key can name a run's manifest. Keys with control characters cannot: databases refuse them."""
     try:
         fits = len(key.encode()) <= LONGEST_KEY
     except UnicodeEncodeError:

@@ -65,12 +65,12 @@ def add_to_environment(variables: Mapping[str, str], environ: MutableMapping[str
 
 
 def lacks_credentials(environ: Mapping[str, str] = os.environ) -> bool:
-    """Say whether an environment has no credentials at all."""
+    """Return whether an environment has no credentials at all."""
     return not _credentials(environ)
 
 
 def wants_setup(env_file: Path, config: Path, environ: Mapping[str, str] = os.environ) -> bool:
-    """Say whether a server has no credentials, or those of a set-up that ended before app.yaml was there.
+    """Return whether a server has no credentials, or those of a set-up that ended before app.yaml was there.
 
     Raises what `read_env_file` raises.
     """

@@ -25,7 +25,7 @@ def shown(command: Command | BadCommand) -> str:
 
 
 def bad_command(bad: BadCommand, help_url: str | None = None) -> str:
-    """Say why a line is no command, which one may be meant, and where all are listed."""
+    """Return why a line is no command, which one may be meant, and where all are listed."""
     listed = code(f"{bad.mention} help")
     if help_url:
         listed = f"[{listed}]({help_url})"

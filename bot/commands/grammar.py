@@ -236,7 +236,7 @@ def _command(
 
 
 def _asked(line: Line, mention: str, rest: str, registry: CommandRegistry, mentions: Sequence[str]) -> Command | None:
-    """Return the command of a line, None for mere courtesy. Raises `_Fault` where it is no command."""
+    """Return the command of a line, None if the line is mere courtesy. Raises `_Fault` for anything else."""
     words = _without_courtesy(list(_words(rest, line.holes)))
     if rest and not words:
         return None

@@ -71,7 +71,7 @@ class Payload:
         return value
 
     def has(self, *keys: str) -> bool:
-        """Say whether a value other than null stands at the path."""
+        """Return whether a value other than null stands at the path."""
         value = self._data
         for key in keys:
             if not isinstance(value, _OBJECT) or value.get(key) is None:

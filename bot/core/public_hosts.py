@@ -24,7 +24,7 @@ class PrivateAddress(OSError):
 
 
 def is_public(text: str) -> bool:
-    """Say whether an IP address is one of the public internet (RFC 6890), also where another one is inside of it."""
+    """Return whether an IP address is one of the public internet (RFC 6890), also where another one is inside of it."""
     try:
         address: Address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:

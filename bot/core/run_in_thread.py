@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 
 def give_way_sooner() -> None:
-    """Have threads that compute give way sooner; once for the process."""
+    """Let threads that compute give way sooner; call it once in a process."""
     sys.setswitchinterval(TURN)
 
 

@@ -50,7 +50,7 @@ class ThreadProbe:
             self._asked = None
 
     def problem(self) -> str | None:
-        """Say if a thread has not answered for longer than ordinary load explains; else None."""
+        """Return the problem if a thread has not answered for longer than ordinary load explains, else None."""
         waited = 0.0 if self._asked is None else self.clock() - self._asked
         return EXHAUSTED.format(threads=MOST_THREADS, seconds=waited) if waited > PATIENCE else None
 

@@ -172,12 +172,12 @@ class GitHubApp:
         return InstallationCredentials(self._tokens, TokenKey(place.installation, place.repository, access))
 
     async def _mint(self, key: TokenKey) -> Token:
-        """Make a token for one repository; without one, for what every installation may look up."""
+        """Make a token for one repository, or without one for look-ups that every installation may make."""
         where = {} if key.repository is None else {"repository_ids": [key.repository]}
         return _token(await self._request_token(key.installation, where, key.access), self.clock)
 
     async def _request_token(self, installation: int, where: Mapping[str, Any], access: Access) -> Payload:
-        """Ask GitHub for a token with those of the permissions that the installation has granted.
+        """Ask GitHub for a token with as many of the permissions as the installation has granted.
 
         https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app
         """
@@ -210,9 +210,9 @@ class GitHubApp:
         return {name: permissions.string(name) for name in permissions.raw}
 
     async def _not_installed(self, installation: int, error: BadRequest) -> Exception:
-        """Return what GitHub's refusal of a token means.
+        """Return the error that GitHub's refusal of a token stands for.
 
-        A 404 here must not be taken for the absence of what the caller wanted to read.
+        The caller must not take a 404 here for the absence of what it wanted to read.
         """
         # An App that does not exist gets a 404 here too: `read_app` then raises `NoSuchApp`.
         if is_not_found(error):
@@ -259,7 +259,7 @@ class GitHubApp:
     async def read_app(self) -> Payload:
         """Return the App as GitHub describes it; raise `NoSuchApp` if none has our ID, `AppRefused` for a wrong key.
 
-        GitHub answers 404 to every request of an App that does not exist, as for what is not there.
+        GitHub answers every request of an App that does not exist with 404, as it does for a missing object.
         https://docs.github.com/en/rest/apps/apps#get-the-authenticated-app
         """
         try:

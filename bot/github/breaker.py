@@ -25,7 +25,7 @@ class Breaker:
         return self.failures >= FAILURES
 
     def may_ask(self, now: float) -> bool:
-        """Say whether a request may be sent now.
+        """Return whether a request may be sent now.
 
         While GitHub is unavailable, one caller at a time may, as a probe for all.
         """
@@ -65,7 +65,7 @@ class Breakers:
         return self._breakers.setdefault(installation, Breaker())
 
     def may_ask(self, installation: str) -> bool:
-        """Say whether a request of an installation may be sent now."""
+        """Return whether a request of an installation may be sent now."""
         return self.of(installation).may_ask(self._clock())
 
     def fail(self, installation: str) -> None:

@@ -119,7 +119,7 @@ def _credited(text: str) -> list[tuple[str, str]]:
 
 
 def _is_of(email: str, author: Person) -> bool:
-    """Say whether an address is one that GitHub made for an account: the number in it is what counts, if it has one.
+    """Return whether an address is one that GitHub made for an account: the number in it is what counts, if it has one.
 
     https://docs.github.com/en/account-and-profile/reference/email-addresses-reference#your-noreply-email-address
     """
@@ -240,7 +240,7 @@ def _end_of(
 
 
 def _without_comments(text: str) -> str:
-    """Take HTML comments out, but not those that are shown because they stand in code."""
+    """Remove HTML comments, except those that GitHub shows because they stand in code."""
     return "".join(part for part, kind in _pieces(_plain_ends(text)) if kind != COMMENT)
 
 
@@ -249,7 +249,7 @@ def _without_mentions(pieces: Iterable[tuple[str, str]]) -> str:
 
 
 def _unmentioned(text: str) -> str:
-    """Take the `@` out of what GitHub takes for a mention; addresses are left alone."""
+    """Remove the `@` of what GitHub reads as a mention; addresses stay as they are."""
 
     def without(found: PatternMatch) -> str:
         name = text[found.end() : found.end() + _LONGEST_LOGIN]

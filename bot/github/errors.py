@@ -158,7 +158,7 @@ def message_of(error: BaseException) -> str:
 
 
 def is_not_found(error: BaseException) -> bool:
-    """Say whether the object does not exist, was removed (410), or is hidden from us: GitHub's answers are the same.
+    """Return whether the object does not exist, was removed (410), or is hidden from us: GitHub's answers are the same.
 
     False for `Vanished`: a 404 that we do not believe yet is no answer.
     """
@@ -168,7 +168,7 @@ def is_not_found(error: BaseException) -> bool:
 
 
 def is_forbidden(error: BaseException) -> bool:
-    """Say whether the App lacks a permission. Rate limits are `RateLimited`, never this."""
+    """Return whether the App lacks a permission. Rate limits are `RateLimited`, never this."""
     return status_of(error) == 403 or "FORBIDDEN" in _graphql_types(error)
 
 
@@ -178,7 +178,7 @@ def is_conflict(error: BaseException) -> bool:
 
 
 def is_unprocessable(error: BaseException) -> bool:
-    """Say whether GitHub understood the request and refused its values (422)."""
+    """Return whether GitHub understood the request and refused its values (422)."""
     return status_of(error) == 422 or "UNPROCESSABLE" in _graphql_types(error)
 
 
@@ -189,7 +189,7 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def kind_of(error: BaseException) -> ErrorKind:
-    """Say what an answer of GitHub means for the next try."""
+    """Return what an error of GitHub means for the next try."""
     if is_not_found(error) and isinstance(error, BadRequest):
         return ErrorKind.MISSING
     return ErrorKind.REFUSED if is_refusal(error) else ErrorKind.OTHER
@@ -245,7 +245,7 @@ def _known(status: int) -> HTTPStatus:
 
 
 def problem_of(error: Exception) -> str:
-    """Say why a request got no answer, without its address and headers."""
+    """Return why a request got no answer, without its address and headers."""
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"no connection to {error.host}:{error.port} ({error.strerror or type(error.os_error).__name__})"
     if isinstance(error, TimeoutError):

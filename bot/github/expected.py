@@ -26,7 +26,7 @@ _WILD = frozenset("*?[")
 
 
 def is_pattern(name: str) -> bool:
-    """Say whether an entry of `required` may match several names."""
+    """Return whether an entry of `required` may match several names."""
     return not _WILD.isdisjoint(name)
 
 

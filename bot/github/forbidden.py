@@ -57,5 +57,5 @@ def cause_of(sentence: str) -> Cause | None:
 
 
 def is_generic(sentence: str) -> bool:
-    """Say whether GitHub's sentence tells people nothing that the status 403 does not."""
+    """Return whether GitHub's sentence tells people nothing that the status 403 does not."""
     return sentence.strip().rstrip(".").casefold() in _GENERIC

@@ -22,19 +22,19 @@ def graphql_url(api_url: str) -> str:
 
 
 def is_mutation(query: str) -> bool:
-    """Say whether a document may write; a query that merely mentions the word is taken for one that does."""
+    """Return whether a document may write; a query that merely mentions the word is taken for one that does."""
     return _MUTATION.search(query) is not None
 
 
 def refuses_data(response: Any) -> bool:
-    """Say whether a GraphQL answer stands for REST's 403, which comes inside of a 200."""
+    """Return whether a GraphQL answer stands for REST's 403, which comes inside of a 200."""
     errors = response.get("errors") if isinstance(response, Mapping) else None
     found = errors if isinstance(errors, list) else ()
     return any(isinstance(error, Mapping) and error.get("type") == "FORBIDDEN" for error in found)
 
 
 def is_unknown_field(error: QueryError) -> bool:
-    """Say whether the server refused a query for naming a field that it does not know, as an old one does."""
+    """Return whether the server refused a query for naming a field that it does not know, as an old one does."""
     answer = error.response if isinstance(error.response, Mapping) else {}
     listed = answer.get("errors")
     extensions = [one.get("extensions") for one in listed if isinstance(one, Mapping)] if listed else []

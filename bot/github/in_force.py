@@ -60,7 +60,7 @@ class StoredFile:
     good: Good = field(default_factory=Good)
 
     def is_newer_than(self, pushed_at: int, commit: str) -> bool:
-        """Say whether this is from a later push. Webhooks come in any order, and GitHub's times are whole seconds."""
+        """Return whether this is from a later push. Webhooks come in any order, and times are whole seconds."""
         return self.pushed_at > pushed_at or (self.pushed_at == pushed_at and self.before == commit)
 
 

@@ -307,7 +307,7 @@ _LIMIT_PAGES = ("secondary-rate-limits", "abuse-rate-limits")
 
 
 def _names_a_limit(answer: Answer) -> bool:
-    """Say whether the body points to the page on secondary limits or, of GraphQL, has errors of type RATE_LIMITED."""
+    """Return whether the body links the page on secondary limits or, of GraphQL, has errors of type RATE_LIMITED."""
     # A search in the bytes first: most answers name no limit, and decoding them here would be a second time.
     if b"rate-limits" not in answer.body and b"RATE_LIMITED" not in answer.body:
         return False

@@ -49,17 +49,17 @@ class Ours:
         return replace(self, branches=self.branches - {branch})
 
     def has_status(self, status: Payload) -> bool:
-        """Say whether a status is ours: a list of statuses names its creator, a combined status only the picture."""
+        """Return whether a status is ours: a list of statuses names its creator, a combined status only the picture."""
         by = status.integer("creator", "id") if status.has("creator", "id") else 0
         reported = by == self.user_id or app_of(status) == self.app_id
         return reported or status.text("context").casefold() in self.contexts
 
     def has_check(self, app_id: int) -> bool:
-        """Say whether a check run of the App with this number is ours."""
+        """Return whether a check run of the App with this number is ours."""
         return app_id == self.app_id
 
     def has_run(self, run: Payload) -> bool:
-        """Say whether a workflow run, as the API and webhooks show it, began because we pushed to our own branch."""
+        """Return whether a workflow run, as the API and webhooks show it, began because we pushed to our own branch."""
         heads = [run.integer(name, "id") for name in ("head_repository", "repository") if run.has(name, "id")]
         # A run for a fork's branch has two repositories, and its branch may have any name.
         from_here = len(set(heads)) == 1

@@ -31,7 +31,7 @@ CALLED_PRIVATE = Record(
 
 
 def is_called_public(repository: Payload) -> bool:
-    """Say whether GitHub's description of a repository calls it public; `internal` is a visibility of its own.
+    """Return whether GitHub's description of a repository calls it public; `internal` is a visibility of its own.
 
     https://docs.github.com/rest/repos/repos#get-a-repository
     """

@@ -85,7 +85,7 @@ class PullHead:
         return replace(self, moved_at=self.updated_at, since=self.updated_at)
 
     def may_follow(self, written_at: str) -> bool:
-        """Say whether the author of a text of that time may have seen another head.
+        """Return whether the author of a text of that time may have seen another head.
 
         Times are whole seconds: we assume that a text from the second of a push was written before it.
         """

@@ -60,7 +60,7 @@ async def compared(github: GitHub, repository: str, base: str, head: str) -> Com
 
 
 async def is_update_of(github: GitHub, repository: str, sha: str, before: str) -> bool:
-    """Say whether a commit is a merge whose first parent is `before`, as GitHub makes it to update a branch."""
+    """Return whether a commit is a merge whose first parent is `before`, as GitHub makes it to update a branch."""
     answer = await github.getitem(ONE_COMMIT, url_vars={"repo": repository, "sha": sha})
     parents = [parent.string("sha") for parent in Payload(answer, "commit").items("parents")]
     # "Update branch" merges the base into the branch, so the branch's old head is the first parent.

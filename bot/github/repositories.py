@@ -147,7 +147,7 @@ class Repositories:
             await self._note_private(delivery, payload.at("repository"), changed=changed)
 
     async def is_called_private(self, name: str) -> bool:
-        """Say whether a payload has called a repository of app.yaml private."""
+        """Return whether a payload has called a repository of app.yaml private."""
         return bool(await self._called_private.by(name))
 
     async def _see_all(self, delivery: Delivery, key: str, away: str | None) -> None:

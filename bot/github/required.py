@@ -63,12 +63,12 @@ class BaseCommit:
         return [signal for signal in self.signals if not signal.ours and matches([pattern], signal.name)]
 
     def is_green(self, pattern: str) -> bool:
-        """Say whether a pattern matches something here, and all of it is green."""
+        """Return whether a pattern matches something here, and all of it is green."""
         theirs = self.matched(pattern)
         return bool(theirs) and all(signal.state is State.GREEN for signal in theirs)
 
     def is_settled(self, pattern: str, now: float) -> bool:
-        """Say whether a pattern is green here and nothing new was reported for `SETTLED_SECONDS`.
+        """Return whether a pattern is green here and nothing new was reported for `SETTLED_SECONDS`.
 
         Only then can we say that a missing job is not part of CI: a job that `needs:` others has no check run before
         they end. After a failure we cannot say it: the failure may have stopped other jobs from starting.

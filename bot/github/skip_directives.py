@@ -43,7 +43,7 @@ def without_directives(text: str) -> str:
 
 
 def skips_ci(text: str) -> bool:
-    """Say whether the message of a commit makes a CI skip it."""
+    """Return whether the message of a commit makes a CI skip it."""
     return without_directives(text) != text
 
 

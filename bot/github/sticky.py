@@ -32,7 +32,7 @@ class PostedComment:
 
 
 def is_sticky(comment: PostedComment, author_id: int) -> bool:
-    """Say whether a comment is ours *and* marked: a marker alone can be quoted or forged by anybody."""
+    """Return whether a comment is ours *and* marked: a marker alone can be quoted or forged by anybody."""
     return comment.author_id == author_id and comment.body.startswith(MARKER)
 
 

@@ -62,7 +62,7 @@ class Visibility:
         self._known: dict[str, _Known] = {}
 
     async def is_public(self, repository: str) -> bool:
-        """Say whether anybody may read about `owner/name`; not for one that is unknown, here or on GitHub.
+        """Return whether anybody may read about `owner/name`; not for one that is unknown, here or on GitHub.
 
         Answers at once about one that was private, so that the time taken does not tell which repositories there are.
         Raises ConnectorException while the database is unavailable.

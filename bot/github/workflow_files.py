@@ -29,12 +29,12 @@ PARENT_FOLDER = "/repos/{+repo}/contents/.github?ref={sha}"
 
 
 def may_lack_workflows(error: BaseException) -> bool:
-    """Say whether a refusal may be for workflow files: it is a 403 that gives no other cause."""
+    """Return whether a refusal may be for workflow files: it is a 403 that gives no other cause."""
     return is_forbidden(error) and is_generic(message_of(error))
 
 
 async def pull_changes_workflows(github: GitHub, repository: str, number: int) -> bool:
-    """Say whether a pull request changes workflow files."""
+    """Return whether a pull request changes workflow files."""
     where, listed = {"repo": repository, "number": str(number)}, 0
     async for item in github.getiter(PULL_FILES, url_vars=where):
         if _is_workflow(Payload(item, "file")):
@@ -47,7 +47,7 @@ async def pull_changes_workflows(github: GitHub, repository: str, number: int) -
 
 
 async def move_changes_workflows(github: GitHub, repository: str, before: str | None, sha: str) -> bool:
-    """Say whether a branch that moves from `before` to `sha` gets other workflow files; None: it is a new branch."""
+    """Return whether a branch that moves from `before` to `sha` gets other workflow files; None: it is a new branch."""
     if before is None:
         return await _exists(github, repository, sha)
     answer = await github.getitem(COMPARE, url_vars={"repo": repository, "base": before, "head": sha})

@@ -81,8 +81,8 @@ class PostMessage:
 class PostNews:
     """Post news in a chat channel, once for its key.
 
-    A webhook does not say whether a message is there. Where that is not known, it is posted again, and says so: see
-    docs/decisions/at-least-once-chat-messages.md.
+    A webhook does not say whether a message was posted. If that is unknown, the bot posts the news again with a note
+    that says so: see docs/decisions/at-least-once-chat-messages.md.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS

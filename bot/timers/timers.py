@@ -213,7 +213,7 @@ def moment_of(payload: Payload) -> float:
 
 
 def manual_run() -> str:
-    """Return a unique moment for a run that an operator starts."""
+    """Return a unique name for a run that an operator starts."""
     return f"asked-{time.time_ns()}"
 
 
@@ -225,7 +225,7 @@ def timers_of(config: Config) -> Iterator[tuple[str, str, Schedule]]:
 
 
 def repositories_with(config: Config, name: str, only: str | None) -> list[str]:
-    """Return the repositories that have a timer of the name, or the one that is asked for. Raises `UserError`."""
+    """Return the repositories with a timer of this name, or `only` one of them. Raises `UserError` for none."""
     found = [repository for repository, known, _ in timers_of(config) if known == name]
     if not found:
         known = ", ".join(sorted({known for _, known, _ in timers_of(config)})) or NO_TIMERS

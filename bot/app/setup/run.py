@@ -68,7 +68,7 @@ class FinishedSetup:
 
 
 def is_this_machine(host: str) -> bool:
-    """Say whether only this machine reaches a host."""
+    """Return whether only this machine reaches a host."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -118,7 +118,7 @@ class SetupSite:
         return await show(request, "setup.html", context, headers=form_to(draft.site.web))
 
     async def _created(self, request: web.Request) -> web.StreamResponse:
-        """Take the code that GitHub sends the browser back with, and store the App's secrets."""
+        """Exchange the code that the browser brings back from GitHub for the App's secrets, and store them."""
         self.files.gate.check(request)
         async with self._converting:
             if self.settings is not None:

@@ -99,7 +99,7 @@ def _outcome(function: object, arguments: Sequence[object]) -> tuple[bytes, byte
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Say whether memory ran out, also where a parser calls that a fault of its input."""
+    """Return whether memory ran out, also where a parser calls that a fault of its input."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, MemoryError):

@@ -119,7 +119,7 @@ class Pool:
             raise OverLimit(str(lost)) from None
 
     def problem(self) -> str | None:
-        """Say if jobs wait and none has ended for longer than any may take; else None."""
+        """Return the problem if jobs wait and none has ended for longer than any may take, else None."""
         silent = self.clock() - self._progress
         if self.waiting and silent > self.limits.longest + STUCK_AFTER:
             return STUCK.format(seconds=silent)
