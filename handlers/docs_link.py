@@ -1,4 +1,4 @@
-"""When CI has built the docs of a pull request's head, the sticky comment links them.
+"""Link the docs that CI has built for a pull request's head, in the sticky comment.
 
 The link is made from the status's target URL (`…/PR-12/3/…`), whose number counts only if the status's commit is that
 pull request's head. The predecessor asked GitHub about every status of every commit, crashed on an address without
@@ -43,17 +43,17 @@ router = Router()
 
 @dataclass(frozen=True, slots=True)
 class DocsBuild:
-    """What a status's target URL says: a build of the job of a pull request."""
+    """A build of a pull request's job, as a status's target URL names it."""
 
     number: int
     build: str
 
 
 def build_of(target_url: str) -> DocsBuild | None:
-    """Read the build out of a target URL, which may be anything; None where there is none in its path."""
+    """Read the build from a status's target URL, which may be any text; None if its path names no build."""
     try:
         path = urlsplit(target_url).path
-    # urlsplit raises it for `http://[`, and the address is whatever the CI wrote.
+    # urlsplit raises ValueError for `http://[`, and CI may write any address.
     except ValueError:
         return None
     found = _BUILD.search(path)
@@ -61,13 +61,13 @@ def build_of(target_url: str) -> DocsBuild | None:
 
 
 def link(config: DocsLink, number: int, build: str, sha: str) -> str:
-    """Return where the docs of a build are."""
+    """Return the address of a build's docs."""
     values = {"number": str(number), "build": build, "sha": sha}
     return linkable(_PLACEHOLDER.sub(lambda name: quote(values[name[1]], safe=""), config.link))
 
 
 async def report_failure(context: Context, message: str) -> Plan:
-    """Show in the section that there are docs, and why they are not linked."""
+    """Show in the section that docs were built, and why they are not linked."""
     config, status = context.config.docs, context.delivery.payload
     if config is None or not _is_of_docs(config, status):
         return NOTHING
@@ -78,7 +78,7 @@ async def report_failure(context: Context, message: str) -> Plan:
 
 
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
-    """Say whether a status tells that docs were built: of hundreds an hour one may."""
+    """Say whether a status reports that docs were built; of the hundreds an hour, few do."""
     return config.docs is not None and _is_of_docs(config.docs, delivery.payload)
 
 
@@ -93,7 +93,7 @@ async def show(context: Context) -> Plan:
         return Plan(why=NO_BUILD)
     at, effects = status.text("updated_at"), []
     for number in await _numbers(context):
-        # The number in an address proves nothing: whoever may set a status may write any.
+        # The number in an address proves nothing: anyone who may set a status may write any number.
         if await confirmed_head(context.records, context.github, context.repository, number, sha) is None:
             return Plan(why=NO_HEAD.format(sha=sha, number=number))
         url = link(config, number, build.build if build else "", sha)
@@ -108,7 +108,7 @@ def _is_of_docs(config: DocsLink, status: Payload) -> bool:
 
 
 async def _numbers(context: Context) -> list[int]:
-    """Return the pull requests that a status may be about: the one its address names, or those with its commit."""
+    """Return the pull requests that a status may be about: the one that its address names, or those with its commit."""
     status = context.delivery.payload
     build = build_of(status.text("target_url"))
     if build is not None:

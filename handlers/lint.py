@@ -1,8 +1,8 @@
-"""The check run `nightjar/lint` says what could be better about a pull request's title and text. It never fails.
+"""Set the check run `nightjar/lint`: what to improve in a pull request's title and text. It never fails.
 
-The predecessor failed the build, and was taken out for false positives (TVM #19798): it took e-mail addresses and names
-in code for people (TVM #12840, #12848), and those after `cc`, which another of its bots needed (TVM #18432). Here names
-outside of code only bring a warning, and those after `cc` none.
+The predecessor failed the build, and was removed because of false positives (TVM #19798): it took e-mail addresses and
+names in code for people (TVM #12840, #12848), and names after `cc`, which another of its bots needed (TVM #18432).
+Here, a name outside of code causes only a warning, and a name after `cc` none.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ NAME, AGAIN_NAME, KEY = "lint", "lint-again", "lint"
 CHECK = "nightjar/lint"
 """The check run's name."""
 MOST_SHOWN = 50
-"""Tags or names in one line."""
+"""The most tags or names in one line."""
 LONGEST_SHOWN = 60
-"""Characters of a tag."""
+"""The most characters of a tag that the check run shows."""
 
 WELL, ONE_FAULT, FAULTS = "No problems", "1 problem", "{count} problems"
 WARNED = "; the text mentions people"
@@ -133,7 +133,7 @@ async def scan(context: Context) -> Plan:
     as_of, pull = time.time(), PullRequest.of(context.delivery.payload.at("pull_request"))
     known = await head_of(context.records, context.repository.id, pull.number)
     if known is not None and known.updated_at > pull.updated_at:
-        # Webhooks come in any order: what it says now, GitHub knows.
+        # Webhooks arrive in any order, so ask GitHub for the current title and text.
         now = (await read_proposed(context.github, context.repository.full_name, pull.number)).pull
         # That push has an event of its own, which checks the new head.
         if now.head_sha != pull.head_sha:
@@ -149,7 +149,7 @@ def _is_asked_for(delivery: Delivery, config: RepositoryConfig) -> bool:
 @router.on("check_run", "rerequested", name=AGAIN_NAME, feature=KEY, accepts=_is_asked_for)
 @router.on("check_suite", "rerequested", name=AGAIN_NAME, feature=KEY, accepts=_is_asked_for)
 async def scan_again(context: Context) -> Plan:
-    """Check again: somebody asked for this check or for all checks of the commit."""
+    """Check again, because somebody asked to rerun this check or all checks of the commit."""
     as_of, asked = time.time(), context.delivery.payload.at(context.delivery.event)
     sha, ours = asked.string("head_sha"), asked.integer("app", "id") == context.me.app_id
     if not ours or not await context.records.get(CHECK_RUN.of(context.repository.id, sha, CHECK)):

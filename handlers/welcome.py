@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 NAME, KEY = "welcome", "welcome"
 FIRST_TIME = frozenset({"FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR"})
-"""How GitHub calls those who have not contributed before, to anything or to this repository
+"""GitHub's names for people who have not contributed before, to anything or to this repository
 (https://docs.github.com/en/graphql/reference/enums#commentauthorassociation)."""
 MAY_BE_FIRST = FIRST_TIME | {"NONE"}
-"""What webhooks say about them and about others: only GraphQL distinguishes newcomers."""
+"""What webhooks say about newcomers, but about others too: only GraphQL tells them apart."""
 QUERY = """
 query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) { authorAssociation } }
@@ -39,7 +39,7 @@ router = Router()
 
 
 def greeting(text: str, mention: str, url: str | None, *, with_help: bool) -> str:
-    """Return the line, in Markdown; `url` is where the commands are listed, None where no page does."""
+    """Return the greeting in Markdown; `url` is the page that lists the commands, None if there is none."""
     said = GREETING.format(text=escape(text))
     if not with_help:
         return said
@@ -48,14 +48,14 @@ def greeting(text: str, mention: str, url: str | None, *, with_help: bool) -> st
 
 
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
-    """Say whether it may be the first one of a person."""
+    """Say whether a delivery may be about a person's first pull request."""
     pull = delivery.payload.at("pull_request")
     return pull.text("author_association") in MAY_BE_FIRST and not PullRequest.of(pull).author.is_bot
 
 
 @router.on("pull_request", "opened", name=NAME, feature=KEY, accepts=accepts)
 async def welcome(context: Context) -> Plan:
-    """Greet whoever opened it, at the top of the sticky comment; drafts too."""
+    """Greet the author at the top of the sticky comment, also on a draft."""
     config = context.config
     if config.welcome is None:
         return NOTHING

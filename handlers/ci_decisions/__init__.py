@@ -1,1 +1,1 @@
-"""Answers for a CI that asks what it should run."""
+"""Answer a CI that asks what it should run."""

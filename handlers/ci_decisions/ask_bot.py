@@ -40,15 +40,18 @@ def commit_path(repository: str, sha: str, branch: str) -> str:
 
 
 async def ask_bot(url: str, path: str, token: str = "", *, pauses: Sequence[float] = PAUSES) -> CiDecision:
-    """Return what the bot at `url` decides, asked by `pull_request_path` or `commit_path`; raises `CannotAsk`."""
+    """Return the decision of the bot at `url`; raise `CannotAsk`.
+
+    `path` is from `pull_request_path` or `commit_path`.
+    """
     return _read(await get_from_bot(url, path, token, pauses=pauses))
 
 
 async def get_from_bot(url: str, path: str, token: str = "", *, pauses: Sequence[float] = PAUSES) -> bytes:
     """Return what the bot at `url` answers to a GET of `path`; raises `CannotAsk`.
 
-    `token` is what a private repository needs. It is sent over an encrypted line or to this machine itself, and not on
-    to where that address redirects to. What another try may cure is tried again after each of `pauses`, in seconds.
+    `token` is what a private repository needs. It is sent only over HTTPS or to this machine, and never to the
+    address of a redirect. Transient errors are retried after each of `pauses`, in seconds.
     """
     # The path is quoted already; without `encoded` yarl would quote it again.
     address = URL(url + path, encoded=True)
@@ -99,7 +102,7 @@ def _read(body: bytes) -> CiDecision:
 
 
 def _detail(body: bytes) -> str:
-    """Return what a problem document says (RFC 9457), or that it is none."""
+    """Return the detail of a problem document (RFC 9457), or say that the answer is not one."""
     try:
         detail = str(json.loads(body)["detail"])
     except (ValueError, KeyError, TypeError, RecursionError):

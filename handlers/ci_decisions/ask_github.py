@@ -1,6 +1,6 @@
 """Decide what CI should do without the bot, from what GitHub alone reports, with a token of the CI's own.
 
-What the bot has in its records GitHub shows in part: whether slow tests are off is read from the bot's commit status.
+GitHub shows a part of what the bot has in its records: the bot's commit status says whether slow tests are off.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ TIMEOUT = aiohttp.ClientTimeout(total=7, sock_connect=4)
 
 @dataclass(frozen=True, slots=True)
 class TokenCredentials:
-    """A token that somebody else made; there is no other to be had."""
+    """A token that CI passed to us; it cannot be renewed."""
 
     token: str
     name: str = "token"
     refusal: str = "GitHub does not accept the token: {reason}"
 
     async def authorization(self) -> str:
-        """Return the header."""
+        """Return the Authorization header."""
         return f"Bearer {self.token}"
 
     def rejected(self, authorization: str, status: int) -> bool:
-        """Say that another try would not fare better."""
+        """Return False: another try would fail as well, because there is no other token."""
         return False
 
 
@@ -124,7 +124,7 @@ async def _client(api_url: str, token: str) -> AsyncIterator[GitHub]:
 
 
 def alone(said: Keys) -> RepositoryConfig:
-    """Return what holds by a repository's own file alone: there is nobody else to switch on what it names."""
+    """Return the settings of a repository's own file alone, with every feature on that the file names."""
     named: dict[str, object] = {name: {} for name in ("skip_ci", "rebuild_docker") if name in said.model_fields_set}
     return overlaid(RepositoryConfig.model_validate(named), said)
 
@@ -145,7 +145,7 @@ async def _settings(github: GitHub, repository: str, given: RepositoryConfig | N
 async def _seen(
     github: GitHub, repository: str, proposed: ProposedChange, sha: str, config: RepositoryConfig
 ) -> tuple[str, Changes]:
-    """Return the title and what is changed, or why that says nothing of the commit that is built."""
+    """Return the title and the changes of a pull request, or why they do not describe the commit that CI builds."""
     pull = proposed.pull
     if sha not in ("", pull.head_sha):
         return "", other_commit(sha, pull.head_sha)

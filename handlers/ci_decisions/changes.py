@@ -1,4 +1,4 @@
-"""What a pull request's head changes, read from GitHub for the decisions about it."""
+"""Read from GitHub which files a pull request's head changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_FILES = 3_000
 
 @dataclass(frozen=True, slots=True)
 class ProposedChange:
-    """A pull request as it stands: `changed_files` is how many its head changes, renamed ones counted once."""
+    """A pull request as GitHub shows it; `changed_files` is the number of files, with a renamed file counted once."""
 
     pull: PullRequest
     repository_id: int
@@ -40,10 +40,10 @@ async def read_proposed(github: GitHub, repository: str, number: int) -> Propose
 
 
 async def changes_of(github: GitHub, repository: str, proposed: ProposedChange) -> Changes:
-    """Return what the head changes, since it left its base: a request for each 100 files, and one more.
+    """Return the files that the head changes since the merge base, with a request for each 100 files, and one more.
 
-    GitHub does not say which head it lists the files of. So it is asked for the head once more: after a push meanwhile,
-    the list may be another commit's. Raises what asking GitHub raises.
+    GitHub does not say to which head its list of files belongs. So we ask for the head once more: after a push in
+    between, the list may be that of another commit. Raises what asking GitHub raises.
     """
     if proposed.changed_files > MOST_FILES:
         return UnknownChanges(texts.TOO_MANY_FILES.format(count=proposed.changed_files, most=MOST_FILES))

@@ -1,4 +1,4 @@
-"""What CI should do for a commit of a branch: the answer of `GET /api/v1/repos/{owner}/{repo}/commits/{sha}/decision`.
+"""Decide about a commit of a branch: the answer of `GET /api/v1/repos/{owner}/{repo}/commits/{sha}/decision`.
 
 Where the bot cannot ask GitHub, everything runs and the reasons say so.
 """
@@ -73,7 +73,7 @@ class CommitDecisions:
         )
 
     async def __call__(self, repository: str, sha: str, branch: str = "") -> Mapping[str, object]:
-        """Return the members of the answer about a commit of `branch`, of any branch where that is empty.
+        """Return the members of the answer about a commit of `branch`; an empty `branch` stands for any.
 
         Raises `NoSuchCommit`.
         """

@@ -1,4 +1,4 @@
-"""What a commit of a branch changes, read from GitHub for the decisions about it."""
+"""Read from GitHub which files a commit of a branch changes."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class BranchPush:
 
 
 async def read_parent(github: GitHub, repository: str, sha: str) -> str:
-    """Return the SHA of a commit's first parent, empty where it has none; one request. Raises what asking raises."""
+    """Return the SHA of a commit's first parent, empty if it has none, with one request. Raises what asking raises."""
     answer = await github.getitem("/repos/{+repo}/git/commits/{sha}", url_vars={"repo": repository, "sha": sha})
     parents = [parent.string("sha") for parent in Payload(answer, "commit").items("parents")]
     return parents[0] if parents else ""
 
 
 async def read_pushes(github: GitHub, repository: str, branch: str) -> Sequence[BranchPush]:
-    """Return the newest 100 pushes to a branch, to all branches where `branch` is empty, in one request.
+    """Return the newest 100 pushes to a branch, or to all branches if `branch` is empty, with one request.
 
     https://docs.github.com/rest/repos/repos#list-repository-activities. Raises what asking GitHub raises.
     """
@@ -49,7 +49,7 @@ async def read_pushes(github: GitHub, repository: str, branch: str) -> Sequence[
 
 
 async def read_compared(github: GitHub, repository: str, parent: str, sha: str) -> Changes:
-    """Return what a commit changes, compared with its parent, in one request. Raises what asking GitHub raises."""
+    """Return the changes of a commit compared with its parent, with one request. Raises what asking GitHub raises."""
     # The commits of a comparison are not needed; its files are all on the first page.
     url = "/repos/{+repo}/compare/{basehead}?per_page=1"
     answer = await github.getitem(url, url_vars={"repo": repository, "basehead": f"{parent}...{sha}"})
@@ -61,10 +61,10 @@ async def read_compared(github: GitHub, repository: str, parent: str, sha: str) 
 
 
 def no_base(sha: str, parent: str, pushes: Sequence[BranchPush]) -> UnknownChanges | None:
-    """Say why a commit's parent does not show what CI has to build; None where it does.
+    """Say why a commit cannot be compared with its parent; None if it can.
 
-    After a forced push, and after a push of several commits, the parent is not what the branch had before: whoever
-    builds the tip alone would miss what else has changed.
+    After a forced push, or a push of several commits, the parent is not the earlier tip of the branch, so a comparison
+    with the parent would miss the other changes of the push.
     """
     if not parent:
         return UnknownChanges(texts.NO_PARENT.format(sha=_short(sha)))

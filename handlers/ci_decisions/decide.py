@@ -1,4 +1,4 @@
-"""What CI should do for a pull request, and why: decided from plain data, for the API, the status and the command line.
+"""Decide what CI should do for a pull request, and why, from plain data. The API, the status and the CLI use this.
 
 Everything fails open: if a fact is missing, CI runs, and the reason says that this is a fallback. A predecessor was not
 executable for days; its CI read that as "run the slow tests", and nobody noticed (TVM #10457).
@@ -26,9 +26,9 @@ SHOWN_OF_SHA = 7
 
 
 LONGEST_NAME = 60
-"""Characters of a file's name that are shown: its end, which says more than its beginning."""
+"""The most characters of a file's name that a reason shows: its end, which identifies a file better."""
 
-# Anywhere in a title, and alone between its brackets: TVM #11714, #11671.
+# A tag may stand anywhere in a title, and is alone between its brackets: TVM #11714, #11671.
 _TAG = Pattern(r"\[(.*?)\]")
 
 
@@ -42,7 +42,7 @@ class CiVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFiles:
-    """The names of all files that a pull request changes, both of those that it renames; `count` counts these once."""
+    """The names of all changed files, with both names of a renamed file, which `count` counts once."""
 
     names: tuple[str, ...]
     count: int
@@ -61,7 +61,7 @@ NOT_NEEDED = ChangedFiles((), 0)
 
 
 def other_commit(asked: str, head: str) -> UnknownChanges:
-    """Return why the changes of a commit are unknown: somebody builds it, but it is not the head."""
+    """Return the changes of a commit that is not the head: they are unknown."""
     return UnknownChanges(texts.OTHER_COMMIT.format(asked=asked[:SHOWN_OF_SHA], head=head[:SHOWN_OF_SHA]))
 
 

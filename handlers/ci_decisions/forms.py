@@ -71,12 +71,12 @@ FORMS = {"env": as_env, "json": decision_json, "github": as_github}
 
 
 def explained(decision: CiDecision) -> list[str]:
-    """Return why each value is as it is, as lines that are comments to a shell."""
+    """Return the reason for each value, as comment lines for a shell."""
     return comments([f"{name}={_word(one.value)}: {one.reason}" for name, one in decision.verdicts.items()])
 
 
 def comments(lines: Sequence[str]) -> list[str]:
-    """Return lines as comments, without a character that means anything to a shell, patterns of file names included."""
+    """Return lines as comments for a shell, with only characters that have no meaning to a shell."""
     return ["# " + _OTHER.sub("_", line.translate(_ASCII)) for line in lines]
 
 

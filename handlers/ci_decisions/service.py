@@ -1,7 +1,7 @@
-"""What CI should do for a pull request's head: the answer of `GET /api/v1/repos/{owner}/{repo}/pulls/{n}/decision`.
+"""Decide about a pull request's head: the answer of `GET /api/v1/repos/{owner}/{repo}/pulls/{n}/decision`.
 
-A CI that cannot find out runs everything: where the head is known and something else goes wrong, the answer is to run,
-and its reason says that it is a fallback.
+A CI without an answer runs everything. So if the head is known and something else fails, the answer is to run
+everything, and the reason says that this is a fallback.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class NoSuchPullRequest(NothingThere):
 
 @dataclass(frozen=True, slots=True)
 class KnownPull:
-    """What our own records have of a pull request."""
+    """What our own records contain about a pull request."""
 
     repository_id: int
     head: PullHead
@@ -239,7 +239,7 @@ class Decisions:
 
 
 async def in_time(asking: Awaitable[Result]) -> Result:
-    """Wait for GitHub; raises `TryAgain` where it takes too long."""
+    """Wait for GitHub; raise `TryAgain` if it takes longer than `PATIENCE`."""
     try:
         async with asyncio.timeout(PATIENCE):
             return await asking
@@ -248,13 +248,13 @@ async def in_time(asking: Awaitable[Result]) -> Result:
 
 
 def error_seconds(error: Exception) -> float:
-    """Return for how many seconds an error of asking GitHub is remembered."""
+    """Return for how many seconds an error from GitHub is cached."""
     if isinstance(error, NothingThere):
         return UNKNOWN_SECONDS
-    # A limit of ours costs nothing to find out again, and must not push answers out of memory.
+    # A limit of our own costs nothing to check again, and must not push other answers out of the cache.
     return 0.0 if isinstance(error, RateLimited) else SECONDS
 
 
 def changes_seconds(changes: Changes) -> float:
-    """Return for how many seconds changed files are remembered."""
+    """Return for how many seconds changed files are cached."""
     return FILES_SECONDS if isinstance(changes, ChangedFiles) else SECONDS

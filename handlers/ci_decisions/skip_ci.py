@@ -1,7 +1,7 @@
-"""The status `ci/skip` on a pull request's head: whether CI may skip it, and why.
+"""Set the status `ci/skip` on a pull request's head: whether CI may skip it, and why.
 
-CI itself asks (`handlers.ci_decisions.service`), once, when it starts; so where an edit changes the decision of a head,
-the status says that CI has to run again.
+CI asks once, when it starts (`handlers.ci_decisions.service`). So if an edit changes the decision about a head, the
+status says that CI has to run again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ShownSkip:
     value: bool
     description: str
     run_again: bool = False
-    """Whether it says that CI has to run again, for the decision about this head changed."""
+    """Whether the status says that CI has to run again, because the decision about this head changed."""
 
 
 SKIP_CI = Record("skip-ci", 1, ShownSkip, "what `ci/skip` says on the head of a pull request", days=365)
@@ -60,7 +60,7 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
 
 
 async def show_failure(context: Context, message: str) -> Plan:
-    """Show that CI runs where what is changed could not be found out."""
+    """Show that CI runs because the changes could not be read."""
     proposed = ProposedChange.of(context.delivery.payload.at("pull_request"))
     return await _shown(
         context, proposed, skip_ci(context.config.skip_ci, proposed.pull.title, UnknownChanges(texts.NOT_LISTED))
@@ -86,7 +86,7 @@ async def show_on_head(context: Context) -> Plan:
         return NOTHING
     known = await head_of(context.records, context.repository.id, number)
     if known is not None and known.updated_at > proposed.pull.updated_at:
-        # Webhooks come in any order: what the title says now, GitHub knows.
+        # Webhooks arrive in any order, so ask GitHub for the current title.
         proposed = await read_proposed(context.github, repository, number)
         if proposed.pull.head_sha != sha:
             return Plan(why=texts.NEWER_PUSH)
@@ -124,7 +124,7 @@ async def _shown(context: Context, proposed: ProposedChange, verdict: CiVerdict)
 
 
 def shown_for(verdict: CiVerdict, sha: str, before: ShownSkip | None) -> ShownSkip:
-    """Return what the status says about a verdict; `before` is what was shown last of the pull request, if anything."""
+    """Return the status for a verdict; `before` is the last one that the pull request had, if any."""
     same_head = before if before is not None and before.sha == sha else None
     if same_head is not None and same_head.reason == verdict.reason:
         return ShownSkip(sha, verdict.reason, verdict.value, same_head.description, same_head.run_again)

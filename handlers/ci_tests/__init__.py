@@ -1,1 +1,1 @@
-"""What the tests of CI say: which were skipped, and how long they took."""
+"""Report on the tests that CI ran: which were skipped, and how long they took."""

@@ -1,4 +1,4 @@
-"""Read an archive of JUnit files: what a process of its own does for the server (`bot.core.untrusted`)."""
+"""Read an archive of JUnit files; the server does this in a separate process (`bot.core.untrusted`)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from handlers.ci_tests.outcomes import SuiteOutcomes
 from handlers.ci_tests.zips import read_zip
 
 REPORTS = (".xml", ".xml.gz")
-"""The endings of file names that are read as JUnit."""
+"""Files with these endings are read as JUnit; all others are ignored."""
 MOST_WRONG = 3
-"""Unreadable files of an artifact for which the section gives the reason."""
+"""The most unreadable files of an artifact for which the section gives the reason; it counts the rest."""
 
 
 @dataclass(slots=True)
 class ArchiveBudget:
-    """The bytes that all files of a run together may have, and may still have, once everything is inflated.
+    """The inflated bytes that all files of a run may have in total (`limit`), and how many of them are left.
 
-    One for all artifacts: each with its own, the code of a pull request would keep a core busy for minutes.
+    All artifacts of a run share one budget. With one for each, the code of a pull request could keep a core busy for
+    minutes.
     """
 
     left: int
@@ -38,12 +39,12 @@ class ArchiveBudget:
         self.limit = self.left
 
     def check(self) -> None:
-        """Raise `TooMuch` if it is spent."""
+        """Raise `TooMuch` if the budget is spent."""
         if self.left < 0:
             raise TooMuch(self.why or texts.FILES_TOO_LONG.format(limit=self.limit))
 
     def end(self, why: str) -> None:
-        """Spend all of it, for this reason."""
+        """Spend the rest of the budget, so that nothing more is read; `why` is the reason."""
         self.left, self.why = -1, why
 
 
@@ -59,7 +60,7 @@ class Archive(NamedTuple):
 
 
 def read_archive(files: Sequence[BinaryIO], listed: frozenset[str], left: int, limit: int) -> Archive:
-    """Return what one archive holds; `left` and `limit` are those of the budget."""
+    """Read one archive; `left` and `limit` are those of the budget, which another process cannot share."""
     budget = ArchiveBudget(limit)
     budget.left = left
     try:
@@ -70,16 +71,16 @@ def read_archive(files: Sequence[BinaryIO], listed: frozenset[str], left: int, l
 
 
 def parsed(file: BinaryIO, listed: frozenset[str], budget: ArchiveBudget) -> tuple[SuiteOutcomes, tuple[str, ...]]:
-    """Return the tests of an archive of JUnit files, and why some of those could not be read.
+    """Return the tests of an archive of JUnit files, and why some of the files could not be read.
 
-    `listed` are the files of the repository at the commit; what is inflated is taken from the budget. Raises `Refused`
-    where nothing of it can be used.
+    `listed` are the files of the repository at the commit. Inflated bytes are subtracted from the budget. Raises
+    `Refused` if no file can be used.
     """
     resolve, wrong, count = Resolver(listed).resolve, list[str](), 0
 
     def read(name: str, stream: BinaryIO) -> Columns | str:
         try:
-            # A file in an archive may be compressed once more: the archive's own limit knows nothing of that.
+            # A file in an archive may be compressed once more, which the limit of the archive does not see.
             meter = _Meter(budget)
             packed = inflated(_Counted(stream, meter), name)  # type: ignore[arg-type]  # it is read
             counted = _Counted(packed, meter)
@@ -98,7 +99,7 @@ def parsed(file: BinaryIO, listed: frozenset[str], budget: ArchiveBudget) -> tup
             else:
                 yield report
 
-    # One after the other, so that never more than the tests of a whole run are held.
+    # Merged one by one, so that memory holds the tests of one run at most, however many files repeat them.
     columns = merge(good())
     if not count:
         raise Refused(texts.NO_REPORTS.format(suffix=REPORTS[0]))
@@ -118,16 +119,16 @@ def _few(wrong: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Meter:
-    """Takes from a budget what a file is, before or after it is inflated once more: of the two whichever is more.
+    """Subtracts the size of a file from a budget: that before or after it is inflated once more, whichever is larger.
 
-    A megabyte of compressed nothing is work too.
+    A file that inflates to little still takes work, so the size after inflating is not enough.
     """
 
     budget: ArchiveBudget
     taken: int = 0
 
     def take(self, given: int) -> None:
-        """Count a file of which `given` bytes were read so far; raises `TooMuch` once the budget is spent."""
+        """Account for the `given` bytes of the file that were read so far; raise `TooMuch` if the budget is spent."""
         self.budget.left -= max(0, given - self.taken)
         self.taken = max(given, self.taken)
         self.budget.check()
@@ -142,7 +143,7 @@ class _Counted:
     given: int = 0
 
     def read(self, size: int = -1) -> bytes:
-        """Return some bytes."""
+        """Read bytes, and report them to the meter."""
         piece = self.inner.read(size)
         self.given += len(piece)
         self.meter.take(self.given)

@@ -1,6 +1,6 @@
-"""What a workflow run tested: JUnit files in artifacts of GitHub Actions, each artifact one suite.
+"""Read the results of a workflow run: JUnit files in artifacts of GitHub Actions, each artifact one suite.
 
-The code of a pull request writes them: they are read within limits and believed no further than advice goes.
+The code of a pull request writes these files. So they are read within limits, and are used for advice only.
 https://docs.github.com/rest/actions/artifacts
 """
 
@@ -38,14 +38,14 @@ ARTIFACTS = "/repos/{+repo}/actions/runs/{run}/artifacts"
 ARCHIVE = "/repos/{+repo}/actions/artifacts/{id}/zip"
 
 MOST_ARTIFACTS = 20
-"""Artifacts of a run that are read, two requests for each."""
+"""The most artifacts of a run that are read, with two requests for each."""
 MOST_LISTED = 500
-"""Artifacts of a run that are listed, at most, a hundred a request."""
+"""The most artifacts of a run that are listed, with one request for each hundred."""
 MAX_ARTIFACT_BYTES = 64 << 20
 MOST_REMEMBERED = 400_000
-"""Tests of runs that a process keeps at hand; they take about 100 MB. A run of the base serves many pull requests."""
+"""The most tests that a process caches, about 100 MB. Many pull requests are compared with the same run of the base."""
 SHOWN = 200
-"""Characters of a name or a reason that are shown."""
+"""The most characters of a name or a reason that the section shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Reports:
 
 
 class Artifacts:
-    """Reads the reports of workflow runs and remembers the last few; each `ArchiveBudget` has `most` bytes."""
+    """Reads the reports of workflow runs and caches the last few; each run's `ArchiveBudget` has `most` bytes."""
 
     def __init__(self, files: FileLists, pool: Pool, most: int = MAX_INFLATED_BYTES) -> None:
         self._files = files
@@ -89,7 +89,7 @@ class Artifacts:
         self._flights: SingleFlight[tuple[str, RunAttempt, tuple[str, ...]], Reports] = SingleFlight()
 
     async def of_run(self, github: GitHub, repository: str, run: RunAttempt, patterns: Sequence[str]) -> Reports:
-        """Return what the artifacts of a run hold whose names match; what one lacks never keeps another from counting.
+        """Read the artifacts of a run whose names match a pattern; one that cannot be read does not affect the others.
 
         Raises `TryAgain`, and GitHub's refusals.
         """
@@ -140,9 +140,9 @@ class Artifacts:
         listed: frozenset[str],
         budget: ArchiveBudget,
     ) -> tuple[SuiteOutcomes, tuple[str, ...]]:
-        """Return the tests of an artifact, and why files of it could not be read.
+        """Return the tests of an artifact, and why some of its files could not be read.
 
-        Raises `Refused` for the whole of it, `OverLimit` where reading it cost too much.
+        Raises `Refused` if nothing of it can be used, `OverLimit` if it costs too much to read.
         """
         budget.check()
         with tempfile.TemporaryFile() as file:
@@ -157,7 +157,7 @@ class Artifacts:
 
 
 async def _listed(github: GitHub, repository: str, run: RunAttempt, patterns: Sequence[str]) -> list[Payload]:
-    """Return the artifacts whose names match, sorted by name; of several attempts at one name the newest."""
+    """Return the artifacts whose names match, sorted by name; of several with one name, the newest."""
     newest: dict[str, Payload] = {}
     listed_count = 0
     url_vars = {"repo": repository, "run": str(run.id)}

@@ -1,4 +1,4 @@
-"""Everything of the tests that CI ran: skipped tests and how long tests take."""
+"""The feature `ci_tests`: sections about skipped tests, and about how long tests take."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from handlers.ci_tests.artifacts import ARTIFACTS_READER, Artifacts
 
 
 async def provide(services: Services) -> None:
-    """Provide what reads artifacts."""
+    """Provide the reader of artifacts, which both sections share."""
     services.parts[ARTIFACTS_READER] = Artifacts(services.part(RESULTS).file_lists, services.part(POOL))
 
 

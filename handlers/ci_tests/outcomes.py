@@ -1,4 +1,4 @@
-"""What CI tested at a commit and at the one that it is compared with, wherever the results were read from."""
+"""The results of CI at a commit and at the commit that it is compared with, whatever their source."""
 
 from __future__ import annotations
 

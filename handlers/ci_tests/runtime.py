@@ -1,4 +1,4 @@
-"""How long the tests of a pull request's head take: suites whose total differs much from the base, and slow new tests.
+"""Report how long the tests of a pull request's head take: suites whose total changed much, and slow new tests.
 
 The section reports only significant differences, as the predecessor was meant to (30 %). It differs on purpose: the
 predecessor asked the CI server for its last 26 builds and compared whole builds with their mean. This feature compares
@@ -22,13 +22,13 @@ reports.ask_when_tested(router, NAME, KEY, lambda config: config.runtime)
 
 
 async def report_failure(context: Context, message: str) -> Plan:
-    """Show in the section that nothing could be found out, and why."""
+    """Show in the section that there are no figures, and why."""
     return reports.trouble(context, NAME, texts.RUNTIMES_FAILED, message, why=texts.WHY_RUNTIMES_FAILED)
 
 
 @router.on(SECTION_EVENT.name, NAME, name=NAME, feature=KEY, on_failure=report_failure)
 async def show(context: Context) -> Plan:
-    """Say what takes longer or shorter at a head; with nothing to say, take the section away."""
+    """Show which suites take longer or shorter at a head; remove the section if there is nothing to report."""
     config, event = context.config.runtime, SECTION_EVENT.read(context.delivery.payload)
     if config is None:
         return NOTHING

@@ -1,4 +1,4 @@
-"""What the section about runtimes says: what a process of its own does for the server (`bot.core.untrusted`). Pure."""
+"""Write the section about runtimes; the server does this in a separate process (`bot.core.untrusted`). Pure."""
 
 from __future__ import annotations
 

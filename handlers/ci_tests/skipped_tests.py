@@ -1,8 +1,8 @@
-"""Tests that ran at the merge base and are skipped at a pull request's head, and the other way round, suite by suite.
+"""Report tests that ran at the merge base and are skipped at a pull request's head, and the reverse, suite by suite.
 
-So that nobody skips a suite in silence. Differs from the predecessor on purpose: a test that the base does not have did
-not run there; a suite that the base does not have is no crash; a file of required tests that is missing is said, not
-taken for an empty one; and the base is the nearest ancestor that was tested, not whatever `main` is (TVM #13368).
+So nobody can skip a suite unnoticed. This differs from the predecessor on purpose: a test that the base does not have
+did not run there; a suite that the base does not have is not an error; a missing file of required tests is reported,
+not read as an empty one; and the base is the nearest tested ancestor, not the current `main` (TVM #13368).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ reports.ask_when_tested(router, NAME, KEY, lambda config: config.skipped_tests)
 
 
 async def report_failure(context: Context, message: str) -> Plan:
-    """Show in the section that nothing could be found out, and why."""
+    """Show in the section that there are no results, and why."""
     return reports.trouble(context, NAME, texts.SKIPS_FAILED, message, why=texts.WHY_SKIPS_FAILED)
 
 
 @router.on(SECTION_EVENT.name, NAME, name=NAME, feature=KEY, on_failure=report_failure)
 async def show(context: Context) -> Plan:
-    """Say what is skipped at a head, if it is the head still."""
+    """Show which tests are skipped at a head, if it is still the head."""
     config, event = context.config.skipped_tests, SECTION_EVENT.read(context.delivery.payload)
     if config is None:
         return NOTHING

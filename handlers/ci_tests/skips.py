@@ -1,4 +1,4 @@
-"""Which tests are skipped that ran before, and which required ones did not run: pure."""
+"""Find the tests that are skipped but ran before, and the required tests that did not run. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from handlers.ci_tests.outcomes import HeadAndBase, SuiteOutcomes
 
 @dataclass(frozen=True, slots=True)
 class Skips:
-    """What differs between a suite and its base: sorted test IDs."""
+    """The differences between a suite and its base; test IDs are sorted."""
 
     newly: tuple[str, ...] = ()
     """They ran at the base and are skipped here."""
@@ -45,14 +45,14 @@ def skips(here: SuiteOutcomes, base: SuiteOutcomes, *, most_steps: int = MAX_STE
 
 @dataclass(frozen=True, slots=True)
 class Required:
-    """The tests that have to run, by suite; `problem` says why nobody knows which, in words for people."""
+    """The required tests by suite; `problem` says in words for people why they could not be read."""
 
     tests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     problem: str = ""
 
 
 def read_required(raw: bytes) -> Mapping[str, tuple[str, ...]]:
-    """Read `{suite: [test ID, …]}`. Raises `UserError` for anything else: no list is not an empty list."""
+    """Read `{suite: [test ID, …]}`. Raise `UserError` for anything else, and for a file that requires no test."""
     try:
         written = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -69,9 +69,9 @@ def read_required(raw: bytes) -> Mapping[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class NotRun:
-    """A required test that did not run: `there` says whether it was skipped, or is not there at all.
+    """A required test that did not run: it was skipped (`there`), or is not part of the suite.
 
-    `test` is empty where the whole suite has no results.
+    `test` is empty if the whole suite has no results.
     """
 
     suite: str
@@ -80,9 +80,9 @@ class NotRun:
 
 
 def not_run(required: Mapping[str, Iterable[str]], tested: HeadAndBase) -> list[NotRun]:
-    """Return the required tests that did not run, as far as nothing more is expected of them.
+    """Return the required tests that did not run. A test whose results may still come is left out.
 
-    An ID without parameters, or of a class or a file, stands for all tests that it begins, of which one has to run.
+    An ID without parameters, or the ID of a class or a file, stands for all tests inside it; one of them has to run.
     """
     found = []
     for suite, wanted in sorted(required.items()):
@@ -99,7 +99,7 @@ def not_run(required: Mapping[str, Iterable[str]], tested: HeadAndBase) -> list[
 
 
 def _met(suite: SuiteOutcomes, wanted: set[str]) -> tuple[set[str], set[str]]:
-    """Return which of the wanted IDs stand for a test that ran, and which for any that is there."""
+    """Return the wanted IDs that stand for a test that ran, and those that stand for any test of the suite."""
     ran, there = set[str](), set[str]()
     for test in suite.seen:
         for begin in _begins(test):
@@ -111,7 +111,7 @@ def _met(suite: SuiteOutcomes, wanted: set[str]) -> tuple[set[str], set[str]]:
 
 
 def _begins(test: str) -> Iterator[str]:
-    """Yield a test's ID, that without its parameters, and those of its classes and file."""
+    """Yield the ID of a test, then the ID without parameters, and the IDs of its classes and its file."""
     yield test
     place, bracket, _ = test.partition("[")
     if bracket:

@@ -1,4 +1,4 @@
-"""What the section about skipped tests says: what a process of its own does (`bot.core.untrusted`). Pure."""
+"""Write the section about skipped tests; the server does this in a separate process (`bot.core.untrusted`). Pure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def describe_skips(
 
 
 def _all_same(tested: HeadAndBase, found: dict[str, Skips]) -> bool:
-    """Return whether there is one base of all suites, all of which are complete, and nothing differs from it."""
+    """Say whether all suites are complete, have the same base, and do not differ from it."""
     whole = all(suite.complete for suite in tested.suites.values())
     one_base = len({base.sha for name, base in tested.bases.items() if name in tested.suites}) == 1
     return whole and one_base and found.keys() == tested.suites.keys() and not any(found.values())

@@ -1,4 +1,4 @@
-"""What CI tested, out of the results that it uploaded to the bucket as a lab of its own."""
+"""Read the results that CI uploaded to the bucket, as a lab of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def stored(context: Context, about: TargetKey, sha: str, *, over: bool) -> HeadAndBase | None:
-    """Return what is known about a commit on a target; None where that is nothing.
+    """Return the stored results of a commit on a target; None if there are none.
 
     Each suite is compared with the nearest ancestor on a branch that labs test which has complete results of it.
     `over`: everything has arrived, or nothing more is waited for.
@@ -58,7 +58,7 @@ async def _base(context: Context, about: TargetKey, suite: str, found: Baseline)
 async def _vanished(
     context: Context, about: TargetKey, here: Mapping[str, SuiteState], ancestors: Mapping[str, Baseline]
 ) -> tuple[str, ...]:
-    """Return the suites that one of the bases has and this commit has not."""
+    """Return the suites that one of the bases has and this commit does not."""
     there: set[str] = set()
     for sha in {found.sha for found in ancestors.values()}:
         there |= (await context.part(RESULTS).state(about, sha)).suites.keys()

@@ -1,4 +1,4 @@
-"""Sentences and lists about the tests of CI; names of tests and suites come from outside and stand in code."""
+"""Write headings, lists and names for the sections about tests; names come from outside and are shown as code."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from handlers.ci_tests.outcomes import BaseSuite, HeadAndBase
 
 MOST_ROWS = 50
 MOST_CHARACTERS = 4_000
-"""Of the rows of one list; a name may grow to several times its length when it is made harmless."""
+"""The most characters of the rows of one list; escapes can make a name several times as long."""
 OPEN_ROWS = 5
-"""A list with more rows is folded away."""
+"""The most rows of a list that is shown unfolded."""
 SHOWN_TEST, SHOWN_SUITE = 240, 80
-"""Characters of a name."""
+"""The most characters of the name of a test, and of a suite."""
 
 
 def heading(title: str, tested: HeadAndBase) -> str:
-    """Say what follows, of which commit, and when that was tested."""
+    """Return the heading of a section: its title, the commit, and when it was tested."""
     return texts.HEADED.format(title=title, sha=short(tested.sha), at=moment(tested.at))
 
 
 def rows_of(rows: Iterable[str], total: int) -> str:
-    """Return rows as a list of Markdown, as many as fit, and how many there are besides; `total` counts all."""
+    """Return rows as a Markdown list: as many as fit, then the number of the others; `total` counts all rows."""
     shown: list[str] = []
     left = MOST_CHARACTERS
     for row in rows:
@@ -40,7 +40,7 @@ def rows_of(rows: Iterable[str], total: int) -> str:
 
 
 def listed_tests(title: str, rows: Sequence[str]) -> str:
-    """Return a list under its title, folded away where it is long; empty without rows."""
+    """Return a list under its title, folded if it is long; empty if there are no rows."""
     if not rows:
         return ""
     form = texts.UNFOLDED if len(rows) <= OPEN_ROWS else texts.FOLDED
@@ -48,18 +48,18 @@ def listed_tests(title: str, rows: Sequence[str]) -> str:
 
 
 def suite_name(suite: str) -> str:
-    """Return a suite's name as people see it."""
+    """Return a suite's name as Markdown code, shortened in the middle."""
     return code(middle_cut(suite, SHOWN_SUITE))
 
 
 def name_of_test(suite: str, test: str, *, several: bool) -> str:
-    """Return a test's ID as people see it, its suite before it where there are several."""
+    """Return a test's ID as Markdown code, shortened in the middle; with `several` suites, after the suite's name."""
     shown = code(middle_cut(test, SHOWN_TEST))
     return f"{suite_name(suite)}: {shown}" if several else shown
 
 
 def link_to_commit(base: BaseSuite) -> str:
-    """Return a link to what a suite is compared with."""
+    """Return a link to the commit or the run that a suite is compared with."""
     url = linkable(base.url)
     return f"[{short(base.sha)}]({url})" if url else short(base.sha)
 

@@ -1,6 +1,6 @@
-"""What a workflow of GitHub Actions tested at a pull request's head, beside what it tested on the base branch.
+"""Read the results of a GitHub Actions workflow at a pull request's head, and at the commit to compare it with.
 
-The base is the merge base, or else its nearest ancestor on the base branch, of which a run of the workflow ended well.
+That is the merge base, or else its nearest ancestor on the base branch, for which a run of the workflow succeeded.
 https://docs.github.com/rest/actions/workflow-runs
 """
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 RUNS = "/repos/{+repo}/actions/workflows/{workflow}/runs{?branch,head_sha,status,per_page}"
 COMPARE = "/repos/{+repo}/compare/{base}...{sha}?per_page=1&page=2"
-"""The second page, for the first holds the difference file by file, which nobody here reads."""
+"""The second page: the first one also holds the changes of each file, which are not needed here."""
 COMMITS = "/repos/{+repo}/commits{?sha}"
 MOST_COMMITS = 1_000
-"""Commits that are searched for one with a run, at most: ten requests; usually one is enough."""
+"""The most commits that are searched for one with a run: ten requests. Usually one request is enough."""
 OF_PULL_REQUESTS = ("pull_request", "pull_request_target")
-"""Events whose runs say nothing of the base branch: a fork's own branch may have its name."""
+"""Events whose runs do not count for the base branch: a branch of a fork may have the same name."""
 FINISHED = ("success", "failure", "timed_out", "neutral")
-"""How a run ends that tests may have run in."""
+"""Conclusions of runs in which tests may have run."""
 
 SHOWN = 200
 
@@ -50,14 +50,14 @@ class EndedRun:
 
     @classmethod
     def of(cls, run: Payload) -> EndedRun:
-        """Read a workflow run of a webhook or of the API."""
+        """Read a workflow run from a webhook or from the API."""
         attempt = run.integer("run_attempt") if run.has("run_attempt") else 1
         page = RunAttempt(run.integer("id"), attempt, run.string("head_sha"), run.text("html_url"))
         name, at, conclusion = run.text("name"), run.text("updated_at"), run.text("conclusion")
         return cls(page, run.integer("workflow_id"), name, at, conclusion)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it in the form that `of` reads."""
+        """Return the run as JSON, in the form that `of` reads."""
         run = self.run
         return {
             "id": run.id,
@@ -72,7 +72,7 @@ class EndedRun:
 
 
 async def read_run(context: Context, ended: EndedRun, patterns: Sequence[str], branch: str, at: float) -> HeadAndBase:
-    """Return what a run tested, each suite beside the base's; `branch` is the base branch of its pull request."""
+    """Return the results of a run, each suite with its base; `branch` is the base branch of the pull request."""
     artifacts, repository = context.part(ARTIFACTS_READER), context.repository.full_name
     here = await artifacts.of_run(context.github, repository, ended.run, patterns)
     if not here.suites:
@@ -100,7 +100,7 @@ async def read_run(context: Context, ended: EndedRun, patterns: Sequence[str], b
 
 
 async def _base(context: Context, ended: EndedRun, branch: str) -> tuple[str, RunAttempt | None]:
-    """Return the merge base, and the run of the workflow at it or at its nearest ancestor that has a good one."""
+    """Return the merge base, and the good run of the workflow at it or at its nearest ancestor; None for no run."""
     where = {"repo": context.repository.full_name, "base": branch, "sha": ended.run.sha}
     compared = Payload(await context.github.getitem(COMPARE, url_vars=where), "comparison")
     merge_base = compared.string("merge_base_commit", "sha")
@@ -117,7 +117,7 @@ async def _base(context: Context, ended: EndedRun, branch: str) -> tuple[str, Ru
 
 
 async def nearest_listed(github: GitHub, repository: str, sha: str, commits: Collection[str]) -> str | None:
-    """Return the newest of some commits that is an ancestor of another one, None where none is among the newest.
+    """Return the newest of `commits` among the ancestors of `sha`; None if the first `MOST_COMMITS` have none.
 
     The ancestors come newest first, a hundred a request
     (https://docs.github.com/en/rest/commits/commits#list-commits).
@@ -137,7 +137,7 @@ async def nearest_listed(github: GitHub, repository: str, sha: str, commits: Col
 
 
 async def _good_runs(context: Context, workflow: int, asked: Mapping[str, str]) -> dict[str, RunAttempt]:
-    """Return a workflow's newest runs on a branch that ended well, by their commits; one request."""
+    """Return a workflow's newest successful runs on a branch, by commit, with one request."""
     named = {"repo": context.repository.full_name, "workflow": str(workflow), "per_page": str(PER_PAGE)}
     answer = Payload(await context.github.getitem(RUNS, url_vars={**named, **asked}), "workflow runs")
     good = [run for run in answer.items("workflow_runs") if run.text("event") not in OF_PULL_REQUESTS]

@@ -14,9 +14,9 @@ from nightjar_formats.refused import Refused, TooMuch
 from handlers.ci_tests import texts
 
 MOST_FILES = 2_000
-"""Files of an archive that are read, at most; folders don't count."""
+"""The most files of an archive, folders not counted; an archive with more is refused."""
 MOST_DIRECTORY_BYTES = 2 << 20
-"""Of the list of files at the archive's end: it is held in memory as a whole, and many times larger there."""
+"""The most bytes of the list of files at the archive's end: zipfile holds all of it in memory, many times larger."""
 
 END, END_BYTES, COMMENT_BYTES = b"PK\x05\x06", 22, 0xFFFF
 """How the record at the end of an archive begins, its length, and that of a comment behind it
@@ -24,7 +24,7 @@ END, END_BYTES, COMMENT_BYTES = b"PK\x05\x06", 22, 0xFFFF
 LOCATOR_64, LOCATOR_64_BYTES = b"PK\x06\x07", 20
 
 METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
-"""How files may be compressed: of any other method zipfile inflates all that it has read at once, without a limit."""
+"""The accepted methods of compression: with any other, zipfile inflates everything it has read at once, unlimited."""
 
 
 Result = TypeVar("Result")
@@ -37,11 +37,11 @@ def read_zip(
     *,
     limit: int = MAX_INFLATED_BYTES,
 ) -> Iterator[Result]:
-    """Yield what `read` makes of each wanted file of an archive, given its name and a stream of what it holds.
+    """Call `read` with the name and the contents of each wanted file of an archive, and yield what it returns.
 
     `limit` is in bytes, of all wanted files together once they are inflated. Names are only compared and shown: nothing
-    is ever written under them. Raises `Refused` for what is no archive or a broken one, `TooMuch` beyond a limit; sizes
-    that the archive gives of itself are not believed.
+    is ever written under them. Raises `Refused` if the file is not an archive or is broken, `TooMuch` beyond a limit.
+    The sizes that an archive states are not trusted.
     """
     _check_directory(file)
     try:
@@ -57,8 +57,8 @@ def read_zip(
                     raise Refused(texts.ENCRYPTED.format(name=entry.filename))
                 if entry.compress_type not in METHODS:
                     raise Refused(texts.OTHER_METHOD.format(name=entry.filename))
-                # zipfile moves every offset by what stands before the archive; with forged sizes a file begins before
-                # byte 0.
+                # zipfile shifts every offset by the length of the data in front of the archive, so with forged sizes a
+                # file may begin before byte 0.
                 if entry.header_offset < 0:
                     raise Refused(texts.NO_ZIP)
                 with archive.open(entry) as inner:
@@ -70,7 +70,10 @@ def read_zip(
 
 
 def _check_directory(file: BinaryIO) -> None:
-    """Raise `Refused` unless the list of files is short, by every record that might be taken for the last one."""
+    """Raise `TooMuch` if the list of files is long, according to any record that zipfile could take for the last one.
+
+    Raises `Refused` if there is no such record.
+    """
     size = file.seek(0, 2)
     file.seek(max(0, size - END_BYTES - COMMENT_BYTES - LOCATOR_64_BYTES))
     tail = file.read()
@@ -79,7 +82,7 @@ def _check_directory(file: BinaryIO) -> None:
     if at < 0:
         raise Refused(texts.NO_ZIP)
     while at >= 0:
-        # The longer form, for archives beyond 4 GiB or 65,535 files, has a list of any size.
+        # ZIP64, for archives beyond 4 GiB or 65,535 files, states the size of the list elsewhere.
         longer = tail[max(0, at - LOCATOR_64_BYTES) :].startswith(LOCATOR_64)
         if longer or int.from_bytes(tail[at + 12 : at + 16], "little") > MOST_DIRECTORY_BYTES:
             raise TooMuch(texts.DIRECTORY_TOO_LARGE.format(mib=MOST_DIRECTORY_BYTES >> 20))
@@ -88,14 +91,14 @@ def _check_directory(file: BinaryIO) -> None:
 
 @dataclass(slots=True)
 class _Budget:
-    """The bytes that all files of an archive together may have, and may still have."""
+    """The bytes that all files of an archive may have in total, and how many of them are left."""
 
     limit: int
     left: int
 
 
 class _Stream:
-    """What one file holds, counted while it is read."""
+    """The contents of one file, counted while they are read."""
 
     def __init__(self, inner: zipfile.ZipExtFile, entry: zipfile.ZipInfo, budget: _Budget) -> None:
         self._inner = inner
@@ -104,7 +107,7 @@ class _Stream:
         self._given = 0
 
     def read(self, size: int = -1) -> bytes:
-        """Return some bytes; raise `Refused` where the archive is broken, `TooMuch` beyond a limit."""
+        """Read bytes; raise `Refused` if the archive is broken, `TooMuch` beyond a limit."""
         try:
             # One byte more than is left, so that the end of the file and the end of the budget differ.
             piece = self._inner.read(min(size, self._budget.left + 1) if size >= 0 else self._budget.left + 1)

@@ -1,4 +1,4 @@
-"""Docker Hub: whether an image is there, and which tags there are. No credentials are sent.
+"""Ask Docker Hub which images and tags exist. No credentials are sent.
 
 https://docs.docker.com/reference/api/hub/latest/#tag/repositories
 """
@@ -18,7 +18,7 @@ from handlers.docker_update.images import BUILT
 TAG = "{url}/v2/repositories/{name}/tags/{tag}"
 TAGS = "{url}/v2/repositories/{name}/tags?page_size=100&page={page}"
 MOST_PAGES = 3
-"""Pages of tags that are searched, at most; Docker Hub lists newest first."""
+"""The most pages of tags that are searched; Docker Hub lists the newest tags first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class DockerHub:
         return await self.reader.json(TAG.format(url=self.url, name=name, tag=tag)) is not None
 
     async def tags(self, name: str) -> Mapping[str, float]:
-        """Return the tags of an image that builds give it, with when each was last pushed, in seconds since 1970.
+        """Return the tags that builds gave an image, with the time of the last push in seconds since 1970.
 
-        They are those of the first page that has any; none where there is no such image.
+        Reads pages until one has such tags. Returns none if the image does not exist.
         """
         for page in range(1, MOST_PAGES + 1):
             answer = await self.reader.json(TAGS.format(url=self.url, name=name, page=page))

@@ -1,4 +1,4 @@
-"""Everything of the pull request that updates Docker images."""
+"""The feature `docker_update`: the pull request that updates Docker images."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Docker update: once a day the newest tag of each image of CI is proposed, in one pull request on one branch.
+"""Propose the newest tag of each Docker image of CI once a day, in one pull request on one branch.
 
-The newest tag is the one that was pushed last, of those that builds give (date, time, commit), over the namespace that
-is named in the file and the one for staging. The pull request is kept up to date in place, and closed when the base has
-all of it (`bot.effects.pulls`).
+The newest tag is the one that was pushed last in the main or the staging namespace; only tags that builds give (date,
+time, commit) count. The pull request is updated in place, and closed when the base has all of its changes
+(`bot.effects.pulls`).
 
 This differs from TVM's script on purpose. It edits the file that CI reads, and nothing but the tags in it. It also
 proposes a tag that both namespaces have, if the file has an older one. Images that share a tag get a tag that all of
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 NAME = "docker-update"
 LARGEST_FILE = 64 * 1024
-"""Bytes."""
+"""The most bytes of the file that names the images."""
 
 
 router = Router()
@@ -56,7 +56,7 @@ router = Router()
 
 @router.on(TIMER_EVENT.name, NAME, name=NAME, feature="docker_update")
 async def update_images(context: Context) -> Plan:
-    """Read the file on the base branch, ask the registry for tags, and decide."""
+    """Read the file on the base branch and the tags of its images, and propose the newest tags."""
     config = context.config.docker_update
     assert config is not None, "the handler is asked where the feature is on"
     with ranked(Rank.SWEEP):
@@ -74,7 +74,7 @@ async def update_images(context: Context) -> Plan:
 def plan_docker_update(
     update: Update, found: Sequence[ImageReference], config: DockerUpdate, base_sha: str, at: str
 ) -> Plan:
-    """Return what is to be proposed at a moment, in ISO 8601, on top of a commit."""
+    """Return the plan for the pull request: `at` is the time in ISO 8601, `base_sha` the commit below its change."""
     if not found:
         return Plan(why=NO_IMAGES.format(path=config.file, namespace=config.namespace, staging=config.staging))
     notes = "".join(f"; {note}" for note in update.notes)
@@ -93,7 +93,7 @@ def plan_docker_update(
         base_sha=base_sha,
         path=config.file,
         content=update.text,
-        # Named by the tags that it brings: the same tags are the same proposal, whatever else is in the file.
+        # The tags identify the proposal: with the same tags it is the same, whatever else changes in the file.
         key=hashlib.sha256(names.encode()).hexdigest()[:24],
         title=TITLE,
         body=BODY.format(file=config.file, rows="\n".join(rows), notes=footnote),
@@ -116,7 +116,7 @@ async def _text(context: Context, config: DockerUpdate, base_sha: str) -> str:
 
 
 async def _tags(registry: DockerHub, place: ImageReference, config: DockerUpdate) -> Mapping[str, float]:
-    """Return the tags of an image in both namespaces, with when each was pushed last."""
+    """Return the tags of an image in both namespaces, with the time of the last push."""
     released = await registry.tags(place.in_main(config.namespace))
     waiting = await registry.tags(staged(place.name, config.staging))
     return {tag: max(released.get(tag, 0.0), waiting.get(tag, 0.0)) for tag in {*released, *waiting}}

@@ -1,4 +1,4 @@
-"""The file that names the Docker images of CI, such as TVM's `ci/jenkins/docker-images.ini`: read, and edited in place.
+"""Read and edit the file that names the Docker images of CI, such as TVM's `ci/jenkins/docker-images.ini`.
 
     [jenkins]
     ci_tag: 20221013-060115-61c9742ea
@@ -34,19 +34,19 @@ from handlers.docker_update.texts import (
 
 SECTION = "jenkins"
 MOST_IMAGES = 100
-"""Images of one file."""
+"""The most images in one file."""
 LONGEST_LINE = 1_000
-"""Characters of one line."""
+"""The most characters of one line."""
 MOST_REFERENCES = 20
-"""References `%(name)s` that are followed for one value, those in what they lead to included."""
+"""The most references `%(name)s` that are followed for one value, nested ones included."""
 
 BUILT = Pattern(r"[0-9]+-[0-9]+-[a-z0-9]+")
-"""A tag that a build gives: date, time and commit."""
+"""A tag as builds write it: date, time and commit."""
 _PART = r"[a-z0-9][a-z0-9._-]{0,127}"
 _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 IMAGE = Pattern(rf"(?P<namespace>{_PART})/(?P<name>{_PART}):(?P<tag>{_TAG})")
 HOSTED = Pattern(r"[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]{1,5})?(?:/[A-Za-z0-9_][A-Za-z0-9._:@+-]*)+")
-"""An image that names the host of its registry, as far as matters here: it means nothing to a shell."""
+"""An image with the host of its registry. The pattern is loose, but admits no character that a shell acts on."""
 _SHARING = Pattern(rf"(?P<namespace>{_PART})/(?P<name>{_PART}):%\((?P<variable>[^(){SPACE}]+)\)s")
 _LINE = Pattern(
     rf"(?P<before>(?P<key>[^{SPACE}#;\[=:][^=:]*?)[{SPACE}]*[=:][{SPACE}]*)(?P<value>[^\r]*?)(?P<after>[{SPACE}]*)"
@@ -57,7 +57,7 @@ _HEADER = Pattern(r"\[(?P<name>[^\]]+)\]")
 
 @dataclass(frozen=True, slots=True)
 class ImageReference:
-    """An image as a line of the file names it: `key: namespace/name:tag`, or with a `variable` for its tag."""
+    """An image in a line of the file: `key: namespace/name:tag`, or with a reference to a `variable` as the tag."""
 
     key: str
     namespace: str
@@ -67,17 +67,17 @@ class ImageReference:
 
     @property
     def image(self) -> str:
-        """Return the whole image."""
+        """Return the image as `namespace/name:tag`."""
         return f"{self.namespace}/{self.name}:{self.tag}"
 
     def in_main(self, namespace: str) -> str:
-        """Return the image's name in the main namespace: staging writes `_` where that has `-`."""
+        """Return the image's name in the main namespace, which has `-` where the staging namespace has `_`."""
         return f"{namespace}/{self.name if self.namespace == namespace else self.name.replace('_', '-')}"
 
 
 @dataclass(frozen=True, slots=True)
 class TagChange:
-    """An image before and after."""
+    """An image before and after the update."""
 
     key: str
     before: str
@@ -86,7 +86,7 @@ class TagChange:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """The file as it is to be, what of it differs, and what could not be found out, in Markdown."""
+    """The updated file, its changes, and notes in Markdown about images that could not be updated."""
 
     text: str
     changes: tuple[TagChange, ...] = ()
@@ -94,7 +94,7 @@ class Update:
 
 
 def staged(name: str, staging: str) -> str:
-    """Return an image's name in the namespace for images that are not released yet."""
+    """Return an image's name in the staging namespace, which has images that are not released yet."""
     return f"{staging}/{name.replace('-', '_')}"
 
 
@@ -108,7 +108,7 @@ def has_host(image: str) -> bool:
 
 
 def read_images(text: str) -> dict[str, str]:
-    """Return all values of the section by their keys, in lower case, as configparser does. Raises `UserError`."""
+    """Return all values of the section by their lower-case keys, as configparser does. Raises `UserError`."""
     try:
         parser = _Parser.of(text)
         return dict(parser.items(SECTION)) if parser.has_section(SECTION) else _none()
@@ -118,9 +118,10 @@ def read_images(text: str) -> dict[str, str]:
 
 
 class _References(configparser.Interpolation):
-    """Follow `%(name)s` as `BasicInterpolation` does, but no more than MOST_REFERENCES for one value.
+    """Follow `%(name)s` as `BasicInterpolation` does, but at most MOST_REFERENCES for one value.
 
-    That one follows ten levels of any number each, with which one line of each level fills all memory.
+    `BasicInterpolation` limits the depth to ten, but not the number of references: ten short lines could fill all
+    memory.
     """
 
     def before_get(  # type: ignore[override]  # typeshed names the parser's type more narrowly than the library does
@@ -147,13 +148,13 @@ class _References(configparser.Interpolation):
 
 
 class _Parser(configparser.ConfigParser):
-    """Reads as `ConfigParser` does, each line in linear time: its own pattern tries every way to part spaces."""
+    """Reads as `ConfigParser` does, but in linear time: the standard pattern backtracks on lines with many spaces."""
 
     OPTCRE = re.compile(r"(?P<option>[^=:]*+)(?P<vi>[=:])\s*+(?P<value>.*)")  # noqa: TID251  # possessive
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Return the file, read. Raises `UserError` and configparser's errors."""
+        """Parse the text of a file. Raises `UserError` and configparser's errors."""
         if any(len(line) > LONGEST_LINE for line in text.splitlines()):
             raise UserError(LINE_TOO_LONG.format(most=LONGEST_LINE))
         parser = cls(interpolation=_References())
@@ -166,7 +167,7 @@ def _none() -> dict[str, str]:
 
 
 def places(text: str, namespaces: Sequence[str]) -> list[ImageReference]:
-    """Return the images of some namespaces. Raises `UserError`."""
+    """Return the images of the file that are in one of `namespaces`. Raises `UserError`."""
     images = read_images(text)
     raw = _Parser.of(text)
     found = []
@@ -186,7 +187,7 @@ def places(text: str, namespaces: Sequence[str]) -> list[ImageReference]:
 
 @dataclass(slots=True)
 class _Edits:
-    """The new content of lines by their keys, and the result."""
+    """The new values of lines by key, and the changes and notes that result from them."""
 
     values: dict[str, str] = field(default_factory=dict)
     changes: list[TagChange] = field(default_factory=list)
@@ -196,11 +197,10 @@ class _Edits:
 def updated(
     text: str, found: Sequence[ImageReference], tags: Mapping[str, Mapping[str, float]], namespace: str
 ) -> Update:
-    """Return the file with the newest tag of each image; of images that share one, the newest that all of them have.
+    """Return the file with the newest tag of each image; images that share a tag get the newest one that all have.
 
-    `tags` are those that the registry has by the keys of the images, with when each was pushed. An image of another
-    namespace, such as one for staging, is named in `namespace` from then on. Raises `UserError` where it cannot be
-    edited in place.
+    `tags` has the tags in the registry by the keys of the images, with the time of each push. An image of another
+    namespace, such as staging, moves to `namespace`. Raises `UserError` if the file cannot be edited in place.
     """
     groups = defaultdict(list)
     for place in found:
@@ -212,7 +212,7 @@ def updated(
         return Update(text, notes=tuple(edits.notes))
     edited = _edited(text, edits.values)
     expected = {**read_images(text), **edits.values, **{change.key: change.after for change in edits.changes}}
-    # The lines were edited by our own patterns, so configparser has the last word: nothing but the tags may differ.
+    # Our own patterns edited the lines, so let configparser verify the result: nothing but the tags may differ.
     if read_images(edited) != expected:
         raise UserError(NOT_IN_PLACE.format(names=", ".join(change.key for change in edits.changes)))
     return Update(edited, tuple(edits.changes), tuple(edits.notes))
@@ -231,7 +231,7 @@ def _choose(
         images = ", ".join(code(place.key) for place in members)
         edits.notes.append(NO_COMMON_TAG.format(images=images, variable=code(variable)))
         return
-    # Of images that share a tag: since when all of them have it.
+    # For images that share a tag, the time at which the last of them got it counts.
     newest = max(common, key=lambda tag: (min(tags[place.key][tag] for place in members), tag))
     for place in members:
         name = f"{place.namespace}/{place.name}" if variable else place.in_main(namespace)
@@ -242,8 +242,8 @@ def _choose(
 
 
 def _edited(text: str, values: Mapping[str, str]) -> str:
-    """Return the text with the values of some keys of the section changed, and every other character as it was."""
-    # Not `splitlines`, which would lose the kind of line ends: TVM's script doubled them (TVM #18717).
+    """Replace the values of some keys of the section; leave every other character as it is."""
+    # Not `splitlines`, which would lose the original line ends: TVM's script doubled them (TVM #18717).
     lines, section = text.split("\n"), ""
     for number, line in enumerate(lines):
         if header := _HEADER.match(line):

@@ -46,7 +46,7 @@ mutation($id: ID!) {
 
 @dataclass(frozen=True, slots=True)
 class MergeFacts:
-    """The texts of the repository's templates, and how a pull request stands with its base and that one's queue."""
+    """The repository's templates, and a pull request's base, head and place in the merge queue."""
 
     templates: tuple[str, ...]
     node_id: str
@@ -57,7 +57,7 @@ class MergeFacts:
 
 
 async def merge_facts_of(github: GitHub, repository: str, number: int) -> MergeFacts:
-    """Return what only GraphQL tells, in one request; in two where the server is too old to know merge queues."""
+    """Return what only GraphQL reports, with one request; with two if the server is too old for merge queues."""
     owner, _, name = repository.partition("/")
     try:
         found = await github.graphql(_FACTS, owner=owner, name=name, number=number)
@@ -81,7 +81,7 @@ async def merge_facts_of(github: GitHub, repository: str, number: int) -> MergeF
 
 
 async def commits_of(github: GitHub, repository: str, number: int) -> list[AuthoredCommit]:
-    """Return the pull request's commits, oldest first: a request for every hundred."""
+    """Return the pull request's commits, oldest first, with one request for each hundred."""
     where = {"repo": repository, "number": str(number)}
     found = []
     async for item in github.getiter(COMMITS, url_vars=where):
@@ -100,20 +100,20 @@ async def commits_of(github: GitHub, repository: str, number: int) -> list[Autho
 
 
 async def put_merge(github: GitHub, repository: str, number: int, body: Mapping[str, str]) -> str:
-    """Merge, and return the SHA of the commit on the base branch.
+    """Merge a pull request, and return the SHA of the commit on the base branch.
 
-    https://docs.github.com/rest/pulls/pulls#merge-a-pull-request: 405 where it cannot be merged, 409 where the head is
-    another than `sha` names. It is never sent twice: look first whether it happened.
+    https://docs.github.com/rest/pulls/pulls#merge-a-pull-request: 405 if it cannot be merged, 409 if the head is not
+    `sha`. The request is never repeated by itself: check first whether the merge happened.
     """
     where = {"repo": repository, "number": str(number)}
     return Payload(await github.put(MERGE, url_vars=where, data=dict(body)), "merge").text("sha")
 
 
 async def enqueue(github: GitHub, node_id: str, sha: str) -> None:
-    """Put a pull request into the merge queue, if this is still its head."""
+    """Add a pull request to the merge queue, if `sha` is still its head."""
     await github.graphql(_ENQUEUE, id=node_id, sha=sha)
 
 
 async def dequeue(github: GitHub, node_id: str) -> None:
-    """Take a pull request out of the merge queue."""
+    """Remove a pull request from the merge queue."""
     await github.graphql(_DEQUEUE, id=node_id)

@@ -67,7 +67,7 @@ CANCEL = CommandSpec(
     summary=texts.CANCEL_SUMMARY,
     example="cancel",
     feature=KEY,
-    # Who asked may write, or the merge will not be; and no author has to see merged what they have just found wrong.
+    # The author may cancel too: nobody should have to watch the merge of a fault that they have just found.
     allowed=("author", "write"),
     synonyms=("cancel merge", "cancel the merge", "stop", "stop merge", "stop the merge"),
     own_words=False,
@@ -86,7 +86,7 @@ router = Router()
 
 
 async def merge(asked: CommandRequest, command: Command) -> CommandAnswer:
-    """Merge now, or say everything that is in the way."""
+    """Merge now, or list everything that blocks the merge."""
     merge_state, found = await _refresh(asked)
     if found:
         return CommandAnswer(say=texts.NOT_MERGED.format(why=listed_blockers(found)), done=False)
@@ -94,7 +94,7 @@ async def merge(asked: CommandRequest, command: Command) -> CommandAnswer:
 
 
 async def merge_when_green(asked: CommandRequest, command: Command) -> CommandAnswer:
-    """Merge now if nothing is in the way, or wait until that is over, where it can be over by itself."""
+    """Merge now if nothing blocks it; wait if all blockers can resolve without a push; else list them."""
     merge_state, found = await _refresh(asked)
     if not found:
         return _merging(asked, merge_state)
@@ -111,10 +111,10 @@ async def merge_when_green(asked: CommandRequest, command: Command) -> CommandAn
 
 
 async def cancel(asked: CommandRequest, command: Command) -> CommandAnswer:
-    """Call off what waits."""
+    """Cancel the pending merge, and remove it from the merge queue if it is there."""
     number = asked.pull.number
     pending = await pending_merge(asked.context.records, asked.context.repository.id, number)
-    # Written down all the same: another command of this comment may have asked for a merge before.
+    # Stored even if no merge is pending: an earlier command of this comment may just have asked for one.
     said_at = asked.comment.written_at or asked.pull.updated_at
     effects: tuple[Effect, ...] = (StorePendingMerge(number, said_at=said_at),)
     calls_off = frozenset({merge_target(number), effects[0].target})
@@ -165,7 +165,7 @@ async def _check_head(asked: CommandRequest) -> None:
 
 
 async def update(asked: CommandRequest, command: Command) -> CommandAnswer:
-    """Have GitHub merge the base branch into the head that its writer saw."""
+    """Have GitHub merge the base branch into the head that the comment's author saw."""
     await _check_head(asked)
     pull = asked.pull
     return CommandAnswer((UpdateBranch(pull.number, pull.head_sha, pull.base_ref),))
@@ -177,9 +177,9 @@ def update_command(context: Context) -> str:
 
 
 async def _restart_command(asked: CommandRequest, merge_state: MergeState) -> RestartCommand | None:
-    """Return how people restart what failed; None where nothing failed, `rerun` is off, or a CI could not be seen.
+    """Return the command that restarts failed runs; None if nothing failed, `rerun` is off, or a CI is unavailable.
 
-    Only what `rerun` can restart is offered: it takes three requests to find out, and only where a check failed.
+    Only runs that `rerun` can restart are offered. Finding them takes three requests, and none if no check failed.
     """
     failed = any(signal.state is State.RED for signal in merge_state.signals)
     if not failed or asked.context.config.rerun is None:

@@ -1,4 +1,4 @@
-"""What follows from how a merge ended. Pure."""
+"""Decide what follows from the outcome of a merge. Pure."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ MERGED = MergeResult(MergeEnd.MERGED)
 
 
 def end_pending_merge(number: int, pending: PendingMerge, why: str) -> tuple[Effect, ...]:
-    """Say that a merge which was waited for will not be, and why; then forget it."""
+    """Comment that a pending merge will not happen, and why; then remove it."""
     sha, by = code(pending.sha[:7]), code(pending.by.login)
     text = texts.PENDING_OFF.format(sha=sha, by=by, url=pending.url, why=why)
     return Reply(number, text, since=pending.asked_at), EndPendingMerge(number, pending)
 
 
 def decide_after_command(outcomes: Sequence[EffectOutcome]) -> tuple[Effect, ...]:
-    """Return what follows where a command asked for the merge: the answer to the command says why it failed."""
+    """Decide what follows from a merge by command. A failure needs nothing: the answer to the command explains it."""
     return tuple(effect for one in outcomes if not one.state.is_failure for effect in _after_merge(one))
 
 
 def decide_after_wait(outcome: EffectOutcome) -> tuple[Effect, ...]:
-    """Return what follows where the merge had waited."""
+    """Decide what follows from a merge that was pending. A failure ends it with a comment."""
     if outcome.state.is_failure and isinstance(outcome.effect, MergePull):
         return end_pending_merge(outcome.effect.number, outcome.effect.pending, outcome.text)
     return _after_merge(outcome)
@@ -47,7 +47,7 @@ def _after_merge(outcome: EffectOutcome) -> tuple[Effect, ...]:
         return ()
     number, pending = merge.number, merge.pending
     match result.end:
-        # Also after a plain `merge`: with it, a `merge when green` of an earlier comment has ended.
+        # Stored also after a plain `merge`, which ends the `merge when green` of an earlier comment.
         case MergeEnd.MERGED:
             return (StorePendingMerge(number, said_at=pending.asked_at),)
         # We store it also after a plain `merge`: only then does `cancel` know that there is something to remove from
@@ -55,7 +55,7 @@ def _after_merge(outcome: EffectOutcome) -> tuple[Effect, ...]:
         case MergeEnd.QUEUED:
             return (StorePendingMerge(number, replace(pending, queued=True)),)
         case MergeEnd.WAITS if not pending.refused:
-            # Classic protection may want more approvals than one, which it tells administrators only.
+            # Classic protection may require several approvals, and only administrators can read how many.
             text = texts.BLOCKED.format(sha=code(pending.sha[:7]), message=code(result.message))
             refused = StorePendingMerge(number, replace(pending, refused=True))
             return Reply(number, text, since=pending.asked_at), refused

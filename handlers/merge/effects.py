@@ -44,7 +44,7 @@ class MergeEnd(StrEnum):
 
     MERGED = "merged"
     QUEUED = "queued"
-    """GitHub has it in its merge queue."""
+    """The pull request is in GitHub's merge queue."""
     WAITS = "waits"
     """GitHub does not merge it yet."""
     CALLED_OFF = "called-off"
@@ -60,9 +60,9 @@ class MergeResult:
 
 @dataclass(frozen=True, slots=True)
 class MergePull:
-    """Do what somebody stored: merge a pull request if it still has this head, and nothing came in the way since.
+    """Merge a pull request as somebody asked, if it still has this head and nothing blocks it now.
 
-    `waited`: only while the pending merge is stored, so that `@ci cancel` stops also a merge that is being tried again.
+    `waited`: merge only while the pending merge is stored, so that `@ci cancel` also stops a merge between two tries.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({CONTENTS, PULL_REQUESTS, WORKFLOWS})
@@ -128,9 +128,9 @@ class MergePull:
             raise TryAgain(texts.WHY_UNDECIDED, retry_in=COMPUTING_SECONDS)
 
     async def _check_message(self, context: EffectContext, merge_state: MergeState) -> None:
-        """Raise `RefusedToPerson` where the head, which a rebase brings to the base as it is, makes a CI skip it.
+        """Raise `RefusedToPerson` if the head's message, which a rebase does not change, would make CI skip the base.
 
-        Of a push, only the message of the last commit counts.
+        CI reads only the message of the last commit of a push.
         https://docs.github.com/en/actions/how-tos/manage-workflow-runs/skip-workflow-runs
         """
         if skips_ci(await message_at(context.github, context.repository.full_name, self.pending.sha)):
@@ -160,8 +160,7 @@ class MergePull:
         except Exception as error:
             if may_lack_workflows(error) and await pull_changes_workflows(context.github, repository, self.number):
                 raise UserError(NEEDS_WORKFLOWS) from error
-            # 405 and 409 have many causes, and GitHub's text is the only difference between them. So read again what is
-            # true now.
+            # 405 and 409 have many causes, which differ only in GitHub's text. So read the merge state again.
             if not is_conflict(error):
                 raise
             now = await _read_merge_state(context, self.number)

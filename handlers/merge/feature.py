@@ -1,4 +1,4 @@
-"""Everything of `@ci merge`."""
+"""The feature `merge`: commands, pending merges and their effects."""
 
 from __future__ import annotations
 

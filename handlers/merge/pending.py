@@ -141,7 +141,7 @@ async def next_refresh(records: Records, repository: Repository, number: int) ->
 
 
 async def note_refresh(records: Records, delivery: Delivery) -> None:
-    """Note that a refresh begins: requests from now on are for the one after it.
+    """Store that a refresh has begun, so that later requests are for the next one.
 
     Called once for each such delivery, before anything is planned. A replayed refresh changes nothing.
     """

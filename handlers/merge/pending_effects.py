@@ -23,7 +23,7 @@ from handlers.merge.pending import (
 )
 
 SETTLE_SECONDS = 0.5
-"""How long a refresh waits for more triggers: a check run, its workflow and a status often end at the same moment."""
+"""Seconds that a refresh waits for more triggers: a check run, its workflow and a status often end together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,11 +31,11 @@ APPROVED, CHANGES_REQUESTED, DISMISSED = "APPROVED", "CHANGES_REQUESTED", "DISMI
 OPINIONS = frozenset({APPROVED, CHANGES_REQUESTED, DISMISSED})
 
 MOST_LISTED = 10
-"""Reasons of one kind that a text lists; the rest are counted."""
+"""The most reasons of one kind that a text lists; it counts the rest."""
 EVERYTHING = "*"
 """The pattern that every context and name matches."""
 LONGEST_NAME = 100
-"""Characters of a name that are shown."""
+"""The most characters of a name that a text shows."""
 SETTLED_HOURS = SETTLED_SECONDS // 3600
 
 
@@ -69,7 +69,7 @@ class MergeBlocker:
 
     @property
     def can_resolve(self) -> bool:
-        """Whether it is worth waiting until it is over."""
+        """Say whether the reason can resolve without a change of the pull request."""
         return self.kind in RESOLVED_BY_WAITING
 
 

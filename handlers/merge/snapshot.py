@@ -1,9 +1,9 @@
-"""How a pull request stands with regard to being merged: read at one moment, for `handlers.merge.readiness` to judge.
+"""Read the merge state of a pull request from GitHub; `handlers.merge.readiness` judges it.
 
-Requests, where each list has one page: 1 for a pull request that is closed; otherwise 6, and 1 for each person who
-approved or requested changes, at most `MOST_REVIEWERS`, and 1 where jobs of one name stand differently. Where
-`merge: required:` has patterns, `bot.github.expected` asks for more. What has not
-changed since it was last read costs nothing of GitHub's quota, for the client asks for it with its ETag.
+Requests, if each list has one page: 1 for a closed pull request. Otherwise 6, and 1 for each person who approved or
+requested changes (`MOST_REVIEWERS` at most), and 1 if jobs with the same name have different states. If
+`merge: required:` has patterns, `bot.github.expected` sends more. An answer that has not changed costs no quota, as the
+client sends its ETag.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ BRANCH = "/repos/{+repo}/branches/{branch}"
 
 MAY_WRITE = frozenset({"write", "maintain", "admin"})
 MOST_REVIEWERS = 30
-"""People whose role is looked up. Of more, no approval counts, and every request for changes does."""
+"""The most people whose role is read. Beyond that, no approval counts, and every request for changes does."""
 BLOCKED, BEHIND = "blocked", "behind"
 """https://docs.github.com/graphql/reference/enums#mergestatestatus"""
 ANY_APP = -1
-"""How classic protection says that a check may come from anybody."""
+"""The App ID by which classic protection says that any App may report a check."""
 
 
 async def merge_state_of(
     github: GitHub, repository: str, number: int, ours: Ours, required: Sequence[str] = ()
 ) -> MergeState:
-    """Return how a pull request stands now. Raises what asking GitHub raises.
+    """Read the merge state of a pull request. Raises what asking GitHub raises.
 
-    `required` are names and patterns of `merge: required:`; what the patterns stand for is read of the base branch.
+    `required` are names and patterns of `merge: required:`; the base branch shows which names the patterns match.
     """
     answer = Payload(await github.getitem(PULL, url_vars={"repo": repository, "number": str(number)}))
     pull = PullRequest.of(answer)
     merge_state = MergeState(
         pull=pull,
         merged=answer.flag("merged"),
-        # Null as long as GitHub has not found out: https://docs.github.com/rest/pulls/pulls#get-a-pull-request
+        # Null while GitHub computes it: https://docs.github.com/rest/pulls/pulls#get-a-pull-request
         mergeable=answer.flag("mergeable") if answer.has("mergeable") else None,
         blocked=answer.text("mergeable_state") == BLOCKED,
         behind=answer.text("mergeable_state") == BEHIND,
@@ -84,7 +84,7 @@ async def rules_of(github: GitHub, repository: str, branch: str) -> BranchRules:
         async for item in github.getiter(RULES, url_vars=where):
             rules = _with_rule(rules, Payload(item, "rule"))
     except Exception as error:
-        # Older servers, and plans without rulesets: GitHub itself knows best, and refuses a merge that breaks a rule.
+        # Older servers, and plans without rulesets. GitHub itself refuses a merge that breaks a rule.
         if not (is_not_found(error) or is_forbidden(error)):
             raise
     try:
@@ -106,7 +106,7 @@ def _with_rule(rules: BranchRules, rule: Payload) -> BranchRules:
             named = (rule.raw.get("parameters") or {}).get("allowed_merge_methods") or ()
             needed = ("parameters", "required_approving_review_count")
             approvals = rule.integer(*needed) if rule.has(*needed) else 0
-            # Of several rulesets each has to be met.
+            # A merge must satisfy every ruleset, so only methods that all of them allow remain.
             methods = tuple(one for one in named if not rules.methods or one in rules.methods) or rules.methods
             return replace(rules, approvals=max(rules.approvals, approvals), methods=methods)
         case "merge_queue":
@@ -136,7 +136,7 @@ def _app(check: Payload, key: str) -> int:
 
 
 async def _reviews(github: GitHub, repository: str, pull: PullRequest) -> tuple[PullReview, ...]:
-    """Return all reviews in the order of GitHub's list, oldest first, with what those who gave them may do."""
+    """Return all reviews, oldest first as GitHub lists them, with whether their authors may write."""
     where = {"repo": repository, "number": str(pull.number)}
     found: list[PullReview] = []
     people: dict[int, Person] = {}
@@ -159,7 +159,7 @@ async def _reviews(github: GitHub, repository: str, pull: PullRequest) -> tuple[
 async def _may_write(
     github: GitHub, repository: str, pull: PullRequest, opinions: Iterable[PullReview], people: dict[int, Person]
 ) -> dict[int, bool]:
-    """Return by their number who of those with an opinion may write; who approved the head is looked up first."""
+    """Return by ID whether each person with an opinion may write; those who approved the head come first."""
     others = [review for review in opinions if review.by_id != pull.author.id]
     others.sort(key=lambda review: review.state == CHANGES_REQUESTED or review.sha != pull.head_sha)
     # We ask for the role of this account: TVM's bot searched for its name, and took another's hit for it (TVM #11480).

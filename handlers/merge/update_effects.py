@@ -1,4 +1,4 @@
-"""Merging the base branch into a pull request's branch, as GitHub's button *Update branch* does."""
+"""Merge the base branch into a pull request's branch, as GitHub's button *Update branch* does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UPDATE = "/repos/{+repo}/pulls/{number}/update-branch"
 """https://docs.github.com/rest/pulls/pulls#update-a-pull-request-branch"""
 
 _NO_PUSH = "permission to update head repository"
-"""What GitHub says with a 403 where the head's repository is closed to us."""
+"""A part of GitHub's text for a 403 if we may not push to the head's repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class UpdateBranch:
         return f"update-branch:{self.number}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Look whether it happened or is needed, then ask GitHub, which does it a moment later.
+        """Check whether the update has happened or is needed, then ask GitHub, which merges a moment later.
 
-        The head is named to GitHub, which refuses any other. Raises `RefusedToPerson` with what is in the way.
+        The request names the head, and GitHub refuses any other. Raises `RefusedToPerson` with the reason.
         """
         github, repository, names = context.github, context.repository.full_name, self._names
         answer, pull = await self._pull(github, repository)
@@ -87,7 +87,7 @@ class UpdateBranch:
         raise RefusedToPerson(texts.UPDATE_HEAD_MOVED.format(old=code(self.sha[:7]), new=code(new[:7])))
 
     def _refusal(self, error: Exception, pull: Payload) -> RefusedToPerson | None:
-        """Return the error for people that GitHub's refusal stands for, None where it stands for itself."""
+        """Return GitHub's refusal as an error for people; None if it is not one that we know."""
         said, base = message_of(error).casefold(), code(self.base)
         if is_forbidden(error) and _NO_PUSH in said:
             return RefusedToPerson(

@@ -25,10 +25,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StoreRepositoryFile:
-    """Take over what is on the default branch: the file whose content is called `sha`, empty where there is none.
+    """Store the file of the default branch; `sha` is git's hash of its content, empty if there is no file.
 
-    It was pushed with `commit` onto `before`, at `pushed_at`, in seconds since 1970. `text` is empty where there are
-    `faults`: then what was good before stays in force.
+    It was pushed with `commit` onto `before`, at `pushed_at`, in seconds since 1970. If it has `faults`, `text` is
+    empty, and the last good settings stay in force.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
@@ -42,11 +42,11 @@ class StoreRepositoryFile:
 
     @property
     def target(self) -> str:
-        """There is one file."""
+        """The file; a repository has only one."""
         return "repository-file"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Write the record, unless something newer is known."""
+        """Store the file, unless a newer push is stored."""
         repository = context.repository.full_name
         known = await stored_file_of(context.records, repository)
         if known.is_newer_than(self.pushed_at, self.commit):

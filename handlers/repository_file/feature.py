@@ -1,4 +1,4 @@
-"""Everything of `.github/nightjar.yaml`."""
+"""The feature `repository_file`: a repository's own settings in `.github/nightjar.yaml`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from handlers.repository_file.sweep import FILE_FOUND, HALF_HOURLY, LAST_SCANS, 
 
 
 def timers(services: Services) -> Sequence[RecurringWork]:
-    """Return the sweep, where a repository's file is read."""
+    """Return the sweep, if the file of any repository is read."""
     sweep = RepositoryFileSweep(
         services.config,
         services.records,

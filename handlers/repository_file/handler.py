@@ -1,7 +1,7 @@
-"""A repository's own settings, `.github/nightjar.yaml`: taken over from the default branch, and checked before that.
+"""Apply a repository's own settings, `.github/nightjar.yaml`, from its default branch, and check changes to them.
 
-What is on the default branch holds, as long as it has no faults; else what was good before. A commit that changes the
-file gets a check run, `nightjar/config`, with its faults or what it changes.
+The settings on the default branch are in force if they have no errors; otherwise, the last good ones are. A commit that
+changes the file gets a check run, `nightjar/config`, with the errors or the effect of the change.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 NAME, CHECK_NAME, AGAIN_NAME = "repository-file", "repository-file-check", "repository-file-again"
 BRANCH_PREFIX = "refs/heads/"
 MOST_COMMITS = 20
-"""Commits of a push; where there are more, some may be missing. github.com lists 2,048, old Enterprise Servers 20."""
+"""Commits of a push; from this number on, some may not be listed. github.com lists 2,048, old Enterprise Servers 20."""
 MOST_NAMES = 3_000
-"""Names of files that a push lists of one commit, at most
+"""The most names of files that GitHub lists for one commit of a push
 (https://docs.github.com/en/webhooks/webhook-events-and-payloads#push)."""
 
 
@@ -52,7 +52,7 @@ def _is_pushed(delivery: Delivery, config: RepositoryConfig) -> bool:
 @router.on("push", name=NAME, accepts=_is_pushed)
 @router.on(FILE_FOUND.name, name=NAME, accepts=_is_pushed)
 async def take_over(context: Context) -> Plan:
-    """Take over the file of a push to the default branch, or say on its commit what is wrong with it."""
+    """Apply the file of a push to the default branch; if it has errors, report them in a check run on its commit."""
     as_of, payload = time.time(), context.delivery.payload
     sha, branch = payload.string("after"), payload.text("repository", "default_branch")
     stored_file = await stored_file_of(context.records, context.repository.full_name)
@@ -81,18 +81,18 @@ def _may_edit(delivery: Delivery, config: RepositoryConfig) -> bool:
 
 @router.on("pull_request", "opened", "reopened", "synchronize", name=CHECK_NAME, accepts=_may_edit)
 async def check(context: Context) -> Plan:
-    """Say on a pull request's head what is wrong with the file, or what it changes, if it touches it.
+    """Report the errors or the effect of the file on a pull request's head, if the pull request changes the file.
 
-    One request where it does not: it has the file that the default branch has, as a rule.
+    If it does not, this usually takes one request: the head has the same file as the default branch.
     """
     as_of, pull = time.time(), context.delivery.payload.at("pull_request")
     repository, head = context.repository.full_name, pull.string("head", "sha")
     stored_file = await stored_file_of(context.records, repository)
     found = await _found(context, head, stored_file)
-    # The name is git's hash of the content, so that equal names are equal files.
+    # The name is git's hash of the content, so equal names mean equal files.
     if name_of(found) == stored_file.seen:
         return Plan(why=SAME_AS_DEFAULT)
-    # Or it is behind the default branch: what counts is what it has changed itself.
+    # The head may be behind the default branch: only its own changes count.
     start = await merge_base(context.github, repository, pull.string("base", "sha"), head)
     if start is not None and found == await found_at(context.github, repository, PATH, start):
         return Plan(why=NOT_TOUCHED)
@@ -107,7 +107,7 @@ def _is_asked_for(delivery: Delivery, config: RepositoryConfig) -> bool:
 @router.on("check_run", "rerequested", name=AGAIN_NAME, accepts=_is_asked_for)
 @router.on("check_suite", "rerequested", name=AGAIN_NAME, accepts=_is_asked_for)
 async def check_again(context: Context) -> Plan:
-    """Check the file of a commit once more, for somebody asked for it or for all checks of the commit."""
+    """Check the file of a commit again, because somebody asked to rerun this check or all checks of the commit."""
     as_of, event = time.time(), context.delivery.event
     asked = context.delivery.payload.at(event)
     sha = asked.string("head_sha")
@@ -119,7 +119,7 @@ async def check_again(context: Context) -> Plan:
 
 
 def may_touch(payload: Payload) -> bool:
-    """Say whether a push may have touched the file: as far as its payload lists, or where that may not list all."""
+    """Say whether a push may have changed the file: its payload lists the file, or may not list all files."""
     # A forced push also removes commits, and a new branch brings old ones; the payload may list neither.
     if payload.flag("created") or payload.flag("forced") or not payload.has("commits"):
         return True

@@ -1,4 +1,4 @@
-"""The gauge of repositories' own settings: how many faults each file has."""
+"""Measure repositories' own settings: the number of faults in each file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bot.github.in_force import file_faults
 
 
 class FileFaults:
-    """The gauge."""
+    """The gauge of faults."""
 
     def __init__(self, services: Services, registry: CollectorRegistry) -> None:
         self._services = services
@@ -21,13 +21,13 @@ class FileFaults:
         )
 
     async def refresh(self) -> None:
-        """Read the records."""
+        """Set the gauge from the records."""
         faults = await file_faults(self._services.config, self._services.records)
-        # Only after the read, which waits: a scrape in between would find no values.
+        # Cleared only after the read, which yields to other tasks: a scrape in between would find no values.
         self.clear()
         for repository, count in faults.items():
             self._faults.labels(repository).set(count)
 
     def clear(self) -> None:
-        """Remove all."""
+        """Remove all values."""
         self._faults.clear()

@@ -1,4 +1,4 @@
-"""The check run about a repository's own settings, on the commit that changes them: their faults, or their effect."""
+"""Write the check run about a repository's own settings, for the commit that changes them: errors, or the effect."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NAME = "nightjar/config"
 
 NO_VALUE = "(off)"
 MOST_SHOWN = 200
-"""Characters of a key or a value."""
+"""The most characters of a key or a value that the check run shows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 HALF_HOURLY = "11,41 * * * *"
-"""When to check which repositories' files must be read."""
+"""The cron schedule of the sweep; `PAUSE` decides which files each sweep reads."""
 PAUSE = 6 * 3600.0
 """Seconds between two reads of a file: a change whose webhook was lost takes effect within this time. The start of the
 bot needs no read: webhooks from its downtime are redelivered (`bot.app.redelivery`)."""
@@ -38,7 +38,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FileFound:
-    """Another file than is known, on the head of the default branch, and when it was found, in seconds since 1970.
+    """A file on the head of the default branch that differs from the stored one; `at` is in seconds since 1970.
 
     `pushed_at` is GitHub's time of the newest push to any branch.
     """
@@ -49,7 +49,7 @@ class FileFound:
     at: int
 
     def as_push(self) -> Json:
-        """Return what a push of it would say."""
+        """Return the payload of a push that would bring the file."""
         about = {"default_branch": self.branch, "pushed_at": self.pushed_at}
         return {"ref": f"refs/heads/{self.branch}", "after": self.head, "repository": about}
 
@@ -97,7 +97,7 @@ class RepositoryFileSweep:
         return [name for name, keys in self._config.repositories.items() if keys.repository_file]
 
     async def sweep(self) -> str:
-        """Read each file that was not read for a while, or has faults.
+        """Read each file that was not read for `PAUSE`, or has faults.
 
         A failure in one repository is logged, does not stop the others, and is tried again the next time.
         """
@@ -106,7 +106,7 @@ class RepositoryFileSweep:
         announced = 0
         for repository in self.repositories:
             now, stored_file = self._now(), await stored_file_of(self._records, repository)
-            # What makes faults may be app.yaml, or this version: either may have changed with a start.
+            # A file with faults is always read: a new app.yaml, or a new version of the bot, may accept it.
             if scanned[repository.lower()] > now - PAUSE and not stored_file.faults:
                 continue
             with only_logged(texts.NOT_SCANNED, repository=repository), ranked(Rank.SWEEP):
@@ -117,7 +117,7 @@ class RepositoryFileSweep:
         return f"announced {announced}"
 
     async def _scan(self, repository: str, stored_file: StoredFile) -> bool:
-        """Announce the file if it differs from the stored one: as a push, in order with those of its branch."""
+        """Announce the file as a push if it differs from the stored one, in order with real pushes to its branch."""
         github, given = await self._github_for(repository), self._config.repositories[repository]
         found = await found_at(github, repository, PATH)
         _, faults = await read_found(found, given)

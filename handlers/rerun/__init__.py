@@ -1,1 +1,1 @@
-"""Running failed CI again."""
+"""Run failed CI again."""

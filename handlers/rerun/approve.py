@@ -23,7 +23,7 @@ APPROVE_CI = CommandSpec(
     example="approve ci",
     feature="rerun",
     allowed=("write",),
-    # GitHub leaves this to people with write access, and app.yaml must not pass it on.
+    # GitHub allows this only to people with write access, so app.yaml cannot allow it to others.
     fixed=True,
     synonyms=("approve the ci", "approve workflows", "approve the workflows"),
     arguments=Arguments(names="SHA"),
@@ -33,7 +33,7 @@ MOST_LISTED = 10
 
 
 async def approve_ci(asked: CommandRequest, command: Command) -> CommandAnswer:
-    """Approve what waits on the head that the person saw."""
+    """Approve the waiting workflow runs of the head that the person saw."""
     pull = asked.pull
     if not pull.is_open:
         return CommandAnswer(say=texts.APPROVE_CLOSED, done=False)

@@ -1,7 +1,7 @@
-"""`@ci rerun`: run again what failed on a pull request's head, everything, or what is named.
+"""`@ci rerun`: restart runs on a pull request's head: those that failed, all, or those that the command names.
 
-What there is to run again is read from the commit. The predecessor had lists of jobs, which went stale again and again
-(apache/tvm#13571, #13817, #16502), and one removed job stopped all after it (#18780).
+The commit shows which runs there are. The predecessor had lists of jobs, which became outdated again and again
+(apache/tvm#13571, #13817, #16502), and one removed job stopped all jobs after it (#18780).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from handlers.rerun.approve import APPROVE_CI, approve_ci
 FAILED = "failed"
 ALL = "all"
 MOST_LISTED = 10
-"""Names in one list of the answer; the rest are counted."""
+"""The most names in one list of the answer; the answer counts the rest."""
 LONGEST_NAME = 100
-"""Characters of a name that are shown."""
+"""The most characters of a name that the answer shows."""
 
 RERUN = CommandSpec(
     name="rerun",
@@ -45,14 +45,14 @@ RERUN = CommandSpec(
 _WILD = frozenset("*?[")
 _LINK = Pattern(rf"https?://[^{SPACE}()<>\\]+")
 _EVENT = Pattern(r" \((?:push|pull_request|pull_request_target|merge_group|schedule|workflow_dispatch)\)$")
-"""What GitHub's pages add to the names of checks."""
+"""The event that GitHub's pages add to the names of checks; people copy it."""
 
 router = Router()
 
 
 @dataclass(frozen=True, slots=True)
 class RerunPick:
-    """One thing to run again: a run, what failed of it, or one part of it."""
+    """One rerun: a whole run, its failed parts, or one part."""
 
     run: CiRun
     failed_only: bool
@@ -61,7 +61,7 @@ class RerunPick:
 
 @dataclass(frozen=True, slots=True)
 class RerunDecision:
-    """What to do about each run that the command is about; `unmatched` are names that no run has."""
+    """The runs of a command by what happens to them; `unmatched` are names that no run has."""
 
     picks: tuple[RerunPick, ...] = ()
     running: tuple[CiRun, ...] = ()
@@ -74,7 +74,7 @@ class RerunDecision:
 
 
 def decide_rerun(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> RerunDecision:
-    """Pick what to run again: what failed, everything that ended, or what one of the names means."""
+    """Pick the runs to restart: those that failed, all that ended, or those that the names match."""
     titles = [list(_titles(run)) for run in runs]
     every = {title for some in titles for title, _ in some}
     meant = [[_means(name, some, every) for name in names] for some in titles]
@@ -103,7 +103,7 @@ def decide_rerun(runs: Sequence[CiRun], choice: str, names: Sequence[str]) -> Re
 
 
 def _lost_the_push(run: CiRun, runs: Sequence[CiRun]) -> bool:
-    """Say whether the server of a job that has no status has posted none on this commit: it has missed the push."""
+    """Say whether a job's server has posted no status at all on this commit, and so has missed the push."""
     there = (run.provider, run.server)
     return all(other.state is CiState.MISSING for other in runs if (other.provider, other.server) == there)
 
@@ -111,7 +111,10 @@ def _lost_the_push(run: CiRun, runs: Sequence[CiRun]) -> bool:
 def _named(
     runs: Sequence[CiRun], meant: Sequence[Sequence[Sequence[CiRunPart | None]]]
 ) -> list[tuple[CiRun, tuple[CiRunPart, ...] | None]]:
-    """Return the runs that names mean, with the parts where they mean parts only; `meant` is by run, then by name."""
+    """Return the runs that the names match, with the matched parts, or None for the whole run.
+
+    `meant` has the matches by run, then by name.
+    """
     found: list[tuple[CiRun, tuple[CiRunPart, ...] | None]] = []
     for run, by_name in zip(runs, meant, strict=True):
         parts = [part for some in by_name for part in some]
@@ -123,9 +126,10 @@ def _named(
 
 
 def _means(name: str, titles: Sequence[tuple[str, CiRunPart | None]], every: Collection[str]) -> list[CiRunPart | None]:
-    """Return what of a run, by its titles, a name means: None for the whole, or its parts. `every`: those of all runs.
+    """Return what a name matches in a run with these `titles`: None stands for the whole run, else its parts.
 
-    Case does not matter. A name that something has as it stands is no pattern: jobs may be called `build [arm]`.
+    `every` has the titles of all runs. Letter case does not matter. A name that is the title of something is not a
+    pattern: jobs may be called `build [arm]`.
     """
     wanted = _EVENT.sub("", name).casefold()
     if wanted in every or not _WILD & set(wanted):
@@ -142,7 +146,7 @@ def _titles(run: CiRun) -> Iterator[tuple[str, CiRunPart | None]]:
 
 
 def _pick(run: CiRun, parts: tuple[CiRunPart, ...] | None) -> RerunPick:
-    """Choose the smallest rerun that covers what was named: GitHub runs one job, all failed ones, or all again."""
+    """Choose the smallest rerun that covers the named parts: GitHub restarts one job, all failed jobs, or all jobs."""
     if parts is None:
         return RerunPick(run, failed_only=run.state is CiState.FAILED)
     # https://docs.github.com/rest/actions/workflow-runs#re-run-a-job-from-a-workflow-run
@@ -152,7 +156,7 @@ def _pick(run: CiRun, parts: tuple[CiRunPart, ...] | None) -> RerunPick:
 
 
 def explain_rerun(runs: Sequence[CiRun], decision: RerunDecision, sha: str, mention: str) -> str:
-    """Write the answer: what is restarted on which commit, what is left alone, and why."""
+    """Write the answer: which runs are restarted on which commit, which are not, and why."""
     shown = code(sha[:7])
     if not runs:
         return texts.NOT_STARTED_YET.format(sha=shown)
@@ -235,7 +239,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 async def rerun(asked: CommandRequest, command: Command) -> CommandAnswer:
-    """Restart what was asked for, on the head that the person saw."""
+    """Restart the requested runs, on the head that the person saw."""
     pull = asked.pull
     if not pull.is_open:
         return CommandAnswer(say=texts.CLOSED, done=False)
@@ -244,11 +248,12 @@ async def rerun(asked: CommandRequest, command: Command) -> CommandAnswer:
         return CommandAnswer(say=moved, done=False)
     found = await asked.runs()
     mention = asked.context.app_config.mentions[0]
-    # In a thread: 20 names and thousands of jobs take a tenth of a second. Linear: `tests/handlers/rerun`.
+    # In a thread, because 20 names and thousands of jobs take a tenth of a second. `tests/handlers/rerun` shows
+    # that the time is linear.
     decision = await asyncio.to_thread(decide_rerun, found.runs, command.choice or FAILED, command.names)
     explanation = await asyncio.to_thread(explain_rerun, found.runs, decision, pull.head_sha, mention)
     effects = tuple(found.rerun(p.run, failed_only=p.failed_only, part=p.part) for p in decision.picks)
-    # Where a CI could not be seen, "nothing ran" would be a guess.
+    # While a CI is unavailable, "nothing ran" would be a guess.
     explained = [] if found.troubles and not found.runs else [explanation]
     say = "\n".join([*explained, *found.troubles])
     undone = found.troubles or decision.unmatched or not found.runs

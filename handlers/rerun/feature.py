@@ -1,4 +1,4 @@
-"""Everything of `@ci rerun`."""
+"""The feature `rerun`: the commands `@ci rerun` and `@ci approve ci`."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 NAME = "slow-tests"
 KEY = "slow_tests"
-SUCCESS = "success"  # never anything else: the status informs and must not block a merge
+SUCCESS = "success"  # never another state: the status informs, and must not block a merge
 BRANCH_PREFIX = "refs/heads/"
 
 RUN_SLOW = CommandSpec(
@@ -115,7 +115,7 @@ async def show_on_head(context: Context) -> Plan:
 
 @router.on("push", name="slow-tests-branches", feature=KEY)
 async def show_on_branch(context: Context) -> Plan:
-    """Show it on each commit of a branch that always runs slow tests: a CI that builds branches reads statuses too."""
+    """Show on each commit of a branch that it always runs slow tests: a CI that builds branches reads statuses."""
     config, payload = context.config.slow_tests, context.delivery.payload
     ref = payload.text("ref")
     branch = ref.removeprefix(BRANCH_PREFIX)

@@ -190,7 +190,7 @@ async def topics_of(context: Context, config: Teams) -> KnownTopics:
     try:
         read = await _read(context.github, context.repository.full_name, config.issue)
     except Exception as error:
-        # Only what GitHub refuses for good is passed over: after a time-out the delivery is tried again.
+        # Only a final refusal falls back to the stored list: after a time-out the delivery is retried.
         if not is_refusal(error):
             raise
         instead = ONLY_APP_YAML if last is None else LAST_LIST_COUNTS

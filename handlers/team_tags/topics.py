@@ -29,7 +29,7 @@ LISTERS = frozenset({"triage", "write", "maintain", "admin"})
 membership is private."""
 MOST_SHOWN, LONGEST_SHOWN = 5, 100
 MOST = 50
-"""The most people and teams that are mentioned in one conversation."""
+"""The most people and teams that the bot mentions in one conversation."""
 LONGEST_TOPIC = 50
 
 
