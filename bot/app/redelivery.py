@@ -287,6 +287,7 @@ class Redelivery:
 def _is_about_this_one(error: Exception) -> bool:
     """Return whether GitHub refuses to redeliver this one, such as for its age, but may redeliver the next.
 
-    It may also answer 5xx for one delivery each time; that one is tried after its pause, the others now.
+    GitHub may also answer 5xx for one delivery each time: the bot asks for that one after its pause, and for the others
+    now.
     """
     return isinstance(error, BadRequest) or (isinstance(error, Unavailable) and error.answering and error.sent)

@@ -1,6 +1,6 @@
-"""The object store that labs upload to: what lies there is listed, read within limits, and written once.
+"""The object store that labs upload to: the bot lists and reads objects within limits, and objects are written once.
 
-One kind of object is ours and is written over: what labs read. Each such write names the version that it replaces.
+Only the bot's own objects, which labs read, are overwritten; each such write names the version that it replaces.
 
 An object that appeared is known by bucket, key and ETag, whichever notification named it. The version ID would not do:
 a notification tells it and a listing does not, while both tell the ETag. It differs whenever the content does, and the

@@ -56,7 +56,7 @@ _TRANSIENT = Pattern(
     r"Throttl|SlowDown|TooManyRequests|RequestLimitExceeded|OverLimit|RequestTimeout$|ConditionalRequestConflict"
     r"|OperationAborted|InternalError|ServiceUnavailable"
 )
-"""Codes of what is over by itself, whatever their status; besides 408, 429 and every 5xx."""
+"""Codes of transient errors, whatever their status; 408, 429 and every 5xx are transient too."""
 
 _QUEUE_REGION = Pattern(r"https?://sqs\.([a-z0-9-]+)\.(?:amazonaws\.com(?:\.cn)?|api\.aws)/")
 

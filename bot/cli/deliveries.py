@@ -208,7 +208,7 @@ def _row(record: DeliveryRecord) -> tuple[str, ...]:
 
 
 def _summary(record: DeliveryRecord) -> str:
-    """Return why the delivery failed, was refused or ignored, else what was done."""
+    """Return why a delivery failed, was refused or ignored, otherwise what the bot did."""
     failed = [job.text for job in record.jobs if job.state in (FAILED, REFUSED)]
     if failed:
         return "; ".join(dict.fromkeys(failed))

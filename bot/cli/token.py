@@ -71,10 +71,10 @@ class Lifetime(click.ParamType[int]):
 
 @dataclass(frozen=True, slots=True)
 class TokenKind:
-    """What tokens of one scope are for, and what is said about them.
+    """The purpose and the texts of the tokens of one scope.
 
-    `subject` is the member of the JSON that names what a token is for. `find` returns that as it is stored, None where
-    app.yaml does not have it; `unknown` is the text of that error.
+    `subject` is the member of the JSON that names what a token is for. `find` returns that name as it is stored, None
+    if app.yaml does not have it; `unknown` is the text of that error.
     """
 
     scope: LiteralString
@@ -86,7 +86,7 @@ class TokenKind:
     shown_once: str
 
     def as_json(self, one: StoredToken) -> dict[str, str | None]:
-        """Return what is shown of a token."""
+        """Return the token as JSON, without its secret part."""
         used = {"last_used_at": iso_utc_or_none(one.used_at)} if self.notes_use else {}
         return {
             "id": one.id,

@@ -1,8 +1,8 @@
-"""How many commands a person may write: pure decisions over what was counted in the last hour.
+"""Limit how many commands a person may write, by the counts of the last hour. Pure.
 
-Strangers must not be able to make the bot talk: each answer is a write, and GitHub allows a few hundred writes an hour
-for everybody together. Moments are GitHub's own times of the comments, in seconds since 1970, so a delivery that comes
-late counts in its own hour.
+Strangers must not be able to make the bot write at will: each answer is a write, and GitHub allows only a few hundred
+writes an hour, for everybody together. Moments are GitHub's own times of the comments, in seconds since 1970, so a
+delivery that comes late counts in its own hour.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HOUR = 3600.0
 REFUSALS_AN_HOUR = 5
 """Refused comments of one person that get a reaction within an hour; the bot ignores further ones."""
 MOST_NOTIFIED = 200
-"""How many people per pull request the bot remembers as informed of who may run commands."""
+"""People per pull request that the bot remembers as informed about who may run commands."""
 MOST_COUNTED = 1_000
 """Comments of one hour that we store for a pull request or a person; the limits are far lower."""
 
@@ -39,7 +39,7 @@ class CommandResponse(StrEnum):
     RUN = "run"
     """Carry the commands out."""
     REFUSE = "refuse"
-    """Say why not, and who may."""
+    """Answer why the person may not run the commands, and who may."""
     REACT = "react"
     """React only: an earlier comment on this pull request explained to this person who may run commands."""
     PERSON_OVER = "person-over"

@@ -20,7 +20,7 @@ CommandConclusion = Callable[[Sequence[EffectOutcome]], tuple[Effect, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One command of the comment: as it is shown, what to say about it, and the targets of its effects.
+    """One command of the comment: the command as shown, what the answer says about it, and the targets of its effects.
 
     `command` is its name, empty for a line that is no command.
     """

@@ -1,4 +1,4 @@
-"""From what a person wrote to what is done about it: commands, permission, plans, and the one answer.
+"""Handle the commands of a comment: read them, check permissions, plan their effects, and answer once.
 
 This is a handler like the others, except that features lend it their commands: a declaration and a function for each.
 However many commands a comment has, it gets one 👀, then one 👍, or one 😕 and one answer.

@@ -29,7 +29,7 @@ COMMANDS_ON = Record(
 class CountCommands:
     """Count a comment with commands for its writer and its pull request; `at` in seconds since 1970.
 
-    `notified`: the answer explains to the person who may run commands.
+    `notified`: the answer tells the person who may run commands.
     """
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS

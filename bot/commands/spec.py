@@ -59,8 +59,10 @@ class CommandSpec:
     arguments: Arguments | None = None
     fixed: bool = False
     own_words: bool = True
-    """Whether it counts only in the person's own comment. An edit of somebody else's may only uncover what they wrote.
-    False is for what changes nothing for others.
+    """Whether the command counts only in the person's own comment.
+
+    An edit of somebody else's comment may only uncover what its author wrote. False for commands that change nothing
+    for others.
     """
     offered: Callable[[RepositoryConfig], bool] | None = None
     """Whether help shows it in a repository where its feature is on; None: it does."""

@@ -72,10 +72,10 @@ class Away(TryAgain):
 
 
 class AnswerError(TryAgain):
-    """An answer of GitHub's lacks what it always has. Most likely GitHub is in trouble: try again, as after a 502.
+    """An answer of GitHub's lacks a field that it always has: GitHub is most likely in trouble, so try again.
 
-    It is another thing than a delivery that lacks something (`PayloadError`): that stays as it is. `path` is where in
-    the answer.
+    A delivery that lacks a field is another case (`PayloadError`): no retry changes that. `path` is the place in the
+    answer.
     """
 
     def __init__(self, path: str, problem: str) -> None:

@@ -1,6 +1,6 @@
 """The paths of our own pages, in one place for pages and for what is written on GitHub. No I/O.
 
-What comes from outside is quoted, so a path is one address whatever a lab calls its tests.
+Text from outside is quoted, so that each path is one address, whatever names a lab gives its tests.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ HELP = "/help"
 
 @lru_cache(4096)
 def segment(text: str) -> str:
-    """Write a text as one segment of an address's path."""
+    """Return a text as one segment of an address's path."""
     return quote(text, safe="", errors=REPLACED)
 
 
 def query(values: Mapping[str, object]) -> str:
-    """Write the query of an address, with its question mark, without what is empty."""
+    """Return the query of an address, with its question mark, without empty values."""
     given = {name: value for name, value in values.items() if value not in (None, "", ())}
     return f"?{urlencode(given, doseq=True, errors=REPLACED)}" if given else ""
 

@@ -1,4 +1,4 @@
-"""The last minutes of this process's log, in memory, for operators: what was written, after redaction."""
+"""The last minutes of this process's log, in memory and after redaction, for operators."""
 
 from __future__ import annotations
 

@@ -29,6 +29,7 @@ class SingleFlight(Generic[K, V]):
             flight = asyncio.ensure_future(_awaited(make))
             self._flights[key] = flight
             flight.add_done_callback(lambda done: self._land(key, done))
+        # The cancellation of one caller must not cancel the call that the others wait for.
         return await asyncio.shield(flight)
 
     def forget(self, key: K) -> None:

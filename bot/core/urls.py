@@ -15,7 +15,7 @@ NOT_ENCRYPTED = "must start with https://, because a password is sent to it (htt
 NOT_HTTPS = "must start with https://"
 
 _WRITABLE = Pattern(r"[!#-;=?-\[\]_a-z~]+")
-"""What a URL may hold as it is (RFC 3986, section 2); a backslash, which browsers read as `/`, is not part of it."""
+"""The characters of a URL that need no escape (RFC 3986, section 2); not the backslash, which browsers read as `/`."""
 
 LONGEST_LINK = 800
 """Characters of an address that is linked; longer ones are nothing that people follow."""

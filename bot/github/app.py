@@ -102,7 +102,7 @@ class GitHubApp:
 
     @property
     def clock(self) -> GitHubClock:
-        """Return what is known about GitHub's time."""
+        """Return GitHub's clock, as learnt from its answers."""
         return self._wire.clock
 
     @property
@@ -123,8 +123,8 @@ class GitHubApp:
     ) -> GitHub:
         """Return a client for one repository. It is light: make one wherever it is needed.
 
-        It reads with a token that can only read, and writes with one that has `permissions`; without them it refuses
-        to write. `writes` remembers, over all tries of a job, what may not be sent twice. Its methods raise
+        It reads with a token that can only read, and writes with one that has `permissions`; without them it refuses to
+        write. `writes` remembers, over all tries of a job, the writes that must not be sent twice. Its methods raise
         `NotInstalled` once the App was taken away or suspended.
         """
         writing = self._with(place, Access.writing(permissions)) if permissions else None

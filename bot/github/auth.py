@@ -61,9 +61,9 @@ class Credentials(Protocol):
 
 
 class AppKey:
-    """The App's private key: it signs JWTs and shows itself to nobody.
+    """The App's private key, which signs JWTs and never appears in a text.
 
-    Raises `ValueError` for what is no RSA key; the text names GITHUB_PRIVATE_KEY and holds nothing of it.
+    Raises `ValueError` for anything but an RSA key; the text names GITHUB_PRIVATE_KEY and holds nothing of the key.
     """
 
     def __init__(self, app_id: str, private_key: str, clock: GitHubClock) -> None:

@@ -1,4 +1,4 @@
-"""What is known about a request before it is sent: its route, whether it writes, and whether it may be sent twice."""
+"""The facts about a request before it is sent: its route, whether it writes, and whether it may be sent twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check run shows, and how much of it GitHub takes (https://docs.github.com/en/rest/checks/runs)."""
+"""The content of a check run, and GitHub's limits for it (https://docs.github.com/en/rest/checks/runs)."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class GitHub(GitHubAPI):
         return response
 
     async def post_repeatable(self, url: str, url_vars: UrlVars = None, *, data: Any) -> Any:
-        """POST what nobody sees and may happen twice, such as making a token: tried again as a GET would be."""
+        """POST a request that may happen twice because nobody sees it, such as for a token; retry it like a GET."""
         with calling(ApiCall(ApiCall.rest("POST", url, url_vars).route, write=False, repeatable=True)):
             made, _, _ = await self._decoded("POST", url, url_vars, data, sansio.accept_format())
         return made
@@ -300,7 +300,7 @@ class GitHub(GitHubAPI):
         return answer
 
     def _check_whether_it_vanished(self, method: str, url: str, status: int) -> None:
-        """Raise `Vanished` for a 404 on what was there a moment ago."""
+        """Raise `Vanished` for a 404 on something that existed a moment ago."""
         seen, name, path = self._wire.seen, self._credentials.name, urlsplit(url).path
         if status == HTTPStatus.NOT_FOUND and seen.doubts(name, path):
             raise Vanished(f"{method} {CALL.get().route}")

@@ -50,7 +50,7 @@ class GitHubClock:
 
     @property
     def problem(self) -> str | None:
-        """Return what is wrong with this machine's clock and what to do, None where it is right."""
+        """Return the problem of this machine's clock and its remedy, None if the clock is right."""
         if abs(self.ahead) <= TOLERANCE:
             return None
         return WRONG.format(seconds=abs(self.ahead), direction=AHEAD if self.ahead > 0 else BEHIND)

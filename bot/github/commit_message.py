@@ -1,4 +1,4 @@
-"""What the commit of a merge says: the pull request's title and text, without what is of no use in a history. Pure.
+"""Make a merge commit's message: the pull request's title and text, without parts useless in a history. Pure.
 
 Removed from the text are HTML comments, the text of the repository's template, directives that make a CI skip the
 commit, and the `@` of mentions: GitHub notifies people of each commit that mentions them, in every fork. Except for the

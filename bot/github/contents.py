@@ -1,4 +1,4 @@
-"""What is in a file of a repository, at a commit (https://docs.github.com/en/rest/repos/contents)."""
+"""Read files of a repository at a commit (https://docs.github.com/en/rest/repos/contents)."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class FoundFile:
 
 
 async def found_at(github: GitHub, repository: str, path: str, ref: str = "") -> FoundFile | None:
-    """Return what is at a path at a commit or branch, without `ref` on the default branch; None: nothing; one request.
+    """Return what is at a path at a commit or branch, None if nothing is; without `ref` on the default branch.
 
-    A symbolic link to a file of the repository is followed by GitHub itself.
+    It takes one request. GitHub itself follows a symbolic link to a file of the repository.
     """
     url_vars = {"repo": repository, "path": path, **({"ref": ref} if ref else {})}
     try:

@@ -153,7 +153,7 @@ def status_of(error: BaseException) -> int | None:
 
 
 def message_of(error: BaseException) -> str:
-    """Return GitHub's own words, such as `Reference does not exist`. They are text from outside."""
+    """Return GitHub's own message, such as `Reference does not exist`. It is text from outside."""
     return str(error)
 
 

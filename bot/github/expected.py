@@ -1,7 +1,7 @@
-"""What a pattern of `merge: required:` stands for: the names that it matched on the base branch's newest commits.
+"""Find the names that a pattern of `merge: required:` matched on the base branch's newest commits.
 
-A pattern such as `*/pr-head` is content with the first job that is green, while others have not begun. So those names
-are required as well; which of them count, `bot.github.required.stands_for` decides.
+A pattern such as `*/pr-head` would be satisfied by the first green job, before others have begun. So those names are
+required as well; which of them count, `bot.github.required.stands_for` decides.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ async def expected_of(
 ) -> tuple[Expected, ...]:
     """Return the names that each pattern stands for.
 
-    CI may report on the heads of pull requests under other names than on the branch. So for each commit, the head of
-    the pull request that was merged as it is read too. Requests: none without a pattern; else one, and up to seven for
-    each commit where each list has one page; until each pattern has a commit that is settled, at most `MOST_COMMITS`.
-    What has not changed costs nothing of the quota.
+    CI may report on the heads of pull requests under other names than on the branch. So for each commit, the bot also
+    reads the head of the pull request that became this commit. Requests: none without a pattern; else one, and up to
+    seven for each commit where each list has one page; until each pattern has a commit that is settled, at most
+    `MOST_COMMITS`. Answers that have not changed cost no quota.
     """
     patterns = [name for name in required if is_pattern(name)]
     if not patterns:

@@ -1,4 +1,4 @@
-"""What GraphQL does in its own way: one address, POST for everything, errors inside of a 200."""
+"""The differences of GraphQL: one address, POST for everything, errors inside of a 200."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def graphql_url(api_url: str) -> str:
 
 
 def is_mutation(query: str) -> bool:
-    """Return whether a document may write; a query that merely mentions the word is taken for one that does."""
+    """Return whether a document may write; one that only mentions the word counts as one that does."""
     return _MUTATION.search(query) is not None
 
 

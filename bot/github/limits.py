@@ -115,7 +115,7 @@ class SlidingWindow:
         self._total = 0
 
     def earliest(self, now: float, cost: int = 1, *, limit: float | None = None) -> float:
-        """Return when `cost` more fits; what is booked for later counts as if it were now."""
+        """Return when `cost` more fits; costs that are booked for later count as if they were now."""
         expired = 0
         while expired < len(self._entries) and self._entries[expired][0] <= now - self._seconds:
             self._total -= self._entries[expired][1]
@@ -144,9 +144,9 @@ class TokenBucket:
         self._full_at = -inf
 
     def earliest(self, now: float, *, burst: int) -> float:
-        """Return when the next one may go, for somebody who may send `burst` of them at once.
+        """Return when the next one may go, for a caller who may send `burst` at once.
 
-        One below 1 waits for so many more.
+        A burst below 1 adds a spacing for each that is missing.
         """
         return max(now, self._full_at - self._spacing * (burst - 1))
 

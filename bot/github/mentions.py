@@ -11,7 +11,7 @@ from bot.github.markdown import outside_code, visible_lines
 
 _CC = Pattern(r"(?:^|[ (\[,;.:\x{2013}\x{2014}*-])/?cc(?: ?: ?| )@", ignore_case=True)
 _LOGIN = "[A-Za-z0-9][A-Za-z0-9-]{0,38}"
-"""A hyphen at the end as well: GitHub gives out no such name today, and many accounts have one."""
+"""A hyphen may stand at the end: GitHub no longer allows such names, but many accounts have one."""
 _NAME = Pattern(
     rf"@(?P<name>{_LOGIN}(?:_[A-Za-z0-9]{{3,8}})?)"  # _shortcode: accounts that an enterprise manages
     r"(?:/(?P<team>[A-Za-z0-9][\w-]*))?"

@@ -39,7 +39,7 @@ class Permissions:
 
 
 async def role_of(github: GitHub, repository: str, person: Person) -> str:
-    """Return the person's role as it is now, in one request, as `Permissions.role` does."""
+    """Return the person's current role with one request, without the cache."""
     url = "/repos/{+repo}/collaborators/{login}/permission"
     try:
         answer = Payload(await github.getitem(url, url_vars={"repo": repository, "login": person.login}))

@@ -34,7 +34,7 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a rank may use, as fractions of a whole budget.
+    """The part of each budget that a rank may use, as fractions.
 
     `writes`: of the writes per minute and per hour. `burst`: of the writes that need not be spaced. `reads`: of
     GitHub's hourly quota, the rest of which is left for the ranks above.

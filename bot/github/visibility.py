@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 FRESH_SECONDS = 300.0
-"""How long GitHub's answer is believed. There is no grace after that, not even while GitHub is unavailable: most of
-what strangers read needs GitHub too, and to refuse them for a while does less harm than to show them what is
-private."""
+"""Seconds for which GitHub's answer counts, and no longer, even while GitHub is unavailable.
+
+Most pages for strangers need GitHub too, and refusing them for a while does less harm than showing them a private
+repository.
+"""
 PATIENCE = 3.0
 """Seconds that somebody waits for GitHub's answer before the repository counts as private."""
 PAUSE = 60.0

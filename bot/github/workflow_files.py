@@ -1,4 +1,4 @@
-"""Whether a change touches `.github/workflows`: an App may not write such a change without a permission for it.
+"""Find out whether a change touches `.github/workflows`: an App needs a permission of its own for such a change.
 
 GitHub refuses it with the same sentence as for any permission (https://github.com/chdsbd/kodiak/issues/641), so the
 changed files are read. All these requests follow only after a refusal.

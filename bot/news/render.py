@@ -101,7 +101,7 @@ def as_slack(news: News) -> dict[str, Any]:
 
 
 def _readable(news: News) -> News:
-    """Return news cut to what people read, without addresses that cannot be linked and lines that say nothing."""
+    """Return news cut to a readable length, without addresses that cannot be linked and without empty items."""
     items = [
         NewsItem(_cut(item.name, LONGEST_NAME), _cut(item.text, LONGEST_TEXT), linkable(item.url))
         for item in news.items

@@ -29,7 +29,7 @@ CREATED = 201
 REFUSED = (404, 410, 422)
 CODE = Pattern(r"[A-Za-z0-9_-]{1,200}")
 _PLAIN = Pattern(r"[!#-&(-\[\]-~]{1,500}")
-"""A value that stands in a line of a file as it is: no quotes, spaces or backslashes."""
+"""A value that a line of the file can hold without quotes: it has no quotes, spaces or backslashes."""
 _SLUG = Pattern(r"[A-Za-z0-9_.-]{1,100}")
 SESSION_SECRET_BYTES = 32
 

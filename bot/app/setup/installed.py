@@ -16,7 +16,7 @@ from bot.core.urls import linkable
 from bot.github.app import GitHubApp
 
 MOST_REPOSITORIES = 50
-"""Repositories in the app.yaml that is offered; nobody reads a longer list."""
+"""Repositories in the app.yaml that the page offers; nobody reads a longer list."""
 MOST_INSTALLATIONS = 20
 """Installations whose repositories are listed, with one request or more for each."""
 _NAME = Pattern(REPOSITORY_NAME)

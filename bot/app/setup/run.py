@@ -61,7 +61,7 @@ class SetupPlace:
 
 @dataclass(frozen=True, slots=True)
 class FinishedSetup:
-    """What the bot goes on with: the open port, and the page that watches its start."""
+    """The parts of a finished set-up that the bot uses: the open port, and the page that watches the start."""
 
     address: Address
     pages: SetupChecks

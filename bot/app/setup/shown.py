@@ -26,7 +26,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class SetupFiles:
-    """The files that set-up writes, and who may have it write them."""
+    """The files that set-up writes, and the gate that decides who may have it write them."""
 
     gate: SetupGate
     env: NewFile

@@ -257,7 +257,7 @@ class SetupSite:
 
 
 def read_draft(entered: dict[str, str]) -> tuple[SetupDraft | None, dict[str, str]]:
-    """Return what was chosen, or what is wrong with which field."""
+    """Return the draft that a person entered, or the errors by field."""
     errors: dict[str, str] = {}
     site, organization, public_url = GitHubSite(), "", ""
     try:

@@ -20,7 +20,7 @@ CHUNK = 1 << 20
 PR_SET_DUMPABLE = 4
 
 ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT")
-"""What a process that reads untrusted input may know of the server's environment, which holds secrets."""
+"""The environment variables that a process for untrusted input gets; the server's others may be secrets."""
 
 
 class Lost(Exception):
@@ -135,6 +135,7 @@ async def _read_answer(job: socket.socket) -> tuple[bytes, bytearray]:
 async def _receive(job: socket.socket, length: int) -> bytearray:
     """Return so many bytes, or fewer at the end."""
     received, loop = bytearray(), asyncio.get_running_loop()
+    # A reset connection is an end too: callers see that bytes are missing.
     with suppress(ConnectionError):
         while len(received) < length:
             piece = await loop.sock_recv(job, min(CHUNK, length - len(received)))
