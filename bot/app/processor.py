@@ -89,7 +89,7 @@ class Pipeline:
         if name is None or config is None:
             return routed(delivery, wanting, None, self.config.mentions)
         asking = {handler.feature for handler in wanting if handler.accepts is not None}
-        # The repository's own file is a record to be read; most deliveries are decided by app.yaml alone.
+        # Reading the repository's own file costs a record, and app.yaml alone decides most deliveries.
         if asking & config.features or any(handler.feature in SWITCHES for handler in wanting):
             config = await config_in_force(self.config, self.records, name) or config
         return routed(delivery, wanting, config, self.config.mentions)
@@ -140,7 +140,7 @@ class Pipeline:
         """Let one handler decide."""
         context, found = await self._context(delivery, intent, handler), self._handler(handler)
         if found.feature and found.feature not in context.config.features:
-            # Since the delivery was routed.
+            # Somebody switched the feature off since the delivery was routed.
             return PlannedEffects(why=FEATURE_OFF)
         return self._as_data(await found.plan(context), found)
 

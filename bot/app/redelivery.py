@@ -194,10 +194,10 @@ class Redelivery:
                 if lost.first <= now - WINDOW and lost.guid not in known:
                     log.error("missed delivery is lost", delivery=lost.guid, reason="GitHub no longer offers it")
             newest = max((attempt.at for attempt in attempts), default=None)
-            # By the times in GitHub's list, not by our clock, which may be wrong.
+            # Use the times in GitHub's list, because our own clock may be wrong.
             since = newest - OVERLAP if newest is not None else noted.since
             missing, since = self._cut(missing, since)
-            # Before the first request: if the process dies while it asks, the list need not be read again.
+            # Store the list before the first request: if the process dies meanwhile, nobody has to read the list again.
             await self._note(since, missing, asked=0, recovered=recovered)
             askable = [m for m in missing.values() if m.askable <= now][:PER_SWEEP]
             asked = 0
@@ -268,7 +268,8 @@ class Redelivery:
         asked = 0
         for number, one in enumerate(askable):
             try:
-                # It creates no content, so the limit of 500 an hour does not apply, and a repetition has the same GUID.
+                # A redelivery creates no content, so the limit of 500 an hour does not apply, and a repeat has the same
+                # GUID.
                 await self._github.post_repeatable(ATTEMPTS, {"delivery_id": str(one.id)}, data={})
             except (TryAgain, BadRequest) as error:
                 if not _is_about_this_one(error):

@@ -242,7 +242,7 @@ async def run_until_stopped(
 async def end(engine: Engine, worker: asyncio.Task[None]) -> None:
     """Let the jobs in progress end, and then the worker; raise the error that ended the worker."""
     while not worker.done():
-        # Asked more than once, for a worker that has not started yet does not hear it.
+        # Ask more than once: a worker that has not started yet ignores the request.
         await engine.stop()
         await asyncio.wait({worker}, timeout=0.1)
     await worker
@@ -305,7 +305,7 @@ async def listen(app: web.Application, address: Address, connections: Connection
     # OverflowError: a port beyond 65535.
     except (OSError, OverflowError) as error:
         await runner.cleanup()
-        # The texts of asyncio name the address once more; those of a failed look-up have negative numbers.
+        # asyncio's texts repeat the address, and a failed look-up has a negative error number.
         number = getattr(error, "errno", None) or 0
         reason = (os.strerror(number) if number > 0 else getattr(error, "strerror", None) or str(error)).lower()
         raise StartError(CANNOT_LISTEN.format(host=address.host, port=address.port, reason=reason)) from None
@@ -328,7 +328,7 @@ def _parts(bot: Bot, connections: Connections) -> Parts:
             for gauge in gauges:
                 await gauge.refresh()
         except (ConnectorException, OperationalError):
-            # The rest of the measurements are wanted most when the database is unavailable.
+            # Operators need the other metrics most when the database is unavailable.
             bot.metrics.queue({}, math.nan, math.nan)
             for gauge in gauges:
                 gauge.clear()
@@ -383,7 +383,7 @@ def stop_signals() -> Iterator[asyncio.Event]:
     def _forget() -> None:
         for number in STOPPING:
             loop.remove_signal_handler(number)
-            # asyncio leaves the handler of Python behind, whose KeyboardInterrupt would not end the process at once.
+            # asyncio restores Python's own handler, whose KeyboardInterrupt would not end the process at once.
             signal.signal(number, signal.SIG_DFL)
 
     for number in STOPPING:

@@ -76,7 +76,7 @@ def make_sign_in(config: Config, settings: Settings, services: Services) -> Sign
     if settings.session_secret is None:
         nobody = Viewers()
         return SignIn(nobody, None, no_operators(nobody))
-    # Without cookies: what GitHub sets for one person must not be sent for another.
+    # No cookies: those that GitHub sets for one person must not be sent for another.
     session = aiohttp.ClientSession(
         connector=services.part(HTTP).connector, connector_owner=False, cookie_jar=aiohttp.DummyCookieJar()
     )

@@ -233,7 +233,7 @@ class Bucket:
                 count, digest = 0, hashlib.sha256()
                 while not stop.is_set() and (piece := body.read(CHUNK)):
                     count += len(piece)
-                    # Once more while it is read: the length is only what the store declares.
+                    # Check the size again while reading: the length is only what the store declares.
                     if count > limit:
                         raise TooMuch(texts.TOO_LONG.format(key=key, limit=limit))
                     digest.update(piece)

@@ -93,7 +93,7 @@ class Aws:
     def _client(self, service: str, region: str | None, attempts: int) -> Any:
         from botocore.config import Config
 
-        with self._lock:  # for making clients is not safe in threads; using them is
+        with self._lock:  # making clients is not thread-safe; using them is
             client = self._clients.get((service, region))
             if client is None:
                 session = _session()
@@ -103,7 +103,7 @@ class Aws:
                     # boto3 reads AWS_DEFAULT_REGION; AWS's own services and its other tools set AWS_REGION.
                     region_name=region or session.region_name or os.environ.get("AWS_REGION"),
                     config=Config(
-                        # Permissions to upload would be signed with version 2, which newer regions refuse.
+                        # Otherwise boto3 would sign permissions to upload with version 2, which newer regions refuse.
                         signature_version="s3v4" if service == "s3" else None,
                         connect_timeout=CONNECT_TIMEOUT,
                         read_timeout=READ_TIMEOUT,
@@ -120,7 +120,7 @@ class Aws:
 
 def _session() -> Session:
     """Return a session that reuses the loaded data about AWS's services: loading them takes 50 ms."""
-    import boto3  # takes 0.15 s, which commands that need no bucket are spared
+    import boto3  # takes 0.15 s, and many commands need no bucket
     import botocore.session
 
     session = botocore.session.Session()
@@ -192,7 +192,7 @@ async def in_thread(call: Callable[[], Result]) -> Result:
         # Catch everything: otherwise the caller would wait for ever.
         except BaseException as error:
             settled, value = outcome.set_exception, error
-        with suppress(RuntimeError):  # the loop is closed: nobody is there to hear it
+        with suppress(RuntimeError):  # the loop is closed, so nobody waits for the result
             loop.call_soon_threadsafe(settle, settled, value)
 
     threading.Thread(target=run, name="aws", daemon=True).start()
@@ -226,7 +226,7 @@ def _answered(place: str, error: Any) -> Exception:
     code, status = code_of(error)
     reason = code or str(status)
     action = _ACTIONS.get(error.operation_name, f"s3:{error.operation_name}")
-    # First, so that such a status means another try whatever code comes with it.
+    # Check the status first: it means another try, whatever code comes with it.
     if status >= 500 or status in (408, 429) or _TRANSIENT.search(code):
         return TryAgain(texts.AWAY.format(place=place, reason=reason))
     by_code = (

@@ -65,7 +65,7 @@ class LocalFolder:
     def _keys(self, prefix: str) -> Iterator[str]:
         # Without `onerror` it leaves out what it may not read: https://docs.python.org/3/library/os.html#os.walk
         for folder, folders, files in os.walk(self._root, onerror=_unreadable_folder):
-            folders.sort()  # in place, as os.walk goes on with this list
+            folders.sort()  # in place, because os.walk continues with this list
             for name in sorted(files):
                 key = (Path(folder) / name).relative_to(self._root).as_posix()
                 if key.startswith(prefix) and is_manifest(key):
@@ -117,13 +117,13 @@ class LocalFolder:
         try:
             if not path.resolve().is_relative_to(self._root):
                 raise UserError(texts.OUTSIDE.format(key=key, root=self._root))
-            # What is no file is not opened: a named pipe would wait for its writer.
+            # Open only regular files: opening a named pipe would wait for its writer.
             if not stat.S_ISREG(path.stat().st_mode):
                 raise UserError(texts.NO_FILE.format(key=key))
             return path.open("rb")
         except (FileNotFoundError, NotADirectoryError):
             raise NotThere(texts.NOT_THERE.format(key=key)) from None
-        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a loop of links
             raise UserError(texts.UNREADABLE.format(key=key, reason=_reason(error))) from None
 
 
@@ -140,6 +140,6 @@ def _unreadable_folder(error: OSError) -> None:
 
 
 def _md5() -> hashlib._Hash:
-    # It names a version; without the flag, restricted builds of Python refuse MD5:
+    # The digest only names a version; without the flag, restricted builds of Python refuse MD5:
     # https://docs.python.org/3/library/hashlib.html#hashlib.new
     return hashlib.md5(usedforsecurity=False)

@@ -69,7 +69,7 @@ def _of_record(record: Payload) -> list[Arrival]:
     if record.string("eventSource") != "aws:s3":
         raise Garbage(texts.NOT_AN_EVENT)
     version = record.string("eventVersion")
-    # Only a new major version changes what is there:
+    # Only a new major version changes these fields:
     # https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
     if version.partition(".")[0] != MAJOR_VERSION:
         raise Garbage(texts.OTHER_VERSION.format(version=version[:20]))
@@ -119,7 +119,7 @@ class Notifications:
         while True:
             try:
                 await self._once(deliver)
-            except Exception as error:  # whatever it is: without us the bot would be deaf, and nobody would know
+            except Exception as error:  # if this loop ended, no run would arrive, and nobody would know
                 pause = min(max(2 * pause, self._pause), LONGEST_PAUSE)
                 self._report(error)
                 await asyncio.sleep(pause)
@@ -131,9 +131,9 @@ class Notifications:
         """Receive up to ten messages and deliver them; raise `TryAgain` if one of them was not delivered."""
         messages = await in_thread(self._receive)
         self.heard = time.time()
-        if not messages:  # also for services without long polls, or that are no queue
+        if not messages:  # also for services without long polls, or other than a queue
             await asyncio.sleep(self._pause)
-        # With exceptions, so that what was delivered is deleted even if another message was not.
+        # Collect exceptions, so that delivered messages are deleted even if another one failed.
         outcomes = await asyncio.gather(
             *(self._deliver(message["Body"], deliver) for message in messages), return_exceptions=True
         )
@@ -169,7 +169,7 @@ class Notifications:
         entries = [{"Id": str(i), "ReceiptHandle": message["ReceiptHandle"]} for i, message in enumerate(messages)]
         with explained(self._place):
             answer = self._aws.sqs(self.queue_url).delete_message_batch(QueueUrl=self.queue_url, Entries=entries)
-        if answer.get("Failed"):  # they come again
+        if answer.get("Failed"):  # SQS sends them again
             log.warning("messages were not deleted", queue=self.queue_url, count=len(answer["Failed"]))
 
     def _report(self, error: Exception | None) -> None:

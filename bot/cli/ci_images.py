@@ -141,7 +141,7 @@ def images_in_file(names: Sequence[str], path: Path) -> dict[str, str]:
             raise UserError(UNKNOWN_IMAGE.format(path=path, name=name, known=", ".join(known) or NO_IMAGES))
     images = {name: known[name.lower()] for name in names}
     for name, image in images.items():
-        # The file may come from a pull request, and pipelines run commands with what is printed here.
+        # The file may come from a pull request, and pipelines use the printed values in commands.
         if not (HOSTED if has_host(image) else IMAGE).fullmatch(image):
             raise UserError(INVALID_IMAGE.format(name=name, image=image, path=path))
     return images
@@ -178,7 +178,7 @@ async def _exists(registry: DockerHub, parts: Sequence[str], sleep: Sleep) -> bo
             if wait > LONGEST_WAIT:
                 raise UserError(PAUSE_TOO_LONG.format(problem=error, seconds=wait)) from None
             await sleep(wait)
-    # For mypy, which takes the loop for one that may end.
+    # mypy assumes that the loop may end.
     raise AssertionError("the last attempt returns or raises")
 
 

@@ -83,7 +83,7 @@ def deliveries(
     if as_json:
         click.echo(json.dumps([record.as_json() for record in records], indent=2))
     elif records:
-        # A pipe or a file gets all of it: nobody can widen those to read the rest.
+        # A pipe or a file gets the whole text: nobody can widen those to read the rest.
         fits = sys.stdout.isatty() or "COLUMNS" in os.environ
         width = shutil.get_terminal_size().columns if fits else None
         click.echo(table(DELIVERY_HEADERS, [_row(record) for record in records], width=width))
@@ -170,7 +170,7 @@ async def _planned(guid: str, config_path: Path) -> dict[str, Any]:
 
     config, settings = load_config(config_path), Settings.from_environment()
     start_logging(settings)
-    # Opening would make the file.
+    # Opening the database would create the file.
     Database(settings.database_url.get_secret_value()).must_exist()
     async with open_bot(config, settings) as bot:
         return await bot.engine.dry_run(guid)

@@ -51,7 +51,7 @@ def cli() -> None:
     Secrets and addresses come from the environment, or from nightjar.env: GITHUB_APP_ID, GITHUB_PRIVATE_KEY or
     GITHUB_PRIVATE_KEY_FILE, GITHUB_WEBHOOK_SECRET, DATABASE_URL. Everything else is in app.yaml.
     """
-    # Before anything logs: standard output is for results, standard error for the log.
+    # Configure the log first: standard output is for results, standard error for the log.
     logs.configure()
 
 

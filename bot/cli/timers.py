@@ -136,7 +136,7 @@ async def _opened(config: Config) -> AsyncIterator[Bot]:
 
     settings = Settings.from_environment()
     start_logging(settings)
-    # Opening would make the file.
+    # Opening the database would create the file.
     Database(settings.database_url.get_secret_value()).must_exist()
     async with open_bot(config, settings) as bot:
         try:

@@ -107,7 +107,7 @@ def decide_response(
     if _run(by_person) + asked.commands > limits.per_person:
         return _over(by_person, CommandResponse.PERSON_OVER)
     on_pull = pull.within_an_hour(asked.at, asked.intent)
-    # Otherwise strangers could use up a pull request's limit, and lock its maintainers out.
+    # Otherwise strangers could use up a pull request's limit and block its maintainers.
     if not asked.writer and _run(on_pull) + asked.commands > limits.per_pull_request:
         return _over(on_pull, CommandResponse.PULL_OVER)
     return CommandResponse.RUN

@@ -131,7 +131,7 @@ class Environment(BaseModel):
             ]
         raise SettingsError(
             problems
-        )  # outside the handler, so that no traceback shows the values that pydantic was given
+        )  # raise outside the handler, so that no traceback shows the values that pydantic got
 
     def secrets(self) -> tuple[str, ...]:
         """Return every secret value, for the redactor of logs."""

@@ -19,7 +19,7 @@ def pem_of(text: str) -> str:
     A text without the first line of a PEM file may be the whole file in base64, which fits in one line everywhere.
     """
     if BEGINS not in text:
-        with suppress(ValueError):  # the caller says what a key must look like
+        with suppress(ValueError):  # the caller reports the error
             text = base64.b64decode(text.strip(), validate=True).decode("ascii")
     return text.replace("\\n", "\n").strip() + "\n"
 

@@ -47,7 +47,7 @@ def _narrowed(model: type[BaseModel]) -> type[Keys]:
 def _definition(annotation: Any, field: FieldInfo, section: type[Keys] | None = None) -> tuple[Any, Any]:
     """Return type and field of a key of app.yaml, for the file; a key that is left out is None."""
     examples = [_example(example, section) for example in field.examples or ()]
-    # By a factory, so that the JSON schema names no default: a key that is left out means what app.yaml says.
+    # With a factory, the JSON schema names no default: for a key that is left out, app.yaml decides.
     return annotation, Field(default_factory=lambda: None, description=field.description, examples=examples)
 
 

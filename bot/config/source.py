@@ -192,7 +192,7 @@ def _missing_colon(error: MarkedYAMLError, text: str, file: str) -> ConfigFault 
     lines = _LINE_END.split(text)
     problem = str(error.problem)
     if (problem == TWO_COLONS or UNEXPECTED_MAPPING in problem) and error.problem_mark is not None:
-        # Without a colon, a key and the next line are one text, unless a comment stands between them.
+        # Without a colon, YAML joins a key and the next line, unless there is a comment between them.
         number = next((n for n in range(error.problem_mark.line - 1, -1, -1) if _content(lines[n])), None)
         if number is None or ":" in _content(lines[number]):
             return None
@@ -217,7 +217,7 @@ def _syntax_text(error: MarkedYAMLError, character: str) -> str:
         pattern = error.is_anchor_or_alias and character == "*"
         return QUOTE_PATTERN.format(problem=error.text) if pattern else error.text
     problem = str(error.problem or error.context or "")
-    # Texts of ruamel.yaml: its errors have no kinds.
+    # These are texts of ruamel.yaml, because its errors have no types.
     if "scanning an alias" in str(error.context):
         return QUOTE_PATTERN.format(problem=NO_ALIASES)
     if "another document" in problem:

@@ -46,7 +46,7 @@ class Section:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Read an empty value and true as an empty mapping, and false as None."""
-        # Before the validation: the models are strict, and would refuse a bool for a mapping.
+        # Convert before the validation: the models are strict, and would refuse a bool for a mapping.
         return core_schema.no_info_before_validator_function(self._mapping, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

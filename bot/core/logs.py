@@ -69,7 +69,7 @@ def configure(secrets: Iterable[str] = (), *, stream: TextIO | None = None, pret
         )
     )
     root = logging.getLogger()
-    # In place of all others: what another handler writes would not be redacted.
+    # Replace all other handlers, because their output would not be redacted.
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
     for name, level in _QUIET.items():
@@ -107,7 +107,7 @@ def _console() -> structlog.dev.ConsoleRenderer:
 def _shortened(key: str, value: object) -> object:
     longest = LONGEST_TRACEBACK if key in {"exception", "stack"} else LONGEST_TEXT
     if isinstance(value, str) and len(value) > longest:
-        # The end of a traceback says what happened, so cut in the middle.
+        # The end of a traceback says what happened, so cut out the middle.
         half = longest // 2
         return f"{value[:half]} … {len(value) - longest} characters left out … {value[-half:]}"
     return value

@@ -138,7 +138,7 @@ class Metrics:
 
     def queue(self, waiting: Mapping[str, int], oldest_seconds: float, missing: float) -> None:
         """Note what the database says: jobs by task, age of the oldest delivery, missed deliveries; NaN: unknown."""
-        # A task of which nothing waits has no row, and would keep its last number.
+        # A task without waiting jobs has no row, so clear its last value.
         self._waiting.clear()
         for task, count in waiting.items():
             self._waiting.labels(task).set(count)

@@ -100,7 +100,7 @@ class Payload:
     def integer(self, *keys: str) -> int:
         """Return the whole number at the path; raise `PayloadError` if there is none."""
         value = self._find(keys)
-        # To Python, True is a whole number.
+        # In Python, True is an int.
         if not isinstance(value, int) or isinstance(value, bool):
             raise self._wrong(self._path(*keys), f"is {_kind(value)} where a whole number was expected")
         return value

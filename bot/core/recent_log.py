@@ -48,7 +48,7 @@ class RecentLog:
     def lines(self) -> list[LogLine]:
         """Return the lines of the last 15 minutes, newest first."""
         since = self._now() - LAST_SECONDS
-        # A copy: other threads log meanwhile.
+        # Copy the lines, because other threads log meanwhile.
         return [line for line in reversed(self._lines.copy()) if line.at >= since]
 
 

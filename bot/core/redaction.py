@@ -46,7 +46,7 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         forms = {form for secret in secrets for form in _forms(secret) if len(form) >= SHORTEST_SECRET}
-        # Longest first: a secret that contains another one must go as a whole.
+        # Replace the longest first: a secret that contains another one must disappear as a whole.
         ordered = sorted(forms, key=lambda form: (-len(form), form))
         self._known = Pattern("|".join(map(escape_pattern, ordered))) if ordered else None
 

@@ -44,7 +44,7 @@ class SingleFlight(Generic[K, V]):
         if self._flights.get(key) is flight:
             del self._flights[key]
         if not flight.cancelled():
-            flight.exception()  # read, so that asyncio does not complain where everybody has given up
+            flight.exception()  # read, so that asyncio does not report it if all callers have given up
 
 
 async def _awaited(make: Callable[[], Awaitable[V]]) -> V:
@@ -71,7 +71,7 @@ class Remembered(Generic[K, V]):
         """Return the cached value, or else what `make` returns; raises the error that `make` raised."""
         cached = self._cached.get(key)
         if isinstance(cached, Exception):
-            # Each raise adds frames to the one error that is cached, which would hold on to what they refer to.
+            # Each raise adds frames to the cached error, which would keep alive what they refer to.
             raise cached.with_traceback(None)
         return cached if cached is not None else await self._flights.do(key, lambda: self._make(key, make))
 

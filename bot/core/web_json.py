@@ -90,7 +90,7 @@ HTTP = PartKey[aiohttp.ClientSession]("http")
 
 async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
     """Return the body of an answer, or the beginning of one that is longer than `limit` bytes."""
-    # One byte more than may be read tells what is too long from what just fits.
+    # Reading one byte more than the limit shows whether the body is too long.
     body = await response.content.read(limit + 1)
     while len(body) <= limit and (more := await response.content.read(limit + 1)):
         body += more
@@ -102,7 +102,7 @@ def _decoded(body: bytes, words: dict[str, object], limit: int) -> Any:
         raise UserError(TOO_LONG.format(**words, limit=limit))
     try:
         return json.loads(body)
-    # Lists in lists by the thousand end in the latter.
+    # Thousands of nested lists raise RecursionError.
     except (ValueError, RecursionError):
         pass
     raise UserError(NOT_JSON.format(**words))

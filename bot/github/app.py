@@ -91,8 +91,8 @@ class GitHubApp:
         self._lookups: SingleFlight[tuple[str, int], int] = SingleFlight()
         self._ids: TTLCache[str, int] = TTLCache(MAX_REPOSITORIES, ID_LASTS, timer=timing.clock)
         self._id_lookups: SingleFlight[tuple[str, int], int] = SingleFlight()
-        # Part of the key of a look-up: one that began before a change may return the old state, so nobody joins it
-        # later.
+        # This count is part of a look-up's key: a look-up that began before a change may return the old state, so
+        # nobody joins it after the change.
         self._forgets = 0
         self._identity: AppIdentity | None = None
         self._identifying: SingleFlight[None, AppIdentity] = SingleFlight()
@@ -282,5 +282,5 @@ class GitHubApp:
 
 def _token(made: Payload, clock: GitHubClock) -> Token:
     ends = datetime.fromisoformat(made.string("expires_at")).timestamp()
-    # GitHub says when it ends by its own clock; what is left holds whatever ours says.
+    # GitHub names the end by its own clock, so subtract GitHub's time, not ours.
     return Token(made.string("token"), ends - clock.now())

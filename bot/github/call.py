@@ -17,15 +17,15 @@ from uritemplate.variable import VariableValue
 from bot.core.patterns import Pattern
 from bot.github.graphql import is_mutation
 
-# Such an address is no template: as the label of a metric, each would be a series of its own.
+# An absolute address is no template: as the label of a metric, each would be a series of its own.
 ABSOLUTE = "(address from a payload)"
 
 # Requests that must not be sent twice although their method is idempotent: a repeat adds the annotations of a check run
 # again, or is refused because the first one worked. Their effects check first, so they get the error instead.
 _NOT_REPEATABLE = Pattern(r"/check-runs/\d+$|/pulls/\d+/(merge|update-branch)$|/contents/")
 
-# What may be sent twice though it is a POST: GitHub keeps one reaction of a kind and one label of a name, and nobody
-# sees a tree or a commit that no branch has.
+# These POSTs may be sent twice: GitHub stores one reaction of a kind and one label of a name, and nobody sees a tree or
+# a commit that no branch has.
 _REPEATABLE_POST = Pattern(r"/reactions$|/issues/\d+/labels$|/git/(trees|commits)$")
 _REPEATABLE_MUTATION = Pattern(r"\b(addReaction|removeReaction)\b")
 
@@ -60,7 +60,7 @@ class ApiCall:
         write = is_mutation(query)
         repeatable = not write or _REPEATABLE_MUTATION.search(query) is not None
         asked = json.dumps([query, variables], sort_keys=True).encode(errors="surrogatepass")
-        # 64 bits of the digest tell apart the few mutations of one job.
+        # 64 bits of the digest are enough for the few mutations of one job.
         once = "" if repeatable else f"POST /graphql {hashlib.sha256(asked).hexdigest()[:16]}"
         return cls("/graphql", write=write, repeatable=repeatable, once=once)
 

@@ -205,7 +205,7 @@ class GitHub(GitHubAPI):
         content_type: str = JSON_CONTENT_TYPE,
         extra_headers: dict[str, str] | None = None,
     ) -> tuple[bytes, str | None, int]:
-        # Only here is gidgethub's URL template known; `_request` gets the expanded URL.
+        # Read the URL template here, because `_request` gets the expanded URL.
         with calling(ApiCall.rest(method, url, url_vars)):
             return await self._decoded(
                 method, url, url_vars, data, accept, jwt, oauth_token, content_type, extra_headers
@@ -224,7 +224,7 @@ class GitHub(GitHubAPI):
                 if isinstance(data, Mapping | list) or (data is None and status != HTTPStatus.OK):
                     return answered(data), more, status
                 problem = f"{method} {CALL.get().route}: {ODD_ANSWER}"
-            # Something between us and GitHub has answered, such as a page of a proxy.
+            # A proxy between us and GitHub may have answered with a page of its own.
             raise Unavailable(problem, answering=True)
 
     @asynccontextmanager
@@ -373,11 +373,11 @@ class GitHub(GitHubAPI):
                 wire.clock.learn(response.headers, sent)
                 return Answer(status, response.headers, content)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            # Only where there was no connection is it certain that nothing was sent.
+            # Nothing was sent for certain only if there was no connection.
             problem, left = problem_of(error), not isinstance(error, aiohttp.ClientConnectorError)
         finally:
             wire.observer.request(method, route, status, wire.timing.clock() - started)
-        # Out of the `except`: aiohttp's errors hold the request's headers, and with them the token.
+        # Raise outside the `except`: aiohttp's errors hold the request's headers, and with them the token.
         raise Unavailable(f"{method} {route}: {problem}", sent=left)
 
     def _refuse_undeclared(self, what: str) -> None:

@@ -26,7 +26,7 @@ TRAILER = "Co-authored-by: {name} <{email}>"
 
 TEXT, CODE, COMMENT = "text", "code", "comment"
 
-# Blocks alone: what is inside of them is read here, for the parser does not tell where in the text it found it.
+# Parse only blocks: the parser gives no positions for what is inside them, so this module reads that itself.
 _PARSER = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).disable(["inline", "text_join"])
 _BLOCKS = frozenset({"fence", "code_block", "html_block", "inline"})
 _MARK = Pattern(r"\\|`+|<!--")
@@ -265,7 +265,7 @@ def _unmentioned(text: str) -> str:
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
     """Yield a text in pieces: `TEXT`, `CODE` or `COMMENT`."""
-    # Not `splitlines`, which knows more ends of lines than Markdown does.
+    # `splitlines` would split at more characters than Markdown does.
     *ended, last = text.split("\n")
     lines = [*(f"{line}\n" for line in ended), last]
     done = 0
@@ -293,7 +293,8 @@ def _scan(block: str, *, unclosed_hides: bool = False) -> Iterator[tuple[str, st
     https://spec.commonmark.org/0.31.2/#code-spans, https://spec.commonmark.org/0.31.2/#html-comment
     """
     marks = list(_MARK.finditer(block))
-    # By length: a run closes only a span of its own length. Each is found by bisection, so the cost stays near linear.
+    # Group runs by length: a run closes only a span of its own length. Bisection finds each, so the cost stays near
+    # linear.
     runs: dict[int, list[int]] = defaultdict(list)
     for mark in marks:
         if mark[0][0] == "`":
@@ -303,7 +304,7 @@ def _scan(block: str, *, unclosed_hides: bool = False) -> Iterator[tuple[str, st
     for mark in marks:
         start = max(mark.start(), at)
         if start >= mark.end():
-            continue  # it is part of what was read already
+            continue  # it is part of a piece that was read already
         at = mark.end()
         kind, end = TEXT, None
         if mark[0] == "\\":

@@ -36,7 +36,7 @@ async def fetch(session: aiohttp.ClientSession, url: str, file: BinaryIO, *, lim
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         problem = f"no answer ({type(error).__name__})"
     if problem:
-        # Out of the `except`: aiohttp's errors hold the address.
+        # Raise outside the `except`: aiohttp's errors hold the address.
         raise Unavailable(f"GET {WHAT}: {problem}")
 
 

@@ -216,7 +216,7 @@ def error_of(answer: Answer, what: str) -> Exception:
     try:
         sansio.decipher_response(answer.status, answer.headers, answer.body)
     except HTTPException as error:
-        # A `Refusal` as well: the job then ends as refused, not as failed.
+        # This error is a `Refusal` as well, so that the job ends as refused, not as failed.
         if answer.status == HTTPStatus.FORBIDDEN and cause_of(str(error)) is Cause.LOCKED:
             return LockedForRest(HTTPStatus.FORBIDDEN, str(error), headers=answer.headers)
         return error

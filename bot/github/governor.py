@@ -80,16 +80,17 @@ class Governor:
         Raises `RateLimited` at once where the wait is longer than `SHORT_WAIT`.
         """
         ledger = self._ledger(installation)
-        # Before a place in flight is taken: a request that must wait long is refused here and holds none.
+        # Check the limits before taking a place in flight: a request that must wait long is refused here and holds
+        # none.
         self._wait(ledger, demand)
         async with self._slots:
             shared_wait, share = await self._book(installation, ledger, demand)
             starts_at = self._timing.clock() + max(shared_wait, self._wait(ledger, demand, share))
-            # Booked before the sleep, so that the next request sees it and waits behind it.
+            # Book before the sleep, so that the next request waits behind this one.
             ledger.book(starts_at, demand)
             while (left := starts_at - self._timing.clock()) > 0:
                 await self._timing.sleep(left)
-            # While we waited another request may have learnt that GitHub wants no more.
+            # Meanwhile another request may have learnt that GitHub accepts no more.
             while (blocked := ledger.blocked(self._timing.clock())) > 0:
                 self._refuse_long(blocked, LIMITED, ledger, demand)
                 await self._timing.sleep(blocked)
@@ -111,7 +112,7 @@ class Governor:
         if limit is None:
             ledger.succeed(sent_at)
             return
-        # A used-up quota holds back its own resource, which the ledger has learnt; anything else everything.
+        # The ledger already holds back the resource of a used-up quota; any other limit stops all requests.
         retry_in = limit.ends_in if limit.ends_in is not None else ledger.strike(now, sent_at, limit.retry_after)
         log.warning("github limited us", installation=installation, status=answer.status, retry_in=round(retry_in))
         raise RateLimited(f"GitHub limited installation {installation}", retry_in=self._spread(retry_in))
@@ -126,10 +127,9 @@ class Governor:
             return 0.0, 1.0
         # All writes share one budget. Of reads only anonymous ones are booked, and they must not use up that of writes.
         name = installation if demand.write else f"{installation}/{demand.rank.name.lower()}"
-        # One after the other: bookings of one process need not contend with each other.
+        # Book one after the other, so that bookings of one process do not contend with each other.
         async with self._booking.setdefault(name, asyncio.Lock()):
-            # Read under the lock: of those that waited for it while the database hung, only the first pays the
-            # time-out.
+            # Read this under the lock: while the database hangs, only the first request waits for the time-out.
             if self._timing.clock() < self._away_until:
                 return 0.0, SHARE_ALONE
             try:

@@ -114,7 +114,7 @@ async def read_found(found: FoundFile | None, given: RepositoryConfig) -> tuple[
         return "", ()
     if found.kind != FILE:
         return "", (ConfigFault(PATH, 1, 1, "", NOT_A_FILE.format(kind=FILE_KINDS.get(found.kind, found.kind))),)
-    # Before it is parsed: of a file over 1 MB GitHub sends no content, which would be read as an empty file.
+    # Check the size before parsing: GitHub sends no content of a file over 1 MB, which would look like an empty file.
     if found.size > MOST_BYTES:
         return "", (ConfigFault(PATH, 1, 1, "", FILE_TOO_LARGE.format(most=MOST_BYTES // 1024)),)
     parse = partial(parse_repository_file, found.raw, PATH, given)

@@ -98,7 +98,7 @@ def quota_in(answer: Answer, resource: str, now: float) -> Quota | None:
     try:
         limit, remaining = int(headers["x-ratelimit-limit"]), int(headers["x-ratelimit-remaining"])
         reset = int(headers["x-ratelimit-reset"])
-        # Against GitHub's own clock, so that ours may be wrong.
+        # Compare with GitHub's own clock, because ours may be wrong.
         ends = now + max(0.0, reset - parsedate_to_datetime(headers["date"]).timestamp()) + 1
     except (KeyError, ValueError):
         return None
@@ -167,7 +167,7 @@ class Ledger:
         self._per_minute = SlidingWindow(allowance.writes_per_minute, 60)
         self._per_hour = SlidingWindow(allowance.writes_per_hour, 3600)
         self._bucket = TokenBucket(allowance.write_spacing)
-        # Its limit is given with each question, for it is a share of a quota that GitHub's answers tell later.
+        # Callers pass the limit each time, because it is a share of a quota that GitHub's answers name later.
         self._anonymous = SlidingWindow(0, 3600)
         self._waiting = WaitingWrites()
         self._quotas: dict[str, Quota] = {}
@@ -297,7 +297,7 @@ def limit_in(answer: Answer, demand: Demand, quota: Quota | None, now: float) ->
         return Limit(ends_in=max(retry_after or 0.0, quota.ends - now))
     if retry_after is not None:
         return Limit(retry_after=retry_after)
-    # Read once more, for there is no quota where one of its other headers is missing or no number.
+    # Read this header again: `quota` is None if another of its headers is missing or no number.
     exhausted = answer.headers.get("x-ratelimit-remaining") == "0"
     return Limit() if answer.status != 403 or exhausted or _names_a_limit(answer) else None
 
@@ -308,7 +308,7 @@ _LIMIT_PAGES = ("secondary-rate-limits", "abuse-rate-limits")
 
 def _names_a_limit(answer: Answer) -> bool:
     """Return whether the body links the page on secondary limits or, of GraphQL, has errors of type RATE_LIMITED."""
-    # A search in the bytes first: most answers name no limit, and decoding them here would be a second time.
+    # Search the bytes first: most answers name no limit, and decoding each again would be waste.
     if b"rate-limits" not in answer.body and b"RATE_LIMITED" not in answer.body:
         return False
     data = answer.json()

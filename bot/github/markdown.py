@@ -71,7 +71,7 @@ def visible_lines(text: str, *, folded_away: bool = False) -> list[Line]:
             if not quiet:
                 reader.html_block(html, first_line=token.map[0] + 1)
             if comment:
-                break  # it was never closed: nobody who reads the page sees what follows
+                break  # it was never closed, so GitHub hides everything after it
         elif token.type == "inline" and not quiet and token.map:
             reader.inline(token.children or (), first_line=token.map[0] + 1)
     return reader.lines
@@ -217,7 +217,7 @@ _COMMENT = Pattern(r"<!--(?:>|->|.*?-->)", dot_is_any=True)
 def _without_comments(source: str) -> str:
     """Return HTML with its closed comments blanked out, line for line."""
     last_end = source.rfind("-->") + len("-->")
-    # Only if a comment ends: many that never end would each be read to the end of the text.
+    # Check that a comment ends: many that never end would each be read to the end of the text.
     return _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), source[:last_end]) + source[last_end:]
 
 
@@ -260,7 +260,7 @@ _LONGEST_EMOJI = 41
 
 _ESCAPES = str.maketrans(
     {character: f"\\{character}" for character in "`*_[]~#$"}
-    # Entities, for a backslash before a table's bar is read differently by different parsers.
+    # Use entities: parsers differ about a backslash before a table's bar.
     | {"\\": "&#92;", "|": "&#124;", "<": "&lt;", ">": "&gt;", "&": "&amp;", BREAK: "&#8203;"}
 )
 _AT_START = Pattern(r"^(?:([-+=:])|(\p{Nd}{1,9})([.)]))")

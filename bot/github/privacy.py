@@ -61,7 +61,7 @@ class CalledPrivate:
     async def take_back(self, name: str, delivery: str) -> None:
         """Forget that this delivery called `owner/name` private; what another has said since stands."""
         said = CalledPrivateBy(delivery)
-        # Only if it is still what was read: a delivery that came in between has the last word.
+        # Remove the record only if it has not changed: a later delivery has the last word.
         await self._records.change(_key(name), lambda known: CalledPrivateBy() if known == said else None)
 
 

@@ -126,8 +126,8 @@ async def note_head(records: Records, delivery: Delivery) -> None:
     known = await records.get(key)
     now = head.after(known) if known is not None else head
     if now != known:
-        # First this one: after a crash between the two, `now` still differs from what is stored, so both are written
-        # again.
+        # Write this record first: after a crash between the two, `now` still differs from the stored head, so both are
+        # written again.
         await _note_pull(records, repository.id, now.sha, pull.number)
         await records.put(key, now)
     await note_id(records, repository.full_name, repository.id)

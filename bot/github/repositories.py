@@ -119,7 +119,8 @@ class Repositories:
         if now == self._seen.get(repository_id):
             return
         if now != before:
-            # First this one: after a crash between the two, `now` still differs from `before`, and both are repeated.
+            # Store the id first: after a crash between the two, `now` still differs from `before`, and both are
+            # repeated.
             await note_id(self._records, given, repository_id)
             await self._records.put(KNOWN_REPOSITORY.of(repository_id), now)
             _report(before, now)
@@ -135,7 +136,7 @@ class Repositories:
             await self._see_all(delivery, "repositories_added", "")
         elif delivery.event == "repository":
             repository = Repository.of(payload)
-            self._seen.pop(repository.id, None)  # another process may know more than this one
+            self._seen.pop(repository.id, None)  # another process may have stored more since
             await self.see(repository.id, repository.full_name, away=AWAY_BY_ACTION.get(action))
         # Events with a dot in their names are our own: their bodies repeat what we know, and do not come from GitHub.
         elif "." not in delivery.event and payload.has("repository", "id"):

@@ -105,6 +105,6 @@ def blockers(require: Sequence[str], signals: Iterable[Signal]) -> list[Signal]:
     """
     wanted = [signal for signal in signals if not signal.ours and matches(require, signal.name)]
     found = {signal for signal in wanted if signal.state is not State.GREEN}
-    # From `wanted`, so that a pattern which matches nothing but the bot's own reports is missing too.
+    # Search `wanted`, so that a pattern that matches only the bot's own reports counts as missing.
     found |= {Signal(p, State.MISSING) for p in require if not any(matches([p], s.name) for s in wanted)}
     return sorted(found, key=lambda signal: (list(State).index(signal.state), signal.name))

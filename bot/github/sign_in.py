@@ -163,7 +163,7 @@ class SignInClient:
             if status in fine:
                 return _payload(body, what)
             problem = str(status)
-        # Out of the `except`: aiohttp's errors hold the request's headers, and with them the token.
+        # Raise outside the `except`: aiohttp's errors hold the request's headers, and with them the token.
         raise TryAgain(AWAY.format(what=what, problem=problem))
 
 

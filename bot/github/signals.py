@@ -96,7 +96,7 @@ def _counting(runs: Iterable[_Run], workflows: Mapping[int, _Workflow]) -> Signa
     that it has: its latest run counts.
     """
     latest: dict[object, _Run] = {}
-    # By id, which GitHub counts up: the last of a workflow is its latest run.
+    # GitHub counts ids up, so the last run of a workflow is its latest.
     for run in sorted(runs, key=lambda run: run.id):
         latest[workflows.get(run.suite, run.suite) if run.of_actions else None] = run
     order = list(State)

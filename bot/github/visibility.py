@@ -79,9 +79,9 @@ class Visibility:
             if known.asking is None and self._clock() >= known.not_before:
                 known.asking = asyncio.create_task(self._ask(repository, known))
             if known.asking is not None and known.public is not False:
-                # Not `wait_for`, which would cancel the question when time is over; others wait for the same answer.
+                # `wait_for` would cancel the request at the time-out, but others wait for the same answer.
                 await asyncio.wait({known.asking}, timeout=PATIENCE)
-        # Once more, for a payload may have called it private while GitHub was asked.
+        # Check again: a payload may have called the repository private meanwhile.
         return known.public is True and await self._holds(repository, known)
 
     async def _holds(self, repository: str, known: _Known) -> bool:
@@ -95,7 +95,8 @@ class Visibility:
 
     async def _ask(self, repository: str, known: _Known) -> None:
         try:
-            # Both before GitHub is asked: the answer may be older than what comes in meanwhile, and must not undo that.
+            # Read both before asking GitHub: the answer may be older than a payload that arrives meanwhile, and must
+            # not undo it.
             called, at = await self._called_private.by(repository), self._clock()
             github = await self._github_for(repository)
             found = Payload(await github.getitem("/repos/{+repo}", url_vars={"repo": repository}), "repository")

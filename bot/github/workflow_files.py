@@ -55,7 +55,7 @@ async def move_changes_workflows(github: GitHub, repository: str, before: str | 
     files = list(comparison.items("files"))
     if any(map(_is_workflow, files)):
         return True
-    # A list that may be cut short proves nothing; the trees of the folder do.
+    # A list of files may be cut short, so compare the trees of the folder.
     if len(files) < MOST_COMPARED_FILES:
         return False
     start = comparison.string("merge_base_commit", "sha")
@@ -84,5 +84,5 @@ async def _folder(github: GitHub, repository: str, sha: str) -> str | None:
 
 
 def _is_workflow(file: Payload) -> bool:
-    # The old name of a moved file as well: to move a workflow away is a change of it too.
+    # Include the old name of a moved file: moving a workflow away changes it too.
     return any(file.text(name).startswith(FOLDER) for name in ("filename", "previous_filename"))

@@ -81,7 +81,7 @@ async def post(http: aiohttp.ClientSession, place: Channel, webhook: SecretStr, 
             if status < 500:
                 return _refusal(place, response, await response.content.read(LONGEST_ANSWER))
             problem = CHANNEL_ERROR.format(name=NAMES[place], status=status)
-    # Returned and not raised: without a connection nothing was posted.
+    # Return the error instead of raising it: without a connection, nothing was posted.
     except aiohttp.ClientConnectorError as error:
         return Away(CHANNEL_UNREACHABLE.format(name=NAMES[place], problem=type(error).__name__))
     except (aiohttp.ClientError, TimeoutError, OSError) as error:

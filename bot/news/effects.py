@@ -125,7 +125,7 @@ def _guid(repository: int, event: PostNews) -> str:
     return f"news:{digest}"
 
 
-# The lock is the channel's alone: one webhook, and its rate limit, serves all repositories.
+# The lock names only the channel: all repositories share its webhook and its rate limit.
 MESSAGE_EVENT = InternalEvent(
     "nightjar.news", PostNews, guid=_guid, lock=lambda _, event: f"news:{event.place}", action=lambda event: event.place
 )

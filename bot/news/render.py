@@ -60,7 +60,7 @@ def as_discord(news: News) -> dict[str, Any]:
     """
 
     def link(url: str) -> str:
-        return f" ([{DETAILS}](<{url}>))" if url else ""  # within < and >, no preview is shown of it
+        return f" ([{DETAILS}](<{url}>))" if url else ""  # Discord shows no preview of a link within < and >
 
     news = _readable(news)
     notes = _fitting(map(_discord, news.notes), DISCORD_NOTES)
@@ -137,7 +137,7 @@ def _more(news: News, fitting: int) -> list[str]:
 def _fitting(texts: Iterable[str], room: int) -> list[str]:
     """Return as many of the texts, from the first on, as fit with their line ends and a note on the others."""
     given = list(texts)
-    # 20 characters for the number and the mark of the list.
+    # Reserve 20 characters for the number and the list mark.
     used = accumulate(map(_length, given), initial=_length(MORE_ITEMS) + 20)
     return [text for text, before in zip(given, used, strict=False) if before + _length(text) <= room]
 

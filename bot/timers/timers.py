@@ -148,13 +148,13 @@ class RepositoryTimers:
             if repository.lower() in away:
                 # The timer starts over when the repository is back; nobody misses the runs skipped meanwhile.
                 continue
-            # Stays if announcing fails, so that the same moment is tried again in the next minute.
+            # If announcing fails, the entry stays, so the next minute tries the same moment again.
             if key in known:
                 now[key] = known[key]
             with only_logged(TIMER_FAILED, repository=repository, timer=name):
                 now[key] = await self._announce_if_scheduled(repository, name, schedule, known.get(key))
         # Forget timers that are off or whose repository is unavailable: when they come back, they are new.
-        # After the announcements: if this is not stored, they are repeated, and their GUIDs are known.
+        # Store after the announcements: after a crash in between they are repeated, and their GUIDs are known.
         if now != known:
             await self._records.put(ANNOUNCED.of(), AnnouncedTimers(now))
         return f"announced {sum(now[key] != known.get(key) for key in now)}"

@@ -95,7 +95,7 @@ async def _hook(app: GitHubApp) -> WebhookConfig:
     return WebhookConfig(
         url=config.text("url"),
         content_type=config.text("content_type"),
-        # GitHub shows asterisks for a secret, and leaves the member out where there is none.
+        # GitHub shows asterisks for a secret, and omits the member if there is none.
         has_secret=config.has("secret"),
         # GitHub documents it as text or number.
         verifies_tls=str(config.raw.get("insecure_ssl", "0")) == "0",
@@ -108,7 +108,7 @@ async def _installed(app: GitHubApp, repository: str) -> InstallationState:
     try:
         found = Payload(await app.as_app().getitem(INSTALLATION, {"owner": owner, "repo": name}), "installation")
     except (BadRequest, Vanished) as error:
-        # Other code asks again after a 404 of what existed a moment ago; here GitHub's answer is the finding.
+        # Other code asks again if something that existed a moment ago gets a 404; here GitHub's answer is the finding.
         if not (isinstance(error, Vanished) or is_not_found(error)):
             raise
         return InstallationState(repository, suspended=owner.lower() in await _suspended(app))

@@ -122,7 +122,7 @@ def judge_hook(hook: WebhookConfig, public_url: str | None) -> list[Finding]:
         problems.append((NO_SECRET, SET_SECRET))
     if not hook.verifies_tls:
         problems.append((TLS_NOT_VERIFIED, ENABLE_TLS))
-    # GitHub never shows the secret, so only our answer to a delivery tells that it is another one.
+    # GitHub never shows the secret, so only our answers to deliveries show that GitHub has another one.
     if not problems and hook.newest == UNAUTHORIZED:
         problems.append((WRONG_SECRET, SET_SECRET))
     elif not problems and hook.newest in (BAD_REQUEST, NOT_FOUND):

@@ -57,7 +57,7 @@ class NewFile:
                 left = left[os.write(descriptor, left) :]
             os.fsync(descriptor)
         try:
-            # Unlike a renaming, it fails where a file exists.
+            # Unlike a rename, a link fails if the file exists.
             self.path.hardlink_to(self._draft)
         except FileExistsError:
             raise

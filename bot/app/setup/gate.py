@@ -73,7 +73,7 @@ class SetupGate:
             self._used.add(given)
         inside = web.HTTPSeeOther(SETUP, headers={"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
         answer = web.Response(status=inside.status, headers=inside.headers)
-        # Lax and not Strict: GitHub sends the browser back here.
+        # Lax instead of Strict, because GitHub sends the browser back here.
         answer.set_cookie(COOKIE, self._session, path=SETUP, httponly=True, samesite="Lax")
         return answer
 

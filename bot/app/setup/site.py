@@ -148,7 +148,7 @@ class SetupSite:
         try:
             return await convert(self.http, site, code)
         except ConversionAway as error:
-            # The draft stays: the answer may be lost, and with it the secrets.
+            # Keep the draft: GitHub may have created the App although its answer, with the secrets, was lost.
             raise Problem(502, GITHUB_AWAY.format(reason=error, apps=apps)) from None
         except CodeRefused:
             self.files.env.discard()
@@ -208,10 +208,10 @@ class SetupSite:
 
     async def _start(self, request: web.Request) -> web.StreamResponse:
         """Write app.yaml unless it exists, and start to serve."""
-        self.files.gate.check(request)  # before a body of somebody else is read
+        self.files.gate.check(request)  # check before reading a stranger's body
         try:
             form = await request.post()
-        except ValueError:  # not a form, or one that is broken off
+        except ValueError:  # not a form, or an incomplete one
             raise Problem(400, BAD_FORM) from None
         self.files.gate.check_form(request, form.get(FORM_FIELD))
         if self.settings is None:
