@@ -71,7 +71,7 @@ def _split(text: str) -> SplitResult:
     try:
         parts = urlsplit(text)
         host = parts.hostname or ""
-        # `port` is parsed only here, and raises for what is no number.
+        # urlsplit parses the port only when it is read, and raises ValueError for anything but a number.
         port_is_usable = parts.port is None or parts.port > 0
     except ValueError:
         raise ValueError(NOT_AN_ADDRESS) from None

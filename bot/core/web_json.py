@@ -48,7 +48,7 @@ class Reader:
 
         Raises `TryAgain` where another try may succeed (no answer, 429, 5xx), `UserError` for every other answer.
         """
-        # As it is written: yarl would decode an escaped slash, for example, and ask for another path.
+        # Send the address as written: yarl would decode an escaped slash, for example, and request another path.
         address = URL(url, encoded=True)
         words: dict[str, object] = {"host": address.host, "path": address.path}
         try:
@@ -62,7 +62,7 @@ class Reader:
                     return _decoded(await read_body(response, limit), words, limit)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             problem = TryAgain(AWAY.format(**words, problem=type(error).__name__))
-        # Out of the `except`: aiohttp's errors hold the request's headers, perhaps with a password.
+        # Raise outside the `except`: aiohttp's errors hold the request's headers, perhaps with a password.
         raise problem
 
     def _problem(self, response: aiohttp.ClientResponse, words: dict[str, object]) -> Exception:

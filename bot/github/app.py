@@ -27,7 +27,7 @@ from bot.github.seen import SeenAddresses
 
 MAX_REPOSITORIES = 10_000
 """Repositories whose installation and id are cached."""
-INSTALLATION_LASTS = 10 * 60  # seconds; an App that is taken away and installed again has a new number
+INSTALLATION_LASTS = 10 * 60  # seconds; an App that was uninstalled and installed again has a new number
 ID_LASTS = 60 * 60  # seconds; a name goes to another repository only where the first one was renamed or deleted
 
 NOT_INSTALLED = "installation {installation}: the App is no longer installed there, or is suspended"
@@ -232,7 +232,7 @@ class GitHubApp:
             await self.read_app()
             raise NotInstalled(NOT_ON.format(repository=repository)) from None
         number = Payload(found, "installation").integer("id")
-        if forgets == self._forgets:  # else GitHub may have answered before the change
+        if forgets == self._forgets:  # otherwise GitHub may have answered before the change
             self._installations[repository.lower()] = number
         return number
 
@@ -243,7 +243,7 @@ class GitHubApp:
         try:
             made = await self._request_token(installation, where, READING)
         except NotInstalled:
-            # It was renamed: GitHub redirects to it, and makes no token for its old name.
+            # The repository was renamed: GitHub redirects requests, but makes no token for the old name.
             found = await self._id_of(installation, repository)
         else:
             found = next(made.items("repositories")).integer("id")
@@ -273,7 +273,7 @@ class GitHubApp:
     async def _identify(self, installation: int) -> AppIdentity:
         app = await self.read_app()
         login = f"{app.string('slug')}[bot]"
-        # GitHub answers 401 to a JWT on /users, so an installation has to ask; any will do.
+        # GitHub answers 401 to a JWT on /users, so ask with the token of any installation.
         user = Payload(
             await self.metadata_client(installation).getitem("/users/{username}", {"username": login}), "user"
         )

@@ -20,7 +20,7 @@ from bot.github.governor import Timing
 JWT_BACKDATED = 60  # seconds, for clocks that differ
 JWT_LIFETIME = 9 * 60  # seconds from now; GitHub allows 10 minutes
 REFRESH_EARLY = 5 * 60  # seconds before a token ends
-NEW_TOKEN = 60  # seconds for which a token is taken to have the present permissions
+NEW_TOKEN = 60  # seconds for which a token counts as having the current permissions
 MAX_TOKENS = 10_000
 CORRECTED = 5.0  # seconds; a JWT that differs by less from what we would sign now would be refused again
 APP = "app"
@@ -81,12 +81,12 @@ class AppKey:
         """
         now = int(self._clock.now())
         claims = {"iat": now - JWT_BACKDATED, "exp": now + JWT_LIFETIME, "iss": self._app_id}
-        # The only algorithm that GitHub takes.
+        # GitHub accepts no other algorithm.
         return jwt.encode(claims, self._key, algorithm="RS256")
 
     def outdated(self, encoded: str) -> bool:
         """Return whether we have learnt more about GitHub's time since we signed this JWT."""
-        # Without a check of the signature: we signed it ourselves, and read nothing but its times.
+        # Skip the check of the signature: we signed the JWT ourselves, and read only its times.
         claims = jwt.decode(encoded, options={"verify_signature": False})
         return abs(int(claims["iat"]) + JWT_BACKDATED - self._clock.now()) > CORRECTED
 
@@ -101,7 +101,7 @@ class Token:
     @property
     def usable(self) -> float:
         """The seconds to use it before a fresh one is asked for."""
-        # Half of a short lifetime: of ten minutes or less, the five would leave little or nothing.
+        # Use half of a short lifetime: of ten minutes or less, the five would leave little or nothing.
         return max(self.lifetime - REFRESH_EARLY, self.lifetime / 2)
 
 
@@ -129,7 +129,7 @@ class InstallationTokens:
         self._tokens: TLRUCache[TokenKey, _CachedToken] = TLRUCache(
             MAX_TOKENS, ttu=lambda _, cached, now: now + cached.token.usable, timer=timing.clock
         )
-        # The count of changes is part of the key: who asks after a change must not get a token from before it.
+        # The count of changes is part of the key: a caller after a change must not get a token from before it.
         self._flights: SingleFlight[tuple[TokenKey, int], Token] = SingleFlight()
         self._changes: Counter[int] = Counter()
 
@@ -193,7 +193,7 @@ class AppCredentials:
 
     async def authorization(self) -> str:
         """Return a header with a fresh JWT: signing takes about a millisecond, and few requests need one."""
-        # GitHub takes a JWT as `Bearer` alone, and installation tokens in both forms:
+        # GitHub accepts a JWT only as `Bearer`, and installation tokens in both forms:
         # https://docs.github.com/en/rest/authentication/authenticating-to-the-rest-api
         return f"Bearer {self._key.jwt()}"
 

@@ -31,7 +31,7 @@ class Breaker:
         """
         if not self.is_open:
             return True
-        # A time instead of a flag: a probe whose task was cancelled never reports, and would leave a flag set.
+        # Use a time instead of a flag: a probe whose task was cancelled never reports, and would leave a flag set.
         if now < self.next_probe:
             return False
         self._wait(now)
@@ -44,7 +44,7 @@ class Breaker:
     def fail(self, now: float) -> None:
         """Record that GitHub gave no answer, or a 5xx."""
         self.failures += 1
-        # `==`: requests that were under way together fail together, and each would double the pause.
+        # `==` and not `>=`: requests that were in flight together fail together, and each would double the pause.
         if self.failures == FAILURES:
             self._wait(now)
 

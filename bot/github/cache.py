@@ -10,7 +10,7 @@ from bot.github.errors import Answer
 CACHE_BYTES = 32 * 1024 * 1024
 """Bytes of the cache that all clients of a process share."""
 ENTRY_OVERHEAD = 1024  # bytes, roughly: key, headers and Python's own
-# What gidgethub reads of an answer, and what the next request asks with. A 304 need not repeat them:
+# gidgethub reads these of an answer, and the next request sends the ETag. A 304 need not repeat them:
 # https://www.rfc-editor.org/rfc/rfc9110#name-304-not-modified
 STORED_HEADERS = ("content-type", "link", "etag")
 

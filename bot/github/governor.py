@@ -19,11 +19,11 @@ from bot.github.errors import Answer, RateLimited
 from bot.github.limits import LIMITED, PACED, Allowance, Demand, Ledger, Quota, limit_in, quota_in
 
 IN_FLIGHT = 100  # GitHub's limit on concurrent requests, REST and GraphQL together
-SHORT_WAIT = 5.0  # seconds that are waited inside; a longer wait goes back to the queue and holds no worker
+SHORT_WAIT = 5.0  # seconds that a request waits here; for a longer wait, its job returns to the queue
 BOOKING_TIMEOUT = 2.0  # seconds that the database may take to book a write
-SHARE_ALONE = 0.25  # of the limits on writes, for a process that cannot know what the others write
+SHARE_ALONE = 0.25  # part of the limits on writes, for a process that cannot know what the others write
 ALONE_FOR = 10.0  # seconds after which the database is asked again
-SPREAD = 10.0  # seconds over which those who were refused together come back
+SPREAD = 10.0  # seconds over which requests that were refused together are spread
 
 log = structlog.get_logger(__name__)
 

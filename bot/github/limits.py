@@ -26,8 +26,8 @@ GRAPHQL_POINTS_PER_MINUTE = 2000
 READ_POINTS, WRITE_POINTS = 1, 5
 """Points of a read and of a write; GitHub limits the points per minute, for REST and for GraphQL apart."""
 WRITE_SPACING = 1.0  # seconds between writes when busy ...
-WRITE_BURST = 15  # ... but what a few people ask in one minute may be answered at once: 15 + 60 is under 80
-ANONYMOUS_SHARE = 0.05  # of the hourly quota, at most, for questions to the API from people without a token
+WRITE_BURST = 15  # ... but the bot answers a few people in one minute at once: 15 + 60 is under 80
+ANONYMOUS_SHARE = 0.05  # part of the hourly quota, at most, for requests to our API without a token
 USUAL_QUOTA = 5000  # points an hour: an installation's smallest, until an answer gives its own
 FIRST_BACKOFF, LONGEST_BACKOFF = 60.0, 3600.0  # seconds, where GitHub names no time
 

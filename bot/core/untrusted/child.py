@@ -42,7 +42,7 @@ def main() -> None:
     end_with_parent()
     for module in sys.argv[2:]:
         importlib.import_module(module)
-    collect_what_comes_later()  # also so that a fork copies fewer pages
+    collect_what_comes_later()  # a fork then copies fewer pages, too
     while True:
         _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
         if not descriptors:
@@ -59,11 +59,11 @@ def main() -> None:
 def _work(job: socket.socket, parent: int) -> NoReturn:
     """Do one job within its limits, and end the process."""
     end_with_parent()
-    # The parent may have ended before the kernel knew that it is to end us:
+    # The parent may have ended before we asked the kernel to end us with it:
     # https://man7.org/linux/man-pages/man2/PR_SET_PDEATHSIG.2const.html
     if os.getppid() != parent:
         os._exit(LOST_PARENT)
-    with suppress(ConnectionError):  # the server has ended, or waits no more
+    with suppress(ConnectionError):  # the server has ended, or no longer waits
         try:
             _answer(job)
         except MemoryError:
@@ -113,11 +113,12 @@ def _is_out_of_memory(error: BaseException) -> bool:
 def _limit(cpu: float, wall: float, memory: int) -> None:
     """Set limits whose signals end the process even within C code, for no handler of Python's is involved."""
     signal.setitimer(signal.ITIMER_REAL, wall)
-    # Whole seconds. SIGXCPU of the first limit tells why the process ended; the second one kills whoever ignores it:
+    # Whole seconds. The soft limit sends SIGXCPU, which tells why the process ended; the hard limit kills a process
+    # that ignores it:
     # https://man7.org/linux/man-pages/man2/getrlimit.2.html
     seconds = math.ceil(cpu)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold what was uploaded
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold uploaded data
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     if sys.platform == "linux":  # macOS takes no limit below the gigabytes that it maps into every process
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
@@ -132,7 +133,7 @@ def _files(job: socket.socket, count: int) -> list[BinaryIO]:
         descriptors += received
     files: list[BinaryIO] = [open(descriptor, "rb") for descriptor in descriptors]  # noqa: PTH123, SIM115
     for file in files:
-        # The position is shared with the server's own descriptor, which has read or written before.
+        # Rewind: the position is shared with the server's own descriptor, which has read or written before.
         file.seek(0)
     return files
 

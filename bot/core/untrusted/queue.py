@@ -70,7 +70,7 @@ class Turns:
     def give_back(self, owner: Owner) -> None:
         """Return a place."""
         self._running[owner] -= 1
-        self._running += Counter()  # forgets those that have none
+        self._running += Counter()  # removes owners without a place
         self._give()
 
     def _give(self) -> None:

@@ -55,7 +55,7 @@ class Slot:
             self.close()
             raise Lost(VANISHED.format(act=limits.act)) from error
         except BaseException:
-            self.close()  # whoever asked waits no more, so the job has to end
+            self.close()  # the caller was cancelled, so the job must end
             raise
         return _judged(limits, kind, body, status)
 
@@ -76,7 +76,7 @@ class Slot:
             with theirs:
                 # With descriptors goes at least one byte: https://man7.org/linux/man-pages/man7/unix.7.html
                 socket.send_fds(control, [b"j"], [theirs.fileno()])
-            with suppress(ConnectionError):  # it was ended by a limit; how, its status tells
+            with suppress(ConnectionError):  # a limit ended it; its status says which
                 header = (limits.cpu, limits.wall, limits.memory, len(files), len(question))
                 await loop.sock_sendall(ours, wire.HEADER.pack(*header))
                 for start in range(0, len(files), wire.FILES_AT_ONCE):
@@ -103,7 +103,7 @@ class Slot:
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for the server, which ends in its own order
+                start_new_session=True,  # Ctrl-C is for the server, which stops its parts in order
             )
         self._control = ours
         return ours
@@ -125,7 +125,7 @@ async def _read_answer(job: socket.socket) -> tuple[bytes, bytearray]:
     if len(header) < wire.ANSWER.size:
         return b"", bytearray()
     kind, length = wire.ANSWER.unpack(header)
-    # A process that read hostile input may say anything: the length is checked before memory is given to it.
+    # A process that read hostile input may send anything: check the length before allocating memory.
     if not 0 <= length <= wire.MAX_ANSWER_BYTES:
         return wire.TOO_LONG, bytearray()
     body = await _receive(job, length)

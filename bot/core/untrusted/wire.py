@@ -37,8 +37,8 @@ class _Reader(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module == "builtins" and name in BUILTINS:
             return super().find_class(module, name)
-        # A dotted name leads to attributes of a class; a module's attributes are also what it imports, which
-        # `__module__` tells.
+        # A dotted name would reach attributes of a class. A module also has what it imports as attributes; `__module__`
+        # tells them apart.
         if module.startswith(OURS) and "." not in name:
             found = super().find_class(module, name)
             if isinstance(found, type) and found.__module__ == module:
