@@ -86,7 +86,7 @@ class WebhookPrefilter:
                     break  # without the database nothing is certain
 
     def remember(self, repository: Repository, view: RepositoryView) -> None:
-        """Cache a view that was read after everything in the delivery about the repository was stored."""
+        """Cache a view, which was read after the delivery's facts about the repository were stored."""
         self._views[repository.id] = view
 
     def forget(self, repository: Repository) -> None:

@@ -170,7 +170,7 @@ async def open_bot(
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A bot at work. A port is 0 where nothing is served; `worker` ends only when it is stopped or broken."""
+    """A bot at work. A port is 0 if nothing is served; `worker` ends only when it is stopped or broken."""
 
     bot: Bot
     port: int

@@ -34,7 +34,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """Who is signed in, and what browsers have begun; None where nobody can sign in."""
+    """Who is signed in, and what browsers have begun; None if nobody can sign in."""
 
     viewers: Viewers
     begun: BegunSignIns | None

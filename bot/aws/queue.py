@@ -173,7 +173,7 @@ class Notifications:
             log.warning("messages were not deleted", queue=self.queue_url, count=len(answer["Failed"]))
 
     def _report(self, error: Exception | None) -> None:
-        """Log the state of the queue where it changes."""
+        """Log the state of the queue when it changes."""
         known = isinstance(error, TryAgain | UserError)
         trouble = "" if error is None else str(error) if known else type(error).__name__
         if error is not None and trouble != self._trouble:

@@ -85,7 +85,7 @@ class BranchOrNothing(click.ParamType[str]):
 
 
 class AddressOrNothing(click.ParamType[str]):
-    """A web address, or nothing where a variable of CI is empty."""
+    """A web address, or nothing if a variable of CI is empty."""
 
     name = "url"
 
@@ -176,7 +176,7 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class DecisionQuery:
-    """What to decide. `branch` is used where `number` is 0; `named`: app.yaml was given by --config."""
+    """What to decide. `branch` is used if `number` is 0; `named`: app.yaml was given by --config."""
 
     number: int
     branch: str

@@ -155,7 +155,7 @@ async def _chosen(images: Mapping[str, str], address: str, staging: str) -> dict
 async def choose_images(
     images: Mapping[str, str], registry: DockerHub, staging: str, sleep: Sleep = asyncio.sleep
 ) -> dict[str, str]:
-    """Return the images to use. Raises `UserError` where Docker Hub does not answer whether one exists."""
+    """Return the images to use. Raises `UserError` if Docker Hub does not answer whether one exists."""
     found = {}
     for name, image in images.items():
         parts = IMAGE.fullmatch(image)

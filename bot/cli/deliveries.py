@@ -193,7 +193,7 @@ class ProgressPrinter:
         self._printed = ""
 
     def __call__(self, record: DeliveryRecord) -> None:
-        """Print the progress where it has changed."""
+        """Print the progress if it has changed."""
         done = sum(job.settled for job in record.jobs)
         line = STEPS_DONE.format(state=record.state, done=done, count=len(record.jobs))
         if line != self._printed:

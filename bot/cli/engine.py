@@ -14,7 +14,7 @@ from bot.engine.service import Engine
 
 
 def reading_engine() -> Engine:
-    """Return an engine that reads the database of DATABASE_URL. Raises DatabaseError where there is none."""
+    """Return an engine that reads the database of DATABASE_URL. Raises DatabaseError if there is none."""
     settings = DatabaseSettings.from_environment()
     start_logging(settings)
     engine = Engine(settings.database_url.get_secret_value())

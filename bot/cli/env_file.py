@@ -27,7 +27,7 @@ _QUOTES = "\"'"
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """Return the variables of a file, none where it does not exist.
+    """Return the variables of a file, none if it does not exist.
 
     Raises `SettingsError`, whose text names lines and never repeats what stands there.
     """

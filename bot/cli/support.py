@@ -74,7 +74,7 @@ def _read_env_file(_: click.Context, __: click.Parameter, path: Path) -> Path:
 
 
 def env_file_option(*, exposed: bool = False) -> Callable[[Command], Command]:
-    """Return the option that names a file with variables; the command gets its path where it is `exposed`."""
+    """Return the option that names a file with variables; the command gets its path if it is `exposed`."""
     return click.option(
         "--env-file",
         type=click.Path(path_type=Path),
@@ -115,7 +115,7 @@ def stopping_at_faults() -> Iterator[None]:
 
 
 def _lines(error: Exception) -> list[str]:
-    """Return the lines to print for an error; none where it is a bug."""
+    """Return the lines to print for an error; none if it is a bug."""
     if isinstance(error, SettingsError):
         return list(error.problems)
     if isinstance(error, (StartError, UserError)):

@@ -90,7 +90,7 @@ def commands_table(registry: CommandRegistry, mention: str = "@ci") -> str:
 
 @dataclass(frozen=True, slots=True)
 class CommandRow:
-    """A command in a list: `example` is empty where the command's name says it all."""
+    """A command in a list: `example` is empty if the command's name says it all."""
 
     usage: str
     summary: str

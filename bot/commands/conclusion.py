@@ -67,8 +67,8 @@ def decide_conclusion(
     """Return the effects that finish a comment's commands, once all effects of the commands have ended.
 
     `conclusions` holds the conclude function of each command that has one, by the command's name. Their effects come
-    first and the reaction last, because it removes the 👀. An answer that reports a failure links `page`, the page of
-    the pull request.
+    first and the reaction last, because it tells people that the commands have ended. An answer that reports a failure
+    links `page`, the page of the pull request.
     """
     effects = [effect for item in results.items for effect in _conclusion_of(item, outcomes, conclusions)]
     lines, done = verdict(results.items, outcomes)

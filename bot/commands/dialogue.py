@@ -203,7 +203,7 @@ class Dialogue:
         return Plan(decide_conclusion(results, outcomes, self._conclusions, page), why=why)
 
     async def _asked(self, context: Context, comment: UserComment) -> Sequence[Command | BadCommand] | None:
-        """Return the commands to answer; None where there are none, or where the bot does not answer their author."""
+        """Return the commands to answer; None if there are none, or if the bot does not answer their author."""
         # A person may edit another bot's comment, and then it is the person who speaks. Our own comments only quote
         # commands.
         if comment.sender.is_bot or context.me.user_id in (comment.sender.id, comment.author.id):

@@ -216,7 +216,7 @@ def _all(text: str, registry: CommandRegistry, mentions: Sequence[str]) -> Itera
 
 
 def _called(text: str, mentions: Sequence[str]) -> tuple[str, str] | None:
-    """Split a line into the mention that it begins with and the rest; None where it does not call the bot."""
+    """Split a line into the mention that it begins with and the rest; None if it does not call the bot."""
     start = _BEFORE_MENTION.sub("", text)
     for mention in mentions:
         name, rest = start[: len(mention)], start[len(mention) :]

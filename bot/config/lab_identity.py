@@ -66,7 +66,7 @@ class GitHubOidc(Keys):
 
     @model_validator(mode="after")
     def _is_limited(self) -> GitHubOidc:
-        """Raise ValueError where every branch of the repository would speak for the lab."""
+        """Raise ValueError if every branch of the repository would speak for the lab."""
         if self.environment is None and self.branch is None:
             raise ValueError(NO_WORKFLOW_LIMIT)
         return self

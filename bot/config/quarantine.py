@@ -99,7 +99,7 @@ QuarantinedTests = Annotated[
 
 
 def check_targets(quarantine: QuarantinedTests, results: Results | None) -> None:
-    """Raise an error of type LACKING where a test is quarantined on a target that no lab has."""
+    """Raise an error of type LACKING if a test is quarantined on a target that no lab has."""
     if quarantine and results is None:
         raise PydanticCustomError(LACKING, NEEDS_RESULTS)
     labs = results.labs if results else {}

@@ -221,7 +221,7 @@ R = TypeVar("R", bound=_WithResults)
 
 
 def check_audience(repositories: Mapping[str, R], info: ValidationInfo) -> Mapping[str, R]:
-    """Raise an error of type LACKING where labs show tokens that are for `public_url`, and there is none."""
+    """Raise an error of type LACKING if labs show tokens that are for `public_url`, and there is none."""
     if "public_url" in info.data and info.data["public_url"] is None:
         labs = (lab for one in repositories.values() if one.results for lab in one.results.labs.values())
         if any(lab.identity is not None for lab in labs):

@@ -1,1 +1,1 @@
-"""Shared code that knows neither GitHub's API, the engine nor any feature."""
+"""The lowest layer: shared code that imports no other package of the bot."""

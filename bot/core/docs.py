@@ -11,7 +11,7 @@ END = "<!-- end of generated: {name} -->"
 def replace_block(text: str, name: str, content: str) -> str:
     """Return a Markdown text with what stands between the markers of `name` replaced.
 
-    Raises ValueError where the text does not hold the two markers once each, in their order.
+    Raises ValueError if the text does not hold the two markers once each, in their order.
     """
     begin, end = BEGIN.format(name=name), END.format(name=name)
     before, found, rest = text.partition(begin)

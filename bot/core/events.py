@@ -95,7 +95,7 @@ class PullRequest:
     """The branch it comes from, where that is a branch of this repository; empty for a fork's."""
     repository_id: int = 0
     head_repository_id: int = 0
-    """The repository it comes from, a fork or the same; 0 where that was deleted."""
+    """The repository it comes from, a fork or the same; 0 if that was deleted."""
     head_branch: str = ""
     """The branch it comes from, in whichever repository."""
 

@@ -32,7 +32,7 @@ class Health:
 
     @property
     def reason(self) -> str:
-        """Return why the process is not ready, empty where it is."""
+        """Return why the process is not ready, empty if it is."""
         return "; ".join(self.failures.values())
 
 

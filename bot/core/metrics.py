@@ -115,7 +115,7 @@ class Metrics:
         self._effect_seconds.labels(kind).observe(seconds)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count a request to GitHub; `route` is the template of its URL, `status` 0 where no answer came."""
+        """Count a request to GitHub; `route` is the template of its URL, `status` 0 if no answer came."""
         method = method if method in METHODS else OTHER
         self._requests.labels(method, route, str(status) if status else "none").inc()
         self._request_seconds.labels(method, route).observe(seconds)

@@ -26,7 +26,7 @@ class PartMap:
         self._parts: dict[PartKey[Any], Any] = {}
 
     def __getitem__(self, key: PartKey[T]) -> T:
-        """Return a part. Raises LookupError where nobody provides it."""
+        """Return a part. Raises LookupError if nobody provides it."""
         if key not in self._parts:
             raise LookupError(MISSING.format(name=key.name))
         return cast("T", self._parts[key])

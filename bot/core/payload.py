@@ -94,7 +94,7 @@ class Payload:
         return value
 
     def text(self, *keys: str) -> str:
-        """Return the text at the path, empty where it is missing or null (bodies often are)."""
+        """Return the text at the path, empty if it is missing or null (bodies often are)."""
         return self.string(*keys) if self.has(*keys) else ""
 
     def integer(self, *keys: str) -> int:
@@ -106,7 +106,7 @@ class Payload:
         return value
 
     def flag(self, *keys: str) -> bool:
-        """Return the truth value at the path, false where it is missing or null."""
+        """Return the truth value at the path, false if it is missing or null."""
         value = self._find(keys)
         if value is not None and not isinstance(value, bool):
             raise self._wrong(self._path(*keys), f"is {_kind(value)} where true or false was expected")

@@ -11,5 +11,5 @@ def iso_utc(seconds: float) -> str:
 
 
 def iso_utc_or_none(seconds: float | None) -> str | None:
-    """Return the text of a moment, None where there is none."""
+    """Return the text of a moment, None if there is none."""
     return None if seconds is None else iso_utc(seconds)

@@ -42,11 +42,11 @@ class Reader:
         within: aiohttp.ClientTimeout = TIMEOUT,
         limit: int = LARGEST,
     ) -> Any:
-        """Return the JSON at an address, None where there is nothing (404); no redirection is followed.
+        """Return the JSON at an address, None if there is nothing (404); no redirection is followed.
 
         `limit` is how many bytes are read, `within` how long it may take.
 
-        Raises `TryAgain` where another try may succeed (no answer, 429, 5xx), `UserError` for every other answer.
+        Raises `TryAgain` if another try may succeed (no answer, 429, 5xx), `UserError` for every other answer.
         """
         # Send the address as written: yarl would decode an escaped slash, for example, and request another path.
         address = URL(url, encoded=True)

@@ -24,7 +24,7 @@ NEW_TOKEN = 60  # seconds for which a token counts as having the current permiss
 MAX_TOKENS = 10_000
 CORRECTED = 5.0  # seconds; a JWT that differs by less from what we would sign now would be refused again
 APP = "app"
-"""The name of the App itself, used where an installation has its number."""
+"""The name of the App itself, which stands in place of an installation's number."""
 
 BAD_KEY = (
     "GITHUB_PRIVATE_KEY is not an RSA private key in PEM form: it must hold the whole .pem file that GitHub gave, "

@@ -22,7 +22,7 @@ FILE, FOLDER = "file", "dir"
 class FoundFile:
     """What is at a path: `kind` is file, dir, symlink or submodule; `sha` names its content (of a dir: the word dir).
 
-    `raw` is empty where it is no file, and for a file that is larger than GitHub sends along (1 MB).
+    `raw` is empty if it is no file, and for a file that is larger than GitHub sends along (1 MB).
     """
 
     kind: str

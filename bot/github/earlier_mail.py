@@ -25,6 +25,6 @@ def typed_lines(text: str) -> list[str]:
 
 
 def earlier_mail(text: str) -> float:
-    """Return the number of the line with the head of an earlier mail, from 1; infinite where there is none."""
+    """Return the number of the line with the head of an earlier mail, from 1; infinite if there is none."""
     lines = enumerate(typed_lines(text), start=1)
     return next((number for number, line in lines if _HEAD.search(line.rstrip())), inf)

@@ -44,7 +44,7 @@ class Answer:
     body: bytes
 
     def json(self) -> Any:
-        """Return the decoded body, None where it is not JSON."""
+        """Return the decoded body, None if it is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError:
@@ -143,7 +143,7 @@ class TooManyPages(GitHubException):
 
 
 def status_of(error: BaseException) -> int | None:
-    """Return the HTTP status that an error of GitHub's carries, None where there was none."""
+    """Return the HTTP status that an error of GitHub's carries, None if there was none."""
     status = getattr(error, "status_code", None) if isinstance(error, GitHubException) else None
     if isinstance(error, Unavailable):
         status = error.status

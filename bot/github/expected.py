@@ -73,7 +73,7 @@ async def _commits(github: GitHub, repository: str, branch: str) -> list[str]:
 
 
 async def _head_that_brought(github: GitHub, repository: str, branch: str, sha: str) -> str | None:
-    """Return the head of the pull request that was merged as this commit, None where there is none."""
+    """Return the head of the pull request that was merged as this commit, None if there is none."""
     for item in await github.getitem(PULLS, url_vars={"repo": repository, "sha": sha}):
         pull = Payload(item, "pull request")
         if pull.text("merge_commit_sha") == sha and pull.text("merged_at") and pull.text("base", "ref") == branch:

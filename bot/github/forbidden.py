@@ -51,7 +51,7 @@ _GENERIC = frozenset({"", "forbidden", "not found", "resource not accessible by 
 
 
 def cause_of(sentence: str) -> Cause | None:
-    """Return what GitHub's sentence says about the cause, None where it names none that we know."""
+    """Return what GitHub's sentence says about the cause, None if it names none that we know."""
     small = sentence.casefold()
     return next((cause for cause, sign in _SIGNS if sign in small), None)
 

@@ -93,7 +93,7 @@ def resource_of(url: str) -> str:
 
 
 def quota_in(answer: Answer, resource: str, now: float) -> Quota | None:
-    """Return the quota in an answer's headers, if they tell one; `resource` is used where they name none."""
+    """Return the quota in an answer's headers, if they tell one; `resource` is used if they name none."""
     headers = answer.headers
     try:
         limit, remaining = int(headers["x-ratelimit-limit"]), int(headers["x-ratelimit-remaining"])

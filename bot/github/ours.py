@@ -26,7 +26,7 @@ OF_PULL_REQUESTS = frozenset({"pull_request", "pull_request_target"})
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """How to tell what is ours: by who reported it, and, as a second sign, by the names that app.yaml gives it.
+    """Recognises our own reports: by who reported them, and, as a second sign, by their names in app.yaml.
 
     `app_id` is the App's number and `user_id` that of its account. `contexts` are in lower case, for GitHub compares
     them so. `branches` are those that we push to.
@@ -39,7 +39,7 @@ class Ours:
 
     @classmethod
     def of(cls, me: AppIdentity, config: RepositoryConfig) -> Self:
-        """Return how to tell what is ours in a repository."""
+        """Return the signs of our own reports in a repository."""
         pushed = (config.nightly, config.last_good, config.docker_update)
         branches = frozenset(one.branch for one in pushed if one is not None)
         return cls(me.app_id, me.user_id, frozenset(map(str.casefold, own_contexts(config))), branches)

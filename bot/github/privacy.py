@@ -20,7 +20,7 @@ NOBODY = ""
 
 @dataclass(frozen=True, slots=True)
 class CalledPrivateBy:
-    """The GUID of the delivery that called a repository private, empty where none did."""
+    """The GUID of the delivery that called a repository private, empty if none did."""
 
     delivery: str = NOBODY
 
@@ -45,7 +45,7 @@ class CalledPrivate:
         self._records = records
 
     async def by(self, name: str) -> str:
-        """Return the GUID of the delivery that called `owner/name` private, empty where none did."""
+        """Return the GUID of the delivery that called `owner/name` private, empty if none did."""
         return (await self._records.get(_key(name)) or CalledPrivateBy()).delivery
 
     async def note(self, name: str, delivery: str, *, changed: bool) -> None:

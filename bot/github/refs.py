@@ -42,7 +42,7 @@ class Compared:
 
 
 async def branch_head(github: GitHub, repository: str, branch: str) -> str | None:
-    """Return the SHA at a branch's head, None where there is no such branch."""
+    """Return the SHA at a branch's head, None if there is no such branch."""
     try:
         ref = await github.getitem(ONE_REF, url_vars={"repo": repository, "branch": branch})
     except Exception as error:
@@ -74,7 +74,7 @@ async def message_at(github: GitHub, repository: str, sha: str) -> str:
 
 
 async def merge_base(github: GitHub, repository: str, base: str, head: str) -> str | None:
-    """Return the newest commit that two have in common, None where their histories have none."""
+    """Return the newest commit that two have in common, None if their histories have none."""
     try:
         answer = await github.getitem(COMPARE, url_vars={"repo": repository, "base": base, "head": head})
     except Exception as error:

@@ -85,7 +85,7 @@ class Repositories:
         return known if known is not None and self._config.repository(known.name) is not None else None
 
     async def name_of(self, repository: Repository) -> str | None:
-        """Return what app.yaml calls a repository, None where it does not name it."""
+        """Return what app.yaml calls a repository, None if it does not name it."""
         known = self._seen.get(repository.id) or await self.get(repository.id)
         if known is not None:
             return known.name

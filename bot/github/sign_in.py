@@ -50,7 +50,7 @@ class TokenEnded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PersonToken:
-    """A user access token; `lifetime` is in seconds, None where it does not expire."""
+    """A user access token; `lifetime` is in seconds, None if it does not expire."""
 
     value: str = field(repr=False)
     lifetime: float | None

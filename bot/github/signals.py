@@ -137,6 +137,6 @@ def _signal(run: Payload, app: int) -> Signal:
 
 
 def _moment(reported: Payload, key: str) -> float | None:
-    """Return a moment in seconds since 1970, None where GitHub names none."""
+    """Return a moment in seconds since 1970, None if GitHub names none."""
     text = reported.text(key)
     return datetime.fromisoformat(text).timestamp() if text else None

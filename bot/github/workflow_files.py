@@ -72,7 +72,7 @@ async def _exists(github: GitHub, repository: str, sha: str) -> bool:
 
 
 async def _folder(github: GitHub, repository: str, sha: str) -> str | None:
-    """Return the SHA of the folder's tree at a commit or branch, None where there is no such folder."""
+    """Return the SHA of the folder's tree at a commit or branch, None if there is no such folder."""
     try:
         listing = await github.getitem(PARENT_FOLDER, url_vars={"repo": repository, "sha": sha})
     except Exception as error:

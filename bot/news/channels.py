@@ -43,7 +43,7 @@ LONGEST_ANSWER = 4096
 
 
 def webhook_of(settings: Settings, place: Channel) -> SecretStr | None:
-    """Return the address to post to, None where it is not set."""
+    """Return the address to post to, None if it is not set."""
     return settings.discord_webhook_url if place == "discord" else settings.slack_webhook_url
 
 

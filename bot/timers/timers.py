@@ -68,7 +68,7 @@ TIMER_EVENT = InternalEvent(
 class AnnouncedTimer:
     """The last moment of a timer that was announced, in seconds since 1970, and the delivery of its run.
 
-    `guid` is empty where the run needs no further try; `hours` counts those between the moment and the last try.
+    `guid` is empty if the run needs no further try; `hours` counts those between the moment and the last try.
     """
 
     schedule: str

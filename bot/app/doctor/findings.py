@@ -26,7 +26,7 @@ class Check(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check. `remedy` says what to do, and is empty where the check passes."""
+    """The result of one check. `remedy` says what to do, and is empty if the check passes."""
 
     check: Check
     text: str

@@ -28,7 +28,7 @@ INSTALLED_REPOSITORIES = "/installation/repositories"
 class InstalledApp:
     """The App on GitHub: its page, its webhook's address, and the repositories that it is installed on.
 
-    `page` is empty where GitHub says no address that may be linked.
+    `page` is empty if GitHub says no address that may be linked.
     """
 
     slug: str

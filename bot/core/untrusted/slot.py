@@ -120,7 +120,7 @@ def _hide_secrets() -> None:
 
 
 async def _read_answer(job: socket.socket) -> tuple[bytes, bytearray]:
-    """Return the kind and the body of an answer; both are empty where the process ended before it was complete."""
+    """Return the kind and the body of an answer; both are empty if the process ended before it was complete."""
     header = await _receive(job, wire.ANSWER.size)
     if len(header) < wire.ANSWER.size:
         return b"", bytearray()
