@@ -1,1 +1,1 @@
-"""What labs install: commands for their machines, and a pytest plugin. It needs nothing of the server."""
+"""The kit that labs install: commands for their machines, and a pytest plugin. It does not need the server's code."""

@@ -1,7 +1,7 @@
 """`nightjar-lab agent`: claim a job, test the commit, upload the results, again and again.
 
-One agent has one device at a time. It survives what happens to labs: while the network is unavailable it tests on and
-tries again; what a killed agent left is removed when the next one starts, and its job is handed out again by the bot.
+One agent uses one device at a time. While the network is unavailable, it continues the test and retries its calls. When
+an agent was killed, the next one removes its files, and the bot hands its job out again.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 REFUSED_PAUSE = 60.0
 NO_SPACE_PAUSE = 60.0
 ONCE_SECONDS = 120.0
-"""How long an agent that is to do one job waits for a bot that does not answer."""
+"""Seconds that an agent with `--once` waits for a bot that does not answer."""
 MOST_SHOWN, MOST_LINES = 4096, 10
-"""Bytes and lines of a command's output that are logged where a job fails."""
+"""The most bytes and lines of a command's output that are logged if a job fails."""
 TEST_SUITE = "tests"
-"""The suite of a job that names none."""
+"""The suite of a job that does not name one."""
 
 log = logging.getLogger("nightjar-lab")
 
@@ -57,12 +57,12 @@ class _NoSpace(Exception):
 
 
 class JobFailed(Exception):
-    """The lab cannot do the job; the text is what the bot is given as the reason."""
+    """The lab cannot do the job; the text is the reason that the bot receives."""
 
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """What a lab says about its agent. Times are in seconds; `clone_url` is a mirror of its own."""
+    """The settings of an agent. Times are in seconds; `clone_url` is the lab's own mirror of the repository."""
 
     targets: tuple[str, ...]
     command: tuple[str, ...]
@@ -76,23 +76,23 @@ class AgentSettings:
 
 
 class Agent:
-    """One agent. `stop` may be called by a signal handler."""
+    """Claims jobs and does them, one at a time. A signal handler may call `stop`."""
 
     def __init__(self, bot: BotClient, settings: AgentSettings) -> None:
         self._bot = bot
         self._settings = settings
         self._stopping = threading.Event()
         self.idle = True
-        """Whether it has no job: then nothing is lost if it ends at once."""
+        """Whether the agent has no job, so that nothing is lost if it ends at once."""
 
     def stop(self) -> None:
-        """Give the present job back, and end."""
+        """Give the current job back to the bot, and end."""
         self._stopping.set()
 
     def run(self, *, once: bool = False) -> bool:
-        """Work until stopped, or with `once` until one job was done, or there is none; say whether none failed.
+        """Do jobs until `stop` is called, or with `once` at most one job; return whether no job failed.
 
-        Raises `CannotStart`, with `once` also if the bot refuses, or does not answer for a while.
+        Raises `CannotStart`; with `once`, also if the bot refuses, or does not answer for `ONCE_SECONDS`.
         """
         with self._own_folder():
             if not once:
@@ -108,14 +108,14 @@ class Agent:
                 if once:
                     break
                 if job is not None and failures and not self._stopping.is_set():
-                    # What is wrong is perhaps this machine: others get the job meanwhile, and the queue is not emptied.
+                    # The fault may be this machine: a pause leaves jobs to other agents, instead of failing them all.
                     seconds = min(LONGEST_PAUSE, FIRST_PAUSE * 2**failures)
                     log.warning(texts.PAUSES.format(seconds=seconds))
                     self._stopping.wait(seconds)
             return not failures
 
     def _claim(self, *, once: bool, until: float) -> LabJob | None:
-        """Ask until the bot answers; None where there is no job, or the agent is to stop."""
+        """Ask the bot for a job until it answers; return None if it has no job, or if the agent is stopping."""
         pause = FIRST_PAUSE
         while not self._stopping.is_set():
             try:
@@ -141,7 +141,7 @@ class Agent:
         return None
 
     def do(self, job: LabJob) -> bool:
-        """Do one job, whatever happens, and leave nothing behind; say whether its results were uploaded, if wanted."""
+        """Do one job, and remove its files whatever happens; return False if it failed. A lost job is no failure."""
         log.info(
             texts.CLAIMED.format(
                 job=job.id, repository=job.repository, sha=job.sha, target=job.target, attempt=job.attempt, who=job.who
@@ -171,7 +171,7 @@ class Agent:
         if heart.lost:
             log.warning(texts.LEASE_LOST.format(job=job.id))
         elif heart.is_late and reason:
-            # Not reported: another attempt would take too long as well, and the bot ends the job at its deadline.
+            # Not reported: another attempt would also take too long, and the bot ends the job at its deadline.
             log.warning("job %s: %s", job.id, reason)
         elif self._stopping.is_set() and reason:
             self._report(job, texts.STOPPED)
@@ -180,7 +180,7 @@ class Agent:
         return heart.lost or not reason
 
     def _show_output(self, job: LabJob) -> None:
-        """Log how the output of the job's last command ends: its file is removed with the job."""
+        """Log the end of the last command's output, because its file is removed with the job."""
         with suppress(OSError):
             logs = (self._settings.folder / "jobs" / job.run_id).glob("*.txt")
             for newest in sorted(logs, key=lambda path: path.stat().st_mtime)[-1:]:
@@ -209,7 +209,7 @@ class Agent:
     def _check_space(self) -> None:
         free = shutil.disk_usage(self._settings.folder).free
         if free < self._settings.least_free:
-            # It grows with each commit, and what is in it can be fetched again.
+            # The cache grows with each commit, and its contents can be fetched again.
             remove(self._settings.folder / "cache")
             (self._settings.folder / "cache").mkdir()
             free = shutil.disk_usage(self._settings.folder).free
@@ -218,7 +218,7 @@ class Agent:
             raise _NoSpace(texts.NO_SPACE.format(**words))
 
     def _own_folder(self) -> IO[str]:
-        """Take the folder for this agent alone, and remove what a killed one left there."""
+        """Lock the folder for this agent alone, and remove what a killed agent left there."""
         folder = self._settings.folder
         try:
             (folder / "cache").mkdir(parents=True, exist_ok=True)
@@ -235,7 +235,7 @@ class Agent:
 
 
 class _JobRun:
-    """One job: its commit, its suites one after the other, their results."""
+    """Does one job: checks out the commit, runs the suites in turn, and uploads their results."""
 
     def __init__(self, job: LabJob, settings: AgentSettings, heart: Heart) -> None:
         self._job = job
@@ -246,7 +246,7 @@ class _JobRun:
         self._until = time.monotonic() + job.seconds
 
     def run(self) -> list[str]:
-        """Return the suites that were uploaded. Raises whatever stands in the way."""
+        """Do the job and return the suites that were uploaded. Raises what makes it fail."""
         job, settings = self._job, self._settings
         job.check(settings.targets, settings.clone_url)
         if job.upload is None and not settings.upload_command:
@@ -261,7 +261,7 @@ class _JobRun:
 
     def _test(self, source: Path, suite: str, number: int) -> None:
         job, settings = self._job, self._settings
-        # The first suite is the run that the bot named; others are runs beside it.
+        # The bot named the run of the first suite; other suites get runs of their own beside it.
         run_id = job.run_id if number == 0 else f"{job.run_id}-{number + 1}"
         folder = f"{job.prefix.rstrip('/').rpartition('/')[0]}/{run_id}/"
         results = self._folder / f"results-{number}"
@@ -315,7 +315,7 @@ class _JobRun:
         send_permitted(job.upload, parcel, files)
 
     def _by_command(self, results: Path, variables: dict[str, str]) -> None:
-        """Have the lab's own command upload, with the agent's own environment, which may hold credentials."""
+        """Upload with the lab's own command, in the agent's full environment, which may hold credentials."""
         upload = RunningCommand(
             self._settings.upload_command, results, {**os.environ, **variables}, self._folder / "upload.txt"
         )
@@ -325,7 +325,7 @@ class _JobRun:
 
 
 def key_of(folder: str) -> tuple[RunKey, str]:
-    """Return whose run a folder of the bucket holds, and the bucket's prefix. Raises `UnusableJob`."""
+    """Return the key of the run that a folder of the bucket holds, and the bucket's prefix. Raises `UnusableJob`."""
     # owner, name, lab, target, SHA and run, and what follows the last slash
     prefix = "".join(f"{part}/" for part in folder.split("/")[:-7])
     found = run_key(folder + MANIFEST, prefix)

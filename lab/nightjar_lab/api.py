@@ -1,6 +1,6 @@
-"""The calls of a lab to the bot: claims, heartbeats, failures, and questions about a repository.
+"""Call the bot as a lab: claims, heartbeats, failures, and questions about a repository.
 
-No redirection is followed, for the token would go along.
+No redirect is followed, because the token would be sent along.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from nightjar_lab import texts
 
 TIMEOUT = 30.0
 LARGEST = 1 << 20
-"""Bytes of an answer that are read."""
+"""The most bytes of an answer that are read."""
 TOKEN_SECONDS = 120.0
-"""How long a token of a command is used; those of GitHub Actions and Buildkite are good for five minutes."""
+"""Seconds that a token from a command is used; those of GitHub Actions and Buildkite are valid for five minutes."""
 LONGEST_RETRY = 3600.0
-"""Seconds that a Retry-After may ask for."""
+"""The most seconds of a Retry-After that the kit follows."""
 MOST_ADDRESS = 200
 NOT_MODIFIED = 304
 FINAL = frozenset({400, 401, 403, 404, 422})
-"""Answers that the same call gets again."""
+"""Statuses that a retry of the same call would get again."""
 
 
 class BotUnavailable(Exception):
-    """We could not ask the bot, or has no time; `retry_in` is in seconds, None where it did not say."""
+    """The bot cannot be reached, or is busy; `retry_in` is in seconds, None if the bot did not name a time."""
 
     def __init__(self, reason: str, retry_in: float | None = None) -> None:
         super().__init__(reason)
@@ -44,11 +44,11 @@ class BotUnavailable(Exception):
 
 
 class BotRefused(Exception):
-    """The bot refuses; the text says why and what to do."""
+    """The bot refuses the call; the text says why and what to do."""
 
 
 class NotFound(BotRefused):
-    """There is no such thing, or a token is needed to see it."""
+    """The object does not exist, or only a token shows it."""
 
 
 class LostLease(Exception):
@@ -57,7 +57,7 @@ class LostLease(Exception):
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        """Follow none: the answer itself becomes an error."""
+        """Follow no redirect, so that it becomes an error."""
 
 
 OPENER = urllib.request.build_opener(_NoRedirect)
@@ -65,9 +65,9 @@ OPENER = urllib.request.build_opener(_NoRedirect)
 
 @dataclass(frozen=True)
 class BotAnswer:
-    """A status, a body, and the bot's time, in seconds since 1970: clocks of labs are not to be relied on.
+    """A status, a body, and the bot's time in seconds since 1970, because clocks of labs may be wrong.
 
-    `tag` is the answer's ETag, and is sent with the next question; status 304 says that nothing has changed.
+    `tag` is the answer's ETag. Send it with the next call, and status 304 means that nothing has changed.
     """
 
     status: int
@@ -77,7 +77,7 @@ class BotAnswer:
 
 
 def check_address(url: str) -> str:
-    """Return the bot's address without a slash at the end. Raises ValueError for one that is not encrypted."""
+    """Return the bot's address without a slash at its end; raise ValueError unless it is HTTPS or this machine."""
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")):
         raise ValueError(texts.NOT_ENCRYPTED)
@@ -85,7 +85,7 @@ def check_address(url: str) -> str:
 
 
 def token_of_command(command: Sequence[str]) -> Callable[[], str]:
-    """Return what runs a command for a token, and uses that for a while."""
+    """Return a function that gets a token from a command, and uses it for `TOKEN_SECONDS`."""
     known: tuple[str, float] = ("", 0.0)
 
     def token() -> str:
@@ -109,7 +109,7 @@ def token_of_command(command: Sequence[str]) -> Callable[[], str]:
 
 
 class BotClient:
-    """Calls the bot as one lab; `token` gives the token of each call."""
+    """Calls the bot as one lab; `token` returns the token for each call."""
 
     def __init__(self, url: str, lab: str, token: Callable[[], str]) -> None:
         self.url = check_address(url)
@@ -117,7 +117,7 @@ class BotClient:
         self._token = token
 
     def claim(self, targets: Sequence[str], wait: int) -> BotAnswer | None:
-        """Return the answer that holds a job; None where there is none. Raises `BotUnavailable` and `BotRefused`."""
+        """Return the answer with a claimed job, None if there is no job. Raises `BotUnavailable` and `BotRefused`."""
         answer = self._call("claims", {"targets": list(targets), "wait": wait}, TIMEOUT + wait)
         return answer if answer.status == 200 else None
 
@@ -171,7 +171,7 @@ def _answer(request: urllib.request.Request, timeout: float) -> BotAnswer:
 
 
 def reason_of(error: object) -> str:
-    """Return what an error says, without the number of one of the system."""
+    """Return the text of an error, without the number of a system error."""
     said = getattr(error, "strerror", None) or str(error)
     return said or type(error).__name__
 
@@ -181,7 +181,7 @@ def _read(status: int, headers: Message, raw: bytes) -> BotAnswer:
 
 
 def seconds_until(moment: object, now: float) -> float:
-    """Return the seconds from now to a moment that the bot wrote; 0 for one that cannot be read."""
+    """Return the seconds from now until a time that the bot wrote; 0 if it cannot be read."""
     try:
         # Python 3.9 and 3.10 do not know Z.
         return max(0.0, datetime.fromisoformat(str(moment).replace("Z", "+00:00")).timestamp() - now)
@@ -207,7 +207,7 @@ def _problem(error: urllib.error.HTTPError) -> Exception:
 
 
 def _pause(headers: Message) -> float | None:
-    """Return the seconds of Retry-After, which is a number or a moment; None where it does not say.
+    """Return the seconds of Retry-After, which is a number or a date; None if it is missing or unreadable.
 
     https://www.rfc-editor.org/rfc/rfc9110#name-retry-after
     """

@@ -1,7 +1,7 @@
-"""The bucket as a lab sees it: it writes each object once, and may read little.
+"""Access the bucket as a lab, which writes each object once and may read little.
 
-Where the bucket is and who we are there, boto3 reads from its `AWS_*` variables and files:
-https://docs.aws.amazon.com/boto3/latest/guide/configuration.html. No text repeats a value of theirs.
+boto3 reads the endpoint and the credentials from its `AWS_*` variables and files:
+https://docs.aws.amazon.com/boto3/latest/guide/configuration.html. No text repeats their values.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _TRANSIENT = {"SlowDown", "RequestTimeout", "ThrottlingException", "ConditionalR
 
 
 class NoObject(UserError):
-    """There is no object under the key, or these credentials may not see whether there is one."""
+    """The object does not exist, or these credentials may not know whether it does."""
 
 
 class LabBucket:
-    """A bucket of S3, with the credentials of this machine."""
+    """A bucket of S3, used with the credentials of this machine."""
 
     def __init__(self, name: str, *, tries: int = TRIES) -> None:
         self.name = name
@@ -69,10 +69,10 @@ class LabBucket:
                 return body.read(), str(answer["ETag"])
 
     def put_once(self, key: str, source: BinaryIO, *, sha256: str) -> bool:
-        """Write an object that nobody may write twice; return whether it was written now. Blocks.
+        """Write an object; return True if it was written now, False if it exists with the same content. Blocks.
 
-        The same content there already is as good, and False. `sha256` in hexadecimal digits; S3 compares it. Raises
-        `AlreadyThere` where the credentials may not read what is there, another `UserError`, and `TryAgain`.
+        S3 compares `sha256`, in hexadecimal digits, with the content. Raises `AlreadyThere` if the object exists and
+        the credentials may not read it, another `UserError`, and `TryAgain`.
         https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
         """
         checksum = base64.b64encode(bytes.fromhex(sha256)).decode()
@@ -90,9 +90,9 @@ class LabBucket:
         return False
 
     def may_write(self, key: str) -> bool:
-        """Try to write an object with a wrong digest. Raises `UserError` and `TryAgain` where that is not allowed.
+        """Try to write an object with a wrong digest; raise `UserError` or `TryAgain` if that is not allowed.
 
-        Returns True where the store noticed the digest and stored nothing; False where the object is there now.
+        Returns True if the store noticed the digest and stored nothing; False if the object exists.
         """
         wrong = base64.b64encode(hashlib.sha256(b"of something else").digest()).decode()
         with self._explained("s3:PutObject"):
@@ -115,7 +115,7 @@ class LabBucket:
             raise UserError(texts.OTHER_CONTENT.format(key=key))
 
     def check_credentials(self) -> None:
-        """Raise `UserError` if there are no credentials, or half of them; asks nothing of the bucket."""
+        """Raise `UserError` if credentials are missing or incomplete, without a request to the bucket."""
         for missing, given in ((KEY_ID, SECRET_KEY), (SECRET_KEY, KEY_ID)):
             if os.environ.get(given) and not os.environ.get(missing):
                 raise UserError(texts.HALF_A_KEY.format(missing=missing, given=given))
@@ -157,7 +157,7 @@ class LabBucket:
 
     @contextmanager
     def _explained(self, action: str) -> Iterator[None]:
-        """Raise botocore's errors as ours, in words that name what to do."""
+        """Turn botocore's errors into ours, with texts that say what to do."""
         of = self._errors()
         try:
             yield
@@ -172,7 +172,7 @@ class LabBucket:
         except of.ParamValidationError:
             raise UserError(texts.BAD_BUCKET.format(bucket=self.name)) from None
         except of.BotoCoreError as error:
-            # The kind only: the text may contain an address with a password.
+            # Show only the kind of the error: its text may contain an address with a password.
             raise TryAgain(texts.BUCKET_AWAY.format(bucket=self.name, reason=type(error).__name__)) from None
         except ValueError:
             raise UserError(texts.BAD_ENDPOINT) from None

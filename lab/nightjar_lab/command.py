@@ -1,4 +1,4 @@
-"""The lab's command for one suite: under a supervisor, with a time limit, its output in a file of limited size."""
+"""Run the lab's command for one suite: under a supervisor, with a time limit, and a log file of limited size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 MOST_LOG = 32 << 20
-"""Bytes of a log; the rest is read and dropped."""
+"""The most bytes of a log; the rest of the output is read and dropped."""
 CHUNK = 1 << 16
 SECRETS = (
     "NIGHTJAR_LAB_TOKEN",
@@ -30,10 +30,10 @@ SECRETS = (
     "CI_DEPLOY_PASSWORD",
     "CI_DEPENDENCY_PROXY_PASSWORD",
 )
-"""Variables that the command does not get: it runs somebody else's code."""
+"""Beginnings of the variables that the command does not get, because it runs a stranger's code."""
 KILL_SECONDS = 10.0
 DRAIN_SECONDS = 2.0
-"""How long the last output is waited for: a process that has left the group may hold the pipe open for ever."""
+"""Seconds to wait for the last output: a process that has left the group may hold the pipe open forever."""
 PR_SET_DUMPABLE = 4
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
@@ -45,16 +45,16 @@ def clean_environment(more: Mapping[str, str]) -> dict[str, str]:
 
 
 def hide_secrets() -> None:
-    """Keep processes of the same user, as the command is, from reading the environment and memory of this one.
+    """Keep other processes of this user, such as the command, from reading our environment and memory in /proc.
 
-    Without it they stand in /proc. https://man7.org/linux/man-pages/man2/PR_SET_DUMPABLE.2const.html
+    https://man7.org/linux/man-pages/man2/PR_SET_DUMPABLE.2const.html
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 class StreamedCommand:
-    """A command that runs here and writes to our own output. `interrupt` and `kill` are for signal handlers."""
+    """A running command that writes to our own output. Signal handlers may call `interrupt` and `kill`."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         hide_secrets()
@@ -63,7 +63,7 @@ class StreamedCommand:
         )
 
     def wait(self) -> int:
-        """Return the exit status, 128 and more for a signal."""
+        """Wait for the command and return its exit status: 128 plus the number of a signal."""
         status = self._process.wait()
         return 128 - status if status < 0 else status
 
@@ -73,13 +73,13 @@ class StreamedCommand:
             self._process.terminate()
 
     def kill(self) -> None:
-        """Kill the command and what it has started."""
+        """Kill the command and the processes that it has started."""
         if self._process.stdin is not None:
             self._process.stdin.close()
 
 
 class RunningCommand:
-    """A command that runs. `stop` may be called by any thread, and any number of times."""
+    """A running command. Any thread may call `stop`, any number of times."""
 
     def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path) -> None:
         hide_secrets()
@@ -96,7 +96,7 @@ class RunningCommand:
         self._lock = threading.Lock()
 
     def wait(self, seconds: float, stopped: threading.Event) -> int | None:
-        """Return the exit status; None where the time was over or `stopped` is set, and the command was killed."""
+        """Wait for the exit status; after `seconds`, or when `stopped` is set, kill the command and return None."""
         until = time.monotonic() + seconds
         while self._process.poll() is None:
             if stopped.is_set() or time.monotonic() >= until:
@@ -119,7 +119,7 @@ class RunningCommand:
         self._copying.join(DRAIN_SECONDS)
 
     def _copy(self, log: Path) -> None:
-        """Write the output to a file. A full disk stops the file, and not the command."""
+        """Copy the output to a file. A full disk ends the file, not the command."""
         pipe, written = self._process.stdout, 0
         assert pipe is not None
         try:

@@ -1,4 +1,4 @@
-"""What a lab's set-up needs, checked without leaving anything behind: one finding for each, with its remedy."""
+"""Check a lab's set-up without leaving anything behind: one finding for each requirement, with its remedy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
 
 @dataclass(frozen=True)
 class LabFinding:
-    """What one check found: `state` is ok, warning, failed or skipped; the text says what to do."""
+    """The result of one check: `state` is ok, warning, failed or skipped; the text says what to do."""
 
     name: str
     state: str
@@ -36,7 +36,7 @@ class LabFinding:
 
 @dataclass(frozen=True)
 class LabSetup:
-    """What a lab has set; empty where it has not."""
+    """The settings of a lab; those that are missing are empty."""
 
     url: str
     lab: str
@@ -50,7 +50,7 @@ class LabSetup:
 
 
 def examine(setup: LabSetup) -> Iterator[LabFinding]:
-    """Yield the findings, in the order in which a person would repair them."""
+    """Yield the findings, in the order in which a person would fix them."""
     yield from _settings(setup)
     yield from _machine(setup)
     yield from _bot(setup)
@@ -138,7 +138,7 @@ def _lab(setup: LabSetup) -> str:
 
 
 def _token(setup: LabSetup) -> str:
-    """Send a heartbeat of a job that does not exist: who may speak for the lab hears that, others something else."""
+    """Check the token by a heartbeat of a job that does not exist: the bot says so only if the token is valid."""
     client = BotClient(setup.url, setup.lab, lambda: setup.lab_token)
     try:
         client.heartbeat(PROBE_JOB, PROBE_JOB, "", None)
@@ -150,7 +150,7 @@ def _token(setup: LabSetup) -> str:
 
 
 def _targets(setup: LabSetup) -> str:
-    """Send a claim that also names a target that no lab has: the bot refuses it, and names the first unknown one."""
+    """Claim a job for the targets and one that no lab has: the bot refuses, and names the first unknown target."""
     client = BotClient(setup.url, setup.lab, lambda: setup.lab_token)
     try:
         client.claim([*setup.targets, PROBE_TARGET], 0)
@@ -179,7 +179,7 @@ def _bucket(setup: LabSetup) -> Iterator[LabFinding]:
 
 
 def _write_permission(setup: LabSetup, bucket: LabBucket) -> str:
-    """Try to write an object whose digest is wrong: who may write is refused for the digest, and nothing is stored."""
+    """Check the permission to write by a wrong digest, of which S3 complains only to those who may write."""
     target = escaped_target(setup.targets[0] if setup.targets else "doctor")
     key = f"{setup.prefix}{setup.repository}/{setup.lab}/{target}/{PROBE_SHA}/doctor/probe"
     if bucket.may_write(key):
@@ -198,7 +198,7 @@ def _nightly(setup: LabSetup) -> str:
 
 
 class _Skipped(Exception):
-    """A setting is missing that was named already."""
+    """A check needs a setting whose absence was reported already."""
 
 
 def _skip() -> str:

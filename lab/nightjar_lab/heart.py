@@ -1,4 +1,4 @@
-"""The heartbeats of one job, sent by a thread of their own while its test runs."""
+"""Send the heartbeats of one job in a separate thread, while its test runs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ MOST_HEARTBEAT = 60.0
 LEAST_HEARTBEAT = 0.2
 RETRY_HEARTBEAT = 2.0
 FULL = 1 << 20
-"""Bytes: with less free space the disk counts as full."""
+"""Free bytes below which the disk counts as full."""
 
 log = logging.getLogger("nightjar-lab")
 
 
 class Heart(threading.Thread):
-    """Sends heartbeats. `over` is set once the job is no longer ours, or the agent is to stop.
+    """Sends heartbeats. `over` is set when the job is no longer ours, or when the agent stops.
 
-    It also watches the disk: a report that was written while the disk was full may lack anything.
+    It also watches the disk: a report that was written while the disk was full may be incomplete.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Heart(threading.Thread):
 
     @property
     def is_late(self) -> bool:
-        """Whether the job's deadline has come."""
+        """Say whether the job's deadline has passed."""
         return time.monotonic() - self._began >= self._job.seconds
 
     def saw_full_disk(self) -> bool:
@@ -53,7 +53,7 @@ class Heart(threading.Thread):
         return self._was_full
 
     def run(self) -> None:
-        """Send the first one at once: the check run links the log then."""
+        """Send heartbeats, the first one at once, so that the check run links the log early."""
         seconds, next_beat = self._job.lease_seconds, 0.0
         while not self._done.wait(LEAST_HEARTBEAT):
             self.saw_full_disk()
@@ -75,6 +75,6 @@ class Heart(threading.Thread):
             next_beat = time.monotonic() + min(MOST_HEARTBEAT, max(LEAST_HEARTBEAT, seconds / 3))
 
     def stop(self) -> None:
-        """Send no more."""
+        """Stop sending heartbeats."""
         self._done.set()
         self.join(60.0)

@@ -1,4 +1,4 @@
-"""The files that `nightjar-lab init` writes. What people enter is quoted where it stands."""
+"""Make the files that `nightjar-lab init` writes. Text that people enter is quoted for the language of the file."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ _OF_CI = {"github": _GITHUB, "gitlab": _GITLAB, "jenkins": _JENKINS}
 
 
 def lab_files(ci: str, package: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the files for a CI by their names; `package` is what pip installs, `variables` are those of the lab."""
+    """Return the contents of the files for a CI by name; pip installs `package`, `variables` are those of the lab."""
     lines = [f"{name}={shlex.quote(value)}\n" for name, value in variables.items() if value]
     return {
         ENV_FILE: _ENV_HEAD + "".join(lines),

@@ -1,4 +1,4 @@
-"""A job as the bot hands it out, read with care: nothing of it becomes a path or an option before it was checked."""
+"""Read a job that the bot hands out: every value is checked before it becomes a path or an option."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ LOCAL = re.compile(r"(?:file:///|http://(?:127\.0\.0\.1|localhost)[:/])[A-Za-z0-
 
 
 class UnusableJob(Exception):
-    """The job is not one that this agent can do; the text is the reason."""
+    """The agent cannot do this job; the text is the reason."""
 
 
 @dataclass(frozen=True)
 class LabJob:
-    """One job. `seconds` is how long the test may take, `upload_seconds` how long the permission lasts."""
+    """One job: the test may take `seconds`, and the permission to upload lasts `upload_seconds`."""
 
     id: str
     lease: str
@@ -69,7 +69,7 @@ class LabJob:
             raise UnusableJob(f"{type(error).__name__} {error}") from None
 
     def check(self, targets: Collection[str], clone_url: str | None) -> None:
-        """Raise `UnusableJob` for a job that would lead the agent astray; `clone_url` is the lab's own mirror."""
+        """Raise `UnusableJob` for a job with unsafe or unknown values; `clone_url` is the lab's own mirror."""
         for what, text, form in (
             ("sha", self.sha, SHA),
             ("run_id", self.run_id, NAME),

@@ -1,4 +1,4 @@
-"""A run of a lab's own command: where its reports are until they are uploaded, whatever ends this process.
+"""Store the reports of a lab's own command until they are uploaded, even if this process is killed.
 
 A run has a folder of its own: `results/` with the reports, and `run.json`, which says where they go. The folder is
 locked as long as its process lives, and is removed once everything is uploaded.
@@ -27,9 +27,9 @@ from nightjar_lab.upload import MOST_FILES, is_result_name
 STATE, LOCK, RESULTS = "run.json", "lock", "results"
 EMPTY_REPORT = "nightjar-run.xml"
 KILLED = 137
-"""The exit status of a command that was killed together with us: 128 and the number of SIGKILL."""
+"""The exit status of a command that was killed together with us: 128 plus the number of SIGKILL."""
 CAPABILITIES = b'{"$report_type": "NightjarCapabilities"'
-"""How the line of the plugin's report begins that says which targets can be tested."""
+"""The beginning of the line in the plugin's report that says which targets can be tested."""
 MOST_CAPABILITIES, MOST_NAME = 50, 64
 REPORT_OPTIONS = ("--junitxml", "--junit-xml", "--report-log")
 """Options of pytest that name a report."""
@@ -37,7 +37,7 @@ REPORT_OPTIONS = ("--junitxml", "--junit-xml", "--report-log")
 
 @dataclass(frozen=True)
 class PendingRun:
-    """Which run it is, where it goes, and what its manifest says."""
+    """A run that is not uploaded yet: its key, its bucket, and the values of its manifest."""
 
     bucket: str
     prefix: str
@@ -45,7 +45,7 @@ class PendingRun:
     claims: Claims
 
     def check(self) -> None:
-        """Raise `UserError` for what the bot would not accept: better now than after hours of tests."""
+        """Raise `UserError` if the bot would refuse the run, so that this shows before hours of tests."""
         pack(self.key, self.prefix, [Piece(Path("te.xml"), "te.xml", 0, "0" * 64)], self.claims)
 
 
@@ -57,17 +57,17 @@ class RunFolder:
 
     @property
     def results(self) -> Path:
-        """Where the command writes its reports."""
+        """Return the folder into which the command writes its reports."""
         return self.path / RESULTS
 
     @contextmanager
     def locked(self) -> Iterator[bool]:
-        """Hold the folder's lock; yield False if another process has it."""
+        """Hold the lock of the folder; yield False if another process holds it."""
         with (self.path / LOCK).open("w") as file:
             yield _lock(file)
 
     def save(self, run: PendingRun) -> None:
-        """Store what is known about the run, in one step."""
+        """Store the run's description atomically."""
         self.results.mkdir(parents=True, exist_ok=True)
         fresh = self.path / f"{STATE}.new"
         known = {"bucket": run.bucket, "prefix": run.prefix, "key": asdict(run.key), "claims": asdict(run.claims)}
@@ -75,7 +75,7 @@ class RunFolder:
         fresh.replace(self.path / STATE)
 
     def load(self) -> PendingRun:
-        """Return what is known about the run; one that was killed has the exit status of that. Raises `UserError`."""
+        """Return the run's description; a run that was killed gets `KILLED` as its exit status. Raises `UserError`."""
         try:
             known = json.loads((self.path / STATE).read_text(encoding="utf-8"))
             run = PendingRun(known["bucket"], known["prefix"], RunKey(**known["key"]), Claims(**known["claims"]))
@@ -86,7 +86,7 @@ class RunFolder:
         return replace(run, claims=replace(run.claims, finished_at=self._last_written(), exit_status=KILLED))
 
     def parcel(self, run: PendingRun) -> Parcel:
-        """Return the run as it is uploaded; one without reports gets an empty one. Raises `UserError`."""
+        """Return the run ready to upload; a run without reports gets an empty report. Raises `UserError`."""
         found = reports(self.results)
         if not found:
             empty = self.results / EMPTY_REPORT
@@ -145,9 +145,9 @@ def collect_reports(run: RunFolder, command: Sequence[str], named: Sequence[str]
 
 
 def capabilities_of(folder: Path) -> str:
-    """Return the targets that the reports of a folder say can be tested, for the manifest; empty if none says so.
+    """Return the targets that can be tested according to the reports of a folder, for the manifest; empty if unknown.
 
-    A stranger's tests may have written into the reports: what is not a printable name is left out.
+    A stranger's tests may have written into the reports, so only printable names count.
     """
     found: dict[str, bool] = {}
     for path in reports(folder):
@@ -167,7 +167,7 @@ def _capabilities(line: bytes) -> dict[str, bool]:
 
 
 def reports_of_pytest(command: Sequence[str]) -> list[str]:
-    """Return the files that options of pytest name as reports."""
+    """Return the report files that pytest's options name."""
     found = []
     for number, word in enumerate(command):
         option, equals, value = word.partition("=")
@@ -178,7 +178,7 @@ def reports_of_pytest(command: Sequence[str]) -> list[str]:
 
 
 def moment(seconds: float) -> str:
-    """Return a moment as a manifest writes it."""
+    """Return a time in seconds since 1970 in the format of a manifest."""
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -1,4 +1,4 @@
-"""`nightjar-lab`: what a lab runs beside its devices.
+"""`nightjar-lab`: the commands that a lab runs next to its devices.
 
 Exit status: 0 done, 1 failed, 2 bad usage. Results go to standard output, everything else to standard error.
 """

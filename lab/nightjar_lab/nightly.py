@@ -1,4 +1,4 @@
-"""Which commit to test: asked of the bot, or read from the bucket, once or until there is a new one."""
+"""Find the commit to test: ask the bot or read the bucket, once or until there is a new commit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class NightlyCommit:
 
 
 class NightlySource(ABC):
-    """Where the nightly commit is read; unchanged answers are not read again."""
+    """A source of the nightly commit; an unchanged answer is not read again."""
 
     def __init__(self, repository: str) -> None:
         self.repository = repository

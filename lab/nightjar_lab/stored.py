@@ -1,4 +1,4 @@
-"""Ask the bot the outcome of an uploaded run: whether it stored or refused it, and where its check run is."""
+"""Ask the bot about an uploaded run: whether it stored or refused the run, and the address of the check run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WAITING, STORED = "waiting", "stored"
 
 @dataclass(frozen=True)
 class BotsRun:
-    """What the bot says about a run; `check_run` is GitHub's address, empty while the check run is not written."""
+    """The bot's answer about a run; `check_run` is its address on GitHub, empty until the check run is written."""
 
     state: str
     reason: str
@@ -75,13 +75,13 @@ class UploadVerifier:
         stored(found)
         later: BotsRun | None = found
         if not found.check_run:
-            # The run is stored, whatever the bot answers from now on.
+            # The run is stored, so no later answer of the bot can make the upload fail.
             with suppress(UserError):
                 later, _ = self._ask_until(lambda run: bool(run.check_run), end)
         return later.check_run if later else ""
 
     def _ask_until(self, done: Callable[[BotsRun], bool], end: float) -> tuple[BotsRun | None, str]:
-        """Ask until `done` says so or the end; return the last answer, and why there is none to the last question."""
+        """Ask until `done` or until the time `end`; return the last answer, and why the last question got none."""
         found: BotsRun | None = None
         while True:
             away, pause = "", self.pause

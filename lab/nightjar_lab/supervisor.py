@@ -1,7 +1,7 @@
-"""Runs a command in a process group of its own, and kills all of it once standard input ends.
+"""Run a command in a process group of its own, and kill the whole group when standard input ends.
 
-The agent holds the other end. However the agent ends, kill -9 included, the command does not outlive it: the device
-would be busy with a job that somebody else has by then. `python -I supervisor.py COMMAND…`
+The agent holds the other end of standard input. However the agent ends, kill -9 included, the command does not outlive
+it: the device would be busy with a job that another agent has by then. `python -I supervisor.py COMMAND…`
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOT_STARTED = 127
 
 
 def main(command: list[str]) -> int:
-    """Run the command and return its exit status, 128 and more for a signal."""
+    """Run the command and return its exit status: 128 plus the number of a signal."""
     asked = threading.Event()
     group = 0
 
@@ -46,7 +46,7 @@ def main(command: list[str]) -> int:
 
     threading.Thread(target=watch, daemon=True).start()
     status = process.wait()
-    # What the command has left behind in the background.
+    # Processes that the command has left in the background.
     kill_group(group)
     return 128 - status if status < 0 else status
 

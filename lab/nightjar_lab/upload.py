@@ -1,4 +1,4 @@
-"""Results that a stranger's code wrote: found with care, and sent with the bot's permission, the manifest last."""
+"""Collect results that a stranger's code wrote, and upload them with the bot's permission, the manifest last."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class UploadFailed(Exception):
 
 @dataclass(frozen=True)
 class ResultFile:
-    """A file that is to be uploaded."""
+    """A file to upload."""
 
     name: str
     content: bytes
 
     @property
     def piece(self) -> Piece:
-        """What the manifest says about it."""
+        """Return the file's entry for the manifest."""
         return Piece(Path(self.name), self.name, len(self.content), hashlib.sha256(self.content).hexdigest())
 
 
@@ -54,7 +54,7 @@ def is_result_name(name: str) -> bool:
 def result_files(folder: Path, most: int = MOST_BYTES) -> list[ResultFile]:
     """Read the result files of a folder: regular ones with one name each, no links. Raises `UploadFailed`.
 
-    A link would have the agent upload a file of the lab that the test must not read.
+    The test could use a link to make the agent upload a file of the lab that the test itself must not read.
     """
     found: list[ResultFile] = []
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

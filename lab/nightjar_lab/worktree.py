@@ -1,6 +1,6 @@
-"""A clean worktree of one commit, from a bare repository in which the agent keeps what it has fetched.
+"""Check out one commit into a clean worktree, from a bare repository that caches what the agent has fetched.
 
-Once the test has run, git is never started inside of the worktree: what is there now is a stranger's.
+After the test has run, git is never started inside the worktree, because a stranger's code may have changed it.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ CAREFUL = (
 
 
 class FetchFailed(Exception):
-    """The commit is not there, or could not be fetched; the text is the reason."""
+    """The commit does not exist, or could not be fetched; the text is the reason."""
 
 
 def check_out(url: str, sha: str, cache: Path, into: Path) -> None:
-    """Fetch a commit and check it out. Raises `FetchFailed`, and OSError where the disk fails."""
+    """Fetch a commit and check it out. Raises `FetchFailed`, and OSError if the disk fails."""
     bare = cache / f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
     if not (bare / "HEAD").exists():
         _git(cache, "init", "--quiet", "--bare", str(bare))
-    # The cache is this agent's alone: what a git has locked is left from one that was killed, or lost its power.
+    # Only this agent uses the cache, so a lock in it is left over from a git that was killed or lost its power.
     for lock in [*bare.glob("*.lock"), *(bare / "refs").rglob("*.lock"), *(bare / "worktrees").rglob("*.lock")]:
         lock.unlink()
     # Those of a killed agent, whose folders are removed already.
@@ -73,7 +73,7 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, also one whose owner took away the permission to do so."""
+    """Remove a folder, even if its files have lost the permission for that."""
 
     def allow(function: Callable[[str], object], path: str, _: object) -> None:
         for one in (Path(path).parent, Path(path)):

@@ -1,4 +1,4 @@
-"""How commands report errors: one line that names what is wrong and what to do, and an exit status."""
+"""Report errors of commands: one line that says what is wrong and what to do, and an exit status."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BadSettings(CommandFailed):
 
 
 def needed(value: Any, option: str, variable: str, what: str) -> Any:
-    """Return a value that has to be given. Raises `BadSettings`, which names the option and the variable."""
+    """Return a required value; if it is missing, raise `BadSettings`, which names the option and the variable."""
     if value in (None, "", ()):
         named = texts.OR_VARIABLE.format(option=option, variable=variable) if variable else option
         raise BadSettings(texts.MISSING.format(named=named, what=what))

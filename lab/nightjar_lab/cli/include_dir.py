@@ -1,4 +1,4 @@
-"""`nightjar-lab include-dir`: where the C++ header and the CMake file are."""
+"""`nightjar-lab include-dir`: print the folder of the C++ header and the CMake file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`nightjar-lab init`: write what a lab's CI runs, and try it."""
+"""`nightjar-lab init`: write the files that a lab's CI runs, and try them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from nightjar_lab.cli.options import (
 from nightjar_lab.init_files import SCRIPT, WORKFLOWS, lab_files
 
 NO_COMMIT = "0" * 40
-"""Stands for the commit of a dry run, which is uploaded nowhere."""
+"""The commit of a dry run, which is never uploaded."""
 
 
 @click.command(
@@ -108,7 +108,7 @@ def init(
 
 
 def _in_shell(command: tuple[str, ...]) -> str:
-    """Return a command as a shell reads it; a single word is one already."""
+    """Return a command in shell syntax; a single word already is in shell syntax."""
     return command[0] if len(command) == 1 else shlex.join(command)
 
 

@@ -100,7 +100,7 @@ def nightly(
 
 
 def source_of(repository: str, url: str | None, bucket: str | None, prefix: str) -> NightlySource:
-    """Return where the commit is read: from the bot if its address is known. Raises `BadSettings`."""
+    """Return the source of the commit: the bot if its address is known, else the bucket. Raises `BadSettings`."""
     if url:
         return NightlyOfBot(url, repository, os.environ.get("NIGHTJAR_TOKEN", "").strip())
     name = needed(bucket, "--url (NIGHTJAR_URL) or --bucket", "NIGHTJAR_BUCKET", texts.WHAT_SOURCE)
@@ -108,7 +108,7 @@ def source_of(repository: str, url: str | None, bucket: str | None, prefix: str)
 
 
 def state_file(repository: str) -> Path:
-    """Return where the last commit of a repository is remembered (XDG base directories)."""
+    """Return the file that stores the last commit of a repository (XDG base directories)."""
     base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state")
     return base / "nightjar-lab" / f"{repository.replace('/', '--')}.nightly"
 
@@ -124,7 +124,7 @@ def read_state(file: Path | None) -> str:
 
 
 def write_state(file: Path | None, sha: str) -> None:
-    """Remember a commit, in one step. Raises `CommandFailed`."""
+    """Store the printed commit atomically. Raises `CommandFailed`."""
     if file is None:
         return
     try:

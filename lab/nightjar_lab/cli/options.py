@@ -1,4 +1,4 @@
-"""Options that several commands have, and the kinds of values that they accept."""
+"""Options that several commands share, and the kinds of values that they accept."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def run(command: tuple[str, ...], **options: Any) -> None:
 
 
 def commit_to_test(options: Mapping[str, Any], repository: str) -> str:
-    """Return the SHA that is tested. Raises `BadSettings` and `UserError`."""
+    """Return the SHA of the commit to test. Raises `BadSettings` and `UserError`."""
     given = str(options["sha"])
     if given == NIGHTLY:
         prefix = DEFAULT_PREFIX if options["prefix"] is None else options["prefix"]
@@ -122,7 +122,7 @@ def commit_to_test(options: Mapping[str, Any], repository: str) -> str:
 
 
 class _CommandRun:
-    """One run: its command, its reports, its upload. Signals end the command first, and then the upload."""
+    """Runs the command, collects its reports, and uploads them. Signals end the command first, then the upload."""
 
     def __init__(self, command: Sequence[str], options: Mapping[str, Any]) -> None:
         if not command:
@@ -144,7 +144,7 @@ class _CommandRun:
         self._interrupted = False
 
     def run(self) -> int:
-        """Return the exit status."""
+        """Do the run and return the exit status."""
         if not self._options["dry_run"]:
             LabBucket(self._run.bucket).check_credentials()
             if self._waits:
@@ -225,7 +225,10 @@ class _CommandRun:
 
 
 def _upload_pending(options: Mapping[str, Any], own: RunFolder | None) -> bool:
-    """Upload the runs that wait in the folder, our own first; return whether ours, or all without one, succeeded."""
+    """Upload the pending runs of a folder, our own first.
+
+    Returns whether our own upload succeeded; without an own run, whether all did.
+    """
     folder = options["folder"].resolve()
     others = [one for one in pending_runs(folder) if own is None or one.path != own.path]
     good = True
@@ -254,7 +257,7 @@ def _upload_pending(options: Mapping[str, Any], own: RunFolder | None) -> bool:
 
 
 def _upload_run(folder: RunFolder) -> RunKey:
-    """Upload a run and remove its folder: what the bot says about it later changes nothing."""
+    """Upload a run and remove its folder, which is not needed whatever the bot says about the run later."""
     run = folder.load()
     send_parcel(folder.parcel(run), run.bucket)
     folder.remove()

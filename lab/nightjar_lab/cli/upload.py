@@ -40,14 +40,14 @@ from nightjar_lab.cli.options import (
 from nightjar_lab.stored import BotsRun, UploadVerifier
 
 TIMEOUT = 120.0
-"""Seconds that an upload waits for the bot: four times the pause between two listings of a bucket."""
+"""Seconds that an upload waits for the bot: four times the 30 seconds between two listings of a bucket."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class UploadPlace:
-    """Where a lab uploads to: a repository's folder of a bucket."""
+    """The destination of a lab's uploads: a repository's folder in a bucket."""
 
     repository: str
     bucket: str
@@ -55,14 +55,14 @@ class UploadPlace:
 
 
 def applied(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
-    """Return a command with options, in their order."""
+    """Add options to a command, in their order."""
     for option in reversed(options):
         command = option(command)
     return command
 
 
 def place_options(command: Command) -> Command:
-    """Add the options that say where a run goes."""
+    """Add the options for the destination of a run."""
     options: list[Callable[[Command], Command]] = [
         click.option(
             "--repository",
@@ -84,7 +84,7 @@ def place_options(command: Command) -> Command:
 
 
 def claim_options(command: Command) -> Command:
-    """Add the options that say what a run is."""
+    """Add the options that describe a run in its manifest."""
     options: list[Callable[[Command], Command]] = [
         click.option("--run-id", type=RUN_ID, help="The name of this run. Default: a new one each time."),
         click.option(
@@ -193,7 +193,7 @@ def upload_place(options: Mapping[str, Any]) -> UploadPlace:
 
 
 def upload_files(place: UploadPlace, options: Mapping[str, Any]) -> None:
-    """Do what the options of an upload say, and print it. Raises `UserError` and `BadSettings`."""
+    """Upload as the options say, and print the progress. Raises `UserError` and `BadSettings`."""
     needed(options["lab"], "--lab", "NIGHTJAR_LAB", texts.WHAT_LAB)
     waits = wants_wait(options)
     paths: tuple[Path, ...] = options["paths"]
@@ -227,7 +227,7 @@ def wants_wait(options: Mapping[str, Any]) -> bool:
 
 
 def verifier_of(options: Mapping[str, Any], key: RunKey) -> UploadVerifier:
-    """Return what asks the bot about a run."""
+    """Return the object that asks the bot about a run."""
     return UploadVerifier(options["url"], key, os.environ.get("NIGHTJAR_TOKEN", "").strip())
 
 
@@ -256,12 +256,12 @@ def wait_for_bot(verifier: UploadVerifier | None, key: RunKey, timeout: float) -
 
 
 def new_run_id() -> str:
-    """Return the name of a new run: two jobs may begin in the same second."""
+    """Return a new run ID, unique even if two jobs begin in the same second."""
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
 def claims_of(options: Mapping[str, Any]) -> Claims:
-    """Return what the options say about a run."""
+    """Return the claims of a run from the options."""
     index, _, total = (options["shard"] or "1/1").partition("/")
     return Claims(
         suite=options["suite"],

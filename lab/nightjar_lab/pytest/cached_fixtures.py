@@ -1,4 +1,4 @@
-"""Fixtures whose values are stored: computed once for the same arguments, and copied for each test."""
+"""Cache the values of fixtures: each is computed once for the same arguments, and copied for each test."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLAIN = (
 )  # fmt: skip
 CONTAINERS = (list, tuple, set, frozenset)
 COPIES = ("__deepcopy__", "__reduce__", "__reduce_ex__", "__getnewargs__", "__getnewargs_ex__")
-"""The methods by which a class says how it is copied. Without one, a copy of a handle would be the same handle."""
+"""The methods by which a class defines how it is copied. Without one, a copy of a handle would be the same handle."""
 FAILURES = (Exception, pytest.skip.Exception, pytest.fail.Exception, pytest.xfail.Exception)
 Function = Callable[..., Any]
 Computed = tuple[object, Optional[BaseException], Optional[types.TracebackType]]
@@ -47,7 +47,7 @@ class CachedValues:
         CachedValues.ever = True
 
     def get(self, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
-        """Return a copy of the value for these arguments. One that could not be computed raises its error again."""
+        """Return a copy of the value for these arguments; if computing it failed, raise its error again."""
         if any(os.environ.get(name, "").strip().lower() in {"true", "1", "yes"} for name in DISABLE):
             return self._function(*args, **kwargs)
         key = tuple(map(type, args)), tuple(self._key(name, value) for name, value in sorted(kwargs.items()))
@@ -123,7 +123,7 @@ def fixture(function: Function | None = None, /, *, cache_return_value: bool = F
 
 
 def uncopied(value: object) -> type | None:
-    """Return the class of the first object in a value that does not say how it is copied, or none."""
+    """Return the class of the first object in a value that does not define how it is copied, or None."""
     pending, seen = [value], set()
     while pending:
         one = pending.pop()

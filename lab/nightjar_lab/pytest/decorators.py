@@ -1,7 +1,7 @@
-"""What authors of tests write: decorators that choose targets, and `enabled_targets`.
+"""Provide decorators that choose the targets of a test, and `enabled_targets`.
 
-Each is a mark, so it stands on functions and classes, or in `pytestmark`. What it names is checked when pytest collects
-the test, since only then the declaration that counts is known.
+Each decorator is a mark, for functions, classes or `pytestmark`. Its targets are checked when pytest collects the test,
+because only then is it known which declaration applies.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def xfail_parameterizations(*ids: str, reason: str) -> pytest.MarkDecorator:
 def enabled_targets() -> list[tuple[str, object]]:
     """Return the configured targets that can run on this machine, each with a new device.
 
-    A loop over them hides which targets were left out and ends at the first failure: better take `target` and `dev`.
+    A loop over them hides which targets were left out, and ends at the first failure. Prefer `target` and `dev`.
     """
     if not ACTIVE:
         return []

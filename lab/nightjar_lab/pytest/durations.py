@@ -1,4 +1,4 @@
-"""How long tests took before: read from a report in any format of Nightjar, or from the bot's API."""
+"""Read how long tests took before, from a report in any format of Nightjar or from the bot's API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nightjar_lab.pytest import run_texts as texts
 
 MOST_BYTES = 256 << 20
 MOST_PAGES = 20
-"""Of the API: it lists the 1,000 slowest tests, 100 on a page."""
+"""The most pages that are read from the API, which lists the 1,000 slowest tests, 100 on a page."""
 TIMEOUT = 10.0
 PAUSES = (0.2, 0.8)
 """Seconds before the second and the third try."""
@@ -24,7 +24,7 @@ TOKEN = "NIGHTJAR_TOKEN"  # noqa: S105  # the variable's name
 
 
 class KnownDuration(NamedTuple):
-    """Seconds of a test, and how many of its last `runs` runs failed where that is known."""
+    """The duration of a test in seconds, and how many of its last `runs` runs failed, if that is known."""
 
     seconds: float
     failed: int | None = None
@@ -69,13 +69,13 @@ def _of_address(address: str, environment: Mapping[str, str]) -> dict[str, Known
 
 
 def _is_bot(place: str, url: str) -> bool:
-    """Say whether an address is the bot's own: its token goes nowhere else, and not without encryption."""
+    """Say whether an address is the bot's own and encrypted: the token is sent to no other."""
     bot = urlsplit(url)
     return bool(place) and bot.netloc == place and bot.scheme == "https"
 
 
 def _fetched(address: str, token: str) -> bytes:
-    # Here, so that a run without an address imports nothing of the network.
+    # Imported here, so that a run without an address imports no network modules.
     import urllib.error
     import urllib.request
     from http.client import HTTPException

@@ -1,4 +1,4 @@
-"""Parameters that are fixtures: `parameter` for all combinations, `parameters` for values that belong together."""
+"""Make parameters as fixtures: `parameter` for all combinations, `parameters` for values that belong together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Ids = Any
-"""What pytest takes as `ids`: texts, or a function from a value to a text."""
+"""The values that pytest accepts as `ids`: texts, or a function from a value to a text."""
 
 
 class ParameterSets:

@@ -22,7 +22,7 @@ DECORATORS = {
     REQUIRES: "requires",
 }
 NO_TARGET = "no-target"
-"""The ID of a test whose targets are all excluded. It is skipped, and so is counted."""
+"""The ID of a test whose targets are all excluded. The test is skipped, so that reports count it."""
 
 
 def target_of(item: pytest.Item) -> str | None:
@@ -140,7 +140,7 @@ def _matches(declaration: TargetDeclaration, name: str, kinds: set[str]) -> bool
 
 
 def _is_explicit(node: pytest.Item) -> bool:
-    """Return whether a `parametrize` mark gives the target."""
+    """Say whether a `parametrize` mark sets the target."""
     for mark in node.iter_markers("parametrize"):
         names = mark.args[0] if mark.args else mark.kwargs.get("argnames", "")
         if "target" in ([name.strip() for name in names.split(",")] if isinstance(names, str) else names):

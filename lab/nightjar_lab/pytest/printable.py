@@ -1,4 +1,4 @@
-"""Text from outside, such as names of tests, as it may be printed: it moves no cursor and begins no line."""
+"""Escape text from outside, such as names of tests, for a terminal: it moves no cursor and begins no line."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ UNPRINTABLE = {
 
 
 def printable(text: str, most: int = 2_000) -> str:
-    """Return text on one line, with control characters, half surrogates and invisible ones as escapes, cut."""
+    """Return text on one line, cut, with escapes for control characters, half surrogates and invisible characters."""
     if len(text) > most:
         text = text[: most - 1] + "…"
     return text.translate(UNPRINTABLE)
 
 
 def counted(count: int, noun: str = "test") -> str:
-    """Return a number of things, such as `1 test` or `2,000 tests`."""
+    """Return a number with its noun, such as `1 test` or `2,000 tests`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,4 +1,4 @@
-"""Ask probes, each once: whether a target is built in, and whether there is a device.
+"""Run probes, each once: they say whether a target is built in, and whether there is a device.
 
 Under pytest-xdist the first worker that needs an answer writes it to a folder of the run, and the others wait for it:
 a device is opened once, and all workers collect the same tests. A worker on another machine does not see the folder and
@@ -27,13 +27,13 @@ from nightjar_lab.pytest import texts
 ASK_AGAIN_SECONDS = 0.02
 GRACE_SECONDS = 5.0
 NO_LIMIT_SECONDS = 3600.0
-"""How long the answer of a probe without a limit is waited for."""
+"""Seconds that workers wait for the answer of a probe without a limit."""
 OUTCOMES = (pytest.skip.Exception, pytest.fail.Exception, pytest.xfail.Exception)
 
 
 @dataclass(frozen=True)
 class ProbeAnswer:
-    """What a probe said: yes, no, or, if it has a fault, nothing."""
+    """The answer of a probe: yes, no, or nothing if the probe failed."""
 
     passed: bool
     fault: str = ""
@@ -42,7 +42,7 @@ class ProbeAnswer:
 class ProbeAnswers:
     """The answers of a run. `folder` is shared by the workers of the run; without one, this process is alone.
 
-    `grace` is how many seconds longer than a probe may take its answer is waited for.
+    Workers wait for an answer `grace` seconds longer than the probe may take.
     """
 
     def __init__(self, folder: Path | None, grace: float = GRACE_SECONDS) -> None:
@@ -58,7 +58,7 @@ class ProbeAnswers:
         return self._known[key]
 
     def first(self, key: str) -> bool:
-        """Return whether nobody else in the run has asked this before: what is said once is said by the first."""
+        """Say whether this worker is the first of the run to ask this, so that only one prints a message."""
         if self._folder is None:
             return True
         try:
@@ -90,7 +90,7 @@ class ProbeAnswers:
 
 
 def ask_in_thread(probe: Callable[[], object], seconds: float | None) -> ProbeAnswer:
-    """Ask in a thread, which is abandoned if the probe does not end; without a limit, ask here."""
+    """Run a probe in a thread, which is abandoned if the probe does not end; without a limit, run it here."""
     if seconds is None:
         return _answer(probe)
     answers: list[ProbeAnswer] = []
@@ -101,7 +101,7 @@ def ask_in_thread(probe: Callable[[], object], seconds: float | None) -> ProbeAn
 
 
 def ask_in_child(probe: Callable[[], object], seconds: float | None) -> ProbeAnswer:
-    """Ask in a child process, which may crash, and is killed if the probe does not end."""
+    """Run a probe in a child process, which may crash, and is killed if the probe does not end."""
     read, write = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: the child needs none of them

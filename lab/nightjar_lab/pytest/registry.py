@@ -1,4 +1,4 @@
-"""What one run of pytest knows of targets: declarations, the environment, and which targets can run."""
+"""Collect what one run of pytest knows about targets: declarations, the environment, and which targets can run."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 ANSWERS = "nightjar_answers"
-"""Where a worker of pytest-xdist finds the folder of the answers of probes in its input."""
+"""The key under which a worker of pytest-xdist finds the folder of the probes' answers in its input."""
 CAPABILITIES = "nightjar_capabilities"
-"""Where a worker of pytest-xdist writes which targets it can test in its output."""
+"""The key under which a worker of pytest-xdist writes the targets that it can test into its output."""
 FIXTURES = "nightjar-device"
 """The name under which the fixture `dev` is registered, in projects that use targets."""
 
@@ -67,7 +67,7 @@ class TargetRegistry:
         self.answers_of_workers: Path | None = None
 
     def use(self) -> None:
-        """Make `dev` a fixture. It is none in projects that use no targets, which may have one of their own."""
+        """Register the fixture `dev`. Projects that use no targets do not get it, as they may have their own `dev`."""
         if not self.in_use:
             self.in_use = True
             self.config.pluginmanager.register(device_fixture, FIXTURES)
@@ -111,7 +111,7 @@ class TargetRegistry:
         return self._configured[declaration.where]
 
     def why_not(self, declaration: TargetDeclaration, name: str, *, compile_only: bool = False) -> str:
-        """Return why tests cannot run on a target, or an empty text. Where nothing is declared, they can."""
+        """Return why tests cannot run on a target, empty if they can. A target without a declaration can run."""
         reason = self._why_not(declaration, name, compile_only=compile_only)
         if not compile_only:
             self.capabilities[name] = reason
@@ -184,7 +184,7 @@ class TargetRegistry:
 
 
 def make_device(declaration: TargetDeclaration, name: str) -> object:
-    """Return a new device for a target; none if the project declares no function that makes it."""
+    """Return a new device for a target; None if the project declares no function that makes one."""
     target = declaration.find(name)
     return None if target is None or target.device is None else call_with_name(target.device, name)
 

@@ -1,4 +1,4 @@
-"""Which repository on GitHub a working copy belongs to, by environment variables or git's configuration."""
+"""Find the GitHub repository of a working copy, by environment variables or git's configuration."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def is_repository(name: str) -> bool:
 
 
 def page_of_remote(url: str) -> str:
-    """Return the page of a remote's address, without the credentials that it may hold; "" if it has none."""
+    """Return the page of a remote's repository, without credentials in its address; "" if it has no page."""
     if "://" not in url:  # git@github.com:octocat/compiler.git
         place, colon, path = url.partition(":")
         host = place.rpartition("@")[2] if colon else ""

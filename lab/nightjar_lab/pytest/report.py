@@ -1,4 +1,4 @@
-"""The report of a run: which tests began, how each attempt ended, what died."""
+"""Write the report of a run: the tests that began, the outcome of each attempt, and the workers that died."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REPORT = "nightjar-report"
 FOLDER = "NIGHTJAR_RESULTS"
 """The folder whose files become results; `nightjar-lab run` and `nightjar-lab agent` set it."""
 WITHIN = "NIGHTJAR_PYTEST_RUNS"
-"""Set while a run writes into that folder, so that a pytest which a test starts adds no results of its own."""
+"""Set while a run writes into that folder, so that a pytest that a test starts adds no results of its own."""
 ATTEMPT = ("NIGHTJAR_ATTEMPT", "GITHUB_RUN_ATTEMPT")
 TARGETS = ("NIGHTJAR_TEST_TARGETS", "TVM_TEST_TARGETS")
 
@@ -46,15 +46,15 @@ def opened_report(config: pytest.Config, environment: Mapping[str, str] = os.env
 
 
 class Report:
-    """Writes the report. An unwritable one is said at the start and at the end, and changes no exit status.
+    """Writes the report. If it cannot be written, says so at the start and the end, but leaves the exit status alone.
 
-    The exit status says how the tests ended: who waits for it must not be misled by a full disk. Who needs the report
-    notices that it is missing or cut: it has no SessionFinish, and Nightjar reads that as a run that died.
+    The exit status reports the outcome of the tests, and a full disk must not change it. A missing or cut report is
+    noticed anyway: it has no SessionFinish, so Nightjar reads it as a run that died.
     """
 
     def __init__(self, config: pytest.Config, path: Path, file: ReportFile | None, refused: str = "") -> None:
         self.session: dict[str, Any] = {}
-        """What other parts of the plugin add to the end of the report."""
+        """Members that other parts of the plugin add to the end of the report."""
         self._config = config
         self._path = path
         self._file = file
@@ -67,7 +67,7 @@ class Report:
         self._marks = False
 
     def pytest_report_header(self) -> str:
-        """Name the file."""
+        """Return the name of the report's file, for pytest's header."""
         return self._opened_or_not()
 
     def _opened_or_not(self) -> str:
@@ -77,7 +77,7 @@ class Report:
         return texts.REPORT_NOT_OPENED.format(path=path, reason=self._refused)
 
     def start(self, shard: object) -> None:
-        """Write what is run where."""
+        """Write the first line: what is run, and where."""
         if not self._file:
             return
         if FOLDER in os.environ and WITHIN not in os.environ:
@@ -123,7 +123,7 @@ class Report:
         self._report(report, "TestReport")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Write what could not be collected; the rest says nothing that its tests do not say."""
+        """Write a failure to collect; a successful collection adds nothing to what its tests report."""
         if report.outcome != "passed":
             self._report(report, "CollectReport")
 
@@ -146,7 +146,7 @@ class Report:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Write that a worker died: no test may be running that could show it."""
+        """Write that a worker died, which no test may show."""
         if error and self._file:
             worker = str(getattr(getattr(node, "gateway", None), "id", ""))
             said = texts.WORKER_DIED.format(worker=worker, error=printable(str(error), 500))
@@ -163,7 +163,7 @@ class Report:
             self._file.write(line_of("SessionFinish", exitstatus=status, nightjar=run))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say at the end what is not in the report."""
+        """Say at the end what the report lacks."""
         if not self._file:
             terminalreporter.write_line(self._opened_or_not(), red=True, bold=True)
             return

@@ -1,8 +1,8 @@
-"""A file to which each line is written at once: what was written survives the process.
+"""Write each line of a report to its file at once, so that it survives the process.
 
 `os.write` hands a line to the operating system, so a crash of the process loses nothing; a crash of the machine may
-lose the last seconds. What a full disk refuses waits in memory, in order, and is tried again with each line: no line is
-torn by that.
+lose the last seconds. Lines that a full disk refuses wait in memory, in order, and are retried with each new line, so
+that no line is torn.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from nightjar_lab.pytest import run_texts as texts
 
 MOST_WAITING = 16 << 20
-"""Bytes that wait for room on the disk; lines beyond are lost, and counted."""
+"""The most bytes that wait for room on the disk; further lines are lost, and counted."""
 MOST_NAMES = 10_000
 
 
@@ -29,7 +29,7 @@ class ReportFile:
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
         self.reason = ""
-        """Why the newest line could not be written."""
+        """The reason why the newest line could not be written."""
         self.lines = 0
         self.lost = 0
         self._descriptor = descriptor
@@ -57,7 +57,7 @@ class ReportFile:
 
     @property
     def missing(self) -> int:
-        """How many lines are not in the file."""
+        """Count the lines that are not in the file."""
         return self.lost + self._waiting.count(b"\n")
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Lines of a report: those of pytest-reportlog without what nobody reads, and a few of our own.
+"""Make the lines of a report: those of pytest-reportlog without unused members, and a few of our own.
 
 `NightjarStart`: a test begins, so it is known if its process dies before anything else of it is reported.
 `NightjarWorkerDied`: a worker of pytest-xdist died. `NightjarCapabilities`: the targets that tests asked for, each with
@@ -17,18 +17,18 @@ from typing import Any
 import pytest
 
 MOST_LINE = 1 << 20
-"""Bytes of a line; a longer one gets its texts cut."""
+"""The most bytes of a line; in a longer one, texts are cut."""
 MOST_TEXT = 100_000
-"""Characters of a text in a line that is too long."""
+"""The most characters of a text in a line that is too long."""
 MOST_NAME = 10_000
-"""Characters of a node ID; a longer one is cut and gets a digest."""
+"""The most characters of a node ID; a longer one is cut and gets a digest."""
 SECTIONS_OF = frozenset({"failed", "rerun"})
 """Outcomes with which the output of a test is reported."""
 PARTS = ("nodeid", "location", "outcome", "when", "duration", "start", "stop", "longrepr", "wasxfail", "rerun")
 
 
 def line_of(kind: str, **members: Any) -> bytes:
-    """Return a line. Half surrogates and control characters are escaped; what is no JSON becomes its repr."""
+    """Return a line. Half surrogates and control characters are escaped; values that JSON lacks become their repr."""
     nodeid = members.get("nodeid")
     if isinstance(nodeid, str) and len(nodeid) > MOST_NAME:
         members["nodeid"] = _short_name(nodeid)
@@ -36,12 +36,12 @@ def line_of(kind: str, **members: Any) -> bytes:
 
 
 def _short_name(nodeid: str) -> str:
-    """Return a name of its own for a test whose name no server would store."""
+    """Return a unique short name for a test whose name is too long for a server."""
     return f"{nodeid[:MOST_NAME]}…{hashlib.sha256(nodeid.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def report_line(config: pytest.Config, report: pytest.TestReport | pytest.CollectReport, kind: str) -> bytes:
-    """Return the line of a report. Raises what pytest or JSON raise where the report is no JSON."""
+    """Return the line of a report. Raises what pytest or JSON raise if the report cannot be written as JSON."""
     members: dict[str, Any] = {part: getattr(report, part) for part in PARTS if hasattr(report, part)}
     if report.longrepr is not None and not isinstance(report.longrepr, (str, tuple)):
         data = config.hook.pytest_report_to_serializable(config=config, report=report)
@@ -58,7 +58,7 @@ def report_line(config: pytest.Config, report: pytest.TestReport | pytest.Collec
 
 
 def poor_line(report: pytest.TestReport | pytest.CollectReport, kind: str, reason: str) -> bytes:
-    """Return a line of a report that cannot be written as JSON: its outcome, and why there is no more."""
+    """Return the line of a report that cannot be written as JSON: its outcome, and why the rest is missing."""
     duration = getattr(report, "duration", 0.0)
     return line_of(
         kind,
@@ -71,7 +71,7 @@ def poor_line(report: pytest.TestReport | pytest.CollectReport, kind: str, reaso
 
 
 def _cut(value: Any, depth: int = 0) -> Any:
-    """Return a value whose texts and lists are cut: head and tail."""
+    """Return a value with its texts and lists cut to head and tail."""
     if isinstance(value, str) and len(value) > MOST_TEXT:
         return f"{value[: MOST_TEXT // 2]}\n…\n{value[-MOST_TEXT // 2 :]}"
     if isinstance(value, dict) and depth < 12:

@@ -1,4 +1,4 @@
-"""The command that runs the failed tests again, and the address of a new issue about a flaky one. No I/O."""
+"""Write the command that runs failed tests again, and the address of a new issue about a flaky one. No I/O."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from nightjar_lab.pytest.printable import counted, printable
 MOST_TESTS = 10
 MOST_ISSUES = 3
 LONGEST_ADDRESS = 6_000
-"""Characters; GitHub refuses addresses from about 8,000 on."""
+"""Characters of an address; GitHub refuses addresses of about 8,000 or more."""
 BUDGETS = (1_000, 300, 80)
-"""Characters of each text from outside, until the address is short enough."""
+"""The most characters of each text from outside, tried in turn until the address is short enough."""
 LABEL = "test: flaky"
 VARIABLES = (
     "NIGHTJAR_TEST_TARGETS",
@@ -47,7 +47,7 @@ WITH_VALUE = frozenset(
         *("--cov-report", "--cov-config"),
     )
 )
-"""Options with a value of that kind."""
+"""Options with a value that decide which tests run or what is written."""
 COMBINED = frozenset("xvqsl")
 """Letters of options that may stand together, as in -xvs."""
 
@@ -99,9 +99,9 @@ def reproduce_command(run: ReproducedRun, tests: Sequence[str]) -> str:
 
 
 def named_on_command_line(nodeid: str) -> str:
-    """Return what names a test on a command line: its ID, or the part before what no command line can hold.
+    """Return the argument that selects a test: its ID, or the part of it that a command line can hold.
 
-    pytest looks for parameters from the first bracket on, so a folder with one in its name is beyond it:
+    pytest reads parameters from the first bracket on, so it cannot select inside a folder with a bracket in its name:
     https://docs.pytest.org/en/stable/how-to/usage.html#specifying-which-tests-to-run
     """
     path, colons, rest = nodeid.partition("::")
@@ -168,7 +168,7 @@ def issue_address(page: str, test: str, message: str, command: str, facts: Mappi
 
 
 def _code(text: str) -> str:
-    """Return text as code in Markdown, in which nothing acts: between more backticks than it has in a row."""
+    """Return text as code in Markdown: between more backticks than it has in a row, so it has no effect."""
     marks = "`"
     while marks in text:
         marks += "`"

@@ -1,4 +1,4 @@
-"""At the end of a failing run: the command that runs the failed tests again, and issues to open about flaky ones."""
+"""Print at the end of a failing run the command that runs failed tests again, and issues to open about flaky ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nightjar_lab.pytest.reproduce import (
 )
 
 USED_BY = ("NIGHTJAR_", "SKIP_SLOW_TESTS", "TVM_TEST_TARGETS")
-"""How variables begin with which a run says that it uses the plugin."""
+"""Beginnings of the variables that show that a run uses the plugin."""
 PRIVATE = frozenset({"PYTHONPATH", "PYTEST_ADDOPTS"})
 CONFIGURATIONS = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 FACTS = {
@@ -35,7 +35,7 @@ FACTS = {
 
 
 def prints_reproduce(config: pytest.Config) -> bool:
-    """Say whether the run asks for the command: `auto` does where something else of the plugin is used."""
+    """Say whether to print the command: with `auto`, if the run uses another part of the plugin."""
     wanted = config.getoption("nightjar_reproduce")
     if wanted != "auto":
         return bool(wanted == "always")
@@ -51,7 +51,7 @@ class Reproduce:
         self._failed: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note a failure; an attempt that is run again has another outcome."""
+        """Note a failure. An attempt that is rerun does not count: its outcome is not `failed`."""
         if report.outcome == "failed":
             self._failed.setdefault(report.nodeid, _message(report))
 
@@ -61,7 +61,7 @@ class Reproduce:
             self._failed.setdefault(report.nodeid, _message(report))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the command and the addresses."""
+        """Print the command and the addresses of issues."""
         if not self._failed:
             return
         shown, more = failed_in_order({self._from_here(nodeid): said for nodeid, said in self._failed.items()})
@@ -100,7 +100,7 @@ class Reproduce:
         )
 
     def _places(self, arguments: list[str]) -> list[str]:
-        """Return options for root folder and configuration where pytest would find others by the tests alone."""
+        """Return options for root folder and configuration, if pytest would choose others from the tests alone."""
         here, root, file = self._config.invocation_params.dir, self._config.rootpath, self._config.inipath
         given = {argument.partition("=")[0][:9] for argument in arguments}
         if "--rootdir" in given or any(argument.startswith(("-c", "--config-")) for argument in arguments):
@@ -115,7 +115,7 @@ class Reproduce:
 
 
 def program() -> list[str]:
-    """Return how this very pytest is started, by names where PATH has the same."""
+    """Return the command that starts this very pytest, by name where PATH leads to the same program."""
     if Path(sys.argv[0]).name == "__main__.py":
         name = Path(sys.executable).name
         return [name if _is_in_path(name, sys.executable) else sys.executable, "-m", "pytest"]

@@ -1,6 +1,6 @@
 """The half of the plugin that selects and reports tests: slow tests, shards, the report, the reproduce command.
 
-What a run does not ask for is not registered, so it costs nothing.
+Parts that a run does not use are not registered, so they cost nothing.
 """
 
 from __future__ import annotations

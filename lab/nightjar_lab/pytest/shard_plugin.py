@@ -16,7 +16,7 @@ from nightjar_lab.pytest.shards import ShardPlan, ShardSpec, deal
 
 MINUTE = 60.0
 SENT = "nightjar_durations"
-"""Where workers find the durations: read once, so that no two of them deal differently."""
+"""The key under which workers find the durations: they are read once, so that all workers deal alike."""
 
 
 class Sharding:
@@ -26,7 +26,7 @@ class Sharding:
         self._shard = shard
         self._config = config
         self.counts: Mapping[str, Any] | None = None
-        """What the report says about the shard."""
+        """The members that the report has about the shard."""
         self._notice = ""
         sent = getattr(config, "workerinput", {}).get(SENT)
         if sent is not None:
@@ -112,7 +112,7 @@ def shard_summary(shard: ShardSpec, counts: Mapping[str, Any]) -> str:
 
 
 def past_durations(source: str | None, text: str) -> tuple[dict[str, KnownDuration], str]:
-    """Return what is known about tests, and a notice if it is not available; `text` is the notice's."""
+    """Return the known durations of tests, and a notice if they are not available, from the template `text`."""
     if not source:
         return {}, ""
     try:

@@ -1,4 +1,4 @@
-"""Slow tests: skipped on request, and the cut-off table of TVM's RFC 0055 for this run."""
+"""Skip slow tests on request, and print the cut-off table of TVM's RFC 0055 for this run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MINUTE = 60.0
 
 
 class TimedTest(NamedTuple):
-    """The duration of a test in this run. `failed` of `runs` is its past where that is known."""
+    """The duration of a test in this run; `failed` of its earlier `runs` failed, if that is known."""
 
     test: str
     seconds: float
@@ -33,7 +33,7 @@ class TimedTest(NamedTuple):
 
 
 class PastOfTest(Protocol):
-    """What is known about earlier runs of a test."""
+    """The known facts about earlier runs of a test."""
 
     @property
     def failed(self) -> int | None: ...  # noqa: D102

@@ -1,4 +1,4 @@
-"""What a project declares in its conftest.py: targets, and how to find out which of them can run."""
+"""Define what a project declares in its conftest.py: targets, and how to find out which of them can run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_OWN_MARK = frozenset({"parametrize", "skip", "skipif", "xfail", "usefixtures"
 
 
 class TargetUseError(TypeError):
-    """A declaration or a decorator that cannot mean what it says. Its text names the line and the remedy."""
+    """A declaration or a decorator is wrong. The text names the line and the fix."""
 
 
 class Target:
@@ -149,7 +149,7 @@ def read_declaration(declared: object, file: str) -> TargetDeclaration:
 
 
 def call_with_name(function: Callable[..., object], name: str) -> object:
-    """Call what a project gave: with the target's name if it has a parameter for that, else with nothing."""
+    """Call a project's function: with the target's name if it has a parameter, else without arguments."""
     return function(name) if takes_name(function) else function()
 
 

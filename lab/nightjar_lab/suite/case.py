@@ -1,4 +1,4 @@
-"""Suites and their cases: a model, its inputs and the outputs that are expected."""
+"""Define suites and their cases: a model, its inputs and the expected outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class CaseData:
-    """What a case consists of. The inputs and outputs are NumPy arrays, or what `numpy.asarray` accepts.
+    """The contents of a case. The inputs and outputs are NumPy arrays, or what `numpy.asarray` accepts.
 
     `expected` may be a function without arguments, for outputs that a reference computes: if it fails, the outcome is
     `reference failed`, and the flow is not run.
@@ -39,7 +39,7 @@ class CaseData:
 class SuiteCase:
     """A case. `make` takes the seed and is called in a worker process; if it fails, the case is invalid.
 
-    `params` is what the report shows beside the name, such as `{"dtype": "float16"}`. `tolerance` replaces the flow's.
+    `params` are shown in the report beside the name, such as `{"dtype": "float16"}`. `tolerance` replaces the flow's.
     """
 
     name: str
@@ -54,7 +54,7 @@ class SuiteCase:
 
 
 def seed_of(name: str) -> int:
-    """Return the seed of a name: MD5 modulo 10^8, as ExecuTorch has it."""
+    """Return the seed of a name: MD5 modulo 10^8, as in ExecuTorch."""
     return int(hashlib.md5(name.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest(), 16) % SEEDS
 
 
@@ -86,6 +86,6 @@ class TestSuite:
         timeout: float = CASE_SECONDS,
         description: str = "",
     ) -> TestSuite:
-        """Return a suite of cases that are there already."""
+        """Return a suite of cases that exist already."""
         by_name = {case.name: case for case in cases}
         return cls(name, lambda: list(by_name), by_name.__getitem__, version, timeout, description)

@@ -157,7 +157,7 @@ def shell_word(text: str) -> str:
 
 
 def print_diff(found: ReportDiff) -> None:
-    """Print a comparison, one test a line."""
+    """Print a comparison, one line for each test."""
     for title, tests in (
         (texts.NEW_FAILURES, found.new_failures),
         (texts.FIXED, found.fixed),
@@ -173,7 +173,7 @@ def print_diff(found: ReportDiff) -> None:
 
 
 def print_result(result: SuiteResult) -> None:
-    """Print a result with all that is known about it."""
+    """Print a result with all its details."""
     rows = [
         ("Result", result.outcome.value),
         ("Stage", result.stage.value if result.stage else ""),

@@ -1,4 +1,4 @@
-"""Compares outputs with the expected ones: errors as ExecuTorch computes them, and what is outside of a tolerance."""
+"""Compare outputs with the expected ones, with ExecuTorch's measures of error, and find those beyond a tolerance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class OutputMismatch(Exception):
-    """An output is not as expected; the text says which, and how. `errors` has what could be measured."""
+    """An output is not as expected; the text says which and why. `errors` are those that could be measured."""
 
     def __init__(self, text: str, errors: Sequence[OutputError]) -> None:
         super().__init__(text)
@@ -54,7 +54,7 @@ def compare_outputs(outputs: Sequence[Any], expected: Sequence[Any], tolerance: 
 
 
 def _pairs(outputs: Sequence[Any], expected: Sequence[Any]) -> tuple[list[str], list[tuple[Any, Any]]]:
-    """Return the name and the arrays of each output. Raises OutputMismatch where there are more or fewer."""
+    """Return the name and the two arrays of each output. Raises OutputMismatch if there are more or fewer outputs."""
     numpy = load_numpy()
     if not isinstance(outputs, (list, tuple)):
         raise OutputMismatch(texts.NO_SEQUENCE.format(found=type(outputs).__name__), [])
@@ -75,7 +75,7 @@ def _pairs(outputs: Sequence[Any], expected: Sequence[Any]) -> tuple[list[str], 
 
 
 def _compare(output: Any, wanted: Any, tolerance: Tolerance) -> tuple[str, OutputError | None]:
-    """Return what is wrong with an output, or an empty text, and its error where there is one."""
+    """Return why an output is wrong, empty if it is right, and its error if one could be measured."""
     numpy = load_numpy()
     if output is None or wanted is None:
         return (
@@ -107,7 +107,7 @@ def _distance(
     with numpy.errstate(all="ignore"):
         same = (found == expected) | (numpy.isnan(found) & numpy.isnan(expected))
         odd = ~same & ~(numpy.isfinite(found) & numpy.isfinite(expected))
-        # Infinite where one of the two is no number, so that no statistic hides it.
+        # Infinite where one of the two is not a number, so that no statistic hides it.
         error = numpy.where(same, 0.0, numpy.where(odd, math.inf, numpy.abs(found - expected)))
         wrong = ~same & ~(error <= tolerance.absolute + tolerance.relative * numpy.abs(expected))
         wrong |= odd

@@ -1,4 +1,4 @@
-"""The CSV report: ExecuTorch's columns and encoding, so that what reads its reports reads ours."""
+"""Write and read the CSV report: with ExecuTorch's columns and encoding, so that tools for its reports read ours."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ReportInvalid(Exception):
 
 @dataclass(frozen=True)
 class ReportRow:
-    """What a comparison needs of a row."""
+    """The fields of a row that a comparison needs."""
 
     test_id: str
     result: str
@@ -35,7 +35,7 @@ class ReportRow:
 
     @property
     def failed(self) -> bool:
-        """Whether the backend failed."""
+        """Say whether the backend failed."""
         return self.result == "Fail"
 
 

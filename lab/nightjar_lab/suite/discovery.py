@@ -1,4 +1,4 @@
-"""Finds flows and suites: by entry point, or as `module:name`."""
+"""Find flows and suites by entry point, or as `module:name`."""
 
 from __future__ import annotations
 

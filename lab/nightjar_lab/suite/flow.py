@@ -1,4 +1,4 @@
-"""Flows: what a user of a backend does with a model, as functions."""
+"""Define flows: the steps of a backend's user with a model, as functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Patterns = Union[Sequence[str], Mapping[str, str]]
 
 @dataclass(frozen=True)
 class LoweringReport:
-    """What a flow can say about a lowered program: all of it is optional.
+    """What a flow reports about a lowered program; every field is optional.
 
     The counts of nodes are the sums of the operators' counts, unless they are given.
     """
@@ -84,5 +84,5 @@ def matches_pattern(pattern: str, name: str) -> bool:
 
 
 def _at(part: str, name: str, place: int) -> bool:
-    """Say whether a part without `*` stands at a place of a name that is long enough."""
+    """Say whether a name has a part without `*` at a place; the name must be long enough."""
     return all(wanted in ("?", there) for wanted, there in zip(part, name[place : place + len(part)]))

@@ -1,4 +1,4 @@
-"""Lists flows and suites. Each is loaded in a process of its own: one that crashes hides no other."""
+"""List flows and suites. Each is loaded in a process of its own, so that one that crashes does not hide the others."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class ListedFlow:
 
     @property
     def words(self) -> str:
-        """What is known about it, in one line."""
+        """Describe it in one line."""
         if self.reason:
             return texts.UNAVAILABLE.format(reason=self.reason)
         count = "" if self.cases is None else texts.CASES.format(count=self.cases)
         return "; ".join(part for part in (f"{self.backend} {self.version}".strip(), count, self.description) if part)
 
     def as_json(self) -> dict[str, object]:
-        """Return it as JSON."""
+        """Return the entry as JSON."""
         return asdict(self)
 
 

@@ -1,4 +1,4 @@
-"""How a case of a suite ends: the stage that failed, or a reason that is not the backend's fault."""
+"""Name the outcomes of a case: the stage that failed, or a reason that is not the backend's fault."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class SuiteStage(str, enum.Enum):
-    """What a worker does with a case, in this order. It announces each stage before it begins it."""
+    """The stages of a case, in order. A worker announces each stage before it begins."""
 
     MAKE = "make"
     """Makes the model and its inputs."""
@@ -20,7 +20,7 @@ class SuiteStage(str, enum.Enum):
 
 
 class SuiteOutcome(str, enum.Enum):
-    """How a case ended."""
+    """The outcome of a case."""
 
     PASS = "pass"  # noqa: S105
     SKIP = "skip"
@@ -46,22 +46,22 @@ class SuiteOutcome(str, enum.Enum):
 
     @property
     def is_failure(self) -> bool:
-        """Whether the backend is to blame."""
+        """Say whether the backend failed."""
         return self not in NO_FAILURES
 
     @property
     def is_pass(self) -> bool:
-        """Whether the outputs are as expected."""
+        """Say whether the outputs are as expected."""
         return self in (SuiteOutcome.PASS, SuiteOutcome.UNEXPECTED_PASS)
 
     @property
     def result(self) -> str:
-        """What the report's column `Result` says: Pass, Fail or Skip. What is not the backend's fault is a skip."""
+        """Return the report's column `Result`: Pass, Fail or Skip. Skip includes faults that are not the backend's."""
         return "Pass" if self.is_pass else "Fail" if self.is_failure else "Skip"
 
     @property
     def detail(self) -> str:
-        """What the report's column `Result Detail` says; ExecuTorch's words where it has one."""
+        """Return the value of the report's column `Result Detail`, with ExecuTorch's words if it has one."""
         return DETAILS[self]
 
 
@@ -107,7 +107,7 @@ FAILED_AT = {
 
 
 NOT_THE_BACKEND = (SuiteStage.MAKE, SuiteStage.REFERENCE)
-"""The stages at which nothing is the backend's fault, not even a crash."""
+"""The stages before the backend runs: even a crash there is not its fault."""
 
 
 class SkipCase(Exception):

@@ -1,4 +1,4 @@
-"""Compares two CSV reports: what fails that did not, and what does not fail any longer."""
+"""Compare two CSV reports: tests that fail now but did not before, and tests that no longer fail."""
 
 from __future__ import annotations
 

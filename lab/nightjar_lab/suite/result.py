@@ -1,4 +1,4 @@
-"""The result of one case, and its record in the JSONL file: the report's columns, and what they have no room for."""
+"""Store the result of one case as a record of the JSONL file: the report's columns, and more."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OUTCOME, STAGE, SECONDS, OUTPUT, TRACEBACK, OUTPUTS = "Outcome", "Stage", "Secon
 
 @dataclass(frozen=True)
 class OutputError:
-    """How far one output is from the expected one. `snr` is in decibels, infinite where they are equal."""
+    """The error of one output against the expected one. `snr` is in decibels, infinite if they are equal."""
 
     largest: float
     mean: float
@@ -25,7 +25,7 @@ class OutputError:
 
 @dataclass(frozen=True)
 class SuiteResult:
-    """How a case ended on a flow. `stage` is where it ended, None for a pass. `output` is what the worker printed."""
+    """The result of a case on a flow. `stage` is the last one, None for a pass. `output` is what the worker printed."""
 
     test_id: str
     case: str
@@ -50,7 +50,7 @@ class SuiteResult:
 
 
 def test_id_of(case: str, flow: str, params: Mapping[str, str]) -> str:
-    """Return the ID of a case on a flow, as ExecuTorch has it: `case[flow-param]`."""
+    """Return the ID of a case on a flow, as in ExecuTorch: `case[flow-param]`."""
     return f"{case}[{'-'.join([flow, *params.values()])}]"
 
 
@@ -89,7 +89,7 @@ def record_of(result: SuiteResult) -> dict[str, Any]:
 
 
 def result_of(record: Mapping[str, Any]) -> SuiteResult:
-    """Return the result of a record. Raises KeyError, TypeError or ValueError where it is none."""
+    """Return the result of a record. Raises KeyError, TypeError or ValueError for anything else."""
     size = record[Column.SIZE.value]
     return SuiteResult(
         test_id=str(record[Column.TEST_ID.value]),
@@ -120,5 +120,5 @@ def _copied(ops: Mapping[str, int] | None) -> dict[str, int] | None:
 
 
 def _plain(number: float) -> float | str:
-    """Return a number that JSON has, or the text "inf", "-inf" or "nan"."""
+    """Return a number for JSON: itself, or the text "inf", "-inf" or "nan"."""
     return number if math.isfinite(number) else str(number)

@@ -1,4 +1,4 @@
-"""The JSONL file of a run: one result a line, written as it comes. It is all the state that a run has."""
+"""Read and write the JSONL file of a run: one line for each result, written at once. It is the run's only state."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class FileUnusable(Exception):
 class SuiteResultFile:
     """The file of one run, open for appending. A second run of the same file is refused while the first one works.
 
-    A line goes to the system at once, so that SIGKILL loses no result. A line that was cut off by a full disk or a
-    power failure is left out, and its case runs again.
+    Each line is handed to the operating system at once, so SIGKILL loses no result. A line that was cut off by a full
+    disk or a power failure is left out, and its case runs again.
     """
 
     def __init__(self, path: Path, info: SuiteInfo, *, fresh: bool = False) -> None:
-        """Open a file, or begin one. Raises FileUnusable."""
+        """Open a file, or create it. Raises FileUnusable."""
         self.path = path
         refuse_device(path)
         try:
@@ -74,7 +74,7 @@ class SuiteResultFile:
             self._write(header_of(info))
             return {}
         if not whole.endswith(b"\n"):
-            # Ends the line that was cut off, so that it is the only one lost.
+            # End the line that was cut off, so that no other line is lost with it.
             self._write_bytes(b"\n")
         header, results = read_lines(self.path, whole)
         _check(self.path, header, header_of(info))
@@ -111,7 +111,7 @@ def read_results(path: Path) -> tuple[dict[str, Any], list[SuiteResult]]:
 
 
 def read_lines(path: Path, whole: bytes) -> tuple[dict[str, Any], list[SuiteResult]]:
-    """Read the lines of a file; what was cut off is left out. Raises FileUnusable if its first line is no header."""
+    """Read the lines of a file, without one that was cut off. Raises FileUnusable if the first line is not a header."""
     records = list(_records(whole.split(b"\n")))
     if not records or records[0].get("format") != FORMAT or not {"flow", "suite"} <= set(records[0]):
         raise FileUnusable(texts.NOT_OURS.format(path=path))
@@ -149,7 +149,7 @@ def _shown(one: Any) -> str:
 
 
 def refuse_device(path: Path) -> None:
-    """Raise FileUnusable where a path is a folder, a device or a pipe: nothing could be read back from it."""
+    """Raise FileUnusable if a path is a folder, a device or a pipe, from which nothing could be read back."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -159,7 +159,7 @@ def refuse_device(path: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raise FileUnusable if a report cannot be written: before the run, and not after hours of it."""
+    """Raise FileUnusable if a report cannot be written, so that this shows before the run, not hours later."""
     refuse_device(path)
     beside = path.with_name(f".{path.name[:100]}.{os.getpid()}")
     try:
@@ -171,7 +171,7 @@ def check_writable(path: Path) -> None:
 
 
 def write_report(path: Path, text: str) -> None:
-    """Write a report in one step, so that nobody reads half of it. Raises FileUnusable."""
+    """Write a report atomically, so that nobody reads half of it. Raises FileUnusable."""
     refuse_device(path)
     beside = path.with_name(f".{path.name[:100]}.{os.getpid()}")
     try:

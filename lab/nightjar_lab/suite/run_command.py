@@ -40,7 +40,7 @@ from nightjar_lab.suite.suite_run import (
 FOLDER = "nightjar-suite"
 FORMAT = "executorch-csv"
 UPLOAD_SECONDS = 120.0
-"""Until the bot has stored an upload."""
+"""The most seconds to wait until the bot has stored an upload."""
 
 
 @click.command()
@@ -86,7 +86,7 @@ def run(**options: Any) -> None:
 
 
 def request_of(options: Mapping[str, Any]) -> SuiteRequest:
-    """Return what the options ask for. With --upload there is a CSV report. Raises BadSettings."""
+    """Return the request that the options describe; --upload includes a CSV report. Raises BadSettings."""
     shard = options["shard"] or "1/1"
     name = file_name(options["flow"], options["suite"], shard)
     report = options["report"] or (Path(FOLDER) / f"{name}.csv" if options["upload"] else None)
@@ -103,7 +103,7 @@ def request_of(options: Mapping[str, Any]) -> SuiteRequest:
 
 
 def _upload_place(options: Mapping[str, Any]) -> UploadPlace:
-    """Return where to upload, before hours are spent on results. Raises BadSettings."""
+    """Return the destination of the upload. Raises BadSettings, before hours are spent on results."""
     needed(options["sha"], "--sha", "", texts.WHAT_SHA)
     return upload_place(options)
 
@@ -125,7 +125,7 @@ def upload_options_of(
         "checks": True,
         "dry_run": False,
         "waits": None,
-        # That of the suite is the time of a case.
+        # The suite's own `timeout` is the time limit of a case.
         "timeout": UPLOAD_SECONDS,
         "job": None,
     }
@@ -140,13 +140,13 @@ def shard_of(shard: str) -> tuple[int, int]:
 
 
 def file_name(flow: str, suite: str, shard: str) -> str:
-    """Return the name of the files of a run that names none, without what they end with."""
+    """Return the default name of a run's files, without suffix."""
     parts = [suite, flow, *([] if shard == "1/1" else [shard.replace("/", "of")])]
     return "-".join("".join(one if one.isalnum() or one in "-_." else "_" for one in part) for part in parts)
 
 
 def progress_line() -> Callable[[SuiteProgress | None], None]:
-    """Return what shows the progress in one line of a terminal, and nothing elsewhere; None ends the line."""
+    """Return a function that shows the progress in one line of a terminal, else nothing; None ends the line."""
     terminal = sys.stderr.isatty()
     shown = 0.0
 

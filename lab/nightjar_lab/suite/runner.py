@@ -1,4 +1,4 @@
-"""Runs cases in worker processes: each has limits, and what happens to a worker is the result of its case alone."""
+"""Run cases in worker processes with limits. If a worker crashes, only the result of its case is affected."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ MB = 1 << 20
 
 
 class CannotRun(Exception):
-    """The suite cannot be run, or no further; the text says why."""
+    """The suite cannot run, or cannot continue; the text says why."""
 
 
 @dataclass(frozen=True)
 class SuiteLimits:
-    """What a case may use. `memory` is the bytes that its worker has in memory.
+    """The limits of a case. `memory` is in bytes, and counts the resident memory of the worker.
 
-    Memory is what is resident, and not the address space (RLIMIT_AS): a compiler that maps its libraries and reserves
-    an arena has many gigabytes of addresses and uses few of them. RLIMIT_DATA counts reserved memory too.
+    Not the address space (RLIMIT_AS): a compiler that maps its libraries and reserves an arena has many gigabytes of
+    addresses and uses few of them. RLIMIT_DATA counts reserved memory too.
     """
 
     seconds: float | None = None
@@ -38,7 +38,7 @@ class SuiteLimits:
 
 @dataclass(frozen=True)
 class SuiteInfo:
-    """What a worker says about its flow and its suite."""
+    """A worker's description of its flow and its suite."""
 
     flow: str
     backend: str
@@ -87,7 +87,7 @@ class SuiteRunner:
         self._selector.close()
 
     def start(self) -> SuiteInfo:
-        """Start a worker and return what its flow and its suite are. Raises CannotRun."""
+        """Start a worker, and return its description of the flow and the suite. Raises CannotRun."""
         worker = self._add()
         for event in self._until(worker, "ready"):
             if event["event"] == "ready":
@@ -123,7 +123,7 @@ class SuiteRunner:
                     yield result
 
     def finish(self) -> None:
-        """End all workers, and say which of them did not end well."""
+        """End all workers, and call `notice` for each that did not end well."""
         for worker in self._workers:
             worker.ask_to_end()
         for worker in list(self._workers):
@@ -206,7 +206,7 @@ class SuiteRunner:
 
     def _check(self, worker: WorkerProcess) -> Iterator[SuiteResult]:
         """Yield the result of a worker's case if there is one."""
-        ended = worker.status  # before its events are read: so none can come later
+        ended = worker.status  # before its events are read, so that none can come later
         for event in self._read(worker):
             yield from self._on(worker, event)
         late = time.monotonic() > worker.deadline
@@ -261,7 +261,7 @@ class SuiteRunner:
             outcome, error = SuiteOutcome.CRASH, texts.CLOSED
         else:
             outcome, error = SuiteOutcome.TIMEOUT, texts.TIMED_OUT.format(seconds=worker.allowed)
-        # What makes the case or its reference is not the backend.
+        # At these stages, the backend has not run yet.
         outcome = FAILED_AT[worker.stage] if worker.stage in NOT_THE_BACKEND else outcome
         at = texts.AT_STAGE.format(stage=worker.stage.value if worker.stage else texts.BEFORE, what=error)
         flow = self._info.flow if self._info else self._names[0]

@@ -1,4 +1,4 @@
-"""Takes one case through the stages of a flow, in a worker process."""
+"""Run one case through the stages of a flow, in a worker process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nightjar_lab.suite.outcome import FAILED_AT, NOT_THE_BACKEND, InvalidCase, 
 from nightjar_lab.suite.result import OutputError, SuiteResult, test_id_of
 
 MOST_ERROR = 4000
-"""Characters of an error; the report shortens it further."""
+"""The most characters of an error in a result; the report shortens it further."""
 MOST_TRACEBACK = 8000
 
 Announce = Callable[[SuiteStage, Mapping[str, str]], None]
@@ -34,7 +34,7 @@ def run_case(flow: Flow, suite: TestSuite, name: str, announce: Announce) -> Sui
 
 
 class _CaseRun:
-    """One case on its way. `result` is what is known about it so far."""
+    """Runs one case. `result` is the result so far."""
 
     def __init__(self, flow: Flow, announce: Announce, result: SuiteResult) -> None:
         self._flow = flow
@@ -43,7 +43,7 @@ class _CaseRun:
         self.result = result
 
     def run(self, suite: TestSuite, name: str) -> SuiteResult:
-        """Return the result of the case. Also what ends a process, such as SystemExit, is a result here."""
+        """Run the case and return its result; even SystemExit only ends the case, not the process."""
         began = time.perf_counter()
         try:
             self._stages(suite, name)
@@ -111,7 +111,7 @@ def _outcome_of(error: BaseException, stage: SuiteStage) -> SuiteOutcome:
 
 
 def _with_report(result: SuiteResult, report: LoweringReport | None) -> SuiteResult:
-    """Return the result with what the flow says about its program."""
+    """Add the flow's report about its program to a result."""
     if report is None:
         return result
     delegated, undelegated = dict(report.delegated_ops), dict(report.undelegated_ops)
@@ -129,7 +129,7 @@ def _with_report(result: SuiteResult, report: LoweringReport | None) -> SuiteRes
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the type and the text of an error; also of one whose text cannot be made."""
+    """Return the type and the text of an error, even if its `str` fails."""
     try:
         text = str(error)
     except Exception as broken:

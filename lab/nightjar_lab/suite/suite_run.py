@@ -1,4 +1,4 @@
-"""One run of a suite on a flow: which cases, what is done already, and the reports at its end."""
+"""Do one run of a suite on a flow: select cases, skip those with a result, and write the reports."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from nightjar_lab.suite.summary import summary_text
 
 @dataclass(frozen=True)
 class CaseSelection:
-    """Which cases of a suite run: those that match a pattern, at most `limit` of them, and of those one shard."""
+    """A selection of cases: those that match a pattern, at most `limit` of them, and of those one shard."""
 
     patterns: tuple[str, ...] = ()
     limit: int | None = None
     shard: tuple[int, int] = (1, 1)
 
     def of(self, names: Sequence[str]) -> list[str]:
-        """Return the names that run, in their order; a limit takes them evenly from the whole list."""
+        """Return the selected names in their order; a limit picks them evenly from the whole list."""
         found = [
             name for name in names if not self.patterns or any(matches_pattern(one, name) for one in self.patterns)
         ]
@@ -38,13 +38,13 @@ class CaseSelection:
 
 @dataclass(frozen=True)
 class SuiteReports:
-    """Where the reports go; None for none."""
+    """The paths of the reports; None for a report that is not wanted."""
 
     csv: Path | None = None
     summary: Path | None = None
 
     def check(self) -> None:
-        """Raise FileUnusable for one that cannot be written."""
+        """Raise FileUnusable if a report cannot be written."""
         for path in (self.csv, self.summary):
             if path is not None:
                 check_writable(path)
@@ -62,7 +62,7 @@ class SuiteReports:
 
 @dataclass(frozen=True)
 class SuiteRequest:
-    """What the caller asks for. `jsonl` is the state: the same request continues a run that was stopped."""
+    """A request for a run. `jsonl` is its state, so the same request continues a run that was stopped."""
 
     flow: str
     suite: str
@@ -76,7 +76,7 @@ class SuiteRequest:
 
 @dataclass(frozen=True)
 class SuiteProgress:
-    """How far a run is. `ran` counts the cases of this command, without those that were done before it."""
+    """The progress of a run. `ran` counts the cases of this command, without those of earlier commands."""
 
     total: int
     done: int = 0
@@ -86,7 +86,7 @@ class SuiteProgress:
 
     @property
     def line(self) -> str:
-        """Cases done, failures, rate and estimate."""
+        """Return one line with the cases done, the failures, the rate and the estimated end."""
         rate = self.ran / self.seconds if self.seconds else 0.0
         left = (self.total - self.done) / rate if rate else 0.0
         return texts.PROGRESS.format(
@@ -100,7 +100,7 @@ class SuiteProgress:
 
 @dataclass(frozen=True)
 class SuiteRunEnd:
-    """What a run has: the results in the suite's order, and the number of cases that have none."""
+    """The end of a run: its results in the suite's order, and the number of cases without a result."""
 
     info: SuiteInfo
     results: tuple[SuiteResult, ...]
@@ -119,9 +119,9 @@ def run_suite(
     progress: Callable[[SuiteProgress], None] = lambda _progress: None,
     notice: Callable[[str], None] = lambda _text: None,
 ) -> SuiteRunEnd:
-    """Run what has no result yet, and write the reports of all of it; Ctrl-C stops it and writes them too.
+    """Run the cases without a result, and write reports of all cases, also after Ctrl-C.
 
-    Raises CannotRun and FileUnusable; the results that there are stay in the JSONL file.
+    Raises CannotRun and FileUnusable; the JSONL file keeps the results so far.
     """
     request.reports.check()
     check_writable(request.jsonl)
@@ -147,7 +147,7 @@ def run_suite(
             except KeyboardInterrupt:
                 stopped = True
             finally:
-                # Also where no further worker can be started: existing results are reported.
+                # The reports are written even if no further worker can be started.
                 results = tuple(file.results[name] for name in chosen if name in file.results)
                 missing = len(chosen) - len(results)
                 request.reports.write(results, flow=info.flow, suite=info.suite, missing=missing, notices=notices)

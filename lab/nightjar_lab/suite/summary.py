@@ -1,4 +1,4 @@
-"""The summary of a run as Markdown, for a job's summary page or a comment."""
+"""Write the summary of a run as Markdown, for a job's summary page or a comment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nightjar_lab.suite.outcome import SuiteOutcome
 from nightjar_lab.suite.result import SuiteResult
 
 MOST_ROWS = 100
-"""Failures that are listed; GitHub shows 1 MiB of a summary, and readers far less."""
+"""The most failures that the summary lists; GitHub shows 1 MiB of a summary, and people read far less."""
 MOST_CELL = 300
 MOST_PARAMS = 30
 
@@ -35,7 +35,7 @@ def summary_text(
 
 
 def code_span(text: str) -> str:
-    """Return text from outside as code in a cell of a table: nothing in it acts, and it stays in one line."""
+    """Return text from outside as code in a cell of a table: on one line, and without any effect as Markdown."""
     line = escape_controls(" ".join(text.split())).strip()
     line = f"{line[:MOST_CELL]}…" if len(line) > MOST_CELL else line
     if not line:
@@ -51,7 +51,7 @@ def code_span(text: str) -> str:
 
 
 def percentage(count: int, total: int) -> str:
-    """Return a share with one decimal; a dash where there is nothing to share."""
+    """Return a percentage with one decimal; a dash if the total is 0."""
     return f"{100 * count / total:.1f} %" if total else "-"
 
 

@@ -1,4 +1,4 @@
-"""A process that runs cases of one suite on one flow: `python -m nightjar_lab.suite.worker FLOW SUITE EVENTS`.
+"""Run cases of one suite on one flow in a process of its own: `python -m nightjar_lab.suite.worker FLOW SUITE EVENTS`.
 
 It reads commands from standard input and writes events to the descriptor EVENTS, both one JSON value a line:
 `{"do": "names"}` and `{"do": "case", "name": …}`; `ready`, `unavailable`, `names`, `begin`, `stage`, `result`.
@@ -27,14 +27,14 @@ from nightjar_lab.suite.result import record_of
 from nightjar_lab.suite.stages import describe_error, run_case
 
 FIRST_OWN = 200
-"""Descriptors of ours are above this, away from those that careless code closes."""
+"""Our descriptors start at this number, beyond those that careless code closes."""
 PR_SET_PDEATHSIG = 1
 
 _T = TypeVar("_T")
 
 
 class WorkerChannel:
-    """Sends events. A copy of this process, which a flow forked, sends none and ends."""
+    """Sends events. In a child that a flow forked, `send` ends the child instead."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN)
@@ -112,11 +112,11 @@ def _obey(command: dict[str, Any], flow: Flow, suite: TestSuite, channel: Worker
 
 
 def _nothing(*_: Any) -> Any:
-    """Do what an absent flow does."""
+    """Stand in for the functions of a flow, where only a suite is loaded."""
 
 
 def _flush() -> None:
-    """Write out what was printed, so that it is read with the case that printed it."""
+    """Flush the output, so that the runner reads it with the case that printed it."""
     for stream in (sys.stdout, sys.stderr):
         # A flow may have closed it, or put something else in its place.
         with contextlib.suppress(Exception):

@@ -1,4 +1,4 @@
-"""A worker as the runner sees it: a process with a connection, an output, a deadline and a size."""
+"""Control a worker from the runner: a process with a connection, an output, a deadline and a limit of memory."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ BOOT = (
     "import sys; sys.path[:] = [one for one in sys.path if one]; "
     "from nightjar_lab.suite.worker import main; sys.exit(main(sys.argv[1:]))"
 )
-"""Not `-m`, which would import what lies in the current folder: a checkout of the backend hides the one installed."""
+"""Not `-m`, which would import from the current folder: a checkout of the backend would hide the installed one."""
 START_SECONDS = 300.0
-"""What a worker may take to load its flow and its suite, and to make a case."""
+"""The most seconds for a worker to load its flow and its suite, and to make a case."""
 END_SECONDS = 10.0
 CLOSED_SECONDS = 1.0
-"""From the end of the connection until the worker is killed; a worker that ends closes it too."""
+"""Seconds from the end of the connection until the worker is killed; it also closes when a worker ends by itself."""
 CHUNK = 1 << 16
 HALF_OUTPUT = 4096
-"""Bytes of a case's output that are stored from its beginning, and from its end."""
+"""The most bytes of a case's output that are stored from its beginning, and as many from its end."""
 MOST_LINE = 64 << 20
 
 
@@ -39,7 +39,7 @@ class OutputExcerpt:
         self._head, self._tail, self._dropped = b"", b"", 0
 
     def add(self, read: bytes) -> None:
-        """Add what follows."""
+        """Add the next bytes."""
         room = self._half - len(self._head)
         self._head += read[:room]
         tail = self._tail + read[room:]
@@ -53,7 +53,7 @@ class OutputExcerpt:
 
 
 class WorkerProcess:
-    """A worker. `case` is what it runs, None when it is idle; `stage` the last one that it announced."""
+    """A worker. `case` is the case that it runs, None if it is idle; `stage` is the last one that it announced."""
 
     def __init__(self, flow: str, suite: str, half_output: int = HALF_OUTPUT) -> None:
         hide_secrets()
@@ -89,12 +89,12 @@ class WorkerProcess:
 
     @property
     def status(self) -> int | None:
-        """Its exit status, negative for a signal, None while it runs."""
+        """Return its exit status, negative for a signal; None while it runs."""
         return self._process.poll()
 
     @property
     def memory(self) -> int:
-        """The bytes that it has in memory; 0 where the system does not say (Linux does)."""
+        """Return the bytes of its resident memory; 0 on systems other than Linux."""
         try:
             with open(f"/proc/{self._process.pid}/statm", "rb") as file:  # noqa: PTH123  # ten times a second
                 return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -102,14 +102,14 @@ class WorkerProcess:
             return 0
 
     def send(self, command: dict[str, Any]) -> None:
-        """Send a command. That a worker has ended shows in its status."""
+        """Send a command. An ended worker is not an error here: `status` shows it."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(command).encode() + b"\n")
             self._process.stdin.flush()
 
     def begin(self, case: str) -> None:
-        """Have it run a case. Its time begins once it is made: the first one may load the whole suite."""
+        """Start a case. Its time begins after it is made, because making the first one may load the whole suite."""
         self.case, self.begun, self.known, self.stage, self.params = case, False, None, None, {}
         self.excerpt = OutputExcerpt(self._half_output)
         self.allow(START_SECONDS)
@@ -122,7 +122,7 @@ class WorkerProcess:
         self.stage, self.params = stage, params
 
     def allow(self, seconds: float) -> None:
-        """Begin its time: so many seconds from now."""
+        """Set its deadline to `seconds` from now."""
         self.since, self.allowed = time.monotonic(), seconds
         self.deadline = self.since + seconds
 
@@ -131,7 +131,7 @@ class WorkerProcess:
         self.case, self.deadline = None, float("inf")
 
     def read(self) -> list[dict[str, Any]]:
-        """Return the events that have come. Its output goes to the excerpt."""
+        """Return the events that have arrived, and add new output to the excerpt."""
         for chunk in self._chunks(self.output):
             self.excerpt.add(chunk)
         for chunk in self._chunks(self.events):
@@ -162,7 +162,7 @@ class WorkerProcess:
         return found
 
     def ask_to_end(self) -> None:
-        """End its standard input: it ends by itself."""
+        """Close its standard input, after which it ends by itself."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
@@ -180,7 +180,7 @@ class WorkerProcess:
         return status
 
     def kill(self) -> None:
-        """Kill it and what it has started, and release its descriptors."""
+        """Kill the worker and the processes that it has started, and close its descriptors."""
         # Its group is its own: it may have left processes there.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
