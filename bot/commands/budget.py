@@ -63,7 +63,7 @@ class CountedComment:
 class CommandTally:
     """The comments of a person, or on a pull request, by the intents of their deliveries.
 
-    `notified`: the IDs of people who have read on this pull request who may run commands.
+    `notified`: the IDs of people who got an answer on this pull request that says who may run commands.
     """
 
     counted: Mapping[str, CountedComment] = field(default_factory=dict)

@@ -9,8 +9,8 @@
 - Upper and lower case, the width of spaces, `please` and `thanks` at either end, emoji and a full stop at the end do
   not matter. A line of nothing else (`@ci thanks!`) is no command. A question mark matters: `@ci rerun?` is not one.
 - Anything else that is not a command exactly is a `BadCommand`: no other command is ever guessed in its place.
-- Who replies by mail may send the mail that they reply to along, without the marks of a quotation. So nothing counts
-  that stands below the head of an earlier mail: somebody else wrote it.
+- A reply by mail may include the earlier mail without the marks of a quotation. So nothing below the head of an earlier
+  mail counts: somebody else wrote it.
 - Names that hold spaces stand in quotes or in back-ticks; both also tell a check named `all` from the word.
 - Commands are returned, and meant to be run, in their order. One that is written twice runs once, in the place of the
   last: of `run slow tests` and `skip slow tests` the later one has the last word.

@@ -45,9 +45,9 @@ def encrypted_url(text: str) -> str:
 
 
 def linkable(text: str) -> str:
-    """Return an address from outside so that it ends no markup around it; empty for one that is not to be linked.
+    """Return an address from outside so that it cannot end the markup around it; empty if it must not be linked.
 
-    Linked are http and https, without credentials, which would hide where the link leads.
+    Only http and https are linked, without credentials, which would hide where the link leads.
     """
     url = quote(text.strip(), safe="%/:?#@!$&'*+,;=-._~", errors="replace")
     try:

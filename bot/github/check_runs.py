@@ -55,11 +55,12 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class CheckContent:
-    """All that a check run says.
+    """The content of a check run.
 
-    It is a completed one, unless somebody asked for its result and something ends it in any case: a check run in
-    progress holds up those who wait for all checks. Only a completed one has a conclusion. `certain`: what it says is a
-    matter of fact, so it may be a failure.
+    The check run is completed, unless somebody asked for its result and something certainly ends it: people who wait
+    for all checks wait for one in progress, too. Only a completed one has a conclusion. `certain`: the content is a
+    matter of fact, so the conclusion may be a failure.
+
     Raises `ValueError` for what GitHub would refuse, and for any other conclusion that could block a merge.
     """
 

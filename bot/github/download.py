@@ -24,7 +24,7 @@ class TooLong(Exception):
 async def fetch(session: aiohttp.ClientSession, url: str, file: BinaryIO, *, limit: int) -> None:
     """Write what is at an address to a file, `limit` bytes at most. Raises `TooLong`, or `Unavailable`.
 
-    No credentials are sent, for the address itself holds some: so no error names it either.
+    It sends no credentials, because the address itself holds some; so no error names the address.
     """
     problem = ""
     try:

@@ -52,8 +52,8 @@ class SharedBudget(Protocol):
 class Governor:
     """Keep every installation within GitHub's limits: one for the process.
 
-    What is written is booked in `shared`, so that the limits hold for all processes together; the process's own
-    ledger guards the rest, and all of it where nothing is shared. While the database is unavailable a process may use a
+    Writes are booked in `shared`, so that the limits hold for all processes together; the process's own ledger guards
+    everything else, and the writes too if there is no `shared`. While the database is unavailable a process may use a
     quarter of each limit on writes, by its own ledger.
     """
 

@@ -93,9 +93,9 @@ def lines_alone(lines: Sequence[str]) -> list[Line]:
 
 
 def outside_code(text: str) -> str:
-    """Return what a text shows outside of code and links, as GitHub shows it: where it looks for names.
+    """Return the text that GitHub shows outside of code and links, where it looks for names.
 
-    Each thing that is left out becomes a HOLE. A text over TEXT_LIMIT, which cannot come from GitHub, shows nothing.
+    A HOLE replaces each part that is left out. A text over TEXT_LIMIT, which cannot come from GitHub, shows nothing.
     """
     if len(text) > TEXT_LIMIT:
         return ""

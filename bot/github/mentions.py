@@ -19,7 +19,7 @@ _NAME = Pattern(
 _RUN = Pattern(r"@[\w/-]*")
 """All that may be part of a name: one is taken whole or not at all."""
 _GOES_ON = Pattern(r"@|\.\w|\[bot\]")
-"""Behind a name, these make something else of it."""
+"""If one of these follows, the name is part of something else, such as an address or a bot's name."""
 _LISTED = Pattern(rf"(?P<name>@[^{SPACE},;&+]*)(?P<separator> ?[,;&+] ?(?:and )?| and | )?", ignore_case=True)
 _LONGEST_LOGIN = 39
 """Characters that GitHub allows in a login."""

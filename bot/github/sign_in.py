@@ -72,7 +72,7 @@ class SignInClient:
         return f"SignInClient({self._id})"
 
     def authorize_url(self, redirect_uri: str, state: str, challenge: str) -> str:
-        """Return where a person is sent to sign in; `challenge` is that of PKCE, by S256."""
+        """Return the address at which a person signs in; `challenge` is that of PKCE, by S256."""
         query = {
             "client_id": self._id,
             "redirect_uri": redirect_uri,

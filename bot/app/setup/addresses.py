@@ -64,7 +64,7 @@ class GitHubSite:
         return f"{self.web}/{_settings(organization)}/apps"
 
     def new_app_page(self, organization: str) -> str:
-        """Return where a manifest is posted to."""
+        """Return the address to which a browser posts a manifest."""
         return f"{self.web}/{_settings(organization)}/apps/new"
 
 

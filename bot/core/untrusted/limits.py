@@ -1,4 +1,4 @@
-"""How much one piece of untrusted input may cost, and the words in which more is refused.
+"""Limits for one piece of untrusted input, and the texts when it exceeds them.
 
 The kernel enforces the first three in the process that does the work: no code there can hold them up. They bound the
 cost of input; they are no sandbox against code that an attacker gets to run.

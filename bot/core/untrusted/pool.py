@@ -79,12 +79,12 @@ class Pool:
         *arguments: object,
         files: Sequence[BinaryIO] = (),
     ) -> Result:
-        """Return what a module's function makes of its arguments, in a process of its own.
+        """Run a module's function with its arguments in a process of its own, and return the result.
 
-        With `files`, open files that need no name, the function gets them first, as a list, each at its beginning.
+        The function gets `files` first, as a list of open files without names, each at its beginning.
 
-        Raises `OverLimit` with the limit in its text; what the function raises where that is a class of ours without a
-        constructor of its own; `TryAgain` while too many wait; `Fault` with a traceback for anything else.
+        Raises `OverLimit` with the limit in its text; the function's own exception if its class is ours and has no
+        constructor of its own; `TryAgain` while too many jobs wait; `ChildFault` with a traceback for anything else.
         """
         if not self.waiting:
             self._progress = self.clock()
