@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
 
 import structlog
+from pydantic import BeforeValidator
 
 from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
@@ -23,22 +25,47 @@ if TYPE_CHECKING:
     from bot.config import Config
     from bot.engine.records import Records
 
-# Records hold these texts, and NO_LONGER_OURS compares with them: another wording would not match what is stored.
+
+class Away(StrEnum):
+    """Why the bot leaves a repository alone. The values are durable: records hold them."""
+
+    NO = ""
+    ARCHIVED = "archived"
+    DELETED = "deleted"
+    REMOVED = "removed"
+    UNINSTALLED = "uninstalled"
+    SUSPENDED = "suspended"
+
+
 ARCHIVED = "it is archived on GitHub"
 DELETED = "it was deleted on GitHub"
 REMOVED = "the App was taken off it"
 UNINSTALLED = "the App was uninstalled from its account"
 SUSPENDED = "the App's installation on its account is suspended"
+AWAY_TEXTS = {
+    Away.NO: "",
+    Away.ARCHIVED: ARCHIVED,
+    Away.DELETED: DELETED,
+    Away.REMOVED: REMOVED,
+    Away.UNINSTALLED: UNINSTALLED,
+    Away.SUSPENDED: SUSPENDED,
+}
+_AWAY_BY_TEXT = {text: away for away, text in AWAY_TEXTS.items()}
 
-AWAY_BY_ACTION = {"archived": ARCHIVED, "deleted": DELETED, "unarchived": ""}
+AWAY_BY_ACTION = {"archived": Away.ARCHIVED, "deleted": Away.DELETED, "unarchived": Away.NO}
 """What a `repository` event says about whether the bot works on it; other actions say nothing about that.
 https://docs.github.com/en/webhooks/webhook-events-and-payloads#repository"""
-NO_LONGER_OURS = frozenset({DELETED, REMOVED, UNINSTALLED})
+NO_LONGER_OURS = frozenset({Away.DELETED, Away.REMOVED, Away.UNINSTALLED})
 """Reasons after which another repository may take the name, such as one that was created again."""
 PRIVATIZED = "privatized"
 """The action of the `repository` event that says that a repository became private."""
 # https://docs.github.com/en/webhooks/webhook-events-and-payloads#installation
-AWAY_BY_INSTALLATION = {"deleted": UNINSTALLED, "suspend": SUSPENDED, "unsuspend": "", "created": ""}
+AWAY_BY_INSTALLATION = {
+    "deleted": Away.UNINSTALLED,
+    "suspend": Away.SUSPENDED,
+    "unsuspend": Away.NO,
+    "created": Away.NO,
+}
 
 TAKEN = "another repository now has a name that app.yaml lists, so the bot ignores it"
 
@@ -47,12 +74,18 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KnownRepository:
-    """A repository of app.yaml. `away` says why its timers stand still, empty while they run."""
+    """A repository of app.yaml. `away` says why its timers stand still."""
 
     id: int
     name: str
     full_name: str
-    away: str = ""
+    # Version 1 held the texts.
+    away: Annotated[Away, BeforeValidator(lambda value: _AWAY_BY_TEXT.get(value, value))] = Away.NO
+
+    @property
+    def reason(self) -> str:
+        """Why its timers stand still, for people; empty while they run."""
+        return AWAY_TEXTS[self.away]
 
     @property
     def renamed(self) -> bool:
@@ -61,7 +94,7 @@ class KnownRepository:
 
 
 KNOWN_REPOSITORY = Record(
-    "known-repository", 1, KnownRepository, "a repository's names in app.yaml and on GitHub, by its id", days=None
+    "known-repository", 2, KnownRepository, "a repository's names in app.yaml and on GitHub, by its id", days=None
 )
 
 
@@ -102,7 +135,7 @@ class Repositories:
         known = await self.get(repository.id)
         return repository if known is None else replace(repository, full_name=known.full_name)
 
-    async def see(self, repository_id: int, full_name: str, *, name: str = "", away: str | None = None) -> None:
+    async def see(self, repository_id: int, full_name: str, *, name: str = "", away: Away | None = None) -> None:
         """Remember what GitHub says about a repository, if app.yaml names it by `name`, its full name, or did before.
 
         `away` None keeps the stored reason.
@@ -114,8 +147,8 @@ class Repositories:
         if before is None and (holder := await self.holder(given, repository_id)) is not None:
             log.warning(TAKEN, repository=given, id=repository_id, named=holder.id, now=holder.full_name)
             return
-        reason = away if away is not None else before.away if before else ""
-        now = KnownRepository(repository_id, given, full_name, reason)
+        kept = before.away if before else Away.NO
+        now = KnownRepository(repository_id, given, full_name, kept if away is None else away)
         if now == self._seen.get(repository_id):
             return
         if now != before:
@@ -132,8 +165,8 @@ class Repositories:
         if delivery.event == "installation":
             await self._see_all(delivery, "repositories", AWAY_BY_INSTALLATION.get(action))
         elif delivery.event == "installation_repositories":
-            await self._see_all(delivery, "repositories_removed", REMOVED)
-            await self._see_all(delivery, "repositories_added", "")
+            await self._see_all(delivery, "repositories_removed", Away.REMOVED)
+            await self._see_all(delivery, "repositories_added", Away.NO)
         elif delivery.event == "repository":
             repository = Repository.of(payload)
             self._seen.pop(repository.id, None)  # another process may have stored more since
@@ -151,7 +184,7 @@ class Repositories:
         """Return whether a payload has called a repository of app.yaml private."""
         return bool(await self._called_private.by(name))
 
-    async def _see_all(self, delivery: Delivery, key: str, away: str | None) -> None:
+    async def _see_all(self, delivery: Delivery, key: str, away: Away | None) -> None:
         for one in delivery.payload.items(key) if delivery.payload.has(key) else ():
             self._seen.pop(one.integer("id"), None)
             await self.see(one.integer("id"), one.string("full_name"), away=away)
@@ -170,13 +203,13 @@ def away_by_name(known: Iterable[KnownRepository]) -> dict[str, str]:
     """Return why the bot leaves repositories alone, by what app.yaml calls them, in lower case."""
     known = list(known)
     there = {one.name.lower() for one in known if not one.away}
-    return {one.name.lower(): one.away for one in known if one.away and one.name.lower() not in there}
+    return {one.name.lower(): one.reason for one in known if one.away and one.name.lower() not in there}
 
 
 def _report(before: KnownRepository | None, now: KnownRepository) -> None:
     if now.renamed and (before is None or before.full_name != now.full_name):
         log.warning("repository was renamed: change its name in app.yaml", repository=now.name, now=now.full_name)
     if now.away and (before is None or before.away != now.away):
-        log.warning("repository is left alone", repository=now.name, reason=now.away)
+        log.warning("repository is left alone", repository=now.name, reason=now.reason)
     elif before is not None and before.away and not now.away:
         log.info("repository is back", repository=now.name)

@@ -11,7 +11,7 @@ from bot.config import parse_config
 from bot.engine.database import Database
 from bot.engine.records import Records
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
-from bot.github.repositories import KNOWN_REPOSITORY, KnownRepository, Repositories
+from bot.github.repositories import KNOWN_REPOSITORY, Away, KnownRepository, Repositories
 from tests.tables import with_tables
 
 NAME = "octocat/compiler"
@@ -33,6 +33,15 @@ async def test_a_repository_is_remembered_whole_although_the_first_attempt_ended
         await Repositories(CONFIG, records).see(7, NAME)
     await database.connector.execute_query_async("DROP TRIGGER fault")
     await Repositories(CONFIG, records).see(7, NAME)
-    assert await records.get(KNOWN_REPOSITORY.of(7)) == KnownRepository(7, NAME, NAME, "")
+    assert await records.get(KNOWN_REPOSITORY.of(7)) == KnownRepository(7, NAME, NAME)
     assert await records.get(REPOSITORY_ID.of(NAME)) == RepositoryId(7)
     await database.close()
+
+
+def test_a_reason_that_was_stored_as_a_sentence_is_read() -> None:
+    stored = {"id": 7, "name": NAME, "full_name": NAME, "away": "it was deleted on GitHub"}
+    assert KNOWN_REPOSITORY.load("known-repository:7", stored, 1) == KnownRepository(7, NAME, NAME, Away.DELETED)
+
+
+def test_a_reason_is_stored_by_a_name_that_no_wording_changes() -> None:
+    assert KNOWN_REPOSITORY.dump(KnownRepository(7, NAME, NAME, Away.ARCHIVED))["away"] == "archived"
