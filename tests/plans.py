@@ -30,6 +30,7 @@ _SQLITE_SCAN = re.compile(r"^SCAN (\S+)(?: USING (?:COVERING )?INDEX (\S+))?$")
 _SQLITE_RANGE = re.compile(
     r"^SEARCH (\S+) USING (?:INTEGER PRIMARY KEY|(?:COVERING )?INDEX (\S+)) \(([^=)]*[<>][^=)]*)\)"
 )
+_SQLITE_EQUAL = re.compile(r"^SEARCH (\S+) USING (?:COVERING )?INDEX (\S+) \(((?:[^()<>]+=\?(?: AND )?)+)\)$")
 NESTED = re.compile(r"\bprocrastinate_\w+\(")
 """A function whose statements are explained as they run."""
 # Where a table is small or a list long, PostgreSQL rightly reads all of it: what is asked is whether there is an index.
@@ -49,8 +50,12 @@ class SqlitePlans:
             # Of each table and index; the planner must not know it, as it does not in production.
             counting.execute("ANALYZE")
             self.rows = dict[str, int]()
+            self.rows_of_key = dict[str, list[int]]()
+            """How many rows of each index are alike in its first column, in its first two columns, and so on."""
             for table, index, stat in counting.execute("SELECT tbl, idx, stat FROM sqlite_stat1"):
-                count = int(stat.split()[0])
+                count, *alike = (int(number) for number in stat.split() if number.isdecimal())
+                if index is not None:
+                    self.rows_of_key[index] = alike
                 self.rows[index or table] = count
                 self.rows[table] = max(count, self.rows.get(table, 0))
             counting.execute("DROP TABLE sqlite_stat1")
@@ -78,6 +83,10 @@ class SqlitePlans:
                 table = tables.get(found[1], found[1])
                 if self.rows.get(str(found[2] or table), 0) > MANY:
                     yield f"reads a range of {table}" + (f" by {found[2]}" if found[2] else "")
+            elif found := _SQLITE_EQUAL.match(detail):
+                alike = self.rows_of_key.get(found[2], [])[: found[3].count("=?")]
+                if alike and alike[-1] > MANY:
+                    yield f"reads many rows of {tables.get(found[1], found[1])} that are alike in {found[2]}"
             elif detail.startswith("USE TEMP B-TREE"):
                 yield f"sorts{detail.removeprefix('USE TEMP B-TREE')}"
 

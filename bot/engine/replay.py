@@ -20,9 +20,10 @@ POLL = 0.2
 UNKNOWN_GUID = "No delivery {guid} is stored. `nightjar deliveries` lists the stored ones."
 PLANNING_FAILED = "{kind}: {error}"
 
+# Not `status IN …`, which would lead SQLite through every job that waits.
 CANCEL: LiteralString = """
 UPDATE procrastinate_jobs SET status = 'cancelled'
- WHERE id = ANY(%(ids)s) AND status IN ('todo', 'failed', 'aborted')
+ WHERE id = ANY(%(ids)s) AND status NOT IN ('doing', 'succeeded', 'cancelled', 'aborting')
 """
 
 Progress = Callable[[DeliveryRecord], None]

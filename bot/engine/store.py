@@ -49,6 +49,7 @@ SELECT job.task_name, job.status, job.args, note.outcome, note.text AS note
  ORDER BY job.id
 """
 # The priorities are those that the jobs begin with.
+# Not `status IN …`, which would lead SQLite through every job that has one of these.
 BEGIN_ANEW: LiteralString = """
 UPDATE procrastinate_jobs
    SET status = 'todo', attempts = 0, scheduled_at = NULL, priority = CASE
@@ -56,7 +57,7 @@ UPDATE procrastinate_jobs
            WHEN task_name = 'conclude' THEN %(conclude)s
            WHEN task_name = 'handle' THEN %(handle)s
            ELSE %(delivery)s END
- WHERE id = ANY(%(ids)s) AND status IN ('succeeded', 'failed', 'cancelled', 'aborted')
+ WHERE id = ANY(%(ids)s) AND status NOT IN ('todo', 'doing', 'aborting')
 """
 PRIORITIES = {
     "effect": EFFECT_PRIORITY,

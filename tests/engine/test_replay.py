@@ -153,7 +153,7 @@ async def test_without_a_worker_the_wait_ends_and_the_replay_stays_queued(url_wi
 async def test_a_guid_that_is_not_known_is_said_so(url_with_tables: str, world: World) -> None:
     async with opened(url_with_tables, world) as engine:
         for ask in (engine.replay("nope"), engine.dry_run("nope")):
-            with pytest.raises(UserError, match="No delivery nope is known here"):
+            with pytest.raises(UserError, match="No delivery nope is stored"):
                 await ask
 
 

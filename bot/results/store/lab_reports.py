@@ -175,7 +175,7 @@ def _first_runs(connection: sa.Connection, numbers: Mapping[str, int], since: fl
     statement = (
         sa.select(table.c.target_id, table.c.sha, received, received - table.c.committed_at)
         .where(table.c.target_id.in_(numbers.values()), table.c.received_at >= since)
-        .where(table.c.state == RunState.STORED.value, table.c.mainline, table.c.committed_at >= since)
+        .where(schema.found_state == RunState.STORED.value, table.c.mainline, table.c.committed_at >= since)
         .group_by(table.c.target_id, table.c.sha, table.c.suite, table.c.committed_at)
     )
     found: dict[int, list[_FirstRun]] = {}
@@ -198,7 +198,7 @@ def _arrived(connection: sa.Connection, numbers: Sequence[int], since: float) ->
     statement = (
         sa.select(table.c.sha, sa.func.min(table.c.received_at).label("at"))
         .where(table.c.target_id.in_(numbers), table.c.received_at >= since)
-        .where(table.c.state == RunState.STORED.value, table.c.mainline, table.c.committed_at >= since)
+        .where(schema.found_state == RunState.STORED.value, table.c.mainline, table.c.committed_at >= since)
         .group_by(table.c.sha)
     )
     return {row.sha: row.at for row in connection.execute(statement)}
@@ -206,7 +206,7 @@ def _arrived(connection: sa.Connection, numbers: Sequence[int], since: float) ->
 
 def _newest(connection: sa.Connection, number: int) -> Run | None:
     table = schema.runs
-    statement = runs.select().where(table.c.target_id == number, table.c.state == RunState.STORED.value)
+    statement = runs.select().where(table.c.target_id == number, schema.found_state == RunState.STORED.value)
     newest_first = statement.order_by(table.c.received_at.desc(), table.c.id.desc()).limit(1)
     row = connection.execute(newest_first).mappings().first()
     return runs.read(row) if row is not None else None
@@ -216,7 +216,7 @@ def _unusable(connection: sa.Connection, numbers: Mapping[str, int], since: floa
     table = schema.runs
     states = [RunState.REFUSED.value, RunState.INCOMPLETE.value]
     statement = runs.select().where(
-        table.c.target_id.in_(numbers.values()), table.c.received_at >= since, table.c.state.in_(states)
+        table.c.target_id.in_(numbers.values()), table.c.received_at >= since, schema.found_state.in_(states)
     )
     newest_first = statement.order_by(table.c.received_at.desc(), table.c.id.desc()).limit(MOST_UNUSABLE)
     return [runs.read(row) for row in connection.execute(newest_first).mappings()]

@@ -47,7 +47,7 @@ _ARRIVED = (
 _BROKEN = sa.select(schema.runs.c.sha).where(
     schema.runs.c.target_id == sa.bindparam("target"),
     schema.runs.c.sha.in_(sa.bindparam("shas", expanding=True)),
-    schema.runs.c.state == RunState.INCOMPLETE.value,
+    schema.found_state == RunState.INCOMPLETE.value,
 )
 _MOMENTS = (
     sa.select(_POINTS.c.sha, sa.func.min(_POINTS.c.committed_at).label("moment"))

@@ -23,14 +23,15 @@ def page(
     table = schema.runs
     place = (table.c.received_at, table.c.id)
     statement = runs.select().order_by(*(column.desc() for column in place)).limit(limit)
+    anywhere = not (repository or lab or target or sha)
     if state is not None:
-        statement = statement.where(table.c.state == state.value)
+        statement = statement.where((table.c.state if anywhere else schema.found_state) == state.value)
     if before is not None:
         last = runs.find(connection, before, any_case=True)
         if last is None:
             raise LookupError(before.folder)
         statement = statement.where(sa.tuple_(*place) < sa.tuple_(last[1].received_at, last[0]))
-    if state is not None and not (repository or lab or target or sha):
+    if state is not None and anywhere:
         return [runs.read(row) for row in connection.execute(statement).mappings()]
     # An index has the runs of a target in their order, and those of a commit.
     if sha is not None:
@@ -66,7 +67,7 @@ def newest(connection: sa.Connection, repository: str) -> dict[TargetKey, float]
     table, targets = schema.runs, schema.targets
     at = (
         sa.select(table.c.received_at)
-        .where(table.c.target_id == targets.c.id, table.c.state == RunState.STORED.value)
+        .where(table.c.target_id == targets.c.id, schema.found_state == RunState.STORED.value)
         .order_by(table.c.received_at.desc())
         .limit(1)
         .correlate(targets)
@@ -84,7 +85,7 @@ def targets(connection: sa.Connection, repository: str, sha: str) -> list[Target
         sa.select(known.c.lab, known.c.target)
         .select_from(table.join(known))
         .where(known.c.repository == repository, table.c.sha == sha)
-        .where(table.c.state.in_([state.value for state in runs.REPORTED]))
+        .where(schema.found_state.in_([state.value for state in runs.REPORTED]))
         .distinct()
     )
     return sorted(TargetKey(repository, row.lab, row.target) for row in connection.execute(statement))

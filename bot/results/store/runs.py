@@ -180,23 +180,21 @@ _NAMES_IN_ANY_CASE = sa.select(schema.targets.c.repository).where(
     schema.targets.c.target == sa.bindparam("target"),
 )
 _IS_REPORTED = (
-    schema.runs.c.state.in_([state.value for state in REPORTED]),
+    schema.found_state.in_([state.value for state in REPORTED]),
     schema.runs.c.suite.is_not(None),
     schema.runs.c.committed_at.is_not(None),
 )
-_REPORTED = select().where(
-    sa.tuple_(schema.runs.c.target_id, schema.runs.c.sha).in_(sa.bindparam("places", expanding=True)),
-    *_IS_REPORTED,
+# Not by pairs: it takes longer to make such a statement than to answer it, and without statistics SQLite would rather
+# read every run that has one of these states.
+_AT_PLACES = (
+    schema.runs.c.target_id.in_(sa.bindparam("targets", expanding=True)),
+    schema.runs.c.sha.in_(sa.bindparam("shas", expanding=True)),
 )
+_REPORTED = select().where(*_AT_PLACES, *_IS_REPORTED)
 _REPORTED_OF_SUITE = _REPORTED.where(schema.runs.c.suite == sa.bindparam("suite"))
 _BARE = sa.select(
     *(schema.runs.c[name] for name in ("id", "target_id", "sha", "suite", "run_id", "state", "claims"))
-).where(
-    # Not by pairs, of which a statement takes longer to be made than to be answered.
-    schema.runs.c.target_id.in_(sa.bindparam("targets", expanding=True)),
-    schema.runs.c.sha.in_(sa.bindparam("shas", expanding=True)),
-    *_IS_REPORTED,
-)
+).where(*_AT_PLACES, *_IS_REPORTED)
 _OF_RUNS = schema.columns.c.run_id.in_(sa.bindparam("numbers", expanding=True))
 _COLUMNS = sa.select(schema.columns.c.run_id, schema.columns.c.statuses, schema.columns.c.reasons).where(_OF_RUNS)
 _STATUSES = sa.select(schema.columns.c.run_id, schema.columns.c.statuses).where(_OF_RUNS)
@@ -246,13 +244,18 @@ def reported_runs_at(
     """Return the runs of each of some commits on targets, likewise."""
     if not places:
         return {}
-    values: dict[str, Any] = {"places": [*places]}
+    wanted = set(places)
+    values: dict[str, Any] = {
+        "targets": sorted({target for target, _ in wanted}),
+        "shas": sorted({sha for _, sha in wanted}),
+    }
     if suite is not None:
         values["suite"] = suite
     statement = _REPORTED if suite is None else _REPORTED_OF_SUITE
     found: dict[tuple[int, str], list[Numbered]] = {}
     for row in connection.execute(statement, values).mappings():
-        found.setdefault((row["target_id"], row["sha"]), []).append((row["id"], read(row)))
+        if (place := (row["target_id"], row["sha"])) in wanted:
+            found.setdefault(place, []).append((row["id"], read(row)))
     for numbered in found.values():
         numbered.sort(key=lambda pair: order(pair[1]))
     return found

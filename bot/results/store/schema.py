@@ -108,6 +108,11 @@ runs = sa.Table(
     sa.Index("nightjar_runs_received", "target_id", "received_at"),
     sa.Index("nightjar_runs_state", "state", "received_at"),
 )
+found_state = sa.func.coalesce(runs.c.state, "")
+"""The state of a run, for statements that find runs by something else.
+
+Without statistics, SQLite takes the index of states for the better one, and reads every stored run.
+"""
 
 columns = sa.Table(
     "nightjar_columns",

@@ -75,7 +75,8 @@ BY_ID: LiteralString = _SELECT + " WHERE id = %(id)s"
 OF_PULL: LiteralString = (
     _SELECT + " WHERE repository_id = %(repository_id)s AND pull_request = %(number)s ORDER BY requested_at, id"
 )
-OF_LAB: LiteralString = _SELECT + " WHERE lab = %(lab)s AND state IN ('queued', 'leased')"
+# Every target is at least ''. SQLite then takes the index of open jobs instead of one that has all jobs of the lab.
+OF_LAB: LiteralString = _SELECT + " WHERE lab = %(lab)s AND target >= '' AND state IN ('queued', 'leased')"
 OVERDUE: LiteralString = _SELECT + " WHERE expires_at > 0 AND expires_at <= %(now)s ORDER BY expires_at LIMIT %(most)s"
 OPEN_JOBS: LiteralString = _SELECT + " WHERE expires_at > 0 ORDER BY expires_at"
 TESTED_PULL: LiteralString = """
