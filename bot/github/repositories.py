@@ -147,8 +147,8 @@ class Repositories:
         if before is None and (holder := await self.holder(given, repository_id)) is not None:
             log.warning(TAKEN, repository=given, id=repository_id, named=holder.id, now=holder.full_name)
             return
-        kept = before.away if before else Away.NO
-        now = KnownRepository(repository_id, given, full_name, kept if away is None else away)
+        stored = before.away if before else Away.NO
+        now = KnownRepository(repository_id, given, full_name, stored if away is None else away)
         if now == self._seen.get(repository_id):
             return
         if now != before:
