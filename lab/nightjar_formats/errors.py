@@ -11,7 +11,7 @@ class UserError(Exception):
 
 
 class TryAgain(Exception):
-    """The world was not ready: try the same thing again later.
+    """A transient error: try the same thing again later.
 
     `retry_in` is in seconds; None leaves the moment to the engine's back-off.
     """
@@ -22,4 +22,4 @@ class TryAgain(Exception):
 
 
 class AlreadyThere(UserError):
-    """There is an object under the key, and these credentials may not see whether it is the same."""
+    """The object exists, and these credentials may not see whether it has the same content."""

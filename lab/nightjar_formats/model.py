@@ -29,7 +29,7 @@ GOOD = frozenset({Status.PASSED, Status.XFAILED, Status.XPASSED})
 
 
 class Trouble(TextEnum):
-    """Where a test that did not pass went wrong, as far as its format tells it."""
+    """The point at which a test that did not pass went wrong, if its format says so."""
 
     NONE = ""
     COLLECTION = "collection"
@@ -85,7 +85,7 @@ class SeenTest(NamedTuple):
 
 
 class Detail(NamedTuple):
-    """What is stored of a test besides its status: its place, why it did not pass, what was measured."""
+    """The stored details of a test besides its status: its place, why it did not pass, and its measurements."""
 
     trouble: Trouble = Trouble.NONE
     message: str = ""
@@ -104,18 +104,18 @@ SUITE_NAME = r"[A-Za-z0-9][A-Za-z0-9._+ /-]{0,99}"
 FILE_NAME = r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}"
 MANIFEST = "manifest.json"
 TARGET_NAME = r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,63}"
-"""What names of targets are; in keys and addresses they are escaped (`escaped_target`)."""
+"""The pattern of a target's name; in keys and addresses, the name is escaped (`escaped_target`)."""
 TARGET_WORDS = "a name of letters, digits, . _ - @ and :, as in hexagon-v73 or rpi-4@lab:1"
 
 
 def escaped_target(target: str) -> str:
-    """Return a target's name as it stands in keys and addresses: `rpi-4@lab:1` is `rpi-4%40lab%3A1` there."""
+    """Escape a target's name for keys and addresses: `rpi-4@lab:1` becomes `rpi-4%40lab%3A1`."""
     return quote(target, safe="")
 
 
 @dataclass(frozen=True, order=True)
 class TargetKey:
-    """What a check run is about, together with a commit: the target of a lab, for a repository (`owner/name`)."""
+    """A target of a lab, for a repository (`owner/name`). Each target has its own check run on a commit."""
 
     repository: str
     lab: str
@@ -123,18 +123,18 @@ class TargetKey:
 
     @property
     def check_name(self) -> str:
-        """The name of its check runs."""
+        """Return the name of the target's check runs."""
         return f"hardware/{self.full_name}"
 
     @property
     def full_name(self) -> str:
-        """The target as app.yaml, pages and messages name it, LAB/TARGET."""
+        """Return the target as app.yaml, pages and messages name it: LAB/TARGET."""
         return f"{self.lab}/{self.target}"
 
 
 @dataclass(frozen=True, order=True)
 class RunKey:
-    """A run is a folder of the bucket, and this is what the folder's key says about it: whose it is, and for what."""
+    """The key of a run, which is a folder of the bucket: its repository, lab, target, commit and run ID."""
 
     repository: str
     lab: str
@@ -144,18 +144,18 @@ class RunKey:
 
     @property
     def about(self) -> TargetKey:
-        """The target of the lab whose results it has."""
+        """Return the target that the run tested."""
         return TargetKey(self.repository, self.lab, self.target)
 
     @property
     def folder(self) -> str:
-        """The run's folder below the bucket's prefix, with its slash at the end."""
+        """Return the run's folder below the bucket's prefix, with a slash at its end."""
         return f"{self.repository}/{self.lab}/{escaped_target(self.target)}/{self.sha}/{self.run_id}/"
 
 
 @dataclass(frozen=True)
 class Claims:
-    """What a run's manifest says about itself: nothing of it is known to be true.
+    """The claims of a run's manifest; none of them is verified.
 
     Times are ISO 8601, empty if unsaid.
     """
@@ -175,7 +175,7 @@ class Claims:
 
 @dataclass(frozen=True)
 class Counts:
-    """How many tests ended in which way; `flaky` are counted among the others too."""
+    """The number of tests by outcome; `flaky` tests also count in one of the others."""
 
     passed: int = 0
     failed: int = 0

@@ -1,4 +1,4 @@
-"""Unicode's normal forms of text from outside."""
+"""Bring text from outside into one of Unicode's normal forms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nightjar_formats.patterns import Pattern
 def normalized(form: Literal["NFC", "NFKC"], text: str) -> str:
     """Return a text in one of Unicode's normal forms.
 
-    One with more than 30 marks on one letter, which no language has, stays as it is: Python sorts the marks in
+    A text with more than 30 marks on one letter, which no language has, stays as it is: Python sorts the marks in
     quadratic time (https://www.unicode.org/reports/tr15/#Stream_Safe_Text_Format).
     """
     return text if text.isascii() or _marks().search(text) else normalize(form, text)

@@ -1,4 +1,4 @@
-"""Text from outside on a terminal: it is read, and does nothing."""
+"""Show text from outside on a terminal without any effect on the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Python 3.11 calls `StrEnum`, for labs with an older Python."""
+"""Provide Python 3.11's `StrEnum` for labs with an older Python."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from enum import Enum
 
 
 class TextEnum(str, Enum):
-    """An enumeration of texts, each of which is its value wherever a text is wanted, also in a format string."""
+    """An enumeration whose members are texts, and format as their values."""
 
     __str__ = str.__str__
 
     def __format__(self, format_spec: str) -> str:
-        """Format it as the text that it is."""
+        """Format the member as its value."""
         return str.__format__(self, format_spec)

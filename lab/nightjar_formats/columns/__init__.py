@@ -1,4 +1,4 @@
-"""A run as columns: one byte of status and one of duration per test of its suite, in the order of the suite's names.
+"""Store a run as columns: one byte of status and one of duration for each test, in the order of the suite's names.
 
 A status byte is 0 for a test that the run does not have, else the status's number, with FLAKY added. Nothing here does
 I/O, and nothing walks through the tests one by one where the interpreter can do it by itself: a suite may have 300,000.
@@ -21,7 +21,7 @@ CODES = {
     Status.XFAILED: 5,
     Status.XPASSED: 6,
 }
-"""The numbers that are stored. Released ones never change."""
+"""The stored numbers of statuses. A released number never changes."""
 FLAKY = 8
 ABSENT = 0
 STATUS_BITS = 7
@@ -31,7 +31,7 @@ GOOD_CODES = {CODES[status] for status in (Status.PASSED, Status.XFAILED, Status
 BAD_CODES = {CODES[status] for status in BAD}
 
 STATUS_BYTES = 16
-"""Status bytes are less than this."""
+"""The number of possible status bytes: each is less than this."""
 
 LINEAR = 20
 STEP = 1.06
@@ -43,7 +43,7 @@ MILLISECOND = 0.001
 LAST = 255
 
 CHUNK = 256
-"""Columns that mostly agree are compared in pieces of this many tests."""
+"""The number of tests in each piece of a comparison, so that equal pieces of columns are skipped at once."""
 
 
 def _seconds() -> tuple[float, ...]:
@@ -60,32 +60,32 @@ BOUNDS = tuple((one + next_one) / 2 for one, next_one in zip(_SECONDS, _SECONDS[
 
 
 def duration_code(seconds: float | None) -> int:
-    """Return the number that stands for a duration, UNKNOWN for None."""
+    """Return the number that encodes a duration; UNKNOWN for None."""
     return UNKNOWN if seconds is None else bisect_right(BOUNDS, seconds) + 1
 
 
 def duration(code: int) -> float | None:
-    """Return the seconds that a number stands for."""
+    """Return the seconds that a number encodes; None for UNKNOWN."""
     return None if code == UNKNOWN else _SECONDS[code - 1]
 
 
 def status_byte(status: Status, flaky: bool = False) -> int:
-    """Return the byte of a test that ended like this."""
+    """Return the status byte for a status, with or without FLAKY."""
     return CODES[status] | (FLAKY if flaky else 0)
 
 
 def status_of(byte: int) -> Status | None:
-    """Return the status of a byte, None for a test that is not there."""
+    """Return the status in a byte; None if the run does not have the test."""
     return _STATUSES.get(byte & STATUS_BITS)
 
 
 def is_flaky(byte: int) -> bool:
-    """Return whether a byte says that the test was flaky."""
+    """Say whether a byte marks the test as flaky."""
     return bool(byte & FLAKY)
 
 
 def is_flip(before: int, after: int) -> bool:
-    """Return whether a test went from good to bad or back, or became flaky."""
+    """Say whether a test changed from good to bad or back, or became flaky."""
     one, other = before & STATUS_BITS, after & STATUS_BITS
     turned = (one in GOOD_CODES and other in BAD_CODES) or (one in BAD_CODES and other in GOOD_CODES)
     return turned or (is_flaky(after) and not is_flaky(before))
@@ -94,7 +94,7 @@ def is_flip(before: int, after: int) -> bool:
 SEEN = tuple(
     SeenTest(_STATUSES.get(byte & STATUS_BITS, Status.SKIPPED), is_flaky(byte)) for byte in range(STATUS_BYTES)
 )
-"""What a status byte alone says about a test that is there."""
+"""The test that each status byte describes on its own, if the run has the test."""
 
 
 def _table(of: set[int], value: int) -> bytes:
@@ -141,7 +141,7 @@ def status_and_duration(packed: array[int]) -> tuple[bytes, bytes]:
 
 
 def good_and_bad(column: bytes) -> tuple[int, int]:
-    """Count the tests that ended well and those that did not; skipped ones are neither."""
+    """Count the good and the bad tests; skipped ones are neither."""
     return len(column) - column.translate(_GOOD_BIT).count(0), len(column) - column.translate(_BAD_BIT).count(0)
 
 
@@ -151,7 +151,7 @@ def _number(column: bytes) -> int:
 
 
 def differences(before: bytes, after: bytes) -> Iterator[int]:
-    """Yield, in order, the tests whose bytes differ; what a shorter column lacks is absent."""
+    """Yield in order the tests whose bytes differ; tests beyond the end of a column are absent from it."""
     length = max(len(before), len(after))
     before, after = before.ljust(length, b"\0"), after.ljust(length, b"\0")
     for start in range(0, length, CHUNK):

@@ -1,4 +1,7 @@
-"""Fold the cases of a file to one verdict per test, and the files of a run to one: lean, for there may be 300,000."""
+"""Fold the cases of a file into one outcome for each test, and the files of a run into one, in little memory.
+
+A suite may have 300,000 tests.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,10 @@ from nightjar_formats.refused import Refused, TooMuch
 
 CUT_MESSAGE = "…"
 IN_ID = "@"
-"""Stands for the path with which the test's ID begins."""
+"""Stands for the path at the start of the test's ID."""
 
 PIECE = 4096
-"""Cases whose names are held as text at once."""
+"""The number of cases whose names are held as text at once."""
 PIECE_BYTES = 1 << 17
 
 _SEVERITY = ("skipped", "xfailed", "passed", "xpassed", "errored", "failed")
@@ -38,11 +41,11 @@ _PACKED = tuple(range(256 * STATUS_BYTES))
 
 Resolve = Callable[[Case], tuple[str, str]]
 HeadOf = Callable[[str], str]
-"""Returns what stands before a test's own name in its ID, by its class."""
+"""Returns the part of an ID before the test's own name, for a class."""
 
 
 class Reason(NamedTuple):
-    """Why a test did not simply pass: one for all tests that say the same.
+    """Why a test did not simply pass; tests with the same reason share one object.
 
     `text` is the number of the failure's text, 0 for none. `path`, which may be IN_ID, and `line` are stored of tests
     that failed: there annotations stand. `measures` is JSON, or empty.
@@ -79,13 +82,13 @@ class Columns:
         return len(self.tests)
 
     def __getstate__(self) -> tuple[object, ...]:
-        """Return it without hashes, which mean nothing in another process: tests by their place instead."""
+        """Return the state without hashes, which mean nothing in another process; places stand for the tests."""
         place = {key: number for number, key in enumerate(self.tests)}
         reasons = {place[key]: why for key, why in self.reasons.items()}
         return self.names, array("H", self.tests.values()).tobytes(), reasons, self.whys, self.texts, self.packs
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        """Read it back, with the hashes of this process."""
+        """Restore the state with the hashes of this process."""
         self.names, tests, reasons, self.whys, self.texts, self.packs = state
         keys = [hash(name) for name in read_names(self.names)]
         numbers = memoryview(tests).cast("H")
@@ -212,7 +215,7 @@ def _fold(columns: Columns, texts: TextPacker, cases: Iterable[Case], resolve: R
 
 
 class NamesWriter:
-    """Compresses names as they come, a line each."""
+    """Compresses names as they arrive, one line for each."""
 
     def __init__(self) -> None:
         self._compressor = zstandard.ZstdCompressor(level=LEVEL).compressobj()
@@ -234,7 +237,7 @@ class NamesWriter:
             self._parts.append(self._compressor.compress((text + "\n").encode("utf-8", "surrogatepass")))
 
     def finish(self) -> bytes:
-        """Return them all."""
+        """Return all names, compressed."""
         self._flush()
         return b"".join((*self._parts, self._compressor.flush()))
 

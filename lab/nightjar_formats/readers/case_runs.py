@@ -1,7 +1,7 @@
-"""Test cases of JUnit that follow each other and say nothing but names, durations, and why they were skipped.
+"""Read runs of plain JUnit cases, which have only a name, a duration, and perhaps the reason of a skip.
 
-Those are nearly all of a report. A pattern finds a run of them in the text of a chunk, where expat would make two calls
-and an object of each. What it finds is well-formed by itself, or is left to expat: see `is_plain`.
+Nearly all cases of a report are plain. A pattern finds a run of them in the text of a chunk; expat would make two calls
+and an object for each. Cases whose values are not plain are left to expat: see `are_plain`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 MARK = "<testcase "
 LONGEST_VALUE = 1000
-"""Characters of an attribute of such a case."""
+"""The most characters of an attribute of a plain case."""
 MOST_TIMES = 10_000
-"""Different durations that are remembered as numbers."""
+"""The most different durations that are cached as numbers."""
 
 # Values are checked together, once they are found: a class of more than one character takes five times as long.
 _VALUE, _SPACE = r'"([^"]++)"', r"[ \t\r\n]*+"
@@ -48,7 +48,7 @@ class Rows(NamedTuple):
     kinds: Sequence[str]
 
     def part(self, begin: int, end: int | None = None) -> Rows:
-        """Return some of the cases."""
+        """Return the cases from `begin` to `end`."""
         return Rows(*(column[begin:end] for column in self))
 
     @property
@@ -81,7 +81,7 @@ class CaseRun:
         self.templates = templates
 
     def cases(self) -> Iterator[Case]:
-        """Yield them one by one."""
+        """Yield the cases one by one."""
         new = tuple.__new__
         for classname, name, time, kind in zip(self.classnames, self.names, self.times, self.kinds):
             _, status, _, path, nodeid, line, _, *rest = self.templates[kind]
@@ -92,7 +92,7 @@ CaseOrRun = Union[Case, CaseRun]
 
 
 def one_by_one(found: Iterable[CaseOrRun]) -> Iterator[Case]:
-    """Yield cases, those of runs too."""
+    """Yield all cases one by one, also those inside of runs."""
     for one in found:
         if type(one) is CaseRun:
             yield from one.cases()
@@ -101,7 +101,7 @@ def one_by_one(found: Iterable[CaseOrRun]) -> Iterator[Case]:
 
 
 class _SecondsOf(dict[str, "float | None"]):
-    """Seconds by the text that stands for them; None for nonsense."""
+    """Seconds by their text; None for nonsense."""
 
     def __missing__(self, text: str) -> float | None:
         if len(self) >= MOST_TIMES:
@@ -120,7 +120,7 @@ seconds_of: Mapping[str, float | None] = _SecondsOf()
 
 
 def rows_at(text: str, start: int) -> tuple[Rows | None, int]:
-    """Return the cases that follow each other from a place on at which one begins, and where the last one ends."""
+    """Return the run of plain cases that begins at a place, and the place where it ends."""
     found = _pattern_at(text, start).findall(text, start)
     rest = len(found.pop()[-1]) if found and found[-1][-1] else 0
     if not found:
@@ -131,7 +131,7 @@ def rows_at(text: str, start: int) -> tuple[Rows | None, int]:
 
 
 def spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield where each of the same cases begins and ends."""
+    """Yield the beginning and the end of each of these cases."""
     return (case.span() for case in _pattern_at(text, start).finditer(text, start, end))
 
 

@@ -1,4 +1,4 @@
-"""CTest's `--output-junit` (`cmCTestTestHandler::WriteJUnitXML`): one suite, a status each, the output as a log."""
+"""Read CTest's `--output-junit` (`cmCTestTestHandler::WriteJUnitXML`): each test has a status, and a log as output."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from nightjar_formats.readers.xml import Part, SuiteElement
 # https://github.com/Kitware/CMake/blob/master/Source/CTest/cmCTestTestHandler.cxx
 STATUSES = frozenset({"run", "fail", "disabled", "notrun"})
 NOT_STARTED = ("Unable to find", "Required Files Missing", "Unable to start", "BAD_COMMAND")
-"""What keeps a test from running and is nobody's choice; CTest itself counts these as failed."""
+"""Statuses of tests that could not run, although nobody skipped them; CTest itself counts them as failed."""
 CRASHES = frozenset({"SEGFAULT", "ILLEGAL", "INTERRUPT", "NUMERICAL", "OTHER_FAULT", "Subprocess aborted"})
 TIMEOUT = "Timeout"
 DISABLED = "disabled"
 
 
 def knows(attributes: dict[str, str], _parts: Sequence[Part], _suite: SuiteElement) -> bool:
-    """Tell a case by its status, and by its class, which CTest makes of its name."""
+    """Recognize a case of CTest by its status, and by its class, which repeats its name."""
     return attributes.get("status") in STATUSES and attributes.get("classname") == attributes.get("name")
 
 

@@ -52,7 +52,7 @@ RAW = {
     "teardown_failed": (Status.ERRORED, Trouble.TEARDOWN),
     "timedout": (Status.FAILED, Trouble.TIMEOUT),
 }
-"""Words of pytest-json-ctrf and playwright-ctrf-json-reporter that say more than the status, in lower case."""
+"""Values of `rawStatus`, in lower case, by which pytest-json-ctrf and playwright-ctrf-json-reporter say more."""
 
 
 def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
@@ -119,7 +119,7 @@ def _message(test: Mapping[str, Any], status: Status) -> str:
 
 
 def _failed_before(test: Mapping[str, Any]) -> bool:
-    """Return whether a test that passed in the end failed before: its attempts say so, or their number does."""
+    """Say whether a test that passed in the end failed before, by its attempts or by their number."""
     attempts = values.sequence(test.get("retryAttempts"))
     if attempts:
         return any(values.mapping(attempt).get("status") == "failed" for attempt in attempts)
@@ -127,7 +127,7 @@ def _failed_before(test: Mapping[str, Any]) -> bool:
 
 
 def _identity(name: str, test: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return a test's path, classname and node ID: of the latter two one, for a test with a file the node ID.
+    """Return a test's path, and either its classname or, if it has a file, its node ID.
 
     pytest-json-ctrf writes whole node IDs as names; other tools a name, and around it suites, which are put between
     file and name as classes are.

@@ -1,4 +1,4 @@
-"""What the XML formats of .NET's test tools share: names that begin with their class, failures in two parts."""
+"""Share code of the XML formats of .NET's test tools: names that begin with their class, failures in two parts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _FRAME = Pattern(r" in ([^\r\n]+?):line (\d+)")
 
 
 class DotnetFailure:
-    """A failure's parts as they stand in the file."""
+    """The parts of a failure, as the file has them."""
 
     __slots__ = ("message", "stack_trace", "type")
 
@@ -17,13 +17,13 @@ class DotnetFailure:
         self.message = self.stack_trace = self.type = ""
 
     def explain(self, output: str = "") -> tuple[str, str]:
-        """Return the message on one line, and the text: message and stack trace, or the output where there is none."""
+        """Return the message on one line, and the text: message and stack trace, or the output if there is no trace."""
         message = values.message(self.message.strip()) or values.message(self.type)
         parts = [part.strip("\r\n") for part in (self.message, self.stack_trace) if part.strip()]
         return message, values.text("\n".join(parts) or output.strip("\r\n"))
 
     def place(self) -> tuple[str, int | None]:
-        """Return file and line of the outermost frame that has them: that of the test, for runners have none."""
+        """Return the file and the line of the outermost frame that has them: the test's own, as runners have none."""
         path, line = "", None
         for frame in _FRAME.finditer(self.stack_trace):
             path, line = frame[1], values.line(frame[2])
@@ -33,7 +33,7 @@ class DotnetFailure:
 def class_and_name(classname: str, name: str) -> tuple[str, str]:
     """Return a test's class, and its name without the class that it begins with.
 
-    A class may stand with its assembly behind it, or after a comma all that names an assembly.
+    A comma and the name of the assembly may follow the class.
 
     >>> class_and_name("Compiler.Tests.Adds, Compiler.Tests, Version=1.0.0.0", "Compiler.Tests.Adds.Ints(a: 1)")
     ('Compiler.Tests.Adds', 'Ints(a: 1)')

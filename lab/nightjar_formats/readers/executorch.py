@@ -24,7 +24,7 @@ TEST, SUBTEST, RESULT, DETAIL, ERROR = "Test ID", "Subtest", "Result", "Result D
 REQUIRED = (TEST, RESULT)
 
 MAX_SUBTESTS = 1000
-"""Rows of one test."""
+"""The most rows of one test."""
 
 STATUS = {
     "pass": Status.PASSED,
@@ -33,8 +33,8 @@ STATUS = {
     "skipped": Status.SKIPPED,
     "fail": Status.FAILED,
 }
-"""By the word that a result begins with: `Pass`, `Skip`, `Fail`; or, as the suite displays them, `Success (Delegated)`,
-`Skipped`, `Fail (Lowering)`."""
+"""The status by the first word of a result: `Pass`, `Skip`, `Fail`; or, as the suite displays them,
+`Success (Delegated)`, `Skipped`, `Fail (Lowering)`."""
 STAGES = {
     "quantization failed": Trouble.QUANTIZE,
     "fail (quantize)": Trouble.QUANTIZE,
@@ -47,7 +47,7 @@ STAGES = {
     "output mismatch": Trouble.OUTPUT,
     "fail (output mismatch)": Trouble.OUTPUT,
     "process crash": Trouble.CRASH,
-    # What `nightjar-lab suite` adds.
+    # Outcomes that `nightjar-lab suite` adds.
     "out of memory": Trouble.CRASH,
     "timeout": Trouble.TIMEOUT,
 }
@@ -55,7 +55,7 @@ KNOWN = {
     (Status.SKIPPED, "known failure"): Status.XFAILED,
     (Status.PASSED, "unexpected pass"): Status.XPASSED,
 }
-"""By result and detail: what `nightjar-lab suite` says about cases that are known to fail."""
+"""The status by result and detail, for cases that `nightjar-lab suite` knows to fail."""
 _WORST_FIRST = (Status.ERRORED, Status.FAILED, Status.XFAILED, Status.SKIPPED, Status.XPASSED, Status.PASSED)
 
 
@@ -113,10 +113,10 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
 
 
 def measured(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return what the rows of one test measured, under the names of MEASURES.
+    """Return the measurements of a test's rows, under the names of MEASURES.
 
-    Times and nodes are summed, of sizes and errors the greatest is taken, of signal-to-noise ratios the smallest. What
-    JSON has no number for is the text "inf", "-inf" or "nan".
+    Times and nodes are summed; for sizes and errors the greatest value counts, for signal-to-noise ratios the smallest.
+    Values that JSON has no number for are the texts "inf", "-inf" and "nan".
     """
     found: dict[str, Any] = {}
     if flow := values.message(rows[0].get(FLOW)):
@@ -132,13 +132,13 @@ def measured(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def trouble_of(row: Row) -> Trouble:
-    """Return the stage at which a row failed; NONE if it did not, or at none that is known."""
+    """Return the stage at which a row failed; NONE if it did not fail, or if the stage is not known."""
     detail = row.get(DETAIL) or row.get(RESULT)
     return STAGES.get(detail.strip().lower(), Trouble.NONE) if isinstance(detail, str) else Trouble.NONE
 
 
 def status_of(row: Row) -> Status | None:
-    """Return how a row ended; None where it says what is not known."""
+    """Return the status of a row; None for an unknown result."""
     result = row.get(RESULT)
     status = STATUS.get(result.lower().partition(" ")[0]) if isinstance(result, str) else None
     if status is Status.FAILED:
@@ -148,7 +148,7 @@ def status_of(row: Row) -> Status | None:
 
 
 def worst(rows: Sequence[Row]) -> tuple[Status, Row]:
-    """Return how a test of these rows ended, and the row that decided it."""
+    """Return the status of a test with these rows, and the row that decided it."""
     statuses = [(status_of(row) or Status.ERRORED, row) for row in rows]
     return min(statuses, key=lambda one: _WORST_FIRST.index(one[0]))
 

@@ -1,4 +1,4 @@
-"""What a field of a report is worth, in every format alike: durations, messages of one line, long texts."""
+"""Read fields that all formats share: durations, one-line messages, long texts."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from nightjar_formats.limits import MAX_MESSAGE, MAX_SECONDS, MAX_TEXT_HEAD, MAX
 from nightjar_formats.readers import texts
 
 HEAD = MAX_TEXT_HEAD - len(texts.LEFT_OUT) - 10
-"""Characters of the head beside the words in the middle, so that all together keep to the limit."""
+"""Characters of the head, so that head, tail and the words between them stay within the limit."""
 SQUEEZE_AT = 8 * (MAX_TEXT_HEAD + MAX_TEXT_TAIL)
-"""Characters that may pile up before the middle of a text is thrown away."""
+"""The most characters that are collected before the middle of a text is dropped."""
 MESSAGE_READ = 4 * MAX_MESSAGE
 
 
 def seconds(value: object) -> float | None:
-    """Read a duration in seconds; None where there is none, or nonsense: negative, endless, longer than a week."""
+    """Read a duration in seconds; None if it is missing or nonsense: negative, infinite, or longer than a week."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -22,7 +22,7 @@ def seconds(value: object) -> float | None:
 
 
 def one_line(text: str) -> str:
-    """Make one line of a message, white space folded, at most `MAX_MESSAGE` characters long."""
+    """Fold a message into one line of at most `MAX_MESSAGE` characters."""
     if len(text) <= MAX_MESSAGE and text.isprintable():
         return text.strip()
     line = " ".join(text[:MESSAGE_READ].split())
@@ -39,7 +39,7 @@ def cut(text: str) -> str:
 
 
 class Clip:
-    """A text that comes in pieces, of which only head and tail are stored, however long it grows."""
+    """A text that arrives in pieces; only its head and its tail are stored, however long it grows."""
 
     __slots__ = ("_pieces", "_removed", "_size")
 
@@ -49,14 +49,14 @@ class Clip:
         self._removed = 0
 
     def add(self, piece: str) -> None:
-        """Take the next piece."""
+        """Add the next piece."""
         self._pieces.append(piece)
         self._size += len(piece)
         if self._size > SQUEEZE_AT:
             self._squeeze()
 
     def text(self) -> str:
-        """Return head and tail, with a line in place of what is left out between them."""
+        """Return head and tail, with a line in place of the text between them."""
         if self._size > MAX_TEXT_HEAD + MAX_TEXT_TAIL or self._removed:
             self._squeeze()
             head, tail = self._pieces

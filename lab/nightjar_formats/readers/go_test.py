@@ -25,7 +25,7 @@ from nightjar_formats.refused import Refused
 
 WHAT = "go-test-json"
 ALL_TESTS = "(package)"
-"""Stands for the name of a package where no event names it."""
+"""The name of a package that no event names."""
 
 KEYS = frozenset(
     {
@@ -42,7 +42,7 @@ KEYS = frozenset(
         "Value",
     }
 )
-"""What an event may hold."""
+"""The members that an event may have."""
 EVENT: Shape = dict.fromkeys(KEYS, SCALAR)
 
 # `bench`: a benchmark that printed a log and did not fail (https://pkg.go.dev/cmd/test2json).
@@ -77,7 +77,7 @@ def read(stream: BinaryIO, *, most_unfinished: int = MAX_UNFINISHED_CHARACTERS) 
 
 
 class _RunningTest:
-    """A test that has begun: its output, and what of it says why the test failed."""
+    """A test that has begun: its output, and the line that says why it failed."""
 
     __slots__ = ("ended", "is_error", "line", "message", "output", "path", "seconds", "timed_out")
 
@@ -108,7 +108,7 @@ class _RunningTest:
             self.path, self.line = values.name(place[1]), values.line(place[2])
 
     def _explain(self, message: str, *, certain: bool) -> None:
-        """Store why the test failed: the first line that says so, or else the last one with a place."""
+        """Store why the test failed: the first line that says so, else the last line with a place."""
         if not self.is_error:
             self.message, self.is_error = message, certain
 
@@ -123,7 +123,7 @@ class _Package:
         self.output = UnfinishedOutput(budget)
         self.has_failed = False
         self.failed_below: set[int] = set()
-        """Hashes of the names of tests of which a subtest failed."""
+        """Hashes of the names of tests with a failed subtest."""
 
 
 class _Report:
@@ -248,7 +248,7 @@ def _package_case(package: str, trouble: Trouble, message: str, output: str = ""
 
 
 def _path(package: str, file: str) -> str:
-    """Return a file's path: Go names a test's file without its folder, which the package ends with."""
+    """Return a file's path: Go names only the file, and the package ends with its folder."""
     return file if "/" in file or not package else f"{package}/{file}"
 
 

@@ -1,4 +1,4 @@
-"""The events of a JSON text: from ijson where it is installed, as on every server, else from our own walk."""
+"""Choose the source of a JSON text's events: ijson if it is installed, as on every server, else our own walk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The events of a JSON text from ijson, which the server always has."""
+"""Get the events of a JSON text from ijson, which the server always has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nightjar_formats.readers import texts
 
 
 class IjsonEvents:
-    """Is given a JSON text piece by piece; `found` are the events that were found since they were taken from it."""
+    """Parses a JSON text piece by piece; `found` collects the events until the caller removes them."""
 
     def __init__(self, *, multiple_values: bool = False) -> None:
         found = ijson.sendable_list()
@@ -20,16 +20,16 @@ class IjsonEvents:
         self._parser = ijson.basic_parse_coro(found, multiple_values=multiple_values, use_float=True)
 
     def feed(self, piece: bytes) -> str | None:
-        """Read on; return what is wrong with the text, if anything is."""
+        """Parse the next piece; return what is wrong with the text, None if nothing is."""
         return _error_of(self._parser.send, piece)
 
     def end(self) -> str | None:
-        """Read what is left; return what is wrong, or missing, at the end."""
+        """End the text; return what is wrong or missing at its end, None if nothing is."""
         return _error_of(self._parser.close)
 
 
 def _error_of(parse: Callable[..., object], *given: bytes) -> str | None:
-    """Let the parser go on, and return what it finds wrong."""
+    """Run the parser, and return the text of its error, None for none."""
     try:
         parse(*given)
     except ijson.JSONError as error:

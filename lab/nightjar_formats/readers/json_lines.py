@@ -1,4 +1,4 @@
-"""JSON lines: short ones are read at once, which is four times as fast, and long ones piece by piece."""
+"""Read JSON lines: short ones at once, which is four times as fast, and long ones piece by piece."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nightjar_formats.readers.repairs import Repair, Repairs
 from nightjar_formats.refused import Refused, TooMuch
 
 SHORT_BYTES = 1 << 16
-"""Bytes of a line that may be read at once: at worst they become two megabytes of empty objects."""
+"""The most bytes of a line that is read at once; at worst, they become two megabytes of empty objects."""
 
 
 def values(stream: BinaryIO, what: str, shape: Shape, repairs: Repairs) -> Iterator[tuple[int, Any]]:
-    """Give each line's number and its value: of a long line as much as the shape names, of a short one all.
+    """Yield each line's number and value: the members that the shape names of a long line, all of a short one.
 
     Short lines that are no JSON are passed over. Raises Refused with the line for a long one, and where no line is
     JSON; TooMuch beyond a limit of JsonReader; EndsEarly where the last line is torn.

@@ -1,4 +1,4 @@
-"""JSON of any length read in constant memory: what a reader asks for is made into values, the rest is passed over."""
+"""Read JSON of any length in constant memory: only the requested parts become values, the rest is skipped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Whatever the shape, a scalar is read as it is: one report writes null, an object
 ITEMS = "[]"
 SCALAR: Shape = {}
 _VALUE_COST = 64
-"""What a value counts besides its characters, so that a million empty ones are too much as well."""
+"""Characters that each value counts in addition to its own, so that a million empty values exceed the limit too."""
 
 _OPENING = frozenset({"start_map", "start_array"})
 _CLOSING = frozenset({"end_map", "end_array"})
@@ -45,7 +45,7 @@ class EndsEarly(Refused):
 
 
 class JsonReader:
-    """A place in a JSON text; every method takes the value that comes next.
+    """A position in a JSON text; every method reads the next value.
 
     Values that `value` returns have at most MAX_RETAINED_CHARACTERS in all, long texts within them are cut in the
     middle, and of members with one name the last counts. Floats that are no numbers are None. Raises Refused where
@@ -59,7 +59,7 @@ class JsonReader:
         self._byte = 0
 
     def members(self) -> Iterator[str]:
-        """Give the names of an object's members; each one's value must be taken before the next name."""
+        """Yield the names of an object's members; the caller must read each value before the next name."""
         event, _ = self._next()
         if event != "start_map":
             raise Refused(self._unexpected(texts.JSON_NO_OBJECT, event))
@@ -69,7 +69,7 @@ class JsonReader:
             yield value
 
     def items(self, shape: Shape) -> Iterator[Any]:
-        """Give an array's items, as `value` does; nothing for null."""
+        """Yield an array's items, as `value` returns them; nothing for null."""
         event, value = self._next()
         if event == "null":
             return
@@ -82,23 +82,23 @@ class JsonReader:
             yield self._built(event, value, shape)
 
     def value(self, shape: Shape) -> Any:
-        """Return the next value, as much of it as the shape names."""
+        """Read the next value; return the parts of it that the shape names."""
         event, value = self._next()
         self._retained = 0
         return self._built(event, value, shape)
 
     def skip(self) -> None:
-        """Pass over the next value."""
+        """Skip the next value."""
         event, _ = self._next()
         self._skip(event)
 
     def end(self) -> None:
-        """Read on to the end of the file, where nothing may be left."""
+        """Read to the end of the file; raise if another value follows."""
         for event, _ in self._events:
             raise Refused(self._unexpected(texts.JSON_NOT_AT_END, event))
 
     def place(self) -> str:
-        """Say how far it was read."""
+        """Describe the current position, for error texts."""
         return texts.JSON_WHERE.format(size=CHUNK >> 10, byte=self._byte)
 
     def _unexpected(self, text: str, event: str) -> str:
@@ -162,7 +162,7 @@ class JsonReader:
                     return
 
     def _parsed(self, stream: BinaryIO) -> Generator[tuple[str, Any], None, None]:
-        """Give the parser's events, and watch over how deep they go and how long none comes."""
+        """Yield the parser's events; check their depth, and the length of text without an event."""
         events = JsonEvents()
         found = events.found
         depth = silent = 0
@@ -196,9 +196,9 @@ class JsonReader:
 
 
 def first_keys(head: bytes) -> Mapping[str, set[str]]:
-    """Return the names of the members in the beginning of a JSON text.
+    """Return the names of the members at the beginning of a JSON text.
 
-    Under "" are those of its first object, under each of them those of the object that it holds.
+    The key "" has the members of the first object; the name of each has those of the object in it.
     """
     events = JsonEvents(multiple_values=True)
     events.feed(b"".join(_numbers_only(iter((head,)), "JSON")))
@@ -225,9 +225,9 @@ def _without_bom(chunks: Iterator[bytes], what: str) -> Iterator[bytes]:
 
 
 def _numbers_only(chunks: Iterator[bytes], what: str) -> Iterator[bytes]:
-    """Put null, outside of strings, for what is no number that JSON and 64 bits have room for.
+    """Replace numbers outside of strings that JSON or 64 bits cannot hold by null.
 
-    The end of a chunk is held back where the next one decides what it means: a backslash, the beginning of a number.
+    The end of a chunk is held back if the next chunk decides its meaning: a backslash, or the beginning of a number.
     """
     held, within_string = b"", False
     for read in chunks:
@@ -244,7 +244,7 @@ def _numbers_only(chunks: Iterator[bytes], what: str) -> Iterator[bytes]:
 
 
 def _quotes(chunk: bytes) -> int:
-    """Count the quotes that begin or end a string."""
+    """Count the quotes that begin or end a string; escaped quotes do not."""
     return chunk.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"')
 
 

@@ -1,4 +1,4 @@
-"""JUnit XML in all its dialects, each recognised by the document itself."""
+"""Read JUnit XML in all its dialects, each recognized by the document itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
 
 
 def read_runs(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[CaseOrRun]:
-    """Read a report in constant memory, simple cases together. Counts that it gives of itself are not looked at.
+    """Read a report in constant memory, plain cases together. The report's own counts are ignored.
 
     Raises `NotXml`, also where the report ends too early and cases were given already; `TooMuch`; `Refused`.
     """

@@ -29,7 +29,7 @@ from nightjar_formats.refused import Refused
 WHAT = "ktap"
 
 _CONSOLE = Pattern(r"(?:<\d{1,3}>)?\[ *\d{1,9}\.\d{1,9}\](?: ?\[ *[TC]\d{1,9}\])? ?")
-"""What printk writes before a line: level, time, and the thread or the processor."""
+"""The prefix that printk writes before a line: level, time, and the thread or the processor."""
 _SELFTEST = "# selftests: "
 _NESTED = Pattern(r"K?TAP version \d|1\.\.\d|ok \d|not ok \d|Bail out!")
 _FAILED_AT = Pattern(r"(?:EXPECTATION|ASSERTION) FAILED at (\S+):(\d{1,9})[ \t]*$", by_line=True)
@@ -49,7 +49,7 @@ def read(stream: BinaryIO) -> Iterator[Case]:
 
 
 def without_console(line: str) -> str:
-    """Return a line without what a console puts before it."""
+    """Return a line without the prefix of a console."""
     if not line.startswith(("[", "<")):
         return line
     found = _CONSOLE.match(line)
@@ -57,7 +57,7 @@ def without_console(line: str) -> str:
 
 
 def is_ktap(line: str) -> bool:
-    """Say whether a line stands in reports of the kernel alone."""
+    """Say whether a line occurs only in reports of the kernel."""
     bare = without_console(line)
     return (
         bare.strip().startswith(("KTAP version ", _SELFTEST))

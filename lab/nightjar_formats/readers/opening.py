@@ -1,4 +1,4 @@
-"""The bytes of a result file, inflated where it was compressed."""
+"""Read the bytes of a result file, inflated if it is compressed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _ZSTD_SKIPPABLE = tuple(bytes((first,)) + b"\x2a\x4d\x18" for first in range(0x5
 
 CHUNK = 1 << 16
 HEAD_BYTES = 512
-"""Looked at to tell what a file is; tar has its mark at 257."""
+"""Bytes at the start of a file that show its type; tar has its mark at 257."""
 GZIP_STEP, ZSTD_STEP = 1 << 14, 1 << 9
 """Compressed bytes given to a decompressor at once: at worst 16 MiB come out, for deflate makes a byte into 1,032 and
 zstd four bytes into 128 KiB."""
 MAX_WINDOW = 8 << 20
-"""Bytes a zstd decompressor may hold; what `zstd -19` needs, and RFC 8878 asks every decoder to take."""
+"""The most bytes of a zstd decompressor's window: `zstd -19` needs as much, and RFC 8878 asks decoders to allow it."""
 
 _ARCHIVES = (
     (0, (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"), texts.ZIP),
@@ -40,10 +40,10 @@ _ARCHIVES = (
 def inflated(stream: BinaryIO, name: str) -> io.BufferedReader:
     """Return what `stream` holds, inflated while it is read if it is gzip or zstd, of any number of members or frames.
 
-    What the file is, its first bytes tell; `name` is for the words only: tools that upload may inflate a `.gz` on the
-    way and leave its name. Raises Refused here or while reading: an empty file, an archive or a compression that is not
-    taken, a compressed file inside another, one that is cut off, or has something else behind its end; TooMuch beyond
-    MAX_INFLATED_BYTES or MAX_RATIO.
+    The first bytes show the type of the file; `name` is only for error texts, because tools that upload may inflate a
+    `.gz` on the way and leave its name. Raises Refused here or while reading: for an empty file, for an archive or a
+    compression that is not accepted, for a compressed file inside another, and for one that is cut off or has something
+    else behind its end. Raises TooMuch beyond MAX_INFLATED_BYTES or MAX_RATIO.
     """
     head = _head(stream)
     if not head:
@@ -82,7 +82,7 @@ def _gzip() -> _Decompressor:
 
 
 def _decompressor(head: bytes) -> tuple[Callable[[], _Decompressor], int] | None:
-    """Tell how to inflate what begins with `head`, and how many bytes at a time; None: it is not compressed."""
+    """Return the decompressor for a file that begins with `head`, and its step in bytes; None if not compressed."""
     if head.startswith(GZIP):
         return _gzip, GZIP_STEP
     if head.startswith((ZSTD, *_ZSTD_SKIPPABLE)):
@@ -134,7 +134,7 @@ def _counted(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 
 def _head(stream: BinaryIO) -> bytes:
-    """Read the first bytes, of a stream that may give fewer at once than it is asked for."""
+    """Read the first bytes of a stream that may return fewer bytes at once than requested."""
     head = b""
     while len(head) < HEAD_BYTES and (more := stream.read(HEAD_BYTES - len(head))):
         head += more

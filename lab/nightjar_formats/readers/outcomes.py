@@ -1,6 +1,6 @@
-"""How a test case of any JUnit dialect becomes a `Case`: what its parts say together, and what its values are worth.
+"""Make a `Case` of a test case in any JUnit dialect, from its attributes and its parts.
 
-All of it runs once for each of 300,000 cases, so what nearly every case needs is done without a call to spare.
+This code runs once for each of 300,000 cases, so the path of nearly every case avoids all needless calls.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHOWN = 80
 
 
 class CaseOutcome(NamedTuple):
-    """How a case ended, and why."""
+    """The outcome of a case, and the reason."""
 
     status: Status
     flaky: bool = False
@@ -30,20 +30,20 @@ class CaseOutcome(NamedTuple):
     text: str = ""
     path: str = ""
     line: int | None = None
-    """Where it failed, if the failure itself says so."""
+    """The line of the failure, if the failure itself names it."""
 
 
 PASSED = CaseOutcome(Status.PASSED)
 STATUSES = {"failure": Status.FAILED, "error": Status.ERRORED, "skipped": Status.SKIPPED}
-"""What outweighs what, the first the most."""
+"""The statuses by tag; an earlier one outweighs a later one."""
 # https://maven.apache.org/surefire/maven-surefire-plugin/examples/rerun-failing-tests.html
 FLAKY = ("flakyFailure", "flakyError")
-"""Attempts of a test that passed in the end, as Surefire writes them, and others after it."""
+"""Tags of failed attempts at a test that passed in the end, as Surefire and other tools write them."""
 RERUN = ("rerunFailure", "rerunError")
-"""Attempts of one that did not; but then the first attempt is a failure or an error of its own."""
+"""Tags of further attempts at a test that failed; its first attempt is a `failure` or an `error`."""
 
 _NOTHING_MORE = (False, Trouble.NONE, "", "", None, False, "")
-"""What a case has behind its duration, where there is nothing to tell."""
+"""The fields of a passed case after its duration."""
 NOWHERE = "", None
 """The place of a test that has none."""
 
@@ -105,7 +105,7 @@ def of(parts: Sequence[Part], *tags: str) -> list[Part]:
 
 
 def skip(part: Part) -> CaseOutcome:
-    """Tell of a test that was skipped: it has a reason, and no text."""
+    """Return the outcome of a skipped test, which has a reason and no text."""
     message = part.attributes.get("message", "")
     if message and len(message) <= MAX_MESSAGE:
         return _skip(message)
@@ -114,20 +114,20 @@ def skip(part: Part) -> CaseOutcome:
 
 @lru_cache(maxsize=256)
 def _skip(message: str) -> CaseOutcome:
-    """Keep what thousands of tests say alike."""
+    """Return one cached outcome for the thousands of tests with the same message."""
     return CaseOutcome(Status.SKIPPED, message=one_line(message))
 
 
 def stated(part: Part) -> str:
-    """Give a part's message on one line, or the first line of its text, or its type."""
+    """Return a part's message on one line, else the first line of its text, else its type."""
     get = part.attributes.get
     return one_line(get("message", "")) or one_line(part.text.strip().partition("\n")[0]) or one_line(get("type", ""))
 
 
 def outcome(parts: Sequence[Part]) -> CaseOutcome:
-    """Tell how a test ended by all its parts, one at least: a failure outweighs an error, and that a skip.
+    """Return the outcome of a test with at least one part: a failure outweighs an error, and an error a skip.
 
-    Several failures become one. Where none of them has a text, the test's output stands for it.
+    Several failures become one. If none of them has a text, the test's output replaces it.
     """
     if len(parts) == 1 and (alone := STATUSES.get(parts[0].tag)):
         return skip(parts[0]) if alone is Status.SKIPPED else bad(alone, parts)
@@ -141,7 +141,7 @@ def outcome(parts: Sequence[Part]) -> CaseOutcome:
 
 
 def bad(status: Status, parts: Sequence[Part], others: Sequence[Part] = ()) -> CaseOutcome:
-    """Tell of a test that failed, in one or several parts; the first one's message stands for all.
+    """Return the outcome of a test that failed in one or several parts; the first message stands for all.
 
     `others` may hold the test's output.
     """

@@ -20,7 +20,7 @@ STATUSES = {
     "error": Status.ERRORED,
     "errored": Status.ERRORED,
 }
-"""What some tools write as an attribute, without an element that says so."""
+"""The status by an attribute, for tools that write no element for it."""
 
 
 def case(attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> Case | None:

@@ -18,7 +18,7 @@ OLD_XPASS = "xfail-marked test passes unexpectedly"
 ESCAPE = "#x1B"
 """How pytest writes a control character that XML cannot hold."""
 INTERNAL = ("pytest", "internal")
-"""Class and name of the case that stands for a failure of pytest itself."""
+"""The class and the name of the case for a failure of pytest itself."""
 
 _CRASH = Pattern(r"worker '[^']*' crashed while running ")
 _TIMEOUT = Pattern(r"(?:Failed: )?Timeout \(?>\s*[\d.]+ *s")
@@ -31,7 +31,7 @@ _PHASES = {
 
 
 def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> bool:
-    """Tell by its suite, or by a skip of its own, whether a case is pytest's."""
+    """Recognize a case of pytest by its suite, or by the form of its skip."""
     return (
         suite.root.get("name") == ROOT
         or suite.attributes.get("name") == SUITE
@@ -41,7 +41,7 @@ def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElemen
 
 
 def is_own(parts: Sequence[Part]) -> bool:
-    """Return whether a case was skipped as pytest writes it, whatever its suite is."""
+    """Say whether a case has a skip in pytest's form, whatever its suite is."""
     if len(parts) == 1:  # as nearly always, and a generator costs more than all the rest
         return parts[0].attributes.get("type") in SKIPS
     return any(part.attributes.get("type") in SKIPS for part in parts)
@@ -63,7 +63,7 @@ def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement
 
 
 def _ended(attributes: dict[str, str], classname: str, parts: Sequence[Part]) -> CaseOutcome:
-    """Tell a failure of the runner, of collecting, of setup and teardown, and a crash from a failure of the test."""
+    """Distinguish a failure of the test from one of the runner, collection, setup or teardown, and from a crash."""
     if len(parts) == 1 and parts[0].attributes.get("type") == "pytest.skip":
         return skip(parts[0])
     found = outcome(parts)
@@ -89,7 +89,7 @@ def _ended(attributes: dict[str, str], classname: str, parts: Sequence[Part]) ->
 
 
 def _last_line(error: Part) -> str:
-    """Tell what went wrong where the message only says that something did: by the traceback's last line."""
+    """Return the last line of the traceback, for a message that does not say what went wrong."""
     return one_line(_COLOUR.sub("", error.text).strip().rpartition("\n")[2].removeprefix("E ")) or stated(error)
 
 

@@ -1,4 +1,4 @@
-"""What setup, call and teardown of a pytest test come to: one case."""
+"""Fold setup, call and teardown of a pytest test into one case."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SKIPPED = "Skipped: "
 INTERNAL_ERROR = 3
 """pytest's exit status for it (https://docs.pytest.org/en/stable/reference/exit-codes.html)."""
 _TIMEOUT = Pattern(r"(Failed: )?Timeout [>(]")
-"""How pytest-timeout begins its messages."""
+"""The beginning of pytest-timeout's messages."""
 
 GOOD = frozenset({Status.PASSED, Status.XFAILED, Status.XPASSED})
 _BAD = frozenset({"failed", "rerun"})
@@ -37,7 +37,7 @@ class Phase(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """How a test ended, and the phase that decided it."""
+    """The outcome of a test, and the phase that decided it."""
 
     status: Status
     trouble: Trouble = Trouble.NONE
@@ -68,7 +68,7 @@ def case_of(
 
 
 def verdict_of(phases: Mapping[str, Phase]) -> Verdict:
-    """Tell how a test ended by the phases of its last attempt.
+    """Return the outcome of a test from the phases of its last attempt.
 
     A failure of the test itself counts before one of its setup or teardown. An attempt that was to be rerun and is the
     last one failed; one of which neither call nor end is known ended with its process.
@@ -121,12 +121,12 @@ def collected(nodeid: str, outcome: str, longrepr: str) -> Case | None:
 
 
 def itself(trouble: Trouble, message: str) -> Case:
-    """Return the case that stands for pytest itself, which did not come to a good end."""
+    """Return the case for pytest itself, which did not end well."""
     return Case("internal", Status.ERRORED, nodeid="pytest::internal", trouble=trouble, message=message)
 
 
 def reason(longrepr: str) -> str:
-    """Return why a test was skipped, out of a place and a reason that were written as one text; "" if it is neither."""
+    """Return the reason of a skip from a text that has a place and a reason; "" for any other text."""
     found = _SKIP_AS_TEXT.search(longrepr)
     if found:
         return found["double"] if found["single"] is None else found["single"]

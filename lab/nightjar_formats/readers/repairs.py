@@ -1,4 +1,4 @@
-"""What a reader repaired in a file that a lab sent: one bad byte or one nameless test must not lose a whole run."""
+"""Record what a reader repaired in a lab's file: one bad byte or one nameless test must not lose a whole run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from nightjar_formats.text_enum import TextEnum
 UNNAMED = "(unnamed)"
 """The name of a test that its report gives no name."""
 UNDECLARED = "windows-1252"
-"""How bytes are read that are not UTF-8: the usual encoding of a report that names none. Latin-1 is a part of it."""
+"""The encoding for bytes that are not UTF-8, as usual in reports that name no encoding. It contains Latin-1."""
 
 
 class Repair(TextEnum):
-    """A fault that does not keep a file from being read, as the lab reads about it."""
+    """A fault that was repaired, in words for the lab."""
 
     CONTROL = texts.REPAIRED_CONTROL
     BYTES = texts.REPAIRED_BYTES

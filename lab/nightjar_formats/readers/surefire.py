@@ -14,7 +14,7 @@ CLASS = "(class)"
 
 
 def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> bool:
-    """Tell a case by the schema that its suite names, or by parts that came up with Surefire."""
+    """Recognize a case of Surefire by the schema that its suite names, or by parts that Surefire introduced."""
     return "surefire" in suite.attributes.get(SCHEMA, "") or bool(of(parts, *FLAKY, *RERUN))
 
 

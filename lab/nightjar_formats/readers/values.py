@@ -1,4 +1,4 @@
-"""Single values of JSON and CSV, which may be of any type and say anything."""
+"""Read single values of JSON and CSV, which may have any type and any content."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNREADABLE = dict.fromkeys(
 
 
 def name(value: object) -> str:
-    """Return the name of a test, file or class as it stands there; "" if it is no text.
+    """Return the name of a test, file or class unchanged; "" if it is not a text.
 
     Raises TooMuch beyond MAX_RAW_NAME characters.
     """
@@ -39,12 +39,12 @@ def text(value: object) -> str:
 
 
 def message(value: object) -> str:
-    """Return a message likewise, as one line."""
+    """Return a message without colours and control characters, on one line."""
     return fields.one_line(_readable(value[: fields.MESSAGE_READ])) if isinstance(value, str) else ""
 
 
 def number(value: object) -> float | None:
-    """Return a number that stands as one or as text, NaN and infinities included; None for anything else."""
+    """Return a number, or a text as a number, with NaN and infinities; None for anything else."""
     # float(True) is 1.0.
     if not isinstance(value, bool) and value is not None and value != "":
         try:
@@ -56,13 +56,13 @@ def number(value: object) -> float | None:
 
 
 def seconds(value: object, unit: float = 1.0) -> float | None:
-    """Return a duration, counted in `unit` seconds, as seconds; None for what no duration can be."""
+    """Return a duration in seconds from one in units of `unit` seconds; None for anything else."""
     found = number(value)
     return None if found is None else fields.seconds(found * unit)
 
 
 def line(value: object, first: int = 1) -> int | None:
-    """Return a line as counted from 1, of a format that counts from `first`; None for what no line can be."""
+    """Return a line counted from 1, for a format that counts from `first`; None for anything else."""
     found = number(value)
     if found is None or not math.isfinite(found) or found != int(found) or not first <= found <= MAX_LINE:
         return None
@@ -70,17 +70,17 @@ def line(value: object, first: int = 1) -> int | None:
 
 
 def count(value: object) -> int:
-    """Return a number of things; 0 for what no such number can be."""
+    """Return a count; 0 for anything else."""
     return line(value) or 0
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """Return an object's members; none if it is no object."""
+    """Return an object's members; empty for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def sequence(value: object) -> list[Any]:
-    """Return an array's items; none if it is no array."""
+    """Return an array's items; empty for anything else."""
     return value if isinstance(value, list) else []
 
 

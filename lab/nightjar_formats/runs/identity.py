@@ -1,9 +1,9 @@
-r"""Which test a case is, whatever the lab's root folder, prefix or format: no I/O.
+r"""Give each case its test ID, the same for every root folder, prefix and format of a lab. No I/O.
 
 The ID is `path::Class::name[params]`, as pytest's node IDs are, with the path as it is in the repository at that
 commit. Characters of a name that cannot be printed (control characters, line breaks, bidirectional marks, odd spaces)
-are written as Python's `repr` writes them: `\n`, `\x1b`, `\u202e`. Paths are taken in Unicode's form NFC, for file
-systems change the form of what they keep; names come from the source, the same everywhere, and keep theirs. An ID
+are written as Python's `repr` writes them: `\n`, `\x1b`, `\u202e`. Paths are read in Unicode's form NFC, because file
+systems change the form of names; the names of tests come from the source, and keep their form. An ID
 longer than MAX_NAME is shortened to its beginning, 16 digits of its SHA-256 and its end.
 """
 
@@ -21,13 +21,13 @@ from nightjar_formats.normal_forms import normalized
 from nightjar_formats.runs.paths import MAX_PARTS, Paths
 
 SHORTENED_TAIL = 240
-"""Characters that remain of the end of an ID that is too long."""
+"""The number of characters that remain from the end of an ID that is too long."""
 HASH_DIGITS = 16
 MAX_REMEMBERED = 10_000
-"""Classes, and as many files, whose place is remembered for their next test."""
+"""The most classes, and the most files, whose place is cached for their next test."""
 
 Place = tuple[str, str]
-"""What stands before a test's own name in its ID, and the path that its line belongs to."""
+"""The part of an ID before the test's own name, and the path that the test's line belongs to."""
 Key = TypeVar("Key")
 
 
@@ -73,7 +73,7 @@ class Resolver:
         return test, path
 
     def head_of(self, classname: str) -> str:
-        """Return what stands before the name of a test that has a class and nothing else that tells its place."""
+        """Return the part of the ID before the name, for a test whose place is known by its class alone."""
         return self._of_class(classname)[0]
 
     def _of_class(self, classname: str) -> Place:
@@ -114,7 +114,7 @@ class Resolver:
         return head + separator + (rest if rest.isprintable() else _visible(rest)), path
 
     def _unusual(self, case: Case) -> tuple[str, str]:
-        """Return ID and path of a case that has no classname, or stands for a whole file."""
+        """Return the ID and the path of a case without a classname, or of one that stands for a whole file."""
         if case.trouble is Trouble.COLLECTION and case.path:
             return self._head(case.path)
         dotted = case.classname or case.name
@@ -159,7 +159,7 @@ class Resolver:
 
 
 def _remembered(places: dict[Key, Place], key: Key, place: Place) -> Place:
-    """Keep a place for the next test that asks, while there are not too many, and none of them is endless."""
+    """Cache a place for the next test, unless there are too many, or the place is too long."""
     if len(places) < MAX_REMEMBERED and len(place[0]) <= MAX_NAME:
         places[key] = place
     return place
@@ -175,7 +175,7 @@ def _common_end(left: Sequence[str], right: Sequence[str]) -> int:
 
 
 def _after(dotted: Sequence[str], module: Sequence[str]) -> Sequence[str] | None:
-    """Return what follows a module in a dotted name, wherever in it the module stands, or None if it is not there."""
+    """Return the parts after a module in a dotted name; None if the name does not contain the module."""
     ends = [index + 1 for index, part in enumerate(dotted) if part == module[-1]]
     if not ends or len(dotted) > MAX_PARTS:
         return None
@@ -192,19 +192,19 @@ def _canonical(path: str) -> str:
 
 
 def _visible(name: str) -> str:
-    """Write what cannot be printed as Python's `repr` does. Backslashes stay: pytest's own IDs have such escapes."""
+    """Escape unprintable characters as Python's `repr` does. Backslashes stay: pytest's own IDs have such escapes."""
     if name.isprintable():
         return name
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in name)
 
 
 def is_shortened(test: str) -> bool:
-    """Return whether an ID stands for one that is too long: no test is called so."""
+    """Say whether an ID was shortened, so that no test has it as its name."""
     begin, end = MAX_NAME - SHORTENED_TAIL - HASH_DIGITS - 2, MAX_NAME - SHORTENED_TAIL - 1
     return len(test) == MAX_NAME and test[begin] == test[end] == "…"
 
 
 def _shortened(test: str) -> str:
-    """Return an ID that is too long with a hash of all of it in place of its middle, the same in every run."""
+    """Replace the middle of a long ID by a hash of the whole ID, which is the same in every run."""
     mark = f"…{hashlib.sha256(test.encode('utf-8', 'surrogatepass')).hexdigest()[:HASH_DIGITS]}…"
     return test[: MAX_NAME - len(mark) - SHORTENED_TAIL] + mark + test[-SHORTENED_TAIL:]

@@ -1,4 +1,4 @@
-"""Whether a run has usable results: no I/O."""
+"""Decide whether a run has usable results. No I/O."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from nightjar_formats.runs import texts
 from nightjar_formats.runs.shared_outcomes import SharedOutcomes
 
 FINISHED = (None, 0, 5)
-"""Exit statuses with which a run may end well without a test; 5 is pytest's for none selected."""
+"""Exit statuses of a run that may be good without any test; 5 is pytest's for no selected tests."""
 MASS_COLLECTION_FILES = 3
 MASS_COLLECTION_SHARE = 0.75
-"""So many files, and so much of all files, must have failed at collection. Real runs reach 0.57, a broken lab 1.
-Files are counted, not tests: a file that could not be collected may stand for hundreds."""
+"""The least number of files, and the least share of all files, that must have failed at collection.
+
+Real runs reach 0.57, a broken lab 1. Files are counted, not tests: a file that failed at collection may hold hundreds.
+"""
 ONE_CAUSE_TESTS = 10
 ONE_CAUSE_SHARE = 0.8
-"""More than this share of the tests that ran, so many at least, must have failed with one cause (Trunk's rule too)."""
+"""A run is unusable if over this share of its tests, and this many at least, failed with one cause, as in Trunk."""
 ALL_SKIPPED_TESTS = 3
-"""So many tests must have ended well in the baseline before it is odd that all are skipped."""
+"""The least number of good tests in the baseline for which a run with only skipped tests is suspicious."""
 
 _PART_OF_WORD = rf"[^{SPACE}'\"`(),;<>/\\]"
 _PATH = Pattern(rf"{_PART_OF_WORD}*[/\\](?:{_PART_OF_WORD}|[/\\])*")
@@ -28,7 +30,7 @@ _NUMBER = Pattern(r"0x[0-9a-fA-F]+|\p{Nd}+")
 
 
 def infra(now: Mapping[str, SeenTest], baseline: Mapping[str, SeenTest] | None, *, exit_status: int | None) -> str:
-    """Say why a run has no usable results, what to look at included, or ""; none of a lab's words is in it."""
+    """Say why a run has no usable results and what to check, without text from the lab; "" if it has some."""
     return infra_of(now, SharedOutcomes(now), baseline, exit_status)
 
 
@@ -38,7 +40,7 @@ def infra_of(
     baseline: Mapping[str, SeenTest] | None,
     exit_status: int | None,
 ) -> str:
-    """Say the same of outcomes that were gathered before."""
+    """Say the same as `infra`, about outcomes that are gathered already."""
     if not now:
         return texts.NO_TESTS if exit_status in FINISHED else texts.CRASHED.format(status=exit_status)
     if outcomes.all(lambda seen: seen.trouble in (Trouble.INTERNAL, Trouble.CRASH)):
@@ -79,7 +81,7 @@ def _one_cause(outcomes: SharedOutcomes) -> str:
 
 
 def failure_cause(message: str) -> str:
-    """Fold what differs between failures of one cause: paths and node IDs, numbers, addresses, workers' names."""
+    """Remove what differs between failures of one cause: paths, node IDs, numbers, addresses, names of workers."""
     return _NUMBER.sub("0", _PATH.sub("/", message))
 
 
@@ -89,10 +91,10 @@ def file_of(test: str) -> str:
 
 
 def could_not_be_collected(seen: SeenTest) -> bool:
-    """Return whether this is a file that could not be collected."""
+    """Say whether this stands for a file that could not be collected."""
     return seen.trouble is Trouble.COLLECTION and seen.status in BAD
 
 
 def is_skipped(seen: SeenTest) -> bool:
-    """Return whether a test was skipped."""
+    """Say whether a test was skipped."""
     return seen.status is Status.SKIPPED

@@ -1,6 +1,6 @@
-"""The manifest of a run: what its lab says that the run holds. It is uploaded last, and read before anything else.
+"""Read the manifest of a run, in which the lab describes the run. It is uploaded last, and read first.
 
-What it says about itself are claims; whose run it is and for which commit, the key in the bucket says (`RunKey`).
+Its contents are claims. The key in the bucket (`RunKey`) decides to which lab, target and commit the run belongs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SCHEMA = 1
 
 MOST_FAULTS = 5
 MOST_ENVIRONMENT = 100
-"""Entries of `environment`."""
+"""The most entries of `environment`."""
 
 _TARGET = Pattern(TARGET_NAME)
 _KEY = Pattern(
@@ -46,12 +46,12 @@ _KEY = Pattern(
 )
 
 _Faults = Callable[[Any, str], Iterator[str]]
-"""Yields what is wrong with a field's value; the text says where it stands in the manifest."""
+"""Yields the faults of a field's value; the text is the field's place in the manifest."""
 
 
 @dataclass(frozen=True)
 class FileEntry:
-    """One result file: its name in the run's folder, what it is, and by what it is known to be whole."""
+    """One result file: its name in the run's folder, its size and digest, which show that it is whole, its format."""
 
     name: str
     bytes: int
@@ -61,19 +61,19 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest that was read: the lab's claims, and the files that it names."""
+    """A valid manifest: the lab's claims, and the files that it names."""
 
     claims: Claims
     files: tuple[FileEntry, ...]
 
     @property
     def bytes(self) -> int:
-        """Bytes of all files as they lie in the bucket."""
+        """Return the bytes of all files as they are stored in the bucket."""
         return sum(file.bytes for file in self.files)
 
 
 def run_key(key: str, prefix: str) -> tuple[RunKey, str] | None:
-    """Return whose run an object of the bucket belongs to, and its name in the run's folder; None: it is no run's.
+    """Return the run of an object in the bucket, and the object's name in the run's folder; None if it is not of a run.
 
     The name of a target is escaped in the one way that `RunKey.folder` escapes it, or a run could have two folders.
     """
@@ -128,9 +128,9 @@ def _parsed(raw: bytes) -> dict[str, Any]:
 def _fields_of(
     value: Mapping[str, Any], fields: Mapping[str, _Faults], required: Iterable[str], of: str
 ) -> Iterator[str]:
-    """Yield what is wrong with the fields of an object, in their order; what else it holds is passed over.
+    """Yield the faults of an object's fields, in order; unknown fields are ignored, because newer labs may send more.
 
-    Newer labs may say more. `of` is where the object stands, with a dot at its end, or empty.
+    `of` is the place of the object in the manifest, with a dot at its end, or empty.
     """
     for name, faults in fields.items():
         if name in value:
@@ -153,7 +153,7 @@ def _or_null(is_right: Callable[[Any], bool]) -> _Faults:
 
 
 def _is_text(value: Any) -> bool:
-    """Return whether a value is a text that UTF-8 can hold: JSON can hold half of a surrogate pair."""
+    """Say whether a value is a text that UTF-8 can hold: JSON can contain half of a surrogate pair."""
     return isinstance(value, str) and without_half_pairs(value) == value
 
 
@@ -227,7 +227,7 @@ MANIFEST_KEYS: Mapping[str, _Faults] = {
     "log_url": _or_null(_is_at_most(2000)),
     "job": _or_null(_matches(r"[A-Za-z0-9_-]{1,64}")),
 }
-"""What the contract says about a manifest."""
+"""The fields of a manifest, each with its check."""
 
 
 def _check_fields(value: Mapping[str, Any]) -> None:

@@ -1,7 +1,7 @@
-"""What a lab may know of its results before anybody else sees them: read on its own machine as the bot will read them.
+"""Check results on the lab's own machine before the upload, reading them as the bot will.
 
-What the bot knows besides (whether app.yaml names the lab, whether the commit is to be tested, what was sent today) is
-not looked at here.
+Facts that only the bot knows are not checked here: whether app.yaml names the lab, whether the commit is to be tested,
+and how much was uploaded today.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from nightjar_formats.runs.manifest import FileEntry, Manifest, read_manifest, r
 from nightjar_formats.runs.texts import FILE_MISSING, FILE_OF_OTHER_CONTENT, FILE_OF_OTHER_SIZE, FILE_TOO_LARGE
 
 KEY_PARTS = 6
-"""Folders of a run's key: owner, name, lab, target, SHA and run."""
+"""The number of folders in a run's key: owner, name, lab, target, SHA and run."""
 CHUNK = 1 << 20
 NONE = Counts()
 
@@ -55,7 +55,7 @@ class FileReport:
 
 @dataclass(frozen=True)
 class RunReport:
-    """The files of one run, and what is wrong with all of it. `counts` are those of the files together."""
+    """The files of one run, and the problems of the whole run. `counts` covers all files."""
 
     files: tuple[FileReport, ...]
     counts: Counts = NONE
@@ -66,18 +66,18 @@ class RunReport:
 
     @property
     def refused(self) -> bool:
-        """Whether the bot would refuse it because of something that could be read."""
+        """Say whether the bot would refuse the run because of something that could be read."""
         return bool(self.problems and not self.unreadable) or any(
             file.problem and not file.unreadable for file in self.files
         )
 
     @property
     def good(self) -> bool:
-        """Whether the bot would take it, as far as the files tell."""
+        """Say whether the bot would accept the run, as far as the files show."""
         return not self.problems and not any(file.problem for file in self.files)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the report as JSON values."""
         return {
             "good": self.good,
             "counts": asdict(self.counts),
@@ -119,14 +119,14 @@ def check_run(path: Path) -> RunReport:
 
 
 def key_of(folder: Path) -> RunKey | None:
-    """Return whose run a folder is by its path, None where that does not end as in the bucket."""
+    """Return the key of a run from the path of its folder; None if the path does not end as in the bucket."""
     parts = folder.resolve().parts[-KEY_PARTS:]
     found = run_key("/".join((*parts, MANIFEST)), "")
     return found[0] if found else None
 
 
 def is_run(path: Path) -> bool:
-    """Return whether a path is to be checked as a run: a folder, or a manifest."""
+    """Say whether a path is checked as a run: it is a folder, or a manifest."""
     return path.is_dir() or path.name == MANIFEST
 
 
@@ -134,7 +134,7 @@ Checked = tuple[FileReport, Optional[Columns]]
 
 
 def _check_entry(folder: Path, entry: FileEntry) -> Checked:
-    """Check a file of a run: whether it is the one that the manifest describes, and then what it holds."""
+    """Check a file of a run: whether it matches the manifest, and then its contents."""
     path = folder / entry.name
     try:
         found = path.stat().st_size
@@ -198,12 +198,12 @@ def _unreadable(path: Path, name: str, error: OSError) -> Checked:
 
 
 def _together(checked: Sequence[Checked], *, exit_status: int | None) -> RunReport:
-    """Look at the files of a run as one, as its check will."""
+    """Check the files of a run together, as its check run will."""
     files = tuple(report for report, _ in checked)
     columns = merge(found for _, found in checked if found is not None)
     warnings: tuple[str, ...] = ()
     if all(not file.problem for file in files) and (why := infra(_seen(columns), None, exit_status=exit_status)):
-        # That there is no test at all, a single file says already.
+        # A single file without any test reports that by itself.
         is_said = not columns.tests and exit_status in FINISHED and len(files) == 1
         warnings = () if is_said else (texts.LAB_PROBLEM.format(why=why),)
     return RunReport(files, _counts(columns), warnings=warnings)
@@ -241,7 +241,7 @@ def _seen(columns: Columns) -> dict[str, SeenTest]:
 
 
 def _claimed_sha(raw: bytes) -> str:
-    """Return the commit that a manifest names, for one that lies where no key says it."""
+    """Return the commit that a manifest names, for a manifest outside of a bucket's folders."""
     with suppress(ValueError, RecursionError, AttributeError):
         return str(json.loads(raw).get("sha"))
     return ""

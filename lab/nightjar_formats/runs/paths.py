@@ -1,4 +1,4 @@
-"""The files of a repository at one commit, found by the ends of their paths: no I/O."""
+"""Find the files of a repository at one commit by the ends of their paths. No I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nightjar_formats.refused import TooMuch
 from nightjar_formats.runs import texts
 
 MAX_PARTS = 64
-"""Components of a path or a dotted name; what has more is not looked for in the repository."""
+"""The most components of a path or a dotted name; one with more is not searched in the repository."""
 
 Parts = tuple[str, ...]
 

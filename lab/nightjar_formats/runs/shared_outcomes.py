@@ -13,7 +13,7 @@ Wanted = Callable[[SeenTest], bool]
 
 
 class SharedOutcomes:
-    """How the tests of a run ended, to be asked by conditions on their outcomes."""
+    """The outcomes of a run's tests, searched by conditions on the outcome."""
 
     def __init__(self, tests: Mapping[str, SeenTest]) -> None:
         self._tests = tests
@@ -23,18 +23,18 @@ class SharedOutcomes:
 
     @cached_property
     def counted(self) -> list[tuple[SeenTest, int]]:
-        """Each outcome, and how many tests share it."""
+        """Return each outcome with the number of tests that share it."""
         return [(self._outcome_of[key], count) for key, count in Counter(self._keys).items()]
 
     def which(self, wanted: Wanted) -> list[str]:
-        """Return the tests that ended as wanted."""
+        """Return the tests whose outcome meets a condition."""
         keys = {key for key, outcome in self._outcome_of.items() if wanted(outcome)}
         return list(compress(self._tests, map(keys.__contains__, self._keys))) if keys else []
 
     def count(self, wanted: Wanted) -> int:
-        """Return how many tests ended as wanted."""
+        """Count the tests whose outcome meets a condition."""
         return sum(count for outcome, count in self.counted if wanted(outcome))
 
     def all(self, wanted: Wanted) -> bool:
-        """Return whether all tests ended as wanted."""
+        """Say whether the outcomes of all tests meet a condition."""
         return all(map(wanted, self._outcome_of.values()))

@@ -1,4 +1,4 @@
-"""A run on its way to the bucket: its files, then its manifest, each written once and never over another."""
+"""Upload a run to the bucket: its files, then its manifest. Nothing is overwritten."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FILE_NAME = Pattern(FILE_NAME)
 
 @dataclass(frozen=True)
 class Piece:
-    """A file of a run: where it lies on this machine, and what the manifest says about it."""
+    """A file of a run: its path on this machine, and the values of its entry in the manifest."""
 
     path: Path
     name: str
@@ -43,14 +43,14 @@ class Piece:
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What the manifest says about it."""
+        """Return the file's entry in the manifest."""
         fields = {"name": self.name, "format": self.format, "bytes": self.bytes, "sha256": self.sha256}
         return {key: value for key, value in fields.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """A run that is ready to be sent: its key, the bucket's prefix, its files and its manifest."""
+    """A run that is ready to upload: its key, the bucket's prefix, its files and its manifest."""
 
     key: RunKey
     prefix: str
@@ -59,15 +59,15 @@ class Parcel:
 
     @property
     def folder(self) -> str:
-        """The key of its folder, with a slash at the end."""
+        """Return the key of the run's folder, with a slash at its end."""
         return f"{self.prefix}{self.key.folder}"
 
 
 class WriteOnce(Protocol):
-    """A bucket in which no object is written over."""
+    """A bucket in which no object is overwritten."""
 
     def put_once(self, key: str, source: BinaryIO, *, sha256: str) -> bool:
-        """Write an object; return whether it was written now, False where the same content is there already. Blocks.
+        """Write an object; return True if it was written now, False if it exists with the same content. Blocks.
 
         `sha256` is that of the content, in hexadecimal digits. Raises `AlreadyThere` where the credentials may not read
         what is there, another `UserError` for other content and whatever another try does not change, `TryAgain` where
@@ -76,7 +76,7 @@ class WriteOnce(Protocol):
 
 
 def named(paths: Sequence[Path]) -> None:
-    """Raise `UserError` unless every file may be a run's under its own name, beside the others."""
+    """Raise `UserError` unless each file name is allowed in a run, and none occurs twice."""
     seen: set[str] = set()
     for path in paths:
         if path.is_dir():
@@ -89,10 +89,9 @@ def named(paths: Sequence[Path]) -> None:
 
 
 def pieces(paths: Sequence[Path], format: str | None, compress: str | None, into: Path) -> Iterator[Piece]:
-    """Yield the files as they are sent; those that are to be compressed, and are not, as a copy in the folder `into`.
+    """Yield the files to upload; a file that must be compressed first becomes a copy in the folder `into`.
 
-    A file is compressed the same way every time, so that it is known again where it was uploaded before. Raises
-    `UserError`.
+    A file is compressed the same way every time, so that a second upload recognizes it. Raises `UserError`.
     """
     for path in paths:
         try:
@@ -108,10 +107,10 @@ def pieces(paths: Sequence[Path], format: str | None, compress: str | None, into
 
 
 def pack(key: RunKey, prefix: str, files: Sequence[Piece], claims: Claims) -> Parcel:
-    """Return a run that is ready to be sent.
+    """Return a run that is ready to upload.
 
-    The manifest holds nothing but what it is given, so that the same run has the same one. Raises `UserError` for what
-    the bot would not take.
+    The manifest depends only on the arguments, so the same run has the same manifest. Raises `UserError` if the bot
+    would refuse the run.
     """
     raw = json.dumps(_document(key, files, claims), indent=2, ensure_ascii=False).encode() + b"\n"
     parcel = Parcel(key, prefix, tuple(files), raw)
@@ -125,7 +124,7 @@ def pack(key: RunKey, prefix: str, files: Sequence[Piece], claims: Claims) -> Pa
 
 
 def send(parcel: Parcel, bucket: WriteOnce, progress: Callable[[Piece | None, bool], None]) -> None:
-    """Write the files, then the manifest; blocks. What is there already stays.
+    """Write the files, then the manifest; existing objects stay. Blocks.
 
     `progress` is called for each file, with None for the manifest, and with whether it was written now. With
     credentials that may write and not read, as labs' should be, a file of that name is assumed to be the same one: if
