@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST_COMPARED = 300
 """GitHub shows no more files of a comparison (https://docs.github.com/rest/commits/commits#compare-two-commits)."""
 NO_COMMIT = "0" * 40
-"""How GitHub says that there was no branch before a push, or is none after it."""
+"""The SHA by which GitHub says that a branch did not exist before a push, or does not exist after it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 UNKNOWN_SECONDS = 60.0
-"""How long "there is no such pull request" is cached, unless a webhook reports one: anybody may make up a number."""
+"""Seconds that "there is no such pull request" is cached, unless a webhook reports one: anybody may invent a number."""
 SECONDS = 10.0
-"""How long a pull request is cached, unless a webhook reports a change: many steps of one build ask."""
+"""Seconds that a pull request is cached, unless a webhook reports a change: many steps of one build ask."""
 FILES_SECONDS = 600.0
-"""How long the changed files are cached. Without a push they change only when a part of them lands on the base."""
+"""Seconds that the changed files are cached. Without a push they change only when a part of them lands on the base."""
 PATIENCE = 5.0
 """Seconds to wait for GitHub, twice at most; a later answer is cached for the next caller."""
 

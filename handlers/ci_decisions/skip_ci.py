@@ -35,7 +35,7 @@ router = Router()
 
 @dataclass(frozen=True, slots=True)
 class ShownSkip:
-    """What the status on a pull request's head says: whether CI may skip it, and why."""
+    """The status on a pull request's head: whether CI may skip it, and why."""
 
     sha: str
     reason: str

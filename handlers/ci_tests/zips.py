@@ -19,7 +19,7 @@ MOST_DIRECTORY_BYTES = 2 << 20
 """The most bytes of the list of files at the archive's end: zipfile holds all of it in memory, many times larger."""
 
 END, END_BYTES, COMMENT_BYTES = b"PK\x05\x06", 22, 0xFFFF
-"""How the record at the end of an archive begins, its length, and that of a comment behind it
+"""The beginning of the record at the end of an archive, its length, and the most bytes of a comment behind it
 (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3.16)."""
 LOCATOR_64, LOCATOR_64_BYTES = b"PK\x06\x07", 20
 

@@ -59,7 +59,7 @@ class FailureCause(BaseModel):
 
 
 class FailureCount(BaseModel):
-    """How many failures happened in one way, such as at one stage of a backend suite."""
+    """The number of failures with one outcome, such as at one stage of a backend suite."""
 
     model_config = ConfigDict(extra="forbid")
 

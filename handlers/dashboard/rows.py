@@ -54,7 +54,7 @@ NamesOf = Callable[[GridLine], Sequence[str]]
 
 
 class RowKind(StrEnum):
-    """What a row stands for."""
+    """The kinds of rows."""
 
     TARGET = "target"
     SUITE = "suite"

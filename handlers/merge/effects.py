@@ -40,7 +40,7 @@ COMPUTING_SECONDS = 2.0
 
 
 class MergeEnd(StrEnum):
-    """How a merge that did not fail ended."""
+    """The outcomes of a merge that did not fail."""
 
     MERGED = "merged"
     QUEUED = "queued"
@@ -52,7 +52,7 @@ class MergeEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What `MergePull` returns; `message` is GitHub's where it does not merge yet."""
+    """The result of `MergePull`; `message` is GitHub's text if it does not merge yet."""
 
     end: MergeEnd
     message: str = ""

@@ -67,7 +67,7 @@ class WatchedCommit:
 
 @dataclass(frozen=True, slots=True)
 class RefreshCount:
-    """How many refreshes of a pull request have begun."""
+    """The number of refreshes of a pull request that have begun."""
 
     begun: int = 0
 

@@ -40,7 +40,7 @@ SETTLED_HOURS = SETTLED_SECONDS // 3600
 
 
 class BlockerKind(StrEnum):
-    """What a reason is about, in the order in which texts list the reasons."""
+    """The kinds of reasons, in the order in which texts list them."""
 
     CLOSED = "closed"
     METHOD = "method"
@@ -98,7 +98,7 @@ class RequiredCheck:
 
 @dataclass(frozen=True, slots=True)
 class BranchRules:
-    """What a branch requires of a merge, as far as an App may read it. `methods` empty: its rules allow any."""
+    """The requirements of a branch for a merge, as far as an App may read them. Empty `methods` allow any method."""
 
     required: tuple[RequiredCheck, ...] = ()
     approvals: int = 0

@@ -116,7 +116,7 @@ def _collected(line: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def _ending(finished: Mapping[str, Any] | None, *, died_in_a_test: bool) -> Iterator[Case]:
-    """Give the case that stands for pytest itself, if it did not come to a good end and no test shows that."""
+    """Yield the case for pytest itself, if it did not end well and no test shows that."""
     if finished is None and not died_in_a_test:
         yield itself(Trouble.CRASH, texts.REPORTLOG_DIED)
     elif finished and values.number(finished.get("exitstatus")) == INTERNAL_ERROR:
@@ -124,7 +124,7 @@ def _ending(finished: Mapping[str, Any] | None, *, died_in_a_test: bool) -> Iter
 
 
 class _Attempts:
-    """What is known about a test that has not ended yet: its last attempt, and whether one before was not good."""
+    """A test that has not ended yet: its last attempt, and whether an earlier one was not good."""
 
     __slots__ = ("failed_subtest", "line", "phases", "reran")
 
@@ -156,7 +156,7 @@ class _Tests:
         self.open = {nodeid: test for nodeid, test in self.open.items() if test.phases or test.reran}
 
     def report(self, line: Mapping[str, Any], number: int) -> Iterator[Case]:
-        """Take one phase of a test, and give its case if that was the last."""
+        """Add one phase of a test, and yield its case if the phase was the last."""
         nodeid, test = self._test(line, number)
         when, phase = str(line.get("when")), _phase(line)
         if when in ("setup", CRASHED):
@@ -178,7 +178,7 @@ class _Tests:
                 yield _case(nodeid, test, verdict_of(test.phases))
 
     def subtest(self, line: Mapping[str, Any], number: int) -> None:
-        """Take a part of a test: the first that failed says why the test did."""
+        """Add a subtest: the first one that failed explains the failure of its test."""
         _, test = self._test(line, number)
         if line.get("outcome") == "failed" and not test.failed_subtest:
             phase = _phase(line)
@@ -186,7 +186,7 @@ class _Tests:
             test.failed_subtest = phase._replace(message=f"[{label}] {phase.message}" if label else phase.message)
 
     def rest(self) -> Iterator[Case]:
-        """Give the tests that were running when the report ended, or that wait for a rerun which never came."""
+        """Yield the tests that were running when the report ended, or that still waited for a rerun."""
         for nodeid, test in self.open.items():
             verdict = verdict_of(test.phases)
             yield _case(nodeid, test, verdict if verdict.status in BAD else DIED_WITHIN)

@@ -1,4 +1,4 @@
-"""What readers hold of tests that have not ended, or whose name is not known yet: bounded for the whole file."""
+"""Hold the output of tests that have not ended, or whose name is not known yet, with one limit for the whole file."""
 
 from __future__ import annotations
 

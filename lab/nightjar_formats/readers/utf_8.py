@@ -23,7 +23,7 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 _WINDOWS_1252 = {0xDC00 + byte: bytes((byte,)).decode(UNDECLARED, "replace") for byte in range(0x80, 0x100)}
 """By the half pair that Python's error handler `surrogateescape` makes of a byte."""
 _ESCAPED = (b"\xed\xb2", b"\xed\xb3")
-"""How these half pairs begin in UTF-8; nothing else does."""
+"""The first bytes of these half pairs in UTF-8; nothing else begins so."""
 _HIGH = bytes(range(0x80, 0x100))
 
 
@@ -35,7 +35,7 @@ class Utf8:
         self.line = 1
         self.bad_bytes = Repair.BYTES
         self.decode: Callable[[bytes], str] | None = None
-        """How bytes are read that are in another encoding."""
+        """Decodes bytes that are in another encoding."""
         self._cut = b""
 
     def decoded(self, raw: bytes, *, final: bool) -> bytes:

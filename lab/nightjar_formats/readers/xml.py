@@ -67,7 +67,7 @@ class SuiteElement(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What a case holds: one of `OUTCOMES`, or one of `LOGS` after an outcome. The text is cut to head and tail."""
+    """A child of a case: one of `OUTCOMES`, or one of `LOGS` after an outcome. The text is cut to head and tail."""
 
     tag: str
     attributes: dict[str, str]
@@ -141,11 +141,11 @@ class _Reader:
 
     @property
     def unfinished(self) -> int:
-        """Bytes of the token that has begun and not ended."""
+        """Return the bytes of the unfinished token."""
         return self._fed - self._parser.CurrentByteIndex if self._fed and not self._after else 0
 
     def feed(self, chunk: bytes) -> list[CaseOrRun]:
-        """Parse a chunk, and give the cases that ended in it."""
+        """Parse a chunk, and return the cases that ended in it."""
         if not self._fed and chunk.lstrip()[:1] in (b"{", b"["):
             raise NotXml(texts.XML_IS_JSON)
         parser = self._parser
@@ -168,9 +168,9 @@ class _Reader:
         self._parse(b"", final=True)
 
     def _read_with_runs(self, text: str) -> None:
-        """Give expat what of a chunk is no run of plain cases.
+        """Give expat the parts of a chunk that are not runs of plain cases.
 
-        Where runs are rare, fewer and fewer places are tried: so all of that takes time linear in the text.
+        If runs are rare, fewer and fewer places are tried, so the time stays linear in the text.
         """
         at = step = 0
         while (found := text.find(MARK, at + step)) >= 0:
@@ -192,7 +192,7 @@ class _Reader:
         return is_outside and not self._after and self._parser.CurrentByteIndex == self._fed
 
     def _take(self, rows: Rows, text: str, begin: int, end: int) -> None:
-        """Take cases that follow each other; expat reads those whose values are not plain."""
+        """Add a run of cases; expat reads those whose values are not plain."""
         if rows.are_plain:
             self._add_run(rows, text[begin:end])
             return
@@ -347,7 +347,7 @@ class _Reader:
                 self._parser.CharacterDataHandler = clip.add
 
     def _end_part(self) -> None:
-        """Take what one of a case's parts says."""
+        """Add the part that ends here to its case."""
         text = ""
         if self._clip is not None:
             self._parser.CharacterDataHandler = None

@@ -24,7 +24,7 @@ LONGEST_CUT = 16
 
 _BLANK = b" \t\r\n"
 _WIDE = ("utf-16", "utf16", "utf-32", "utf32", "ucs-2", "ucs-4", "iso-10646", "unicode")
-"""How encodings begin that a file whose declaration can be read byte by byte cannot have."""
+"""Beginnings of encodings that are wrong if the declaration can be read byte by byte."""
 _NARROW = ("utf-8", "utf8", "ascii", "us-ascii")
 _ASCII = bytes(range(0x20, 0x7F)).decode()
 
@@ -99,7 +99,7 @@ class XmlText:
         return b"\n" * lines + body
 
     def _without_references(self, text: bytes) -> bytes:
-        """Put forbidden characters in place of references to them; hold back what the next chunk may end."""
+        """Replace references to forbidden characters; hold back a reference that may continue in the next chunk."""
         text, self._cut = self._cut + text, b""
         if not self._ended and (cut := max(text.rfind(b"&", -LONGEST_CUT), text.rfind(b"\x1b", -LONGEST_CUT))) >= 0:
             text, self._cut = text[:cut], text[cut:]
@@ -111,7 +111,7 @@ class XmlText:
 
 
 def begins_xml(head: bytes) -> bool:
-    """Return whether a report begins within the first bytes of a file, behind a log line perhaps."""
+    """Say whether a report begins within the first bytes of a file, perhaps after a log line."""
     return head[_begin_of(head) :].startswith(b"<")
 
 

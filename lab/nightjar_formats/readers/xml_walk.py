@@ -32,7 +32,7 @@ SHOWN = 40
 
 
 class XmlListener(Protocol):
-    """What a format does with its elements."""
+    """Reads the elements of one format."""
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Note the start of an element."""
@@ -114,7 +114,7 @@ class _Walker:
 
     @property
     def unfinished(self) -> int:
-        """Bytes of the token that has begun and not ended."""
+        """Return the bytes of the unfinished token."""
         return self._fed - self._parser.CurrentByteIndex if self._fed and not self._is_over else 0
 
     def feed(self, chunk: bytes) -> list[Case]:
