@@ -5,7 +5,7 @@ Nothing should put a secret where this is needed. Errors of libraries sometimes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from bot.core.patterns import Pattern, escape_pattern
 
@@ -72,6 +72,13 @@ class Redactor:
             case bytes():
                 return self.text(value.decode("utf-8", "backslashreplace"))
         return self.text(_repr(value))
+
+
+def cut(text: str, most: int, redact: Callable[[str], str]) -> str:
+    """Remove secrets from a text, then cut it to `most` characters."""
+    # A secret that is cut in half is not recognized.
+    whole = redact(text)
+    return whole if len(whole) <= most else f"{whole[:most]}…"
 
 
 def _repr(value: object) -> str:

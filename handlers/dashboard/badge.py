@@ -10,8 +10,8 @@ from bot.web.openapi import Parameter
 from bot.web.page_files import PageFile
 from bot.web.svg_badge import BadgeColour, svg_badge
 from handlers.dashboard import texts
+from handlers.dashboard.cells import STALE_SECONDS
 from handlers.dashboard.lab import LAB_PART
-from handlers.dashboard.overview import STALE_SECONDS
 from handlers.dashboard.settings import results_of
 
 if TYPE_CHECKING:

@@ -16,7 +16,10 @@ from bot.results.store.grid_rows import GridLine
 from handlers.dashboard import texts
 
 STALE_SECONDS = 36 * 3600.0
-"""Seconds that a lab has to test a commit, 36 hours; a result that has not arrived by then is missing."""
+"""Seconds that a lab has to test a commit, 36 hours.
+
+A result that has not arrived by then is missing, and a target whose newest result is older has missed a nightly run.
+"""
 
 
 class CellState(StrEnum):

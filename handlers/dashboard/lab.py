@@ -16,8 +16,8 @@ from bot.web.csv_tables import CsvTable
 from bot.web.openapi import Parameter
 from bot.web.page_routes import Page, PageRequest
 from handlers.branches.record import NIGHTLY, TrackingRecord
+from handlers.dashboard.cells import STALE_SECONDS
 from handlers.dashboard.content import Content, content_of_results
-from handlers.dashboard.overview import STALE_SECONDS
 from handlers.dashboard.percentiles import percentile
 from handlers.dashboard.promotion import Promotion, promotion_of
 from handlers.dashboard.settings import results_of

@@ -15,6 +15,7 @@ from bot.web.csv_tables import Cell, CsvTable
 from bot.web.page_routes import Page, PageRequest
 from handlers.branches.last_good import LastGoods
 from handlers.branches.record import NIGHTLY, TrackingRecord
+from handlers.dashboard.cells import STALE_SECONDS
 from handlers.dashboard.content import Content
 from handlers.dashboard.wiring import DashboardParts
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from bot.results.store.failing_now import TargetNow
     from bot.results.store.store import ResultsStore
 
-STALE_SECONDS = 36 * 3600.0
-"""Seconds, 36 hours; a target whose newest result is older has missed a nightly run."""
 MOST_FAILING = 5
 """The most failing tests of a target that the page names."""
 

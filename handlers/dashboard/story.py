@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.core.patterns import Pattern
+from bot.core.redaction import cut
 from bot.engine.journal import FAILED, WAITING, WORKING, PlanStage
 from bot.engine.notes import REFUSED, ROUTED
 from handlers.dashboard import texts
@@ -134,9 +135,7 @@ class StoryTeller:
         return self._text(job.text, LONGEST_REASON)
 
     def _text(self, text: str, most: int) -> str:
-        # Redact before the cut: a secret that is cut in half is not recognized.
-        whole = self.redact(text)
-        return whole if len(whole) <= most else f"{whole[:most]}…"
+        return cut(text, most, self.redact)
 
 
 def effect_words(kind: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bot.config.environment import SETTINGS
 from bot.core.metrics import METRICS
 from bot.core.recent_log import RECENT_LOG, RecentLog
-from bot.core.redaction import Redactor
+from bot.core.redaction import Redactor, cut
 from bot.engine.service import ENGINE
 
 if TYPE_CHECKING:
@@ -50,6 +50,4 @@ class OperateParts:
 
     def shown(self, text: str, most: int) -> str:
         """Remove secrets from a text, then cut it to `most` characters."""
-        # Redact before the cut: a secret that is cut in half is not recognized.
-        whole = self.redact(text)
-        return whole if len(whole) <= most else f"{whole[:most]}…"
+        return cut(text, most, self.redact)
