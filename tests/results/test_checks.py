@@ -81,6 +81,15 @@ def test_a_check_waits_for_a_shard_and_not_for_files_that_never_came(store: Resu
     assert pending.over
 
 
+def test_a_check_does_not_wait_for_a_suite_whose_only_run_is_refused_after_all(store: ResultsStore) -> None:
+    put(store, Upload(1, {ADD: "passed"}))
+    other = Upload(1, {MUL: "passed"}, "other", suite="other")
+    for state, is_over in ((RunState.WAITING, False), (RunState.REFUSED, True)):
+        store.note(other.without_results(state, "the manifest is of another lab"))
+        (pending,) = store.scheduled_checks(REPOSITORY, 1e12, 0.0, 1e13)
+        assert pending.over is is_over, state
+
+
 def test_a_check_with_all_suites_of_the_previous_nightly_run_does_not_wait(store: ResultsStore) -> None:
     put(store, Upload(1, {ADD: "passed"}), Upload(1, {ADD: "passed"}, "other", suite="other"))
     assert store.whole(ABOUT, sha(1)) is None

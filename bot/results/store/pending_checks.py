@@ -39,10 +39,17 @@ _OF_SHAS = _POINTS.c.sha.in_(sa.bindparam("shas", expanding=True))
 _JOINED = _POINTS.join(schema.series).join(_SUITES, schema.series.c.suite_id == _SUITES.c.id)
 _SUITE = sa.type_coerce(_SUITES.c.suite, sa.Text)
 """As it is stored: of thousands of rows, few have another one (`_suite_name`)."""
+_IS_REPORTED = sa.exists().where(
+    schema.runs.c.target_id == sa.bindparam("target"),
+    schema.runs.c.sha == _POINTS.c.sha,
+    schema.runs.c.suite == _SUITES.c.suite,
+    schema.found_state.in_([state.value for state in runs.REPORTED]),
+)
+# A point stays when all of its runs turn out to be refused: nothing more of that suite is awaited.
 _ARRIVED = (
     sa.select(_POINTS.c.sha, _SUITE, _POINTS.c.mainline, _POINTS.c.committed_at, _POINTS.c.complete)
     .select_from(_JOINED)
-    .where(_OF_TARGET, _OF_SHAS)
+    .where(_OF_TARGET, _OF_SHAS, sa.or_(_POINTS.c.complete, _IS_REPORTED))
 )
 _BROKEN = sa.select(schema.runs.c.sha).where(
     schema.runs.c.target_id == sa.bindparam("target"),
