@@ -239,6 +239,11 @@ def group_lock(repository_id: object, number: int) -> str:
     return f"group:{repository_id}#{number}"
 
 
+def locks_of(repository_id: object, number: int) -> tuple[str, str]:
+    """Return the locks of everything about one pull request: its own, and that of its groups in the merge queue."""
+    return pull_lock(repository_id, number), group_lock(repository_id, number)
+
+
 MERGE_GROUP, QUEUE_BRANCHES = "merge_group", "refs/heads/gh-readonly-queue/"
 LONGEST_NUMBER = 10
 """Digits; a longer number in the name of a branch is not that of a pull request."""

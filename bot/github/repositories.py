@@ -50,7 +50,14 @@ AWAY_TEXTS = {
     Away.UNINSTALLED: UNINSTALLED,
     Away.SUSPENDED: SUSPENDED,
 }
-_AWAY_BY_TEXT = {text: away for away, text in AWAY_TEXTS.items()}
+_STORED_AS_TEXT = {
+    "it is archived on GitHub": Away.ARCHIVED,
+    "it was deleted on GitHub": Away.DELETED,
+    "the App was taken off it": Away.REMOVED,
+    "the App was uninstalled from its account": Away.UNINSTALLED,
+    "the App's installation on its account is suspended": Away.SUSPENDED,
+}
+"""Version 1 of the record held these sentences; they stay here as they were, whatever the texts above say."""
 
 AWAY_BY_ACTION = {"archived": Away.ARCHIVED, "deleted": Away.DELETED, "unarchived": Away.NO}
 """What a `repository` event says about whether the bot works on it; other actions say nothing about that.
@@ -79,8 +86,7 @@ class KnownRepository:
     id: int
     name: str
     full_name: str
-    # Version 1 held the texts.
-    away: Annotated[Away, BeforeValidator(lambda value: _AWAY_BY_TEXT.get(value, value))] = Away.NO
+    away: Annotated[Away, BeforeValidator(lambda value: _STORED_AS_TEXT.get(value, value))] = Away.NO
 
     @property
     def reason(self) -> str:

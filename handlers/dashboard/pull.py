@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.core.events import group_lock, pull_lock
+from bot.core.events import locks_of
 from bot.core.patterns import Pattern
 from bot.effects.section_state import SECTION
 from bot.engine.upkeep import DONE_DAYS, FAILED_DAYS
@@ -147,9 +147,7 @@ async def _deliveries(journal: Journal, repository_id: int, number: int, before:
 
     The two have different locks, so that nothing else of the pull request delays its merge.
     """
-    locks = (pull_lock(repository_id, number), group_lock(repository_id, number))
-    found = [one for lock in locks for one in await journal.of_lock(lock, DELIVERIES, before)]
-    return sorted(found, key=lambda one: one.job.job_id, reverse=True)[:DELIVERIES]
+    return await journal.of_locks(locks_of(repository_id, number), DELIVERIES, before)
 
 
 async def _sections(parts: DashboardParts, repository_id: int, number: int, head: str) -> list[StickySection]:

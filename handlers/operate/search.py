@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.core.events import pull_lock
+from bot.core.events import locks_of
 from bot.engine.journal import FAILED
 from bot.engine.notes import IGNORED
 from bot.github.pull_heads import repository_id_of
@@ -72,11 +72,11 @@ async def find_deliveries(
     """Return the newest `most` deliveries that match, of those with a job number below `before`; None: of all."""
     if search.state == FAILED:
         return await _find_failed(journal, search, before, most)
-    lock = await _lock(records, search)
+    locks = await _locks(records, search)
     found: list[DeliveryRecord] = []
     for _ in range(MOST_READ // READ_AT_ONCE):
-        if lock:
-            read = await journal.of_lock(lock, READ_AT_ONCE, before)
+        if locks:
+            read = await journal.of_locks(locks, READ_AT_ONCE, before)
         else:
             read = await journal.recent(READ_AT_ONCE, before)
         for record in read:
@@ -101,12 +101,12 @@ async def _find_failed(journal: Journal, search: DeliverySearch, before: int | N
     return FoundDeliveries(found, before)
 
 
-async def _lock(records: Records, search: DeliverySearch) -> str:
-    """Return the lock of the pull request that a search names, empty if it names none.
+async def _locks(records: Records, search: DeliverySearch) -> tuple[str, ...]:
+    """Return the locks of the pull request that a search names, none if it names no pull request.
 
     An index finds deliveries by their lock, so such a search reads no others.
     """
     if search.number is None or not search.repository:
-        return ""
+        return ()
     repository_id = await repository_id_of(records, search.repository)
-    return pull_lock(repository_id, search.number) if repository_id is not None else ""
+    return locks_of(repository_id, search.number) if repository_id is not None else ()

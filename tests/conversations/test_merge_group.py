@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.app.registration import PERMISSIONS
+from handlers.operate.search import DeliverySearch, find_deliveries
 from sandbox import PullRequest
 from tests.conversations.merges import merge_town, ready, says
 from tests.conversations.town import Town
@@ -60,6 +61,9 @@ async def test_details_of_a_group_lead_to_the_story_of_its_pull_request(tmp_path
             "The merge queue asked for the checks of its group",
         )
         assert {effect["sha"] for plan in newest["plans"] for effect in plan["effects"]} == {sha}
+        search = DeliverySearch(repository="octocat/compiler", number=pull.number)
+        found = await find_deliveries(here.bot.engine.journal, here.bot.engine.records, search, None)
+        assert [one.guid for one in found.records] == [one["guid"] for one in story["deliveries"]], "operators too"
 
 
 async def test_what_is_switched_off_is_not_reported(tmp_path: Path) -> None:

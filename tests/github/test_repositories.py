@@ -38,9 +38,20 @@ async def test_a_repository_is_remembered_whole_although_the_first_attempt_ended
     await database.close()
 
 
-def test_a_reason_that_was_stored_as_a_sentence_is_read() -> None:
-    stored = {"id": 7, "name": NAME, "full_name": NAME, "away": "it was deleted on GitHub"}
-    assert KNOWN_REPOSITORY.load("known-repository:7", stored, 1) == KnownRepository(7, NAME, NAME, Away.DELETED)
+@pytest.mark.parametrize(
+    ("sentence", "away"),
+    [
+        ("", Away.NO),
+        ("it is archived on GitHub", Away.ARCHIVED),
+        ("it was deleted on GitHub", Away.DELETED),
+        ("the App was taken off it", Away.REMOVED),
+        ("the App was uninstalled from its account", Away.UNINSTALLED),
+        ("the App's installation on its account is suspended", Away.SUSPENDED),
+    ],
+)
+def test_a_reason_that_was_stored_as_a_sentence_is_read(sentence: str, away: Away) -> None:
+    stored = {"id": 7, "name": NAME, "full_name": NAME, "away": sentence}
+    assert KNOWN_REPOSITORY.load("known-repository:7", stored, 1) == KnownRepository(7, NAME, NAME, away)
 
 
 def test_a_reason_is_stored_by_a_name_that_no_wording_changes() -> None:
