@@ -255,7 +255,7 @@ class Journal:
     async def of_locks(
         self, locks: Iterable[str], limit: int = PAGE, before: int | None = None
     ) -> list[DeliveryRecord]:
-        """Return the newest `limit` deliveries of several locks, the newest first."""
+        """Return the newest `limit` deliveries of several locks, newest first."""
         # One statement for each lock: of several in one, an index cannot give the order.
         found = [one for lock in locks for one in await self.of_lock(lock, limit, before)]
         return sorted(found, key=lambda one: one.job.job_id, reverse=True)[:limit]

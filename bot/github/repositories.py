@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
 
 
-class Away(StrEnum):
+class LeftAlone(StrEnum):
     """Why the bot leaves a repository alone. The values are durable: records hold them."""
 
     NO = ""
@@ -43,35 +43,35 @@ REMOVED = "the App was taken off it"
 UNINSTALLED = "the App was uninstalled from its account"
 SUSPENDED = "the App's installation on its account is suspended"
 AWAY_TEXTS = {
-    Away.NO: "",
-    Away.ARCHIVED: ARCHIVED,
-    Away.DELETED: DELETED,
-    Away.REMOVED: REMOVED,
-    Away.UNINSTALLED: UNINSTALLED,
-    Away.SUSPENDED: SUSPENDED,
+    LeftAlone.NO: "",
+    LeftAlone.ARCHIVED: ARCHIVED,
+    LeftAlone.DELETED: DELETED,
+    LeftAlone.REMOVED: REMOVED,
+    LeftAlone.UNINSTALLED: UNINSTALLED,
+    LeftAlone.SUSPENDED: SUSPENDED,
 }
 _STORED_AS_TEXT = {
-    "it is archived on GitHub": Away.ARCHIVED,
-    "it was deleted on GitHub": Away.DELETED,
-    "the App was taken off it": Away.REMOVED,
-    "the App was uninstalled from its account": Away.UNINSTALLED,
-    "the App's installation on its account is suspended": Away.SUSPENDED,
+    "it is archived on GitHub": LeftAlone.ARCHIVED,
+    "it was deleted on GitHub": LeftAlone.DELETED,
+    "the App was taken off it": LeftAlone.REMOVED,
+    "the App was uninstalled from its account": LeftAlone.UNINSTALLED,
+    "the App's installation on its account is suspended": LeftAlone.SUSPENDED,
 }
 """Version 1 of the record held these sentences; they stay here as they were, whatever the texts above say."""
 
-AWAY_BY_ACTION = {"archived": Away.ARCHIVED, "deleted": Away.DELETED, "unarchived": Away.NO}
+AWAY_BY_ACTION = {"archived": LeftAlone.ARCHIVED, "deleted": LeftAlone.DELETED, "unarchived": LeftAlone.NO}
 """What a `repository` event says about whether the bot works on it; other actions say nothing about that.
 https://docs.github.com/en/webhooks/webhook-events-and-payloads#repository"""
-NO_LONGER_OURS = frozenset({Away.DELETED, Away.REMOVED, Away.UNINSTALLED})
+NO_LONGER_OURS = frozenset({LeftAlone.DELETED, LeftAlone.REMOVED, LeftAlone.UNINSTALLED})
 """Reasons after which another repository may take the name, such as one that was created again."""
 PRIVATIZED = "privatized"
 """The action of the `repository` event that says that a repository became private."""
 # https://docs.github.com/en/webhooks/webhook-events-and-payloads#installation
 AWAY_BY_INSTALLATION = {
-    "deleted": Away.UNINSTALLED,
-    "suspend": Away.SUSPENDED,
-    "unsuspend": Away.NO,
-    "created": Away.NO,
+    "deleted": LeftAlone.UNINSTALLED,
+    "suspend": LeftAlone.SUSPENDED,
+    "unsuspend": LeftAlone.NO,
+    "created": LeftAlone.NO,
 }
 
 TAKEN = "another repository now has a name that app.yaml lists, so the bot ignores it"
@@ -86,7 +86,7 @@ class KnownRepository:
     id: int
     name: str
     full_name: str
-    away: Annotated[Away, BeforeValidator(lambda value: _STORED_AS_TEXT.get(value, value))] = Away.NO
+    away: Annotated[LeftAlone, BeforeValidator(lambda value: _STORED_AS_TEXT.get(value, value))] = LeftAlone.NO
 
     @property
     def reason(self) -> str:
@@ -141,7 +141,7 @@ class Repositories:
         known = await self.get(repository.id)
         return repository if known is None else replace(repository, full_name=known.full_name)
 
-    async def see(self, repository_id: int, full_name: str, *, name: str = "", away: Away | None = None) -> None:
+    async def see(self, repository_id: int, full_name: str, *, name: str = "", away: LeftAlone | None = None) -> None:
         """Remember what GitHub says about a repository, if app.yaml names it by `name`, its full name, or did before.
 
         `away` None keeps the stored reason.
@@ -153,7 +153,7 @@ class Repositories:
         if before is None and (holder := await self.holder(given, repository_id)) is not None:
             log.warning(TAKEN, repository=given, id=repository_id, named=holder.id, now=holder.full_name)
             return
-        stored = before.away if before else Away.NO
+        stored = before.away if before else LeftAlone.NO
         now = KnownRepository(repository_id, given, full_name, stored if away is None else away)
         if now == self._seen.get(repository_id):
             return
@@ -171,8 +171,8 @@ class Repositories:
         if delivery.event == "installation":
             await self._see_all(delivery, "repositories", AWAY_BY_INSTALLATION.get(action))
         elif delivery.event == "installation_repositories":
-            await self._see_all(delivery, "repositories_removed", Away.REMOVED)
-            await self._see_all(delivery, "repositories_added", Away.NO)
+            await self._see_all(delivery, "repositories_removed", LeftAlone.REMOVED)
+            await self._see_all(delivery, "repositories_added", LeftAlone.NO)
         elif delivery.event == "repository":
             repository = Repository.of(payload)
             self._seen.pop(repository.id, None)  # another process may have stored more since
@@ -190,7 +190,7 @@ class Repositories:
         """Return whether a payload has called a repository of app.yaml private."""
         return bool(await self._called_private.by(name))
 
-    async def _see_all(self, delivery: Delivery, key: str, away: Away | None) -> None:
+    async def _see_all(self, delivery: Delivery, key: str, away: LeftAlone | None) -> None:
         for one in delivery.payload.items(key) if delivery.payload.has(key) else ():
             self._seen.pop(one.integer("id"), None)
             await self.see(one.integer("id"), one.string("full_name"), away=away)

@@ -196,7 +196,7 @@ async def test_text_from_outside_is_text_on_every_page(browser: Browser, startin
         for label in ("Public address of this bot", "Organization", "Address of GitHub"):
             await page.get_by_label(label, exact=True).fill(ATTACK)
         await page.get_by_role("button", name="Continue").click()
-        await page.get_by_text("3 entries are not right yet").wait_for()
+        await page.get_by_text("3 entries are invalid").wait_for()
         assert await page.get_by_label("Organization", exact=True).input_value() == ATTACK
         await only_text(walk, github)
         await page.get_by_label("Public address of this bot").fill(url)

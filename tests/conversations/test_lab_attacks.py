@@ -149,6 +149,7 @@ async def test_results_that_are_not_the_jobs_complete_nothing_and_are_recorded(d
     for attack, why in attacks:
         # The log has one such line a second; the metric has all of them.
         logs.clear()
+        await devices.store.heartbeat(LAB, job, claimed.lease)  # each attack takes two minutes, and a lease three
         lab, before = attack.get("lab", LAB), counted(place.town, "results", "refused", attack.get("lab", LAB))
         place.upload(attack.pop("sha"), good, **attack)
         await place.settle()

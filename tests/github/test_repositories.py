@@ -11,7 +11,7 @@ from bot.config import parse_config
 from bot.engine.database import Database
 from bot.engine.records import Records
 from bot.github.pull_heads import REPOSITORY_ID, RepositoryId
-from bot.github.repositories import KNOWN_REPOSITORY, Away, KnownRepository, Repositories
+from bot.github.repositories import KNOWN_REPOSITORY, KnownRepository, LeftAlone, Repositories
 from tests.tables import with_tables
 
 NAME = "octocat/compiler"
@@ -41,18 +41,18 @@ async def test_a_repository_is_remembered_whole_although_the_first_attempt_ended
 @pytest.mark.parametrize(
     ("sentence", "away"),
     [
-        ("", Away.NO),
-        ("it is archived on GitHub", Away.ARCHIVED),
-        ("it was deleted on GitHub", Away.DELETED),
-        ("the App was taken off it", Away.REMOVED),
-        ("the App was uninstalled from its account", Away.UNINSTALLED),
-        ("the App's installation on its account is suspended", Away.SUSPENDED),
+        ("", LeftAlone.NO),
+        ("it is archived on GitHub", LeftAlone.ARCHIVED),
+        ("it was deleted on GitHub", LeftAlone.DELETED),
+        ("the App was taken off it", LeftAlone.REMOVED),
+        ("the App was uninstalled from its account", LeftAlone.UNINSTALLED),
+        ("the App's installation on its account is suspended", LeftAlone.SUSPENDED),
     ],
 )
-def test_a_reason_that_was_stored_as_a_sentence_is_read(sentence: str, away: Away) -> None:
+def test_a_reason_that_was_stored_as_a_sentence_is_read(sentence: str, away: LeftAlone) -> None:
     stored = {"id": 7, "name": NAME, "full_name": NAME, "away": sentence}
     assert KNOWN_REPOSITORY.load("known-repository:7", stored, 1) == KnownRepository(7, NAME, NAME, away)
 
 
 def test_a_reason_is_stored_by_a_name_that_no_wording_changes() -> None:
-    assert KNOWN_REPOSITORY.dump(KnownRepository(7, NAME, NAME, Away.ARCHIVED))["away"] == "archived"
+    assert KNOWN_REPOSITORY.dump(KnownRepository(7, NAME, NAME, LeftAlone.ARCHIVED))["away"] == "archived"

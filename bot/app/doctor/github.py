@@ -31,7 +31,7 @@ from bot.core.errors import TryAgain
 from bot.core.payload import Payload
 from bot.github.access import InstalledRepository
 from bot.github.errors import AppRefused, NoSuchApp, NotInstalled, Vanished, is_not_found
-from bot.github.repositories import Away, KnownRepository, Repositories
+from bot.github.repositories import KnownRepository, LeftAlone, Repositories
 
 if TYPE_CHECKING:
     from bot.config import Config
@@ -120,7 +120,7 @@ async def _installed(app: GitHubApp, repository: str) -> InstallationState:
 async def _refresh_name(app: GitHubApp, name: str, repositories: Repositories) -> None:
     """Store the current name of a repository; GitHub also finds it by an old one."""
     found = Payload(await (await app.reader(name)).getitem("/repos/{+repo}", {"repo": name}), "repository")
-    away = Away.ARCHIVED if found.flag("archived") else Away.NO
+    away = LeftAlone.ARCHIVED if found.flag("archived") else LeftAlone.NO
     holder = await repositories.holder(name, found.integer("id"))
     if holder is not None:
         await _refresh_holder(app, holder, repositories)
@@ -135,7 +135,7 @@ async def _refresh_holder(app: GitHubApp, holder: KnownRepository, repositories:
             names = [Payload(one, "repository").string("full_name") async for one in listed if one["id"] == holder.id]
     except NotInstalled:
         names = []
-    full_name, away = (names[0], None) if names else (holder.full_name, Away.REMOVED)
+    full_name, away = (names[0], None) if names else (holder.full_name, LeftAlone.REMOVED)
     await repositories.see(holder.id, full_name, name=holder.name, away=away)
 
 

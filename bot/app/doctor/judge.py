@@ -41,7 +41,7 @@ from bot.app.doctor.texts import (
     WRONG_SECRET,
 )
 from bot.app.registration import EVENTS, NEEDS, PERMISSIONS
-from bot.github.repositories import Away, KnownRepository
+from bot.github.repositories import KnownRepository, LeftAlone
 
 OPTIONAL = frozenset({"members", "merge_queues"})
 """Permissions that an App may leave out, as the README says. No App has those of `ON_DEMAND` until it needs them."""
@@ -136,7 +136,7 @@ def judge_repositories(installed: Sequence[InstallationState], known: Iterable[K
     for seen in known:
         if seen.renamed:
             problems.append((RENAMED.format(repository=seen.name, now=seen.full_name), RENAME))
-        if seen.away in (Away.ARCHIVED, Away.DELETED):
+        if seen.away in (LeftAlone.ARCHIVED, LeftAlone.DELETED):
             problems.append((TIMERS_STOPPED.format(repository=seen.name, reason=seen.reason), REMOVE_OR_RESTORE))
     for one in installed:
         if one.suspended:
