@@ -24,9 +24,8 @@ from nightjar_formats.errors import UserError
 from nightjar_formats.model import MANIFEST, Claims, RunKey
 from nightjar_formats.runs.manifest import run_key
 from nightjar_formats.runs.upload import pack
-from nightjar_formats.terminal import escape_controls
 from nightjar_lab import texts
-from nightjar_lab.api import BotClient, BotRefused, BotUnavailable, LostLease
+from nightjar_lab.api import BotAnswer, BotClient, BotRefused, BotUnavailable, LostLease, Redirected, reason_of
 from nightjar_lab.command import RunningCommand, clean_environment
 from nightjar_lab.heart import Heart
 from nightjar_lab.job import LabJob, UnusableJob
@@ -40,8 +39,8 @@ REFUSED_PAUSE = 60.0
 NO_SPACE_PAUSE = 60.0
 ONCE_SECONDS = 120.0
 """Seconds that an agent with `--once` waits for a bot that does not answer."""
-MOST_SHOWN, MOST_LINES = 4096, 10
-"""The most bytes and lines of a command's output that are logged if a job fails."""
+MOST_LINES = 10
+"""The most lines of a command's output that are logged if a job fails."""
 TEST_SUITE = "tests"
 """The suite of a job that does not name one."""
 
@@ -53,7 +52,7 @@ class CannotStart(Exception):
 
 
 class _NoSpace(Exception):
-    """The disk has not enough space for a job; the text says so."""
+    """The disk has not enough space for a job, or it fails; the text says so."""
 
 
 class JobFailed(Exception):
@@ -100,45 +99,57 @@ class Agent:
                 log.info(texts.WAITS_FOR_JOBS.format(targets=names, url=self._bot.url))
             failures, until = 0, time.monotonic() + ONCE_SECONDS
             while not self._stopping.is_set():
-                job = self._claim(once=once, until=until)
-                if job is not None:
+                answer = self._claim(once=once, until=until)
+                if answer is not None:
                     self.idle = False
-                    failures = 0 if self.do(job) else failures + 1
+                    failures = 0 if self._accept(answer) else failures + 1
                     self.idle = True
                 if once:
                     break
-                if job is not None and failures and not self._stopping.is_set():
+                if answer is not None and failures and not self._stopping.is_set():
                     # The fault may be this machine: a pause leaves jobs to other agents, instead of failing them all.
-                    seconds = min(LONGEST_PAUSE, FIRST_PAUSE * 2**failures)
+                    seconds = pause_after(failures)
                     log.warning(texts.PAUSES.format(seconds=seconds))
                     self._stopping.wait(seconds)
             return not failures
 
-    def _claim(self, *, once: bool, until: float) -> LabJob | None:
+    def _claim(self, *, once: bool, until: float) -> BotAnswer | None:
         """Ask the bot for a job until it answers; return None if it has no job, or if the agent is stopping."""
         pause = FIRST_PAUSE
         while not self._stopping.is_set():
             try:
                 self._check_space()
-                answer = self._bot.claim(self._settings.targets, 0 if once else WAIT)
-                return LabJob.of(answer) if answer is not None else None
+                return self._bot.claim(self._settings.targets, 0 if once else WAIT)
             except BotUnavailable as error:
                 wait = error.retry_in or pause * random.uniform(0.5, 1.5)  # noqa: S311  # no secret
                 reason = texts.NOT_ASKED.format(url=self._bot.url, reason=error)
                 pause = min(2 * pause, LONGEST_PAUSE)
+                if isinstance(error, Redirected):
+                    until = 0.0
             except _NoSpace as error:
                 wait, reason = NO_SPACE_PAUSE, str(error)
             except (BotRefused, LostLease) as error:
                 wait, reason = REFUSED_PAUSE, texts.BOT_REFUSES.format(url=self._bot.url, reason=error)
                 until = 0.0
-            except UnusableJob as error:
-                log.error(texts.BAD_JOB.format(reason=error))  # noqa: TRY400  # the text says it all
-                return None
             if once and time.monotonic() + wait > until:
                 raise CannotStart(reason)
             log.warning(texts.AGAIN.format(reason=reason, seconds=wait))
             self._stopping.wait(wait)
         return None
+
+    def _accept(self, answer: BotAnswer) -> bool:
+        """Do the job of an answer, or give it back if it cannot be read; return False if it failed."""
+        try:
+            job = LabJob.of(answer)
+        except UnusableJob as error:
+            reason = texts.BAD_JOB.format(reason=error)
+            job_id, lease = answer.body.get("job"), answer.body.get("lease")
+            if isinstance(job_id, str) and isinstance(lease, str):
+                self._report(job_id, lease, reason)
+            else:
+                log.error(reason)  # noqa: TRY400  # the text says it all
+            return False
+        return self.do(job)
 
     def do(self, job: LabJob) -> bool:
         """Do one job, and remove its files whatever happens; return False if it failed. A lost job is no failure."""
@@ -150,8 +161,9 @@ class Agent:
         heart = Heart(self._bot, job, self._settings.folder, self._settings.log_url, self._stopping)
         heart.start()
         reason = ""
+        job_run = _JobRun(job, self._settings, heart)
         try:
-            suites = _JobRun(job, self._settings, heart).run()
+            suites = job_run.run()
             log.info(texts.DONE.format(job=job.id, suites=", ".join(suites)))
         except (JobFailed, UnusableJob, UploadFailed) as error:
             reason = texts.BAD_JOB.format(reason=error) if isinstance(error, UnusableJob) else str(error)
@@ -165,7 +177,7 @@ class Agent:
         finally:
             heart.stop()
             if reason and not heart.lost:
-                self._show_output(job)
+                _show_output(job, job_run.last_output)
             with suppress(OSError):
                 remove(self._settings.folder / "jobs")
         if heart.lost:
@@ -174,28 +186,16 @@ class Agent:
             # Not reported: another attempt would also take too long, and the bot ends the job at its deadline.
             log.warning("job %s: %s", job.id, reason)
         elif self._stopping.is_set() and reason:
-            self._report(job, texts.STOPPED)
+            self._report(job.id, job.lease, texts.STOPPED)
         elif reason:
-            self._report(job, reason)
+            self._report(job.id, job.lease, reason)
         return heart.lost or not reason
 
-    def _show_output(self, job: LabJob) -> None:
-        """Log the end of the last command's output, because its file is removed with the job."""
-        with suppress(OSError):
-            logs = (self._settings.folder / "jobs" / job.run_id).glob("*.txt")
-            for newest in sorted(logs, key=lambda path: path.stat().st_mtime)[-1:]:
-                with newest.open("rb") as file:
-                    file.seek(max(0, newest.stat().st_size - MOST_SHOWN))
-                    lines = file.read().decode("utf-8", "replace").splitlines()[-MOST_LINES:]
-                if lines:
-                    shown = "\n".join(f"  {escape_controls(line)}" for line in lines)
-                    log.warning(texts.LAST_OUTPUT.format(job=job.id, lines=shown))
-
-    def _report(self, job: LabJob, reason: str) -> None:
-        log.warning("job %s: %s", job.id, reason)
+    def _report(self, job_id: str, lease: str, reason: str) -> None:
+        log.warning("job %s: %s", job_id, reason)
         for pause in (1.0, 5.0, 0.0):
             try:
-                self._bot.failed(job.id, job.lease, reason)
+                self._bot.failed(job_id, lease, reason)
             except BotUnavailable as error:
                 said = str(error)
                 time.sleep(pause)
@@ -204,15 +204,18 @@ class Agent:
                 break
             else:
                 return
-        log.warning(texts.NOT_REPORTED.format(job=job.id, reason=said))
+        log.warning(texts.NOT_REPORTED.format(job=job_id, reason=said))
 
     def _check_space(self) -> None:
-        free = shutil.disk_usage(self._settings.folder).free
-        if free < self._settings.least_free:
-            # The cache grows with each commit, and its contents can be fetched again.
-            remove(self._settings.folder / "cache")
-            (self._settings.folder / "cache").mkdir()
+        try:
             free = shutil.disk_usage(self._settings.folder).free
+            if free < self._settings.least_free:
+                # The cache grows with each commit, and its contents can be fetched again.
+                remove(self._settings.folder / "cache")
+                (self._settings.folder / "cache").mkdir(exist_ok=True)
+                free = shutil.disk_usage(self._settings.folder).free
+        except OSError as error:
+            raise _NoSpace(texts.DISK.format(reason=reason_of(error))) from None
         if free < self._settings.least_free:
             words = {"free": free >> 20, "least": self._settings.least_free >> 20, "folder": self._settings.folder}
             raise _NoSpace(texts.NO_SPACE.format(**words))
@@ -244,6 +247,12 @@ class _JobRun:
         self._over = heart.over
         self._folder = settings.folder / "jobs" / job.run_id
         self._until = time.monotonic() + job.seconds
+        self._command: RunningCommand | None = None
+
+    @property
+    def last_output(self) -> bytes:
+        """The end of what the last test printed. An upload command holds credentials, so its output is not included."""
+        return self._command.tail if self._command else b""
 
     def run(self) -> list[str]:
         """Do the job and return the suites that were uploaded. Raises what makes it fail."""
@@ -278,7 +287,7 @@ class _JobRun:
             "NIGHTJAR_RESULTS": str(results),
         }
         started = _now()
-        command = RunningCommand(
+        self._command = command = RunningCommand(
             settings.command, source, clean_environment(variables), self._folder / f"log-{number}.txt"
         )
         left = max(0.0, self._until - time.monotonic())
@@ -317,11 +326,27 @@ class _JobRun:
     def _by_command(self, results: Path, variables: dict[str, str]) -> None:
         """Upload with the lab's own command, in the agent's full environment, which may hold credentials."""
         upload = RunningCommand(
-            self._settings.upload_command, results, {**os.environ, **variables}, self._folder / "upload.txt"
+            self._settings.upload_command,
+            results,
+            {**os.environ, **variables},
+            self._folder / f"upload-of-{results.name}.txt",
         )
         status = upload.wait(max(60.0, self._until - time.monotonic()), self._over)
         if status != 0:
             raise UploadFailed(texts.UPLOAD_FAILED.format(reason=f"status {status}"))
+
+
+def _show_output(job: LabJob, output: bytes) -> None:
+    """Log the last lines of a test's output, because its file is removed with the job."""
+    lines = output.decode("utf-8", "replace").splitlines()[-MOST_LINES:]
+    if lines:
+        log.warning(texts.LAST_OUTPUT.format(job=job.id, lines="\n".join(lines)))
+
+
+def pause_after(failures: int) -> float:
+    """Return the seconds to wait after a number of failures in a row."""
+    # More doublings make no difference, and a thousand of them no longer fit into a float.
+    return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures, 10))
 
 
 def key_of(folder: str) -> tuple[RunKey, str]:

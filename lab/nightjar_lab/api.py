@@ -43,6 +43,10 @@ class BotUnavailable(Exception):
         self.retry_in = retry_in
 
 
+class Redirected(BotUnavailable):
+    """The address redirects: the address is wrong, or a proxy shows a maintenance page for a while."""
+
+
 class BotRefused(Exception):
     """The bot refuses the call; the text says why and what to do."""
 
@@ -84,7 +88,7 @@ def check_address(url: str) -> str:
     return url.rstrip("/")
 
 
-def token_of_command(command: Sequence[str]) -> Callable[[], str]:
+def token_of_command(command: Sequence[str], timeout: float = TIMEOUT) -> Callable[[], str]:
     """Return a function that gets a token from a command, and uses it for `TOKEN_SECONDS`."""
     known: tuple[str, float] = ("", 0.0)
 
@@ -93,13 +97,16 @@ def token_of_command(command: Sequence[str]) -> Callable[[], str]:
         if not known[0] or time.monotonic() - known[1] > TOKEN_SECONDS:
             try:
                 done = subprocess.run(  # noqa: S603  # the lab's own command
-                    list(command), stdout=subprocess.PIPE, check=True, timeout=TIMEOUT, text=True
+                    list(command), stdout=subprocess.PIPE, check=True, timeout=timeout, text=True
                 )
             except subprocess.CalledProcessError as error:
                 raise BotUnavailable(texts.TOKEN_COMMAND_FAILED.format(status=error.returncode)) from None
             except (OSError, subprocess.TimeoutExpired) as error:
-                names = {"command": " ".join(command), "reason": reason_of(error)}
-                raise BotUnavailable(texts.TOKEN_COMMAND_NOT_STARTED.format(**names)) from None
+                is_slow = isinstance(error, subprocess.TimeoutExpired)
+                reason = texts.NO_ANSWER_WITHIN.format(seconds=timeout) if is_slow else reason_of(error)
+                # Without its arguments, which may hold a secret.
+                words = {"command": command[0], "reason": reason}
+                raise BotUnavailable(texts.TOKEN_COMMAND_NOT_STARTED.format(**words)) from None
             if not done.stdout.strip():
                 raise BotUnavailable(texts.TOKEN_COMMAND_EMPTY)
             known = (done.stdout.strip(), time.monotonic())
@@ -196,7 +203,8 @@ def _problem(error: urllib.error.HTTPError) -> Exception:
         detail = str(error.reason)
     if 300 <= error.code < 400:
         to = error.headers.get("Location", "")[:MOST_ADDRESS]
-        return BotRefused(texts.REDIRECTED.format(to=escape_controls(to), status=error.code))
+        said = texts.REDIRECTED.format(to=escape_controls(to), status=error.code)
+        return Redirected(said, _pause(error.headers))
     if error.code == 409:
         return LostLease(detail)
     if error.code == 404:

@@ -10,9 +10,12 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 MOST_LOG = 32 << 20
 """The most bytes of a log; the rest of the output is read and dropped."""
+MOST_TAIL = 4096
+"""The most bytes of the output's end that are kept in memory."""
 CHUNK = 1 << 16
 SECRETS = (
     "NIGHTJAR_LAB_TOKEN",
@@ -91,6 +94,8 @@ class RunningCommand:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
+        self.tail = b""
+        """The end of the output. It is not read from the log, which the command may replace by any other file."""
         self._copying = threading.Thread(target=self._copy, args=(log,), daemon=True)
         self._copying.start()
         self._lock = threading.Lock()
@@ -119,15 +124,20 @@ class RunningCommand:
         self._copying.join(DRAIN_SECONDS)
 
     def _copy(self, log: Path) -> None:
-        """Copy the output to a file. A full disk ends the file, not the command."""
+        """Copy the output to a new file. A full disk ends the file, not the command."""
         pipe, written = self._process.stdout, 0
         assert pipe is not None
-        try:
-            with log.open("wb", buffering=0) as file:
-                while chunk := os.read(pipe.fileno(), CHUNK):
-                    written += file.write(chunk[: max(0, MOST_LOG - written)]) or 0
-        except OSError:
-            while os.read(pipe.fileno(), CHUNK):
-                pass
-        finally:
-            pipe.close()
+        with pipe:
+            try:
+                # An earlier command may have made a link or a pipe of this name: neither is opened.
+                with log.open("xb", buffering=0) as file:
+                    while chunk := self._read(pipe):
+                        written += file.write(chunk[: max(0, MOST_LOG - written)]) or 0
+            except OSError:
+                while self._read(pipe):
+                    pass
+
+    def _read(self, pipe: IO[bytes]) -> bytes:
+        chunk = os.read(pipe.fileno(), CHUNK)
+        self.tail = (self.tail + chunk)[-MOST_TAIL:]
+        return chunk

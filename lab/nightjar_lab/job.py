@@ -44,7 +44,7 @@ class LabJob:
 
     @staticmethod
     def of(answer: BotAnswer) -> LabJob:
-        """Read a job. Raises `UnusableJob`, with the job's id and lease where it has any."""
+        """Read a job. Raises `UnusableJob`."""
         body = answer.body
         try:
             who = f"{body['requested_by']}, approved by {body['approved_by']}" if body.get("approved_by") else None

@@ -7,6 +7,7 @@ NOT_ENCRYPTED = "NIGHTJAR_URL must start with https://, because a token is sent 
 NO_COMMAND = "name the test command after --, as in: nightjar-lab agent --target adreno -- ./test.sh"
 TOKEN_COMMAND_FAILED = "the command of --token-command ended with status {status}"  # noqa: S105
 TOKEN_COMMAND_NOT_STARTED = "could not run the command of --token-command ({reason}): {command}"  # noqa: S105
+NO_ANSWER_WITHIN = "no answer within {seconds:g} s"
 TOKEN_COMMAND_EMPTY = "the command of --token-command printed no token"  # noqa: S105
 NO_GIT = "git is not on PATH; install it, because the agent fetches commits with it"
 BAD_FOLDER = "cannot use the folder {folder} ({reason}); name another one with --folder"

@@ -39,11 +39,11 @@ class FetchFailed(Exception):
 def check_out(url: str, sha: str, cache: Path, into: Path) -> None:
     """Fetch a commit and check it out. Raises `FetchFailed`, and OSError if the disk fails."""
     bare = cache / f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
-    if not (bare / "HEAD").exists():
-        _git(cache, "init", "--quiet", "--bare", str(bare))
     # Only this agent uses the cache, so a lock in it is left over from a git that was killed or lost its power.
     for lock in [*bare.glob("*.lock"), *(bare / "refs").rglob("*.lock"), *(bare / "worktrees").rglob("*.lock")]:
         lock.unlink()
+    # Also if the folder exists: an init that was killed leaves a part of a repository, and another one completes it.
+    _git(cache, "init", "--quiet", "--bare", str(bare))
     # Those of a killed agent, whose folders are removed already.
     _git(bare, "worktree", "prune")
     _git(bare, "fetch", "--quiet", "--no-tags", "--depth", "1", "--end-of-options", url, sha)

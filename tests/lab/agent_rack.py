@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +50,7 @@ class Rack:
         folder: str = "agent",
         once: bool = False,
         before: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
     ) -> Process:
         """Start an agent whose command is a script; `before` is a command that starts it."""
         environment = {
@@ -60,6 +61,7 @@ class Rack:
             "NIGHTJAR_LAB": LAB,
             "NIGHTJAR_LAB_TOKEN": self.lab.token if token is None else token,
             "AWS_SECRET_ACCESS_KEY": "the lab's own",
+            **(variables or {}),
         }
         arguments = [
             "--target",

@@ -83,7 +83,7 @@ async def test_it_says_where_it_asks_and_why_it_gets_no_answer(rack: Rack) -> No
             ("--token-command", "./nothing -x"),
             "",
             None,
-            "could not run the command of --token-command (No such file or directory): ./nothing -x",
+            "could not run the command of --token-command (No such file or directory): ./nothing; ",
         ),
         (("--token-command", "true"), "", None, "the command of --token-command printed no token"),
     ):
@@ -129,7 +129,7 @@ async def test_a_job_that_fails_shows_how_its_output_ends_and_is_not_followed_by
     while not any("the agent claims the next job in" in line for line in lines):
         lines.append((await asyncio.wait_for(agent.stderr.readline(), 30)).decode())
     shown = "".join(lines)
-    assert "the last lines of the command's output:\n  one\n  two\\x1b[2J\n" in shown
+    assert "the last lines of the command's output:\n| one\n| two\\x1b[2J\n" in shown
     assert "the command left no result files (exit status 4)" in shown
     job = await rack.lab.store.find(LAB, "job")
     assert (job.state, job.attempt, job.note) == (

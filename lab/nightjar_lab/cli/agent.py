@@ -18,6 +18,7 @@ from nightjar_lab.api import BotClient, token_of_command
 from nightjar_lab.cli import texts
 from nightjar_lab.cli.errors import BadSettings, CommandFailed, needed
 from nightjar_lab.cli.options import PAIR
+from nightjar_lab.log import AgentFormatter
 
 MB = 1 << 20
 
@@ -69,7 +70,9 @@ def agent(
     COMMAND writes its reports into the folder NIGHTJAR_RESULTS. NIGHTJAR_URL, NIGHTJAR_LAB and NIGHTJAR_LAB_TOKEN say
     where the bot is and who you are. COMMAND runs a stranger's code: isolate it, as docs/labs-security.md says.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(AgentFormatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     token = os.environ.get("NIGHTJAR_LAB_TOKEN", "")
     url = needed(url, "--url", "NIGHTJAR_URL", texts.WHAT_URL)
     lab = needed(lab, "--lab", "NIGHTJAR_LAB", texts.WHAT_LAB)
