@@ -15,7 +15,7 @@ from typing import IO
 MOST_LOG = 32 << 20
 """The most bytes of a log; the rest of the output is read and dropped."""
 MOST_TAIL = 4096
-"""The most bytes of the output's end that are kept in memory."""
+"""The most bytes of the output's end that stay in memory."""
 CHUNK = 1 << 16
 SECRETS = (
     "NIGHTJAR_LAB_TOKEN",
