@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import chain
 from typing import cast
 
@@ -22,35 +23,41 @@ _Keys = Callable[[Iterable[SplitName]], list[int | None]]
 
 
 def alike_names(
-    removed: Mapping[str, SplitName], added: Mapping[str, SplitName], steps: StepBudget
-) -> Iterator[tuple[str, str]]:
-    """Yield pairs of names that are alike, with no other name like them on either side; the most similar first."""
+    removed: Mapping[str, SplitName], added: Mapping[str, SplitName], counts: WordCounts, steps: StepBudget
+) -> list[tuple[str, str]]:
+    """Return pairs of names that are alike, with no other name like them on either side; the most similar first."""
     left, right = dict(removed), dict(added)
-    yield from _paired(left, right, [_by_words, *_by_ends(left, right)], steps)
+    pairs = _paired(left, right, chain([_by_words], _by_ends(removed, added)), steps)
     if not (left and right):
-        return
-    rare = [words for words in _rare(removed, added, steps) if words]
-    yield from _paired(left, right, map(_without, rare), steps)
+        return pairs
+    rare = [words for words in _rare(counts) if words]
+    pairs += _paired(left, right, map(_without, rare), steps)
     if rare and left and right:
         left, right = (_bare(side, set[str]().union(*rare), steps) for side in (left, right))
         for before, after in _paired(left, right, _by_ends(left, right), steps):
             words, others = set(removed[before].words), set(added[after].words)
             if words <= others or others <= words:  # words for others would be no more than a beginning for another
-                yield before, after
+                pairs.append((before, after))
+    return pairs
 
 
 def _paired(
     left: dict[str, SplitName], right: dict[str, SplitName], ways: Iterable[_Keys], steps: StepBudget
-) -> Iterator[tuple[str, str]]:
-    """Yield names that alone share something in one of some ways, and take them away; each way costs once asked for."""
+) -> list[tuple[str, str]]:
+    """Return names that alone share something in one of some ways, and take them away; each way costs once needed."""
+    found: list[tuple[str, str]] = []
     for keys in ways:
-        if not (left and right):
-            return
         known, others = (_alone(side, keys, steps) for side in (left, right))
-        pairs = [(known[shared], others[shared]) for shared in known.keys() & others.keys()]
-        for before, after in pairs:
+        pairs = [(test, others[shared]) for shared, test in known.items() if shared in others]
+        found += pairs
+        if len(pairs) == len(left) == len(right):
+            left.clear()
+            right.clear()
+        for before, after in pairs if left else ():
             del left[before], right[after]
-        yield from pairs
+        if not (left and right):
+            break
+    return found
 
 
 def _alone(names: Mapping[str, SplitName], keys: _Keys, steps: StepBudget) -> dict[int, str]:
@@ -88,9 +95,9 @@ def _by_ends(removed: Mapping[str, SplitName], added: Mapping[str, SplitName]) -
         yield keys
 
 
-def _rare(removed: Mapping[str, SplitName], added: Mapping[str, SplitName], steps: StepBudget) -> list[set[str]]:
+def _rare(counts: WordCounts) -> list[set[str]]:
     """Return the words that vanished from all names, and those that appeared in all names."""
-    olds, news = (count_words([name.words for name in side.values()], steps) for side in (removed, added))
+    olds, news = counts.of_words
     return [
         {word for word, count in many.items() if count >= MANY and few[word] <= RARE * count and not word.isdecimal()}
         for many, few in ((olds, news), (news, olds))
@@ -101,9 +108,15 @@ def _without(rare: Collection[str]) -> _Keys:
     """Return the comparison by all words except the rare ones."""
 
     def keys(names: Iterable[SplitName]) -> list[int | None]:
-        return [
-            hash((tuple([word for word in words if word not in rare]), brackets)) for _, words, brackets, _ in names
-        ]
+        # Hundreds of names share their beginning.
+        beginnings: dict[str, Parts] = {}
+        found: list[int | None] = []
+        for _, words, brackets, beginning in names:
+            if (kept := beginnings.get(beginning[0])) is None:
+                kept = beginnings[beginning[0]] = tuple([word for word in beginning.words if word not in rare])
+            last = [word for word in words[len(beginning[2]) :] if word not in rare]
+            found.append(hash((kept + tuple(last), brackets)))
+        return found
 
     return keys
 
@@ -118,7 +131,12 @@ def _bare(names: Mapping[str, SplitName], rare: Collection[str], steps: StepBudg
         beginning, brackets, last = name.beginning, name.brackets, name.parts[-1]
         if beginning.text not in beginnings:
             beginnings[beginning.text] = _bare_parts(beginning.parts, rare, bare_of)
-        parts = beginnings[beginning.text] + _bare_parts((last[: len(last) - len(brackets)],), rare, bare_of)
+        stem = last[: len(last) - len(brackets)]
+        if stem not in bare_of:
+            bare_of[stem] = _bare_part(stem, rare)
+        parts = beginnings[beginning.text]
+        if bare_stem := bare_of[stem]:
+            parts = (*parts, bare_stem)
         if parts:
             parts = (*parts[:-1], parts[-1] + brackets)
             bare[test] = new_tuple(SplitName, (parts, name.words, brackets, beginning))
@@ -129,11 +147,33 @@ def _bare_parts(parts: Parts, rare: Collection[str], bare_of: dict[str, str]) ->
     """Return parts without rare words, of which those without others are left out; `bare_of` remembers them."""
     for part in parts:
         if part not in bare_of:
-            bare_of[part] = " ".join(word for word in words_in(part) if word not in rare)
+            bare_of[part] = _bare_part(part, rare)
     return tuple(filter(None, map(bare_of.__getitem__, parts)))
 
 
-def count_words(names: Collection[Parts], steps: StepBudget) -> Counter[str]:
-    """Count the names that have each word."""
+def _bare_part(part: str, rare: Collection[str]) -> str:
+    return " ".join(word for word in words_in(part) if word not in rare)
+
+
+class WordCounts:
+    """The number of removed names, and of new ones, that have each word or each part; counted when first asked for."""
+
+    def __init__(
+        self, removed: Mapping[str, SplitName], added: Mapping[str, SplitName], steps: StepBudget
+    ) -> None:
+        self._sides, self._steps = (removed.values(), added.values()), steps
+
+    @cached_property
+    def of_words(self) -> list[Counter[str]]:
+        """The names that have each word."""
+        return [_counted([name[1] for name in side], self._steps) for side in self._sides]
+
+    @cached_property
+    def of_parts(self) -> list[Counter[str]]:
+        """The names that have each part."""
+        return [_counted([name[0] for name in side], self._steps) for side in self._sides]
+
+
+def _counted(names: Collection[Parts], steps: StepBudget) -> Counter[str]:
     steps.take(sum(map(len, names)))
     return Counter(chain.from_iterable(map(frozenset, names)))

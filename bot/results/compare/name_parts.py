@@ -45,17 +45,20 @@ def split_names(tests: Collection[str], words_of: dict[str, Parts], steps: StepB
     steps.take(sum(map(len, tests)))
     names = {}
     begins: dict[str, Beginning] = {}
-    outside = [test.partition("[")[0] for test in tests]
+    has_brackets = any("[" in test for test in tests)
+    outside = [test.partition("[")[0] for test in tests] if has_brackets else [*tests]
+    brackets = ""
     for test, bare, (text, dot, last) in zip(tests, outside, _cut_at_last_dot(outside), strict=True):
-        brackets = test[len(bare) :]
         text += dot
         beginning = begins.get(text)
         if beginning is None:
             beginning = begins[text] = _split(text, words_of)
-        if last not in words_of:
-            words_of[last] = words_in(last)
-        _, parts, words = beginning
-        parts, words = (*parts, last + brackets), words + words_of[last]
+        if (words := words_of.get(last)) is None:
+            words = words_of[last] = words_in(last)
+        if has_brackets:
+            brackets = test[len(bare) :]
+            last += brackets
+        parts, words = (*beginning[1], last), beginning[2] + words
         if len(words) <= MAX_WORDS and len(parts) <= MAX_WORDS:
             names[test] = new_tuple(SplitName, (parts, words, brackets, beginning))
     return names

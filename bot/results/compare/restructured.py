@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from nightjar_formats.model import BAD, Status
 
-from bot.results.compare.alike_names import MANY, alike_names, count_words
+from bot.results.compare.alike_names import MANY, WordCounts, alike_names
 from bot.results.compare.name_parts import Parts, SplitName, common_end, new_tuple, split_names
 from bot.results.compare.steps import StepBudget
 
@@ -84,14 +84,18 @@ def search_restructured(old: Ended, new: Ended, explained: int, steps: StepBudge
         return {}
     words_of = dict[str, Parts]()
     removed, added = (split_names(side, words_of, steps) for side in (old, new))
-    candidates = _candidates(alike_names(removed, added, steps), removed, added, steps)
-    accepted = [*_in_classes(candidates, removed, added, old, new, steps)]
+    counts = WordCounts(removed, added, steps)
+    candidates = _candidates(alike_names(removed, added, counts, steps), removed, added, steps)
+    accepted = [*_in_classes(candidates, removed, added, counts, old, new, steps)]
+    found = {one[0]: one[1] for one in accepted}
+    if len(found) == len(candidates):
+        return found
     general = [one for one in candidates if one.change.kind is not _Kind.REPLACED]
-    counted = explained + len({one.old for one in (*accepted, *general)})
+    counted = explained + len(found.keys() | {one.old for one in general})
     most = counted >= MOST_OF_REMOVED * (explained + len(old)) and counted >= MOST_OF_NEW * (explained + len(new))
     if most and len(general) >= MANY and _ended_alike(general, old, new):
-        accepted += [one for one in general if _is_alike(old[one.old], new[one.new])]
-    return {one.old: one.new for one in accepted}
+        found |= {one.old: one.new for one in general if _is_alike(old[one.old], new[one.new])}
+    return found
 
 
 def _candidates(
@@ -102,23 +106,27 @@ def _candidates(
 ) -> list[_Candidate]:
     """Return pairs of names, each with what changed; mostly that is the beginning, which hundreds of them share."""
     candidates = []
-    changes: dict[tuple[str, str], tuple[_Change, frozenset[str]]] = {}
+    taken = 0
+    changes: dict[tuple[str, str], tuple[_Change, frozenset[str], int]] = {}
     changes_of_words: dict[tuple[Parts, Parts], _Change] = {}
     for before, after in pairs:
         old, new = removed[before], added[after]
-        words = old.words
-        steps.take(len(words) + len(new.words))
-        if old.parts[-1] != new.parts[-1]:
+        parts, words, _, beginning = old
+        new_parts, new_words, _, new_beginning = new
+        taken += len(words) + len(new_words)
+        if parts[-1] != new_parts[-1]:
             change = _change_of_words(old, new, changes_of_words)
         else:
-            key = old.beginning.text, new.beginning.text
-            if key not in changes:
-                change = _change_of_beginning(old, new, old.beginning.words, new.beginning.words)
-                changes[key] = change, frozenset(old.beginning.words).symmetric_difference(new.beginning.words)
-            change, changed = changes[key]
-            if not changed.isdisjoint(words[len(old.beginning.words) :]):
-                change = _change_of_beginning(old, new, words, new.words)
+            key = beginning[0], new_beginning[0]
+            if (known := changes.get(key)) is None:
+                change = _change_of_beginning(old, new, beginning.words, new_beginning.words)
+                changed = frozenset(beginning.words).symmetric_difference(new_beginning.words)
+                known = changes[key] = change, changed, len(beginning.words)
+            change, changed, at_last = known
+            if changed and not changed.isdisjoint(words[at_last:]):
+                change = _change_of_beginning(old, new, words, new_words)
         candidates.append(new_tuple(_Candidate, (before, after, change)))
+    steps.take(taken)
     return candidates
 
 
@@ -133,11 +141,14 @@ def _change_of_beginning(old: SplitName, new: SplitName, before: Parts, after: P
 
 def _change_of_words(old: SplitName, new: SplitName, known: dict[tuple[Parts, Parts], _Change]) -> _Change:
     """Return the change of two names that end otherwise; `known` remembers those by other words."""
-    before, after = set(old.words), set(new.words)
-    left_out, added = tuple(sorted(before - after)), tuple(sorted(after - before))
+    words, new_words, same = old.words, new.words, 0
+    if old.beginning.words == new.beginning.words:
+        same = len(old.beginning.words)  # so they are on both sides, and only the others can be missing on one
+    left_out = tuple(sorted(set(words[same:]).difference(new_words)))
+    added = tuple(sorted(set(new_words[same:]).difference(words)))
     if not (left_out or added):
-        places = {word: str(place) for place, word in enumerate(old.words)}
-        return _Change(_Kind.REORDERED, (), tuple(places[word] for word in new.words), WORDS)
+        places = {word: str(place) for place, word in enumerate(words)}
+        return _Change(_Kind.REORDERED, (), tuple(places[word] for word in new_words), WORDS)
     if (change := known.get((left_out, added))) is None:
         change = _Change(_KINDS[bool(left_out)][bool(added)], left_out, added, WORDS)
         known[left_out, added] = change
@@ -148,6 +159,7 @@ def _in_classes(
     candidates: Iterable[_Candidate],
     removed: Mapping[str, SplitName],
     added: Mapping[str, SplitName],
+    counts: WordCounts,
     old: Ended,
     new: Ended,
     steps: StepBudget,
@@ -164,7 +176,7 @@ def _in_classes(
         inner = _inner(change)
         if inner != change:
             classes[inner] += found
-    concerned = _Concerned(removed, added, {change: len(found) for change, found in classes.items()}, steps)
+    concerned = _Concerned(removed, added, counts, {change: len(found) for change, found in classes.items()}, steps)
     accepted = set[str]()
     for change, found in classes.items():
         if (
@@ -195,13 +207,13 @@ class _Concerned:
         self,
         removed: Mapping[str, SplitName],
         added: Mapping[str, SplitName],
+        counts: WordCounts,
         made: Mapping[_Change, int],
         steps: StepBudget,
     ) -> None:
         self._made = made
         self._at = Counter([name.beginning.text for name in removed.values()])
-        self._sides, self._steps = (removed, added), steps
-        self._having: dict[str, list[Counter[str]]] = {}
+        self._removed, self._counts, self._steps = removed, counts, steps
         places: list[Counter[Parts]] = [Counter(), Counter()]
         for change, count in made.items():
             if not change.inside:
@@ -212,12 +224,6 @@ class _Concerned:
             _below(side.values(), of_side.keys(), steps) for side, of_side in zip((removed, added), places, strict=True)
         ]
 
-    def _counts(self, inside: str) -> list[Counter[str]]:
-        if inside not in self._having:
-            sides = [[name.words if inside == WORDS else name.parts for name in side.values()] for side in self._sides]
-            self._having[inside] = [count_words(side, self._steps) for side in sides]
-        return self._having[inside]
-
     def are_made(self, change: _Change, found: Collection[_Candidate]) -> bool:
         """Return whether most candidates changed this way: names with this beginning, or this word, on each side.
 
@@ -227,11 +233,12 @@ class _Concerned:
         if change.inside:
             if change.kind is _Kind.REORDERED:
                 return change.inside == WORDS
-            counted = zip(self._counts(change.inside), (change.before, change.after), strict=True)
-            having = [of_side[each] for of_side, side in counted for each in side]
+            counted = self._counts.of_words if change.inside == WORDS else self._counts.of_parts
+            sides = zip(counted, (change.before, change.after), strict=True)
+            having = [of_side[each] for of_side, side in sides for each in side]
             if change.kind is _Kind.ADDED:  # which could have been added to every name that was removed there
                 self._steps.take(len(found))
-                beginnings = {self._sides[0][one.old].beginning.text for one in found}
+                beginnings = {self._removed[one.old].beginning.text for one in found}
                 having.append(sum(map(self._at.__getitem__, beginnings)))
             if change.inside == WORDS:
                 having.append(MANY)
@@ -262,9 +269,9 @@ def _below(names: Collection[SplitName], places: Collection[Parts], steps: StepB
 
 def _ended_alike(candidates: Collection[_Candidate], old: Ended, new: Ended) -> bool:
     """Return whether tests had the same results before and after."""
-    pairs = [(old[before], new[after]) for before, after, _ in candidates]
-    unlike = sum(before is not after and not _is_alike(before, after) for before, after in pairs)
-    return len(pairs) - unlike >= ALIKE * len(pairs)
+    others = [one for one in candidates if old[one[0]] is not new[one[1]]]
+    unlike = sum(not _is_alike(old[before], new[after]) for before, after, _ in others)
+    return len(candidates) - unlike >= ALIKE * len(candidates)
 
 
 def _is_alike(before: Status | None, after: Status | None) -> bool:
