@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
-from nightjar_formats.columns import ABSENT, FLAKY, SEEN, at, is_flaky
+from nightjar_formats.columns import FLAKY, SEEN, at, is_flaky
 
 from bot.core.aliases import Aliases
 from bot.results.compare.flaky import WINDOW, flakiness_of
@@ -123,8 +123,11 @@ def _is_explained(
     return flakiness_of(history, runs).explains
 
 
+_NOT_FLAKY = bytes(range(FLAKY))
+
+
 def _flaky_now(fresh: FreshFailures) -> set[int]:
-    if max(fresh.now, default=ABSENT) < FLAKY > max(fresh.linked, default=ABSENT):
+    if not (fresh.now + fresh.linked).translate(None, _NOT_FLAKY):  # a hundred times as fast as a look at each
         return set()
     return {place for place in fresh.places if is_flaky(at(fresh.now, place)) or is_flaky(at(fresh.linked, place))}
 

@@ -199,10 +199,11 @@ def _renamed(
     if all(then[ordinal] for ordinal in changed) or all(now[ordinal] for ordinal in changed):
         return {}
     name_of = series.known.uncommitted(connection, series.suite)
-    removed = {name_of[ordinal]: ordinal for ordinal in changed if not now[ordinal]}
-    new = {name_of[ordinal]: ordinal for ordinal in changed if not then[ordinal]}
-    # Sorted, so that the numbers that names have here decide nothing.
-    missing = {name: _STATUS_OF[then[removed[name]]] for name in sorted(removed)}
-    added = {name: _STATUS_OF[now[new[name]]] for name in sorted(new)}
+    removed = [ordinal for ordinal in changed if not now[ordinal]]
+    new = [ordinal for ordinal in changed if not then[ordinal]]
+    # The search sorts them, so that the numbers that names have here decide nothing.
+    missing = {name_of[ordinal]: _STATUS_OF[then[ordinal]] for ordinal in removed}
+    added = {name_of[ordinal]: _STATUS_OF[now[ordinal]] for ordinal in new}
     pairs = find_renames(missing, added)
-    return {new[now_called]: removed[called] for called, now_called in pairs.items()}
+    old_place, new_place = dict(zip(missing, removed, strict=True)), dict(zip(added, new, strict=True))
+    return {new_place[now_called]: old_place[called] for called, now_called in pairs.items()}
