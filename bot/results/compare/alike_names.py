@@ -35,8 +35,8 @@ def alike_names(
     if rare and left and right:
         left, right = (_bare(side, set[str]().union(*rare), steps) for side in (left, right))
         for before, after in _paired(left, right, _by_ends(left, right), steps):
-            words, others = set(removed[before].words), set(added[after].words)
-            if words <= others or others <= words:  # words for others would be no more than a beginning for another
+            words, others = removed[before].words, added[after].words
+            if set(words).issuperset(others) or set(others).issuperset(words):  # words for others would be no more than a beginning for another
                 pairs.append((before, after))
     return pairs
 

@@ -7,7 +7,7 @@ import struct
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, compress, islice, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from operator import sub
 
 import zstandard
@@ -97,10 +97,15 @@ def lay_out(columns: Columns, placed: Callable[[], Placed], count: int) -> LaidO
 
 def lay_out_in_order(columns: Columns, *, is_new: bool) -> LaidOut:
     """Lay out a run whose names are those of its suite, in their order; or all of them are new."""
-    every = list(map(columns.reasons.get, columns.tests))
-    ordinals = [ordinal for ordinal, number in enumerate(every) if number is not None]
-    numbers = [number for number in every if number is not None]
+    ordinals, numbers = _reasons_at(range(len(columns.tests)), columns)
     return _laid_out(columns, array("H", columns.tests.values()), ordinals, numbers, columns.tests if is_new else {})
+
+
+def _reasons_at(ordinals: Sequence[int], columns: Columns) -> tuple[list[int], list[int]]:
+    """Return the places of the tests that did not simply pass, of those of all tests, and the numbers of reasons."""
+    every = list(map(columns.reasons.get, columns.tests))
+    places = [ordinal for ordinal, number in zip(ordinals, every, strict=True) if number is not None]
+    return places, [number for number in every if number is not None]
 
 
 class Placement:
@@ -127,9 +132,7 @@ class Placement:
         column = array("H", bytes(2 * self._length))
         for start, end, first in zip(self._starts, [*self._starts[1:], len(packed)], self._firsts, strict=False):
             column[first : first + end - start] = packed[start:end]
-        reasons = columns.reasons
-        ordinals = list(compress(self._ordinals, map(reasons.__contains__, columns.tests)))
-        numbers = list(map(reasons.__getitem__, filter(reasons.__contains__, columns.tests)))
+        ordinals, numbers = _reasons_at(self._ordinals, columns)
         if not self._is_ascending and ordinals:
             ordinals, numbers = map(list, zip(*sorted(zip(ordinals, numbers, strict=True)), strict=True))
         return _laid_out(columns, column, ordinals, numbers, {})
