@@ -36,7 +36,9 @@ def alike_names(
         left, right = (_bare(side, set[str]().union(*rare), steps) for side in (left, right))
         for before, after in _paired(left, right, _by_ends(left, right), steps):
             words, others = removed[before].words, added[after].words
-            if set(words).issuperset(others) or set(others).issuperset(words):  # words for others would be no more than a beginning for another
+            if set(words).issuperset(others) or set(others).issuperset(
+                words
+            ):  # words for others would be no more than a beginning for another
                 pairs.append((before, after))
     return pairs
 
@@ -158,9 +160,7 @@ def _bare_part(part: str, rare: Collection[str]) -> str:
 class WordCounts:
     """The number of removed names, and of new ones, that have each word or each part; counted when first asked for."""
 
-    def __init__(
-        self, removed: Mapping[str, SplitName], added: Mapping[str, SplitName], steps: StepBudget
-    ) -> None:
+    def __init__(self, removed: Mapping[str, SplitName], added: Mapping[str, SplitName], steps: StepBudget) -> None:
         self._sides, self._steps = (removed.values(), added.values()), steps
 
     @cached_property

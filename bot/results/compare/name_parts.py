@@ -45,7 +45,7 @@ def split_names(tests: Collection[str], words_of: dict[str, Parts], steps: StepB
     steps.take(sum(map(len, tests)))
     names = {}
     begins: dict[str, Beginning] = {}
-    has_brackets = any("[" in test for test in tests)
+    has_brackets = "[" in "".join(tests)
     outside = [test.partition("[")[0] for test in tests] if has_brackets else [*tests]
     brackets = ""
     for test, bare, (text, dot, last) in zip(tests, outside, _cut_at_last_dot(outside), strict=True):

@@ -53,21 +53,21 @@ def search_renames(removed: Iterable[str], new: Iterable[str], *, most_steps: in
     old, fresh = ({test: side[test] for test in sorted(side.keys() - both if both else side)} for side in (old, fresh))
     if min(len(old), len(fresh)) < SMALL_CLASS:
         return {}
-    steps = StepBudget(most_steps)
+    steps, in_order = StepBudget(most_steps), old
     try:
         found: dict[str, str] = {}
         for search in (_moved, search_restructured, _reworded):
             made = search(old, fresh, len(found), steps)
+            found |= made
             if len(made) == min(len(old), len(fresh)):
-                return dict(sorted((found | made).items()))
+                break  # nothing is left to pair
             if made:
-                found |= made
                 known = set(made.values())
                 old = {test: ended for test, ended in old.items() if test not in made}
                 fresh = {test: ended for test, ended in fresh.items() if test not in known}
     except TooManyStepsError:
         return None
-    return dict(sorted(found.items()))
+    return {test: found[test] for test in in_order if test in found}
 
 
 def ended_of(tests: Iterable[str]) -> Ended:
@@ -147,12 +147,13 @@ def _moved(removed: Ended, new: Ended, _explained: int, steps: StepBudget) -> di
 
 def _may_share_names(removed: Iterable[str], new: Iterable[str]) -> bool:
     """Return False if no removed test has the own name of a new one; to find that out here costs half."""
-    own = []
-    for side in (removed, new):
-        if any("[" in test for test in side):
-            return True  # in brackets, a double colon parts nothing
-        own.append({name if inside else "" for _, inside, name in [test.rpartition("::") for test in side]})
-    return not own[0].isdisjoint(own[1])
+    if any("[" in "".join(side) for side in (removed, new)):
+        return True  # in brackets, a double colon parts nothing
+    old, fresh = (
+        {name if inside else "" for _, inside, name in [test.rpartition("::") for test in side]}
+        for side in (removed, new)
+    )
+    return not old.isdisjoint(fresh)
 
 
 def _below(tests: Tests, places: set[Location], steps: StepBudget) -> dict[Location, list[str]]:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from nightjar_formats.model import BAD, Status
 
 from bot.results.compare.alike_names import MANY, WordCounts, alike_names
-from bot.results.compare.name_parts import Parts, SplitName, common_end, new_tuple, split_names
+from bot.results.compare.name_parts import Beginning, Parts, SplitName, common_end, new_tuple, split_names
 from bot.results.compare.steps import StepBudget
 
 SMALL_CLASS = 4
@@ -212,7 +212,6 @@ class _Concerned:
         steps: StepBudget,
     ) -> None:
         self._made = made
-        self._at = Counter([name.beginning.text for name in removed.values()])
         self._removed, self._counts, self._steps = removed, counts, steps
         places: list[Counter[Parts]] = [Counter(), Counter()]
         for change, count in made.items():
@@ -220,8 +219,11 @@ class _Concerned:
                 places[0][change.before] += count
                 places[1][change.after] += count
         self._places = places
+        at = [Counter([name[3][0] for name in side.values()]) for side in (removed, added)]
+        self._at = at[0]
         self._below = [
-            _below(side.values(), of_side.keys(), steps) for side, of_side in zip((removed, added), places, strict=True)
+            _below(of_side, {name[3][0]: name[3] for name in side.values()}, wanted.keys(), steps)
+            for side, of_side, wanted in zip((removed, added), at, places, strict=True)
         ]
 
     def are_made(self, change: _Change, found: Collection[_Candidate]) -> bool:
@@ -251,13 +253,14 @@ class _Concerned:
         return True
 
 
-def _below(names: Collection[SplitName], places: Collection[Parts], steps: StepBudget) -> Counter[Parts]:
-    """Count the names that begin with each of some parts."""
+def _below(
+    counts: Mapping[str, int], beginnings: Mapping[str, Beginning], places: Collection[Parts], steps: StepBudget
+) -> Counter[Parts]:
+    """Count the names that begin with each of some parts; `counts` has how many have each beginning."""
     below = Counter[Parts]()
     lengths = sorted({len(place) for place in places})
-    beginnings = {name.beginning.text: name.beginning.parts for name in names}
-    for text, count in Counter([name.beginning.text for name in names]).items():
-        beginning = beginnings[text]
+    for text, count in counts.items():
+        beginning = beginnings[text].parts
         for length in lengths:
             if length > len(beginning):
                 break

@@ -10,6 +10,8 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import compress, count
+from operator import ne
 
 from nightjar_formats.model import BAD, SeenTest, Status
 
@@ -157,9 +159,7 @@ def differences(before: bytes, after: bytes) -> Iterator[int]:
     for start in range(0, length, CHUNK):
         one, other = before[start : start + CHUNK], after[start : start + CHUNK]
         if one != other:
-            for place, (left, right) in enumerate(zip(one, other), start):
-                if left != right:
-                    yield place
+            yield from compress(count(start), map(ne, one, other))
 
 
 def at(column: bytes, ordinal: int) -> int:
