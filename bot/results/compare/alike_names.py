@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import cast
@@ -35,10 +35,11 @@ def alike_names(
     if rare and left and right:
         left, right = (_bare(side, set[str]().union(*rare), steps) for side in (left, right))
         for before, after in _paired(left, right, _by_ends(left, right), steps):
-            words, others = removed[before].words, added[after].words
-            if set(words).issuperset(others) or set(others).issuperset(
-                words
-            ):  # words for others would be no more than a beginning for another
+            few, many = removed[before].words, added[after].words
+            if len(few) > len(many):
+                few, many = many, few
+            # Words for others would be no more than a beginning for another.
+            if set(many).issuperset(few) or set(few).issuperset(many):
                 pairs.append((before, after))
     return pairs
 
@@ -49,8 +50,11 @@ def _paired(
     """Return names that alone share something in one of some ways, and take them away; each way costs once needed."""
     found: list[tuple[str, str]] = []
     for keys in ways:
-        known, others = (_alone(side, keys, steps) for side in (left, right))
-        pairs = [(test, others[shared]) for shared, test in known.items() if shared in others]
+        shared, of_others = (_keys_of(side, keys, steps) for side in (left, right))
+        if set(shared).isdisjoint(of_others):
+            continue
+        known, others = _alone(left, shared), _alone(right, of_others)
+        pairs = [(test, others[key]) for key, test in known.items() if key in others]
         found += pairs
         if len(pairs) == len(left) == len(right):
             left.clear()
@@ -62,11 +66,15 @@ def _paired(
     return found
 
 
-def _alone(names: Mapping[str, SplitName], keys: _Keys, steps: StepBudget) -> dict[int, str]:
-    """Return tests by a property that no other test has."""
+def _keys_of(names: Mapping[str, SplitName], keys: _Keys, steps: StepBudget) -> list[int | None]:
     steps.take(len(names))
     shared = keys(names.values())
     steps.take(LONGEST_END * (len(names) - shared.count(None)))
+    return shared
+
+
+def _alone(names: Mapping[str, SplitName], shared: Sequence[int | None]) -> dict[int, str]:
+    """Return tests by a property that no other test has; `shared` has that of each."""
     found = dict(zip(shared, names, strict=True))
     if len(found) == len(names) and None not in found:
         return cast(dict[int, str], found)
@@ -138,9 +146,10 @@ def _bare(names: Mapping[str, SplitName], rare: Collection[str], steps: StepBudg
             bare_of[stem] = _bare_part(stem, rare)
         parts = beginnings[beginning.text]
         if bare_stem := bare_of[stem]:
-            parts = (*parts, bare_stem)
-        if parts:
+            parts = (*parts, bare_stem + brackets)
+        elif brackets and parts:
             parts = (*parts[:-1], parts[-1] + brackets)
+        if parts:
             bare[test] = new_tuple(SplitName, (parts, name.words, brackets, beginning))
     return bare
 

@@ -10,6 +10,7 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -72,9 +73,10 @@ def pairs_blob(old_of: Mapping[int, int]) -> bytes:
     The first bytes of all numbers stand first, then the second ones: places mostly follow each other, so that these
     repeat and compress to nearly nothing.
     """
-    by_new, by_old = sorted(old_of.items()), sorted((old, new) for new, old in old_of.items())
-    sides = [*zip(*by_new, strict=True), *zip(*by_old, strict=True)]
-    numbers = array("I", [place for side in sides for place in side])
+    old = old_of.__getitem__
+    by_new = sorted(old_of)
+    by_old = sorted(by_new, key=old)
+    numbers = array("I", chain(by_new, map(old, by_new), map(old, by_old), by_old))
     if sys.byteorder == "big":
         numbers.byteswap()
     data = numbers.tobytes()

@@ -8,9 +8,9 @@ arrive, and a late commit changes only its own rows and those of its successor.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from nightjar_formats.columns import ABSENT, STATUS_BYTES, differences, status_of
@@ -50,6 +50,7 @@ class Facts:
         return self.mainline and self.complete and not self.infra
 
 
+T = TypeVar("T")
 Point = sa.RowMapping | Mapping[str, Any]
 """A row of `nightjar_points`."""
 
@@ -192,6 +193,10 @@ def _columns(connection: sa.Connection, series: Series, shas: Sequence[str], kno
     return [columns[sha] for sha in shas]
 
 
+def _each(of: Sequence[T], places: Iterable[int]) -> Iterable[T]:
+    return map(of.__getitem__, places)
+
+
 def _renamed(
     connection: sa.Connection, series: Series, then: bytes, now: bytes, changed: list[int], find_renames: Renames
 ) -> dict[int, int]:
@@ -202,8 +207,10 @@ def _renamed(
     removed = [ordinal for ordinal in changed if not now[ordinal]]
     new = [ordinal for ordinal in changed if not then[ordinal]]
     # The search sorts them, so that the numbers that names have here decide nothing.
-    missing = {name_of[ordinal]: _STATUS_OF[then[ordinal]] for ordinal in removed}
-    added = {name_of[ordinal]: _STATUS_OF[now[ordinal]] for ordinal in new}
+    missing, added = (
+        dict(zip(_each(name_of, places), _each(_STATUS_OF, _each(column, places)), strict=True))
+        for column, places in ((then, removed), (now, new))
+    )
     pairs = find_renames(missing, added)
     old_place, new_place = dict(zip(missing, removed, strict=True)), dict(zip(added, new, strict=True))
     return {new_place[now_called]: old_place[called] for called, now_called in pairs.items()}
