@@ -122,10 +122,10 @@ def _without(rare: Collection[str]) -> _Keys:
         beginnings: dict[str, Parts] = {}
         found: list[int | None] = []
         for _, words, brackets, beginning in names:
-            if (kept := beginnings.get(beginning[0])) is None:
-                kept = beginnings[beginning[0]] = tuple([word for word in beginning.words if word not in rare])
+            if (bare := beginnings.get(beginning[0])) is None:
+                bare = beginnings[beginning[0]] = tuple([word for word in beginning.words if word not in rare])
             last = [word for word in words[len(beginning[2]) :] if word not in rare]
-            found.append(hash((kept + tuple(last), brackets)))
+            found.append(hash((bare + tuple(last), brackets)))
         return found
 
     return keys

@@ -127,7 +127,7 @@ _NOT_FLAKY = bytes(range(FLAKY))
 
 
 def _flaky_now(fresh: FreshFailures) -> set[int]:
-    if not (fresh.now + fresh.linked).translate(None, _NOT_FLAKY):  # a hundred times as fast as a look at each
+    if not (fresh.now + fresh.linked).translate(None, _NOT_FLAKY):  # much faster than one by one
         return set()
     return {place for place in fresh.places if is_flaky(at(fresh.now, place)) or is_flaky(at(fresh.linked, place))}
 
