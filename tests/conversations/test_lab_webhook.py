@@ -87,6 +87,7 @@ async def test_each_job_that_waits_is_announced_once_for_an_attempt(
         await ticked(lab)
         await until(lambda: len(listener.heard) == 2)
         assert listener.heard[1][0]["X-Nightjar-Delivery"] == "job-2"
+        await lab.town.quiet()  # it is counted once the lab has answered
         assert 'nightjar_lab_calls_total{call="webhook",lab="example-lab",outcome="sent"} 2.0' in lab.metrics()
 
 
