@@ -63,7 +63,7 @@ def around_every_write(rows: HeldRows) -> list[Boundary]:
 WRITES = (("POST", ISSUES), ("PATCH", ONE_ISSUE))
 
 
-@pytest.mark.skip(reason="it fails now and then, and whether the bot or the test is at fault is not known yet")
+@pytest.mark.skip(reason="after some kills the closed issue names one of its two targets, for a reason not known yet")
 async def test_a_kill_around_any_write_of_a_message_about_two_targets_loses_and_doubles_nothing(
     tmp_path: Path, postgres_url: str, aws_world: World
 ) -> None:
@@ -83,11 +83,10 @@ def _wrong(here: Place, talk: object) -> list[object]:
     """Return what is not as it is without a kill."""
     assert isinstance(talk, BothFail)
     issues = [(issue.title.startswith(MESSAGE), issue.state, issue.comments) for issue in talk.issues]
-    # After a kill the targets may recover one after the other, and the text of the closed issue then names the last.
-    named = [any(f"`{LAB}/{target}`" in (issue.body or "") for target in TARGETS) for issue in talk.issues]
+    named = [f"`{LAB}/{target}`" in (issue.body or "") for issue in talk.issues for target in TARGETS]
     # The issue may be edited, too, where the targets recover one after the other.
     deeds = {deed: count for deed, count in talk.deeds.items() if deed.startswith("issue") and deed != "issues.edited"}
     written = {(one.method, one.route) for one in points_of(here, talk) if one.writes and ISSUES in one.route}
     found = [issues, named, deeds, written]
-    expected = [[(True, "closed", [])], [True], {"issues.opened": 1, "issues.closed": 1}, set(WRITES)]
+    expected = [[(True, "closed", [])], [True, True], {"issues.opened": 1, "issues.closed": 1}, set(WRITES)]
     return [one for one, other in zip(found, expected, strict=True) if one != other]
