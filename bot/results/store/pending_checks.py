@@ -43,7 +43,7 @@ _IS_REPORTED = sa.exists().where(
     schema.runs.c.target_id == sa.bindparam("target"),
     schema.runs.c.sha == _POINTS.c.sha,
     schema.runs.c.suite == _SUITES.c.suite,
-    schema.found_state.in_([state.value for state in runs.REPORTED]),
+    runs.in_reported_state,
 )
 # A point stays when all of its runs turn out to be refused: nothing more of that suite is awaited.
 _ARRIVED = (
@@ -93,9 +93,8 @@ def touch(connection: sa.Connection, target: int, shas: Iterable[str], at: float
     """Note that what the checks of these commits tell has changed."""
     first = {"target_id": target, "changed_at": at, "revision": 1, "announced": 0, "over": False}
     if rows := [first | {"sha": sha} for sha in sorted(set(shas))]:
-        connection.execute(
-            _TOUCH[connection.dialect.name], rows
-        )  # at once: a commit that comes late touches all later ones
+        # All at once: a commit that comes late touches all later ones.
+        connection.execute(_TOUCH[connection.dialect.name], rows)
 
 
 def announced(connection: sa.Connection, target: int, pending: PendingCheck) -> None:

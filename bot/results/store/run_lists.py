@@ -85,7 +85,7 @@ def targets(connection: sa.Connection, repository: str, sha: str) -> list[Target
         sa.select(known.c.lab, known.c.target)
         .select_from(table.join(known))
         .where(known.c.repository == repository, table.c.sha == sha)
-        .where(schema.found_state.in_([state.value for state in runs.REPORTED]))
+        .where(runs.in_reported_state)
         .distinct()
     )
     return sorted(TargetKey(repository, row.lab, row.target) for row in connection.execute(statement))

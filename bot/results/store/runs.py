@@ -179,8 +179,9 @@ _NAMES_IN_ANY_CASE = sa.select(schema.targets.c.repository).where(
     schema.targets.c.lab == sa.bindparam("lab"),
     schema.targets.c.target == sa.bindparam("target"),
 )
+in_reported_state = schema.found_state.in_([state.value for state in REPORTED])
 _IS_REPORTED = (
-    schema.found_state.in_([state.value for state in REPORTED]),
+    in_reported_state,
     schema.runs.c.suite.is_not(None),
     schema.runs.c.committed_at.is_not(None),
 )

@@ -155,7 +155,7 @@ class ResultsStore:
         statement = runs.select().where(
             schema.targets.c.repository == repository,
             schema.runs.c.sha == sha,
-            schema.found_state.in_([state.value for state in runs.REPORTED]),
+            runs.in_reported_state,
         )
         with self._database.reading() as connection:
             return runs.admission(runs.read(row) for row in connection.execute(statement).mappings())

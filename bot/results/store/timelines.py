@@ -95,7 +95,7 @@ class Timelines:
                 sa.select(table.c.sha)
                 .where(table.c.target_id == runs.target_id(connection, about))
                 .where(table.c.sha.startswith(beginning, autoescape=True))
-                .where(schema.found_state.in_([state.value for state in runs.REPORTED]))
+                .where(runs.in_reported_state)
                 .group_by(table.c.sha)
                 .order_by(newest.desc(), table.c.sha)
                 .limit(limit)
