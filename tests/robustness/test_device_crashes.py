@@ -28,8 +28,10 @@ from tests.waiting import until
 TARGET, OTHER = "hexagon-v73", "adreno"
 KINDS = {"SubmitDeviceJob", "CancelDeviceJobs", "ApproveDeviceJobs", "NoteShownStep"}
 LOG = "https://lab.example.org/log/1"
-_EXPIRE = "UPDATE nightjar_device_jobs SET expires_at = 1 WHERE lab = %(lab)s AND state = 'leased'"
-"""As if a lab had been silent for the length of its lease, which no test has the time for."""
+_EXPIRE = """
+UPDATE nightjar_device_jobs SET expires_at = 1 WHERE lab = %(lab)s AND target = %(target)s AND state = 'leased'
+"""
+"""As if a lab had been silent for the length of a lease, which no test has the time for."""
 
 
 class LeaseLost(Exception):
@@ -83,7 +85,7 @@ class DeviceRequest(Conversation):
             try:
                 status, answer = await self.call("claims", {"targets": [target], "wait": 1})
             except aiohttp.ClientError:
-                await self.expire()
+                await self.expire(target)
                 continue
             if status == 200:
                 job: dict[str, Any] = answer
@@ -116,11 +118,11 @@ class DeviceRequest(Conversation):
         except aiohttp.ClientError:
             return False
 
-    async def expire(self) -> None:
-        """Let the time of the lab's leases pass, and another replica look."""
+    async def expire(self, target: str = TARGET) -> None:
+        """Let the time of the lab's lease for a target pass, and another replica look."""
         async with self.place.beside() as engine:
             connector = engine.database.connector
-            await connector.execute_query_async(_EXPIRE, lab=self.lab)
+            await connector.execute_query_async(_EXPIRE, lab=self.lab, target=target)
             await JobStore(connector).expire()
 
     def upload(self, job: dict[str, Any]) -> None:

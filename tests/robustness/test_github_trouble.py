@@ -169,15 +169,19 @@ def first_end(here: Place, repository: Repository, hold: Hold) -> float:
     return hold.ends(next(r.at.timestamp() for r in asked(here, repository) if r.status == hold.status))
 
 
+ON_THEIR_WAY = 2.0
+"""Seconds: what was sent before the bot had read the answer that told it to stay away may arrive after it was given."""
+
+
 def early(here: Place, repository: Repository, hold: Hold) -> list[Request]:
     """Return the requests that were sent although GitHub had said to stay away longer."""
-    end, found = 0.0, []
+    told, end, found = 0.0, 0.0, []
     for record in asked(here, repository):
         at = record.at.timestamp()
-        if at < end:
+        if told + ON_THEIR_WAY < at < end:
             found.append(record)
         if record.status == hold.status:
-            end = hold.ends(at)
+            told, end = at, hold.ends(at)
     return found
 
 
