@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy
 
 from tests.unclosed import all_closed
+from tests.waiting import until
 
 
 def leave_open() -> None:
@@ -45,3 +46,14 @@ def test_an_unclosed_connection_is_reported_once_with_its_line_and_its_test(leav
 def test_closed_connections_and_those_opened_before_are_fine() -> None:
     with contextlib.closing(sqlite3.connect(":memory:")), all_closed():
         sqlite3.connect(":memory:").close()
+
+
+async def test_who_waits_in_vain_is_told_which_transactions_are_open() -> None:
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.execute("BEGIN")
+        with pytest.raises(AssertionError, match=r"in a transaction: - opened at tests/test_unclosed\.py:\d+ in "):
+            await until(lambda: False, deadline=0.0)
+        connection.execute("ROLLBACK")
+        with pytest.raises(AssertionError) as raised:
+            await until(lambda: False, deadline=0.0)
+        assert "in a transaction" not in str(raised.value)

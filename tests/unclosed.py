@@ -76,6 +76,11 @@ def all_closed() -> Generator[None]:
         raise AssertionError(UNCLOSED.format(connections="\n".join(sorted(each.opened for each in left))))
 
 
+def in_transaction() -> list[str]:
+    """Return where the open connections were opened that are in a transaction: another one may wait for their end."""
+    return [each.opened for each in tuple(_open) if each.in_transaction]
+
+
 def watch() -> None:
     """Have `sqlite3.connect` make such connections."""
     watched = functools.partial(sqlite3.connect, factory=Watched)

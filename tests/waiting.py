@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
+import threading
 import time
+import traceback
 from collections.abc import Callable
+
+from tests.unclosed import in_transaction
 
 DEADLINE = 60.0
 """Seconds: far more than anything here takes, so that only a fault meets it."""
@@ -26,5 +31,17 @@ async def until(condition: Callable[[], object], *, deadline: float = DEADLINE, 
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"not within {deadline} s: {getattr(condition, '__qualname__', condition)}")
+            message = f"not within {deadline} s: {getattr(condition, '__qualname__', condition)}"
+            raise AssertionError("\n".join([message, *_who_may_be_waited_for()]))
         await asyncio.sleep(pause)
+
+
+def _who_may_be_waited_for() -> list[str]:
+    """Return the SQLite transactions of this process that are open, and what its other threads do."""
+    here = threading.get_ident()
+    stacks = [
+        "".join(traceback.format_stack(frame, limit=12))
+        for thread, frame in sys._current_frames().items()
+        if thread != here
+    ]
+    return [f"in a transaction: {connection}" for connection in in_transaction()] + stacks
