@@ -290,7 +290,7 @@ class Engine:
 
     async def workers(self) -> list[WorkerState]:
         """Return the workers of all processes on this database."""
-        return await worker_states(self.database.connector)
+        return await worker_states(self.database.connector, self._pace.stalled)
 
     async def replay(
         self, guid: str, *, patience: float | None = REPLAY_PATIENCE, progress: Progress | None = None

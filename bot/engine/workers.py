@@ -16,14 +16,22 @@ SELECT worker.id, date_part('epoch', now()) - date_part('epoch', worker.last_hea
 
 @dataclass(frozen=True, slots=True)
 class WorkerState:
-    """A worker: since when it is silent, in seconds by the database's clock, and how many jobs it does."""
+    """A worker: the seconds since its last heartbeat, by the database's clock, and the number of jobs it does.
+
+    If it `counts_as_dead`, other workers take over its jobs.
+    """
 
     worker_id: int
     silent_seconds: float
     jobs: int
+    counts_as_dead: bool
 
 
-async def worker_states(connector: BaseAsyncConnector) -> list[WorkerState]:
-    """Return all workers that were not removed yet."""
+async def worker_states(connector: BaseAsyncConnector, stalled: float) -> list[WorkerState]:
+    """Return all workers that were not removed yet; without a heartbeat for `stalled` seconds, one counts as dead."""
     rows = await connector.execute_query_all_async(WORKERS)
-    return [WorkerState(row["id"], max(0.0, float(row["silent"])), row["jobs"]) for row in rows]
+    silent = [max(0.0, float(row["silent"])) for row in rows]
+    return [
+        WorkerState(row["id"], seconds, row["jobs"], seconds > stalled)
+        for row, seconds in zip(rows, silent, strict=True)
+    ]

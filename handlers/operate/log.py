@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.web.page_routes import Page, PageRequest
-from handlers.operate.state import SILENT_SECONDS
 from handlers.operate.texts import PROCESS
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def log_page(parts: OperateParts) -> Page:
         ]
         return OperateLog(
             process=PROCESS.format(host=socket.gethostname(), pid=os.getpid()),
-            replicas=sum(one.silent_seconds <= SILENT_SECONDS for one in await parts.engine.workers()),
+            replicas=sum(not one.counts_as_dead for one in await parts.engine.workers()),
             lines=[
                 ShownLine(
                     at=datetime.fromtimestamp(line.at, UTC), level=line.level, event=line.event, fields=line.fields

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from handlers.operate.wiring import OperateParts
 
 LONGEST_REASON = 500
-SILENT_SECONDS = 30.0
-"""Seconds without a heartbeat after which the page shows a worker as silent; by then, others take over its jobs."""
 
 
 class OperateTimer(BaseModel):
@@ -93,7 +91,7 @@ def state_page(parts: OperateParts) -> Page:
                 OperateWorker(
                     worker=one.worker_id,
                     heartbeat_seconds=one.silent_seconds,
-                    silent=one.silent_seconds > SILENT_SECONDS,
+                    silent=one.counts_as_dead,
                     jobs=one.jobs,
                 )
                 for one in await parts.engine.workers()

@@ -211,8 +211,10 @@ class Agent:
             free = shutil.disk_usage(self._settings.folder).free
             if free < self._settings.least_free:
                 # The cache grows with each commit, and its contents can be fetched again.
-                remove(self._settings.folder / "cache")
-                (self._settings.folder / "cache").mkdir(exist_ok=True)
+                # It may be a link to a folder on a larger disk.
+                cache = (self._settings.folder / "cache").resolve()
+                remove(cache)
+                cache.mkdir(exist_ok=True)
                 free = shutil.disk_usage(self._settings.folder).free
         except OSError as error:
             raise _NoSpace(texts.DISK.format(reason=reason_of(error))) from None
@@ -233,7 +235,11 @@ class Agent:
         except OSError:
             lock.close()
             raise CannotStart(texts.ALREADY_RUNS.format(folder=folder)) from None
-        remove(folder / "jobs")
+        try:
+            remove(folder / "jobs")
+        except OSError as error:
+            lock.close()
+            raise CannotStart(texts.BAD_FOLDER.format(folder=folder / "jobs", reason=error.strerror)) from None
         return lock
 
 

@@ -32,6 +32,14 @@ SECRETS = (
     "CI_REGISTRY_PASSWORD",
     "CI_DEPLOY_PASSWORD",
     "CI_DEPENDENCY_PROXY_PASSWORD",
+    # Files with which a step changes the steps after it:
+    # https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#environment-files
+    "GITHUB_ENV",
+    "GITHUB_PATH",
+    "GITHUB_OUTPUT",
+    "GITHUB_STATE",
+    "GITHUB_STEP_SUMMARY",
+    "BUILDKITE_ENV_FILE",
 )
 """Beginnings of the variables that the command does not get, because it runs a stranger's code."""
 KILL_SECONDS = 10.0

@@ -5,6 +5,8 @@ from __future__ import annotations
 # Settings
 NOT_ENCRYPTED = "NIGHTJAR_URL must start with https://, because a token is sent to it (http:// only for this machine)"
 NO_COMMAND = "name the test command after --, as in: nightjar-lab agent --target adreno -- ./test.sh"
+EMPTY_COMMAND = "{option} names no command"
+BAD_COMMAND = "the command of {option} cannot be split into words: {reason}"
 TOKEN_COMMAND_FAILED = "the command of --token-command ended with status {status}"  # noqa: S105
 TOKEN_COMMAND_NOT_STARTED = "could not run the command of --token-command ({reason}): {command}"  # noqa: S105
 NO_ANSWER_WITHIN = "no answer within {seconds:g} s"

@@ -23,6 +23,7 @@ from bot.engine.upkeep import (
     requeue_all,
     requeue_stalled,
 )
+from bot.engine.workers import worker_states
 
 
 async def started(connector: BaseAsyncConnector, *keys: str, **columns: object) -> int:
@@ -62,8 +63,11 @@ async def test_the_jobs_of_silent_workers_return_and_those_of_live_ones_stay(dat
     silent = await started(connector, "silent 1", "silent 2")
     await started(connector, "live")
     stopped = await started(connector, "stopped")
-    await silence(connector, silent, 60)
+    await silence(connector, silent, 25)
     await JobManager(connector).unregister_worker(stopped)
+    # What operators are shown is what happens next.
+    shown = {state.worker_id: state.counts_as_dead for state in await worker_states(connector, 20)}
+    assert (shown[silent], sorted(shown.values())) == (True, [False, True])
     requeued = await requeue_stalled(connector, seconds=20)
     assert sorted((r.task, r.status, r.attempts) for r in requeued) == [("t", "todo", 1)] * 3
     assert await statuses(connector) == {"silent 1": "todo", "silent 2": "todo", "stopped": "todo", "live": "doing"}

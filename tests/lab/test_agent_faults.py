@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 from nightjar_lab.agent import LONGEST_PAUSE, pause_after
 from nightjar_lab.api import BotUnavailable, token_of_command
+from nightjar_lab.command import clean_environment
 from nightjar_lab.worktree import check_out
 
 from tests.bucket import World
@@ -157,15 +158,41 @@ async def line_after_the_first(agent: asyncio.subprocess.Process) -> str:
     return (await asyncio.wait_for(agent.stderr.readline(), 30)).decode()
 
 
-async def test_a_cache_that_cannot_be_emptied_is_a_full_disk(rack: Rack) -> None:
+async def test_a_cache_on_another_disk_is_emptied_as_well(rack: Rack) -> None:
     (rack.here / "agent").mkdir()
-    (rack.here / "elsewhere").mkdir()
+    (rack.here / "elsewhere/0123456789abcdef.git").mkdir(parents=True)
     (rack.here / "agent/cache").symlink_to(rack.here / "elsewhere")
     agent = await rack.agent("true", "--least-free", str(1 << 40))
     line = await line_after_the_first(agent)
     assert "of --least-free; no job is claimed; trying again in 60 s" in line
+    assert [*(rack.here / "agent/cache").iterdir()] == []
     agent.terminate()
     assert await ended(agent) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("option", "command", "said"),
+    [
+        ("--token-command", " ", "--token-command names no command"),
+        ("--upload-command", "", "--upload-command names no command"),
+        ("--token-command", "print 'it", "the command of --token-command cannot be split into words: no closing quota"),
+        ("--upload-command", "./put '", "the command of --upload-command cannot be split into words: no closing quota"),
+    ],
+)
+async def test_a_command_that_is_no_command_is_refused_at_the_start(
+    rack: Rack, option: str, command: str, said: str
+) -> None:
+    status, printed = await ended(await rack.agent("true", option, command))
+    assert (status, said in printed, "Traceback" in printed) == (2, True, False), printed
+
+
+def test_a_strangers_code_gets_no_file_with_which_a_step_changes_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STATE", "GITHUB_STEP_SUMMARY", "BUILDKITE_ENV_FILE")
+    for name in (*files, "GITHUB_SHA"):
+        monkeypatch.setenv(name, "a")
+    environment = clean_environment({"NIGHTJAR_SUITE": "operators"})
+    assert not {*files} & environment.keys()
+    assert {"GITHUB_SHA", "NIGHTJAR_SUITE"} <= environment.keys()
 
 
 async def test_a_disk_that_fails_between_two_jobs_does_not_end_the_agent(rack: Rack) -> None:

@@ -84,7 +84,7 @@ def agent(
         targets=targets_of(targets),
         command=command,
         folder=folder.resolve(),
-        upload_command=tuple(shlex.split(upload_command or "")),
+        upload_command=_words("--upload-command", upload_command),
         clone_url=clone_url,
         log_url=log_url,
         timeout=timeout,
@@ -94,7 +94,8 @@ def agent(
     assert url is not None
     assert lab is not None
     try:
-        bot = BotClient(url, lab, token_of_command(shlex.split(token_command)) if token_command else lambda: token)
+        command_of_token = _words("--token-command", token_command)
+        bot = BotClient(url, lab, token_of_command(command_of_token) if command_of_token else lambda: token)
     except ValueError as error:
         raise BadSettings(str(error)) from None
     if shutil.which("git") is None:
@@ -114,3 +115,14 @@ def agent(
         raise CommandFailed(str(error)) from None
     if once and not good:
         raise SystemExit(1)
+
+
+def _words(option: str, written: str | None) -> tuple[str, ...]:
+    """Split an option's command as a shell does; return no words without the option. Raises `BadSettings`."""
+    try:
+        words = tuple(shlex.split(written or ""))
+    except ValueError as error:
+        raise BadSettings(agent_texts.BAD_COMMAND.format(option=option, reason=str(error).lower())) from None
+    if written is not None and not words:
+        raise BadSettings(agent_texts.EMPTY_COMMAND.format(option=option))
+    return words
