@@ -48,7 +48,7 @@ def test_closed_connections_and_those_opened_before_are_fine() -> None:
         sqlite3.connect(":memory:").close()
 
 
-async def test_who_waits_in_vain_is_told_which_transactions_are_open() -> None:
+async def test_a_wait_that_times_out_names_the_open_transactions() -> None:
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.execute("BEGIN")
         with pytest.raises(AssertionError, match=r"in a transaction: - opened at tests/test_unclosed\.py:\d+ in "):

@@ -170,18 +170,18 @@ def first_end(here: Place, repository: Repository, hold: Hold) -> float:
 
 
 ON_THEIR_WAY = 2.0
-"""Seconds: what was sent before the bot had read the answer that told it to stay away may arrive after it was given."""
+"""Seconds: what was sent before the bot had read the answer that asked it to stay away may arrive after that answer was given."""
 
 
 def early(here: Place, repository: Repository, hold: Hold) -> list[Request]:
     """Return the requests that were sent although GitHub had said to stay away longer."""
-    told, end, found = 0.0, 0.0, []
+    held, end, found = 0.0, 0.0, []
     for record in asked(here, repository):
         at = record.at.timestamp()
-        if told + ON_THEIR_WAY < at < end:
+        if held + ON_THEIR_WAY < at < end:
             found.append(record)
         if record.status == hold.status:
-            told, end = at, hold.ends(at)
+            held, end = at, hold.ends(at)
     return found
 
 
