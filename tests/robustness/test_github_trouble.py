@@ -170,7 +170,7 @@ def first_end(here: Place, repository: Repository, hold: Hold) -> float:
 
 
 ON_THEIR_WAY = 2.0
-"""Seconds: what was sent before the bot had read the answer that asked it to stay away may arrive after that answer was given."""
+"""Seconds. A request that the bot sent before it read the answer may arrive after GitHub gave that answer."""
 
 
 def early(here: Place, repository: Repository, hold: Hold) -> list[Request]:
