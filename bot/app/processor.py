@@ -202,7 +202,7 @@ class Pipeline:
         finally:
             if isinstance(effect, StoreRepositoryFile):
                 self.prefilter.forget(repository)
-        return AppliedEffect(applied.text, applied.changed, _as_json(applied.value))
+        return AppliedEffect(applied.text, applied.changed, _as_json(applied.value), applied.page)
 
     def kind_of(self, error: BaseException) -> ErrorKind:
         """Return how the engine must treat an error of GitHub."""

@@ -17,6 +17,7 @@ from bot.ci.restarts import ACTION_REQUIRED, PullOrigin, why_not_own, why_not_re
 from bot.core.errors import RefusedToPerson, UserError
 from bot.core.payload import Payload
 from bot.github.access import ACTIONS, WritePermissions
+from bot.github.addresses import workflow_run_on_github
 from bot.github.errors import is_conflict, is_forbidden, is_not_found, is_unprocessable
 from bot.github.markdown import code
 from bot.plan.effect import Applied, Effect, EffectContext
@@ -59,7 +60,7 @@ class RerunWorkflow:
         for how in ("rerun-failed-jobs", "rerun") if self.failed_only else ("rerun",):
             if await _asked(context, f"{RUN}/{how}", where):
                 restarted = texts.RUN_RESTARTED if how == "rerun" else texts.JOBS_RESTARTED
-                return Applied(restarted.format(name=self.name))
+                return Applied(restarted.format(name=self.name), page=workflow_run_on_github(self.run_id))
             run = await _read_run(context, where, self.name)
             if already := _already(run, self.attempt, self.name):
                 return already
@@ -92,7 +93,8 @@ class RerunJob:
             return already
         await self._check_job(context, repository)
         if await _asked(context, f"{JOB}/rerun", {"repo": repository, "job_id": str(self.job_id)}):
-            return Applied(texts.RUN_RESTARTED.format(name=self.name))
+            page = workflow_run_on_github(self.run_id)
+            return Applied(texts.RUN_RESTARTED.format(name=self.name), page=page)
         run = await _read_run(context, where, self.name)
         if already := _already(run, self.attempt, self.name):
             return already
@@ -136,17 +138,18 @@ class ApproveRun:
     async def apply(self, context: EffectContext) -> Applied:
         """Approve the run if it still waits. Raises `UserError` if it may not be approved."""
         where = {"repo": context.repository.full_name, "run_id": str(self.run_id)}
+        page = workflow_run_on_github(self.run_id)
         run = await _read_run(context, where, self.name)
         reason = why_not_own(run, self.origin) or (texts.OTHER_COMMIT if run.text("head_sha") != self.sha else "")
         if reason:
             raise RefusedToPerson(texts.CANNOT_APPROVE.format(name=code(self.name), reason=reason))
         if run.text("conclusion") != ACTION_REQUIRED:
-            return Applied(texts.NOT_AWAITING.format(name=self.name), changed=False)
+            return Applied(texts.NOT_AWAITING.format(name=self.name), changed=False, page=page)
         if not await _asked(context, f"{RUN}/approve", where):
             run = await _read_run(context, where, self.name)
             if run.text("conclusion") == ACTION_REQUIRED:
                 raise UserError(texts.APPROVAL_REFUSED.format(name=code(self.name), url=run.text("html_url")))
-        return Applied(texts.APPROVED.format(name=self.name))
+        return Applied(texts.APPROVED.format(name=self.name), page=page)
 
 
 Rerun = RerunWorkflow | RerunJob
@@ -202,10 +205,12 @@ async def _read_run(context: EffectContext, where: Mapping[str, str], name: str)
 
 def _already(run: Payload, attempt: int, name: str) -> Applied | None:
     """Return the outcome if there is nothing to do: a later attempt exists, or the run has not ended."""
+    page = workflow_run_on_github(run.integer("id"))
     if run.has("run_attempt") and run.integer("run_attempt") > attempt:
-        return Applied(texts.RESTARTED_ALREADY.format(name=name, attempt=run.integer("run_attempt")), changed=False)
+        said = texts.RESTARTED_ALREADY.format(name=name, attempt=run.integer("run_attempt"))
+        return Applied(said, changed=False, page=page)
     if run.text("status") != "completed":
-        return Applied(texts.RUNNING_ALREADY.format(name=name), changed=False)
+        return Applied(texts.RUNNING_ALREADY.format(name=name), changed=False, page=page)
     return None
 
 

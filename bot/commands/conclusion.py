@@ -77,10 +77,10 @@ def decide_conclusion(
         text = answer_text(results.url, lines, what, "" if done else page)
         effects.append(Reply(number=results.number, text=text, since=results.written_at))
     kind, about, node_id = results.comment_kind, results.id, results.node_id
-    effects.append(React(kind, about, node_id, DONE if done else CONFUSED))
+    effects.append(React(kind, about, node_id, DONE if done else CONFUSED, results.number))
     if done and (results.edited or outcomes.again):
         # We may have reacted with 😕 earlier: to the text before an edit, or before a replay.
-        effects.append(RemoveReaction(kind, about, node_id, CONFUSED))
+        effects.append(RemoveReaction(kind, about, node_id, CONFUSED, results.number))
     # Two commands may be about one thing: the later has the last word.
     return tuple({effect.target: effect for effect in effects}.values())
 

@@ -11,6 +11,7 @@ from bot.core.payload import Payload
 from bot.effects import texts
 from bot.engine.records import Record
 from bot.github.access import CHECKS, WritePermissions
+from bot.github.addresses import check_run_on_github
 from bot.github.check_runs import COMPLETED, Annotation, CheckContent
 from bot.github.waiting_writes import HeadWrite, about_head
 from bot.plan.effect import Applied, EffectContext
@@ -85,11 +86,11 @@ class PutCheckRun:
         record = await context.records.get(key) or WrittenCheckRun()
         written = record.as_of
         if written > self.as_of:
-            return Applied(texts.CHECK_NEWER.format(name=self.name), changed=False)
+            return Applied(texts.CHECK_NEWER.format(name=self.name), changed=False, page=check_run_on_github(record.id))
         if self.again and written == self.as_of:
             if context.writes.may_have_twins:
                 await self._supersede_twins(context, await self._newest(context, record.id))
-            return Applied(texts.CHECK_SAME.format(name=self.name), changed=False)
+            return Applied(texts.CHECK_SAME.format(name=self.name), changed=False, page=check_run_on_github(record.id))
         found = await self._newest(context, record.id)
         if context.writes.may_have_twins:
             await self._supersede_twins(context, found)
@@ -103,7 +104,7 @@ class PutCheckRun:
             done, number = await self._change(context, found)
         # Last: after a crash before this, the next try looks at GitHub again and finds what was written.
         await context.records.put(key, WrittenCheckRun(self.as_of, number))
-        return done
+        return replace(done, page=check_run_on_github(number))
 
     def _begins_anew(self, found: Payload) -> bool:
         """Return whether a completed check run must become pending again: that needs a new run."""

@@ -13,6 +13,7 @@ from bot.effects import texts
 from bot.engine.records import Record
 from bot.github import sticky
 from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions
+from bot.github.addresses import GitHubPage, comment_on_github, pull_on_github
 from bot.github.errors import is_not_found
 from bot.plan.effect import Applied, EffectContext
 
@@ -96,27 +97,27 @@ class Reply:
         mine = await marked_comments(context, self.number, marker, since=self.since)
         if not mine:
             where = {"repo": context.repository.full_name, "number": str(self.number)}
-            await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": body})
-            return Applied(texts.ANSWERED)
+            made = Payload(await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": body}), "comment")
+            return Applied(texts.ANSWERED, page=comment_on_github(self.number, made.integer("id")))
+        page = comment_on_github(self.number, mine[0].id)
         for twin in mine[1:]:
             await delete_comment(context, twin.id)
         if mine[0].body == body:
-            return Applied(texts.ANSWER_SAME, changed=len(mine) > 1)
+            return Applied(texts.ANSWER_SAME, changed=len(mine) > 1, page=page)
         # A replay may end differently than the first run.
         await _edit(context, mine[0].id, body)
-        return Applied(texts.ANSWER_CORRECTED)
+        return Applied(texts.ANSWER_CORRECTED, page=page)
 
 
 async def write_section(
     context: EffectContext, number: int, section: str, text: str, *, first: bool = False
 ) -> Applied:
     """Make one section of a pull request's sticky comment say this; see `UpsertSection`."""
-    changed = await change_sections(
+    changed, page = await change_sections(
         context, number, lambda present: sticky.with_section(present, section, text, first=first)
     )
-    if not changed:
-        return Applied(texts.SECTION_SAME.format(section=section), changed=False)
-    return Applied((texts.SECTION_WRITTEN if text else texts.SECTION_REMOVED).format(section=section))
+    said = (texts.SECTION_WRITTEN if text else texts.SECTION_REMOVED) if changed else texts.SECTION_SAME
+    return Applied(said.format(section=section), changed=changed, page=page)
 
 
 async def marked_comments(
@@ -135,8 +136,8 @@ async def marked_comments(
     return sorted(found, key=lambda comment: comment.id)
 
 
-async def change_sections(context: EffectContext, number: int, change: Change) -> bool:
-    """Apply `change` to the sections of a pull request's sticky comment; return whether anything changed.
+async def change_sections(context: EffectContext, number: int, change: Change) -> tuple[bool, GitHubPage]:
+    """Apply `change` to the sections of a pull request's sticky comment; return whether anything changed, and where.
 
     This is one write, and one more for each twin that is deleted. Raises `TryAgain` if somebody deletes the comment at
     the same moment.
@@ -144,11 +145,12 @@ async def change_sections(context: EffectContext, number: int, change: Change) -
     mine = await marked_comments(context, number, sticky.MARKER) or await _known_sticky(context, number)
     wanted = sticky.render(change(sticky.merged_sections(mine)))
     extra = mine[1:] if wanted else mine
-    written = True
+    written, comment = True, mine[0].id if wanted and mine else None
     if wanted and not mine:
         where = {"repo": context.repository.full_name, "number": str(number)}
         made = Payload(await context.github.post(ISSUE_COMMENTS, url_vars=where, data={"body": wanted}), "comment")
-        await context.records.put(STICKY.of(context.repository.id, number), StickyComment(made.integer("id")))
+        comment = made.integer("id")
+        await context.records.put(STICKY.of(context.repository.id, number), StickyComment(comment))
     elif wanted and mine[0].body != wanted:
         await _edit(context, mine[0].id, wanted)
     else:
@@ -156,7 +158,8 @@ async def change_sections(context: EffectContext, number: int, change: Change) -
     # Twins last: they are deleted only when the remaining comment has their sections.
     for twin in extra:
         await delete_comment(context, twin.id)
-    return written or bool(extra)
+    page = pull_on_github(number) if comment is None else comment_on_github(number, comment)
+    return written or bool(extra), page
 
 
 async def _known_sticky(context: EffectContext, number: int) -> list[sticky.PostedComment]:

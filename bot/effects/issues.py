@@ -12,6 +12,7 @@ from bot.effects import texts
 from bot.effects.comments import delete_comment, marked_comments
 from bot.engine.records import Record
 from bot.github.access import ISSUES, WritePermissions
+from bot.github.addresses import issue_on_github
 from bot.github.errors import is_not_found
 from bot.github.markdown import TEXT_LIMIT, plain, truncate
 from bot.plan.effect import Applied, EffectContext
@@ -114,14 +115,15 @@ class EnsureIssue:
         if not self.body:
             return await self._close(context, found, record)
         if found is None and known is not None and not self.begins:
-            return Applied(texts.ISSUE_LEFT_CLOSED.format(number=known), changed=False)
+            return Applied(texts.ISSUE_LEFT_CLOSED.format(number=known), changed=False, page=issue_on_github(known))
         if found is None:
             title = truncate(plain(self.title), TITLE_LIMIT)
             data = {"title": title, "body": self._body_with(self._news_marker)}
             where = {"repo": context.repository.full_name}
             made = Payload(await context.github.post(ALL_ISSUES, url_vars=where, data=data), "issue")
-            await context.records.put(record, OpenIssue(made.integer("number")))
-            return Applied(texts.ISSUE_OPENED)
+            number = made.integer("number")
+            await context.records.put(record, OpenIssue(number))
+            return Applied(texts.ISSUE_OPENED, page=issue_on_github(number))
         number = found.integer("number")
         await context.records.put(record, OpenIssue(number))
         body = self._body_with(_news_marker_in(found.text("body")))
@@ -132,6 +134,7 @@ class EnsureIssue:
         return Applied(
             (texts.ISSUE_UPDATED if changed or commented else texts.ISSUE_SAME).format(number=number),
             changed or commented,
+            page=issue_on_github(number),
         )
 
     async def _close(self, context: EffectContext, found: Payload | None, record: Key[OpenIssue]) -> Applied:
@@ -142,7 +145,7 @@ class EnsureIssue:
         # Last: as long as the number is recorded, a further try looks for the issue and closes it.
         await context.records.remove(record)
         return (
-            Applied(texts.ISSUE_CLOSED.format(number=number))
+            Applied(texts.ISSUE_CLOSED.format(number=number), page=issue_on_github(number))
             if found is not None
             else Applied(texts.NO_OPEN_ISSUE, changed=False)
         )

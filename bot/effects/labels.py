@@ -8,6 +8,7 @@ from typing import ClassVar
 from bot.core.payload import Payload
 from bot.effects import texts
 from bot.github.access import ISSUES, WritePermissions
+from bot.github.addresses import pull_on_github
 from bot.github.errors import is_not_found
 from bot.plan.effect import Applied, EffectContext
 
@@ -36,18 +37,18 @@ class EnsureLabel:
 
     async def apply(self, context: EffectContext) -> Applied:
         """Look whether it is so, then write."""
-        where = {"repo": context.repository.full_name, "number": str(self.number)}
+        where, page = {"repo": context.repository.full_name, "number": str(self.number)}, pull_on_github(self.number)
         present = [Payload(label).text("name") async for label in context.github.getiter(LABELS, url_vars=where)]
         # GitHub has one label of a name, whatever its case.
         is_on = self.label.casefold() in (name.casefold() for name in present)
         if is_on == self.on:
-            return Applied(texts.LABEL_SAME, changed=False)
+            return Applied(texts.LABEL_SAME, changed=False, page=page)
         if self.on:
             await context.github.post(LABELS, url_vars=where, data={"labels": [self.label]})
-            return Applied(texts.LABEL_ADDED.format(label=self.label))
+            return Applied(texts.LABEL_ADDED.format(label=self.label), page=page)
         try:
             await context.github.delete(ONE_LABEL, url_vars={**where, "label": self.label})
         except Exception as error:
             if not is_not_found(error):  # somebody was quicker
                 raise
-        return Applied(texts.LABEL_REMOVED.format(label=self.label))
+        return Applied(texts.LABEL_REMOVED.format(label=self.label), page=page)

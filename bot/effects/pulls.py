@@ -17,6 +17,7 @@ from bot.effects import texts
 from bot.effects.refs import ONE_REF, REFS
 from bot.engine.records import Record
 from bot.github.access import CONTENTS, PULL_REQUESTS, WritePermissions
+from bot.github.addresses import NO_PAGE, pull_on_github
 from bot.github.contents import COMMIT, found_at
 from bot.github.errors import is_not_found, is_unprocessable
 from bot.github.markdown import TEXT_LIMIT, truncate
@@ -91,7 +92,9 @@ class EnsurePull:
         if not self.content:
             return await self._end(context, pull, head if ours else None, record)
         if pull and not _is_open(pull) and not pull.has("merged_at") and self._says_so(context, pull):
-            return Applied(texts.PULL_CLOSED_BY_OTHERS.format(number=pull.integer("number")), changed=False)
+            number = pull.integer("number")
+            said = texts.PULL_CLOSED_BY_OTHERS.format(number=number)
+            return Applied(said, changed=False, page=pull_on_github(number))
         is_open = pull is not None and _is_open(pull)
         if head and await self._is_there(context, head, record, is_open=is_open):
             return await self._show(context, pull, pushed=False)
@@ -148,17 +151,18 @@ class EnsurePull:
         if pull is None or not _is_open(pull):
             return await self._open(context)
         number = pull.integer("number")
+        page = pull_on_github(number)
         if not _is_ours(pull, context):
-            return Applied(texts.PULL_OF_OTHERS.format(number=number), changed=pushed)
+            return Applied(texts.PULL_OF_OTHERS.format(number=number), changed=pushed, page=page)
         key = f"{self.key}:left" if left else self.key
         text = texts.PULL_LEFT_ALONE.format(branch=self.branch) if left else texts.PULL_SAME.format(number=number)
         if self._says_so(context, pull, key):
-            return Applied(texts.PULL_UPDATED.format(number=number) if pushed else text, changed=pushed)
+            return Applied(texts.PULL_UPDATED.format(number=number) if pushed else text, changed=pushed, page=page)
         body = "\n".join(
             [MARKER.format(key=key), (texts.PULL_TAKEN_OVER.format(branch=self.branch) if left else "") + self.body]
         )
         await self._change(context, number, {"body": body})
-        return Applied(text if left else texts.PULL_UPDATED.format(number=number))
+        return Applied(text if left else texts.PULL_UPDATED.format(number=number), page=page)
 
     async def _open(self, context: EffectContext) -> Applied:
         body = "\n".join([MARKER.format(key=self.key), self.body])
@@ -168,16 +172,18 @@ class EnsurePull:
         except Exception as error:
             # GitHub also answers 422 if one is open already, for example after a request whose answer was lost.
             if is_unprocessable(error) and (there := await self._pull(context)) is not None and _is_open(there):
-                return Applied(texts.PULL_SHOWN.format(number=there.integer("number")))
+                number = there.integer("number")
+                return Applied(texts.PULL_SHOWN.format(number=number), page=pull_on_github(number))
             raise
-        return Applied(texts.PULL_OPENED.format(number=Payload(made, "pull_request").integer("number")))
+        number = Payload(made, "pull_request").integer("number")
+        return Applied(texts.PULL_OPENED.format(number=number), page=pull_on_github(number))
 
     async def _end(self, context: EffectContext, pull: Payload | None, head: str | None, record: PullBranch) -> Applied:
         """Close the pull request, in one write with the reason; delete the branch if it is ours (`head` not None)."""
-        done = []
+        done, page = [], pull_on_github(pull.integer("number")) if pull else NO_PAGE
         is_open = pull is not None and _is_open(pull) and _is_ours(pull, context)
         if is_open and head is None:
-            return Applied(texts.PULL_LEFT_ALONE.format(branch=self.branch), changed=False)
+            return Applied(texts.PULL_LEFT_ALONE.format(branch=self.branch), changed=False, page=page)
         if head is not None:
             noted = replace(record, at=self.at)
             await context.records.put(PULL_BRANCH.of(context.repository.id, self.branch), noted)
@@ -196,7 +202,7 @@ class EnsurePull:
                 if not (is_not_found(error) or is_unprocessable(error)):  # somebody has deleted it already
                     raise
             done.append(texts.PULL_BRANCH_DELETED.format(branch=self.branch))
-        return Applied("; ".join(done) or texts.NOTHING_TO_CLOSE, changed=bool(done))
+        return Applied("; ".join(done) or texts.NOTHING_TO_CLOSE, changed=bool(done), page=page)
 
     async def _change(self, context: EffectContext, number: int, change: dict[str, str]) -> None:
         where = {"repo": context.repository.full_name, "number": str(number)}

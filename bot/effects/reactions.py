@@ -11,6 +11,7 @@ from bot.core.events import ISSUE_COMMENT, PULL_REQUEST_BODY, REVIEW, REVIEW_COM
 from bot.core.payload import Payload
 from bot.effects import texts
 from bot.github.access import ISSUES, PULL_REQUESTS, WritePermissions
+from bot.github.addresses import NO_PAGE, GitHubPage, comment_on_github
 from bot.github.errors import is_not_found, is_unprocessable
 from bot.plan.effect import Applied, EffectContext
 
@@ -52,12 +53,14 @@ class React:
     id: int
     node_id: str
     content: str
+    number: int = 0
+    """The pull request or the issue; 0 if it is not known."""
 
     @classmethod
     def to(cls, comment: UserComment, content: str) -> React:
         """Return the reaction to a comment; GitHub addresses the body of a pull request by its issue number."""
-        number = comment.number if comment.kind == PULL_REQUEST_BODY else comment.id
-        return cls(comment_kind=comment.kind, id=number, node_id=comment.node_id, content=content)
+        about = comment.number if comment.kind == PULL_REQUEST_BODY else comment.id
+        return cls(comment.kind, about, comment.node_id, content, comment.number)
 
     @property
     def target(self) -> str:
@@ -66,6 +69,7 @@ class React:
 
     async def apply(self, context: EffectContext) -> Applied:
         """React; what was deleted meanwhile no longer needs a reaction."""
+        page = _page(self.number, self.comment_kind, self.id)
         try:
             if self.comment_kind == REVIEW:
                 await _mutate(context, _ADD_REACTION, self.node_id, self.content)
@@ -77,9 +81,9 @@ class React:
         # Not only BadRequest: for a review the error is GraphQL's.
         except GitHubException as error:
             if is_not_found(error):
-                return Applied(texts.COMMENT_DELETED, changed=False)
+                return Applied(texts.COMMENT_DELETED, changed=False, page=page)
             raise
-        return Applied(texts.REACTED.format(content=self.content))
+        return Applied(texts.REACTED.format(content=self.content), page=page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,8 @@ class RemoveReaction:
     id: int
     node_id: str
     content: str
+    number: int = 0
+    """The pull request or the issue; 0 if it is not known."""
 
     @property
     def target(self) -> str:
@@ -103,14 +109,19 @@ class RemoveReaction:
         try:
             if self.comment_kind == REVIEW:
                 await _mutate(context, _REMOVE_REACTION, self.node_id, self.content)
-                return Applied(texts.REACTION_REMOVED.format(content=self.content))
-            return await self._remove(context)
+                removed = True
+            else:
+                removed = await self._remove(context)
         except GitHubException as error:
             if not (is_not_found(error) or is_unprocessable(error)):
                 raise
-        return Applied(texts.NO_REACTION.format(content=self.content), changed=False)
+            removed = False
+        said = texts.REACTION_REMOVED if removed else texts.NO_REACTION
+        page = _page(self.number, self.comment_kind, self.id)
+        return Applied(said.format(content=self.content), changed=removed, page=page)
 
-    async def _remove(self, context: EffectContext) -> Applied:
+    async def _remove(self, context: EffectContext) -> bool:
+        """Remove ours by GitHub's REST API; return whether there was one."""
         path, where = _PATHS[self.comment_kind], _where(context, self.id)
         removed = False
         async for item in context.github.getiter(path + "{?content}", url_vars={**where, "content": self.content}):
@@ -119,13 +130,15 @@ class RemoveReaction:
                 one = {**where, "reaction_id": str(given.integer("id"))}
                 await context.github.delete(path + "/{reaction_id}", url_vars=one)
                 removed = True
-        return Applied(
-            (texts.REACTION_REMOVED if removed else texts.NO_REACTION).format(content=self.content), changed=removed
-        )
+        return removed
 
 
 async def _mutate(context: EffectContext, mutation: str, node_id: str, content: str) -> None:
     await context.github.graphql(mutation, subject=node_id, content=_GRAPHQL_CONTENT[content])
+
+
+def _page(number: int, kind: str, about: int) -> GitHubPage:
+    return comment_on_github(number, about, kind) if number else NO_PAGE
 
 
 def _where(context: EffectContext, number: int) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 from bot.core.errors import TryAgain, UserError
 from bot.effects import texts
 from bot.github.access import CONTENTS, WORKFLOWS, WritePermissions
+from bot.github.addresses import branch_on_github
 from bot.github.errors import is_forbidden, is_unprocessable
 from bot.github.refs import AHEAD, DIVERGED, branch_head, compared
 from bot.github.workflow_files import may_lack_workflows, move_changes_workflows
@@ -42,20 +43,20 @@ class MoveBranch:
         if somebody else moved it meanwhile.
         """
         names = {"branch": self.branch, "sha": self.sha[:7]}
-        repository = context.repository.full_name
+        repository, page = context.repository.full_name, branch_on_github(self.branch)
         before = await branch_head(context.github, repository, self.branch)
         if before == self.sha:
-            return Applied(texts.BRANCH_THERE.format(**names), changed=False, value=self.sha)
+            return Applied(texts.BRANCH_THERE.format(**names), changed=False, value=self.sha, page=page)
         if before is None:
             await self._write(context, None)
-            return Applied(texts.BRANCH_CREATED.format(**names), value=self.sha)
+            return Applied(texts.BRANCH_CREATED.format(**names), value=self.sha, page=page)
         status = (await compared(context.github, repository, before, self.sha)).status
         if status == DIVERGED:
             raise UserError(texts.CANNOT_MOVE.format(**names) + texts.HAS_OTHER_COMMITS.format(**names))
         if status != AHEAD:
-            return Applied(texts.BRANCH_CONTAINS.format(**names), changed=False, value=before)
+            return Applied(texts.BRANCH_CONTAINS.format(**names), changed=False, value=before, page=page)
         await self._write(context, before)
-        return Applied(texts.BRANCH_MOVED.format(**names, before=before[:7]), value=self.sha)
+        return Applied(texts.BRANCH_MOVED.format(**names, before=before[:7]), value=self.sha, page=page)
 
     async def _write(self, context: EffectContext, before: str | None) -> None:
         repository = context.repository.full_name

@@ -13,6 +13,7 @@ from bot.effects.section_state import SECTION, SECTION_EVENT, SECTION_TEXT, Sect
 from bot.engine.internal import announce
 from bot.github import sticky
 from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
+from bot.github.addresses import pull_on_github
 from bot.github.pull_heads import confirmed_head, head_of
 from bot.plan.effect import Applied, EffectContext
 
@@ -93,22 +94,24 @@ class ShowSection:
         key = SECTION.of(context.repository.id, self.number, self.section)
         before = await context.records.get(key)
         written = {"section": self.section, "sha": self.sha[:7], "number": self.number}
+        pull = pull_on_github(self.number)
         if await confirmed_head(context.records, context.github, context.repository, self.number, self.sha) is None:
-            return Applied(texts.SECTION_MOVED.format(**written), changed=False)
+            return Applied(texts.SECTION_MOVED.format(**written), changed=False, page=pull)
         if before is not None and before.as_of > self.as_of:
-            return Applied(texts.SECTION_NEWER.format(**written), changed=False)
+            return Applied(texts.SECTION_NEWER.format(**written), changed=False, page=pull)
         after = Shown(self.sha, self.as_of, _digest(self.text))
         known = Shown("", 0.0, "") if before is None else before
         same = (known.digest, known.head) == (after.digest, "") and (known.sha == self.sha or not self.text)
         # A twin that an earlier try left is in no record of ours; only GitHub's list shows it.
         if same and not context.writes.may_have_twins:
-            return Applied(texts.SECTION_SAME.format(**written), changed=False)
-        await change_sections(
+            return Applied(texts.SECTION_SAME.format(**written), changed=False, page=pull)
+        _, page = await change_sections(
             context, self.number, lambda present: sticky.with_section(present, self.section, self.text)
         )
         # After the comment: a crash in between makes the next try write again, and not skip it.
         await context.records.put(key, after)
-        return Applied((texts.SECTION_WRITTEN if self.text else texts.SECTION_REMOVED).format(**written))
+        said = texts.SECTION_WRITTEN if self.text else texts.SECTION_REMOVED
+        return Applied(said.format(**written), page=page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +144,11 @@ class MarkOutOfDate:
             if shown is not None and head is not None and shown.head != shown.mark(head.sha)
         }
         if not wrong and not context.writes.may_have_twins:
-            return Applied(texts.NO_SECTION_TO_MARK, changed=False)
-        changed = await change_sections(context, self.number, lambda present: _marked(present, wrong))
+            return Applied(texts.NO_SECTION_TO_MARK, changed=False, page=pull_on_github(self.number))
+        changed, page = await change_sections(context, self.number, lambda present: _marked(present, wrong))
         for section, shown in wrong.items():
             await context.records.put(SECTION.of(context.repository.id, self.number, section), shown)
-        return Applied(texts.SECTIONS_MARKED.format(sections=", ".join(wrong)), changed=changed)
+        return Applied(texts.SECTIONS_MARKED.format(sections=", ".join(wrong)), changed=changed, page=page)
 
 
 def _marked(present: Mapping[str, str], wrong: Mapping[str, Shown]) -> Mapping[str, str]:

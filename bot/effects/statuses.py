@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from bot.core.payload import Payload
 from bot.effects import texts
 from bot.github.access import STATUSES, WritePermissions
+from bot.github.addresses import commit_on_github
 from bot.plan.effect import Applied, EffectContext
 
 DESCRIPTION_LIMIT = 140
@@ -39,7 +40,9 @@ class SetStatus:
     async def apply(self, context: EffectContext) -> Applied:
         """Compare it with the record, if it came out of one, then with the newest status; write it if that differs."""
         if self.record and await context.records.stored(self.record) != self.recorded:
-            return Applied(texts.STATUS_OUTDATED.format(record=self.record, name=self.context_name), changed=False)
+            page = commit_on_github(self.sha, checks=True)
+            said = texts.STATUS_OUTDATED.format(record=self.record, name=self.context_name)
+            return Applied(said, changed=False, page=page)
         return await ensure_status(context, self.sha, self.context_name, self.state, self.description, self.target_url)
 
 
@@ -48,6 +51,7 @@ async def ensure_status(
 ) -> Applied:
     """Write a status unless it says so already: GitHub keeps 1,000 for a commit and context, then refuses."""
     where = {"repo": context.repository.full_name, "sha": sha}
+    page = commit_on_github(sha, checks=True)
     # Cut before it is compared, or a long one would differ from GitHub's each time.
     wanted = (state, description[:DESCRIPTION_LIMIT], target_url)
     statuses = context.github.getiter("/repos/{+repo}/commits/{sha}/status", url_vars=where, iterable_key="statuses")
@@ -55,7 +59,7 @@ async def ensure_status(
         status = Payload(item)
         if status.string("context") == name:
             if (status.string("state"), status.text("description"), status.text("target_url")) == wanted:
-                return Applied(texts.STATUS_SAME.format(name=name), changed=False)
+                return Applied(texts.STATUS_SAME.format(name=name), changed=False, page=page)
             # The combined status has only the newest of each context.
             # https://docs.github.com/en/rest/commits/statuses#get-the-combined-status-for-a-specific-reference
             break
@@ -63,4 +67,4 @@ async def ensure_status(
     if target_url:
         body["target_url"] = target_url
     await context.github.post("/repos/{+repo}/statuses/{sha}", url_vars=where, data=body)
-    return Applied(texts.STATUS_SET.format(name=name, sha=sha[:7], description=description))
+    return Applied(texts.STATUS_SET.format(name=name, sha=sha[:7], description=description), page=page)

@@ -97,6 +97,8 @@ class EffectRecord:
     kind: str
     target: str
     effect: Mapping[str, Any]
+    page: str
+    """Where GitHub shows the result, below the repository's page; empty where that is not known."""
 
 
 class PlanStage(StrEnum):
@@ -293,7 +295,7 @@ class Journal:
 def _delivery(row: Mapping[str, Any], derived: Sequence[Mapping[str, Any]]) -> DeliveryRecord:
     note = Note.read(row["outcome"], row["note"])
     return DeliveryRecord(
-        job=_job(row),
+        job=_job(row, note),
         guid=row["guid"],
         event=row["event"],
         action=note.about.get("action", ""),
@@ -333,17 +335,18 @@ def _stage(task: str, args: Mapping[str, Any]) -> PlanStage:
 
 
 def _effect(row: Mapping[str, Any]) -> EffectRecord:
-    args = row["args"]
+    args, note = row["args"], Note.read(row["outcome"], row["note"])
     return EffectRecord(
-        job=_job(row),
+        job=_job(row, note),
         kind=str(args["effect"].get("kind", "")),
         target=args["target"],
         effect=args["effect"],
+        page=note.about.get("page", ""),
     )
 
 
-def _job(row: Mapping[str, Any]) -> JobState:
-    note = Note.read(row["outcome"], row["note"])
+def _job(row: Mapping[str, Any], note: Note | None = None) -> JobState:
+    note = note or Note.read(row["outcome"], row["note"])
     scheduled_at = row["scheduled_at"] if row["status"] == "todo" else None
     return JobState(
         job_id=row["id"],

@@ -1,7 +1,7 @@
 """The outcome of each job: one note per job, beside its row, written by the worker that ran it.
 
 The column `text` holds a JSON object: `text` in words for operators, `message` in words for people, `tries` so far, and
-for a delivery what it is about.
+for a delivery and an effect what it is about.
 """
 
 from __future__ import annotations

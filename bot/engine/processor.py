@@ -122,6 +122,8 @@ class AppliedEffect:
     changed: bool = True
     value: Any = None
     """A value for the conclude stage, as JSON."""
+    page: str = ""
+    """Where GitHub shows the result, below the repository's page."""
 
 
 class ErrorKind(Enum):

@@ -261,4 +261,5 @@ class Tasks:
 
 
 def _outcome(applied: AppliedEffect) -> JobOutcome:
-    return JobOutcome(notes.APPLIED if applied.changed else notes.UNCHANGED, applied.text, value=applied.value)
+    outcome = notes.APPLIED if applied.changed else notes.UNCHANGED
+    return JobOutcome(outcome, applied.text, {"page": applied.page} if applied.page else {}, applied.value)

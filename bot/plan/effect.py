@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from bot.github.access import WritePermissions
+from bot.github.addresses import NO_PAGE, GitHubPage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -31,6 +32,8 @@ class Applied:
     changed: bool = True
     value: object = None
     """What the handler's conclude stage reads: an enum or a frozen dataclass of plain JSON values."""
+    page: GitHubPage = NO_PAGE
+    """Where GitHub shows what was made, changed or left as it was; empty where it has no page for it."""
 
 
 @dataclass(frozen=True, slots=True)

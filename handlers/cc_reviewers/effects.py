@@ -11,6 +11,7 @@ from bot.core.sorted_sets import SORTED
 from bot.effects.comments import write_section
 from bot.engine.records import Record
 from bot.github.access import ISSUES, MEMBERS, PULL_REQUESTS, WritePermissions
+from bot.github.addresses import pull_on_github
 from bot.github.errors import is_unprocessable, message_of
 from bot.github.markdown import code
 from bot.plan.effect import Applied, EffectContext
@@ -77,9 +78,10 @@ class RequestReviewers:
         after = ReviewRequests(before.asked | now, unasked, before.message, hidden)
         if after != before:
             await context.records.put(record, after)
+        page = pull_on_github(self.number)
         if not asked and not refused:
-            return Applied(texts.NOBODY_ASKED, changed=after != before)
-        return Applied(_summary(asked, refused))
+            return Applied(texts.NOBODY_ASKED, changed=after != before, page=page)
+        return Applied(_summary(asked, refused), page=page)
 
     async def _ask(self, context: EffectContext) -> tuple[list[str], _Refused]:
         """Return who was asked now and who was refused."""
@@ -118,7 +120,7 @@ class ReportReviewers:
         record = REVIEWERS.of(context.repository.id, self.number)
         before = await context.records.get(record) or ReviewRequests()
         if self.text == before.message and not context.writes.may_have_twins:
-            return Applied(texts.SECTION_SAME, changed=False)
+            return Applied(texts.SECTION_SAME, changed=False, page=pull_on_github(self.number))
         applied = await write_section(context, self.number, self.section, self.text)
         await context.records.put(record, replace(before, message=self.text))
         return applied

@@ -114,12 +114,13 @@ def pull_page(parts: DashboardParts) -> Page:
         if head is None and not found:
             raise LookupError(str(number))
         pending = await pending_merge(parts.records, repository_id, number)
-        teller = StoryTeller(parts.redact)
+        github = f"{parts.github}/{asked.repository}"
+        teller = StoryTeller(parts.redact, github)
         stories = await asked.pages.run(lambda: [teller.delivery(record) for record in found])
         shown = [one for one in stories if query.all or one.state != "ignored"]
         return PullPage(
             number=number,
-            github=f"{parts.github}/{asked.repository}",
+            github=github,
             head=KnownHead(sha=head.sha, base=head.base_ref, is_open=head.is_open) if head else None,
             merge=_merge(pending, stories) if pending else None,
             sections=await _sections(parts, repository_id, number, head.sha if head else ""),

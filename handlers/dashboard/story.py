@@ -17,6 +17,7 @@ from bot.core.patterns import Pattern
 from bot.core.redaction import cut
 from bot.engine.journal import FAILED, WAITING, WORKING, PlanStage
 from bot.engine.notes import REFUSED, ROUTED
+from bot.github.addresses import stored_page
 from handlers.dashboard import texts
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class EffectStory(BaseModel):
     outcome: str = Field(description="The outcome of the effect.")
     wrote: str = Field(description="The text that appears on GitHub; empty if there is none.")
     sha: str = Field(description="The commit that the effect is about; empty if there is none.")
+    url: str = Field(description="Where GitHub shows the result; empty if it has no page, or if that is not stored.")
+    link: str = Field(description="What the address leads to, in words.")
 
 
 class PlanStory(BaseModel):
@@ -88,6 +91,8 @@ class StoryTeller:
     """Describes records of the journal in words; `redact` removes secrets from a text."""
 
     redact: Callable[[str], str]
+    repository: str
+    """The repository's page on GitHub."""
 
     def delivery(self, record: DeliveryRecord) -> DeliveryStory:
         """Return the story of a delivery."""
@@ -117,6 +122,7 @@ class StoryTeller:
         )
 
     def _effect(self, effect: EffectRecord, guid: str) -> EffectStory:
+        page = stored_page(effect.page)
         written = effect.effect.get(WRITTEN.get(effect.kind, ""))
         return EffectStory(
             what=effect_words(effect.kind),
@@ -125,6 +131,8 @@ class StoryTeller:
             outcome=self._reason(effect.job, guid),
             wrote=self._text(written, LONGEST_WRITTEN) if isinstance(written, str) else "",
             sha=_sha(effect.effect.get("sha")),
+            url=f"{self.repository}/{page}" if page else "",
+            link=texts.page_words(page),
         )
 
     def _reason(self, job: JobState, guid: str) -> str:

@@ -13,6 +13,7 @@ from bot.core.errors import RefusedToPerson, TryAgain, UserError
 from bot.core.run_in_thread import run_in_thread
 from bot.github import commit_message as merge_message
 from bot.github.access import CONTENTS, PULL_REQUESTS, WORKFLOWS, WritePermissions
+from bot.github.addresses import GitHubPage, commit_on_github, pull_on_github
 from bot.github.errors import is_conflict, is_forbidden, message_of
 from bot.github.markdown import code
 from bot.github.ours import Ours
@@ -87,7 +88,7 @@ class MergePull:
         if config is None:
             raise RefusedToPerson(texts.MERGING_OFF)
         if self.waited and not await self._is_stored(context):
-            return Applied(texts.WHY_CANCELLED, changed=False, value=MergeResult(MergeEnd.CALLED_OFF))
+            return Applied(texts.WHY_CANCELLED, changed=False, value=MergeResult(MergeEnd.CALLED_OFF), page=self._page)
         repository = context.repository.full_name
         merge_state = await _read_merge_state(context, self.number)
         # An earlier try, or a worker that was frozen, may have merged it already.
@@ -175,12 +176,12 @@ class MergePull:
             raise RefusedToPerson(
                 texts.REFUSED.format(sha=code(self.pending.sha[:7]), message=code(message_of(error)))
             ) from error
-        return self._over(texts.WHY_MERGED, merge_state, commit=commit[:7])
+        return self._over(texts.WHY_MERGED, merge_state, commit=commit)
 
     def _still_waits(self, message: str) -> Applied:
         """Leave the merge pending: classic protection may require more approvals, and only admins can read it."""
         said = texts.WHY_REFUSED_YET.format(sha=self.pending.sha[:7])
-        return Applied(said, changed=False, value=MergeResult(MergeEnd.WAITS, message))
+        return Applied(said, changed=False, value=MergeResult(MergeEnd.WAITS, message), page=self._page)
 
     async def _enqueue(self, context: EffectContext, merge_state: MergeState, facts: MergeFacts) -> Applied:
         try:
@@ -198,12 +199,17 @@ class MergePull:
         return self._queued(texts.WHY_QUEUED, merge_state)
 
     def _over(self, text: str, merge_state: MergeState, *, changed: bool = True, commit: str = "") -> Applied:
-        said = text.format(sha=self.pending.sha[:7], base=merge_state.pull.base_ref, commit=commit)
-        return Applied(said, changed=changed, value=MergeResult(MergeEnd.MERGED))
+        said = text.format(sha=self.pending.sha[:7], base=merge_state.pull.base_ref, commit=commit[:7])
+        page = commit_on_github(commit) or self._page
+        return Applied(said, changed=changed, value=MergeResult(MergeEnd.MERGED), page=page)
+
+    @property
+    def _page(self) -> GitHubPage:
+        return pull_on_github(self.number)
 
     def _queued(self, text: str, merge_state: MergeState, *, changed: bool = True) -> Applied:
         said = text.format(sha=self.pending.sha[:7], base=merge_state.pull.base_ref)
-        return Applied(said, changed=changed, value=MergeResult(MergeEnd.QUEUED))
+        return Applied(said, changed=changed, value=MergeResult(MergeEnd.QUEUED), page=self._page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +229,9 @@ class LeaveQueue:
         """Remove it from the queue if it is there."""
         facts = await merge_facts_of(context.github, context.repository.full_name, self.number)
         if not facts.is_queued:
-            return Applied(texts.WHY_NOT_IN_QUEUE, changed=False)
+            return Applied(texts.WHY_NOT_IN_QUEUE, changed=False, page=pull_on_github(self.number))
         await dequeue(context.github, facts.node_id)
-        return Applied(texts.WHY_REMOVED_FROM_QUEUE)
+        return Applied(texts.WHY_REMOVED_FROM_QUEUE, page=pull_on_github(self.number))
 
 
 async def _read_merge_state(context: EffectContext, number: int) -> MergeState:

@@ -9,6 +9,7 @@ from bot.core.errors import RefusedToPerson, UserError
 from bot.core.events import PullRequest
 from bot.core.payload import Payload
 from bot.github.access import CONTENTS, PULL_REQUESTS, WORKFLOWS, WritePermissions
+from bot.github.addresses import pull_on_github
 from bot.github.errors import is_forbidden, is_unprocessable, message_of
 from bot.github.markdown import code
 from bot.github.refs import AHEAD, IDENTICAL, compared, is_update_of
@@ -57,7 +58,7 @@ class UpdateBranch:
         # `ahead` describes the head: it has every commit of the base.
         # https://docs.github.com/rest/commits/commits#compare-two-commits
         if (await compared(github, repository, self.base, self.sha)).status in (AHEAD, IDENTICAL):
-            return Applied(texts.HAS_BASE.format(**names), changed=False)
+            return Applied(texts.HAS_BASE.format(**names), changed=False, page=pull_on_github(self.number))
         where = {"repo": repository, "number": str(self.number)}
         try:
             await github.put(UPDATE, url_vars=where, data={"expected_head_sha": self.sha})
@@ -75,7 +76,7 @@ class UpdateBranch:
             if refused is None:
                 raise
             raise refused from error
-        return Applied(texts.UPDATE_STARTED.format(**names))
+        return Applied(texts.UPDATE_STARTED.format(**names), page=pull_on_github(self.number))
 
     async def _pull(self, github: GitHub, repository: str) -> tuple[Payload, PullRequest]:
         answer = Payload(await github.getitem(PULL, url_vars={"repo": repository, "number": str(self.number)}))
@@ -83,7 +84,8 @@ class UpdateBranch:
 
     async def _after_a_move(self, github: GitHub, repository: str, new: str) -> Applied:
         if await is_update_of(github, repository, new, self.sha):
-            return Applied(texts.UPDATED_ALREADY.format(**self._names), changed=False)
+            said = texts.UPDATED_ALREADY.format(**self._names)
+            return Applied(said, changed=False, page=pull_on_github(self.number))
         raise RefusedToPerson(texts.UPDATE_HEAD_MOVED.format(old=code(self.sha[:7]), new=code(new[:7])))
 
     def _refusal(self, error: Exception, pull: Payload) -> RefusedToPerson | None:

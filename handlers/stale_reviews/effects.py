@@ -11,6 +11,7 @@ from bot.core.payload import Payload
 from bot.effects.comments import delete_comment
 from bot.engine.records import Record
 from bot.github.access import ISSUES, WritePermissions
+from bot.github.addresses import comment_on_github, pull_on_github
 from bot.plan.effect import Applied, EffectContext
 from handlers.stale_reviews.texts import ALREADY_REMINDED, NO_REVIEW_PENDING, RECENT_ACTIVITY, REMINDED_PEOPLE
 
@@ -70,8 +71,10 @@ class Remind:
         if any(comment.text("user", "type") == "User" for comment in written):
             return self._left(RECENT_ACTIVITY)
         made = await context.github.post(COMMENTS, url_vars=where, data={"body": f"{MARKER}\n{self.text}"})
-        await context.records.put(key, Reminded(Payload(made, "comment").string("created_at")))
-        return Applied(REMINDED_PEOPLE.format(number=self.number))
+        comment = Payload(made, "comment")
+        await context.records.put(key, Reminded(comment.string("created_at")))
+        page = comment_on_github(self.number, comment.integer("id"))
+        return Applied(REMINDED_PEOPLE.format(number=self.number), page=page)
 
     async def _written(self, context: EffectContext) -> AsyncIterator[Payload]:
         where = {"repo": context.repository.full_name, "number": str(self.number), "since": self.since}
@@ -81,7 +84,7 @@ class Remind:
                 yield comment
 
     def _left(self, why: str) -> Applied:
-        return Applied(why.format(number=self.number), changed=False)
+        return Applied(why.format(number=self.number), changed=False, page=pull_on_github(self.number))
 
 
 def _is_reminder(comment: Payload, author_id: int) -> bool:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from bot.effects.comments import change_sections
 from bot.github import sticky
 from bot.github.access import ISSUES, NO_PERMISSIONS, WritePermissions
+from bot.github.addresses import pull_on_github
 from bot.plan.effect import Applied, EffectContext
 from handlers.team_tags.texts import ALL_MENTIONED, LIST_OUTDATED, LIST_STORED, MENTIONED
 from handlers.team_tags.topics import MENTIONED_PEOPLE, TEAM_LIST, MentionedPeople, TeamList
@@ -40,15 +41,15 @@ class MentionSubscribers:
         before = await context.records.get(key) or MentionedPeople()
         after = before.and_then(MentionedPeople(self.people, self.topics))
         if after == before and not context.writes.may_have_twins:
-            return Applied(ALL_MENTIONED, changed=False)
+            return Applied(ALL_MENTIONED, changed=False, page=pull_on_github(self.number))
         # The comment before the record: after a crash in between, a retry writes the same section again. The other way
         # round, it would take those people for mentioned.
-        changed = await change_sections(
+        changed, page = await change_sections(
             context, self.number, lambda present: sticky.with_section(present, self.section, after.text())
         )
         await context.records.put(key, after)
         names = ", ".join(name for name in after.people if name not in before.people)
-        return Applied(MENTIONED.format(names=names), changed=changed)
+        return Applied(MENTIONED.format(names=names), changed=changed, page=page)
 
 
 @dataclass(frozen=True, slots=True)

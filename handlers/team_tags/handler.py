@@ -153,7 +153,7 @@ def _reported_unreadable(delivery: Delivery, number: int, lines: Sequence[str]) 
     written = _written(delivery)
     comment = delivery.event == "issue_comment"
     kind, subject = (ISSUE_COMMENT, written.integer("id")) if comment else (PULL_REQUEST_BODY, number)
-    reaction = React(kind, subject, written.text("node_id"), CONFUSED)
+    reaction = React(kind, subject, written.text("node_id"), CONFUSED, number)
     what = COMMENT if comment else WHAT[PULL_REQUEST_BODY]
     text = answer_text(written.text("html_url"), [unreadable_text(lines)], what)
     return [reaction, Reply(number, text, written.text("updated_at"))]

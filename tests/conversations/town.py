@@ -20,6 +20,7 @@ from bot.github.limits import Allowance
 from sandbox import App, GitHubSandbox, PullRequest, Repository
 from sandbox.jenkins import JenkinsJob, JenkinsSandbox
 from sandbox.users import Role
+from tests.conversations.linked_effects import unlinked_effects
 from tests.processes import lent_pool
 from tests.tables import with_tables
 from tests.waiting import until
@@ -112,7 +113,7 @@ async def town(
     pace: WorkerPace = SOON,
     allowance: Allowance = UNHURRIED,
 ) -> AsyncIterator[Town]:
-    """Start everything; at the end the bot has broken none of GitHub's rules.
+    """Start everything; at the end the bot has broken none of GitHub's rules, and links what each effect did.
 
     `now` is what the watch over results goes by, and `allowance` what the bot may ask of GitHub. `permissions` are the
     App's; with `teams` the owner of the repository is an organization that has them. `files` are in the repository when
@@ -140,8 +141,17 @@ async def town(
             url = f"http://127.0.0.1:{at_work.port}"
             app.webhook_url = f"{url}/webhook"
             yield Town(github, app, repo, at_work.bot, url)
+            lost = await _unlinked(at_work.bot, github)
+        assert not lost, lost
         assert not github.violations, github.violations
         assert not (broad := {token.too_broad for token in github.tokens.all} - {None}), broad
+
+
+async def _unlinked(bot: Bot, github: GitHubSandbox) -> list[str]:
+    try:
+        return await unlinked_effects(bot.engine.database.connector, github)
+    except ConnectorException:
+        return []  # the test has taken the database away
 
 
 JENKINS_CONFIG = """

@@ -70,6 +70,11 @@ def effect(kind: str, target: str, **fields: Any) -> PlannedEffect:
     return PlannedEffect(target, found)
 
 
+def applied(text: str, page: str) -> Note:
+    """Return the note of an effect that GitHub shows on a page."""
+    return Note(notes.APPLIED, text, about={"page": page})
+
+
 async def fill_story(engine: Engine, repository_id: int) -> None:
     """Write the stories of two pull requests: one as they are, and one whose texts are hostile."""
     writer = StoryWriter(engine, repository_id, NUMBER)
@@ -80,7 +85,7 @@ async def fill_story(engine: Engine, repository_id: int) -> None:
         (
             "slow-tests",
             "the title has no slow tests",
-            [(status, Note(notes.APPLIED, "ci/slow-tests: on: hubot asked for slow tests"))],
+            [(status, applied("ci/slow-tests: on: hubot asked for slow tests", f"commit/{sha(13)}/checks"))],
         ),
     )
     await writer.delivery("pull_request", "labeled", outcome=notes.IGNORED)
@@ -90,7 +95,7 @@ async def fill_story(engine: Engine, repository_id: int) -> None:
         "issue_comment",
         "created",
         ("commands", "merge, asked for by hubot", [(react, Note(notes.APPLIED, "reacted with eyes"))]),
-        ("merge", "waits for cpu/pr-head", [(reply, Note(notes.APPLIED, "answered"))]),
+        ("merge", "waits for cpu/pr-head", [(reply, applied("answered", f"pull/{NUMBER}#issuecomment-7"))]),
     )
     rerun = effect("RestartRun", "run:7", sha=sha(13))
     secret = Note(notes.FAILED, f"HTTPError: https://internal.example.org answered 500: {SECRET}", "")
@@ -107,5 +112,7 @@ async def fill_story(engine: Engine, repository_id: int) -> None:
     hostile = StoryWriter(engine, repository_id, HOSTILE)
     said = effect("Reply", HOSTILE_TEXT, text=f"{HOSTILE_TEXT} {SECRET} configured-secret", number=HOSTILE)
     await hostile.delivery(
-        "issue_comment", HOSTILE_TEXT, (HOSTILE_TEXT, HOSTILE_TEXT, [(said, Note(notes.APPLIED, HOSTILE_TEXT))])
+        "issue_comment",
+        HOSTILE_TEXT,
+        (HOSTILE_TEXT, HOSTILE_TEXT, [(said, applied(HOSTILE_TEXT, "javascript:alert(1)//pull/1"))]),
     )

@@ -6,7 +6,7 @@ import pytest
 
 from bot.app.features import full_router
 from handlers.dashboard.story import WRITTEN
-from handlers.dashboard.texts import HANDLERS
+from handlers.dashboard.texts import HANDLERS, page_words
 from tests.durable import stored
 from tests.handlers.dashboard.nightly_runs import sha
 from tests.handlers.dashboard.site import DashboardSite
@@ -37,6 +37,45 @@ async def test_it_shows_what_came_in_what_was_decided_and_what_was_written(site:
         "hubot",
         "waits for cpu/pr-head",
     )
+
+
+async def test_each_effect_links_what_it_made_or_changed(site: DashboardSite) -> None:
+    _, answered = await site.json(f"{API}/{NUMBER}")
+    effects = [
+        effect for one in answered["deliveries"] for plan in one["plans"] for effect in plan["effects"] if effect["url"]
+    ]
+    repository = "https://github.com/octocat/compiler"
+    assert [(effect["what"], effect["url"], effect["link"]) for effect in effects] == [
+        ("Reply", f"{repository}/pull/42#issuecomment-7", "comment"),
+        ("Set status", f"{repository}/commit/{sha(13)}/checks", "checks"),
+    ]
+    _, _, page = await site.get(f"{PAGE}/{NUMBER}")
+    for effect in effects:
+        assert f'<a href="{effect["url"]}">{effect["link"]}</a>' in page
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("pull/42", "#42"),
+        ("issues/7", "#7"),
+        ("pull/42#pullrequestreview-1", "review"),
+        ("runs/5", "check run"),
+        ("actions/runs/6", "workflow run"),
+        ("actions/runs/6/job/8", "job"),
+        (f"commit/{sha(13)}", "commit"),
+        ("tree/release/checks", "branch"),
+        ("", ""),
+    ],
+)
+async def test_a_link_says_what_it_leads_to(page: str, words: str) -> None:
+    assert page_words(page) == words
+
+
+async def test_a_stored_address_that_is_none_of_githubs_pages_is_no_link(site: DashboardSite) -> None:
+    _, answered = await site.json(f"{API}/{HOSTILE}")
+    (effect,) = [effect for one in answered["deliveries"] for plan in one["plans"] for effect in plan["effects"]]
+    assert (effect["url"], effect["link"]) == ("", "")
 
 
 async def test_each_handler_is_named_in_words(site: DashboardSite) -> None:

@@ -1,0 +1,58 @@
+"""Whether each effect of a conversation names the page on GitHub that shows what it did, and whether there is one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, LiteralString
+
+from bot.app.features import ALL_FEATURES
+from bot.engine.notes import APPLIED, Note
+from bot.github.addresses import stored_page
+
+if TYPE_CHECKING:
+    from procrastinate.connector import BaseAsyncConnector
+
+    from sandbox import GitHubSandbox
+    from sandbox.model.repository import Repository
+
+ELSEWHERE = frozenset({"StartLabWorkflow"})
+"""What they do is in another repository, whose pages the story does not link."""
+WRITERS = {kind.__name__ for feature in ALL_FEATURES for kind in feature.effects if kind.permissions} - ELSEWHERE
+EFFECTS: LiteralString = """
+SELECT job.args, note.outcome, note.text AS note
+  FROM procrastinate_jobs AS job JOIN nightjar_notes AS note ON note.job_id = job.id
+ WHERE job.task_name = 'effect' AND job.status = 'succeeded'
+"""
+
+
+async def unlinked_effects(connector: BaseAsyncConnector, github: GitHubSandbox) -> list[str]:
+    """Return the effects that wrote something on GitHub and name no page of it that is there."""
+    rows = await connector.execute_query_all_async(EFFECTS)
+    return [f"{row['args']['effect']['kind']} {page!r}" for row in rows if (page := _lost(row, github)) is not None]
+
+
+def _lost(row: Any, github: GitHubSandbox) -> str | None:
+    """Return the page of an effect if it is not there, None if all is well."""
+    note = Note.read(row["outcome"], row["note"])
+    if row["args"]["effect"]["kind"] not in WRITERS or note.outcome != APPLIED:
+        return None
+    page = note.about.get("page", "")
+    known = stored_page(page) and any(is_there(page, one) for one in github.repositories.values())
+    return None if known else str(page)
+
+
+def is_there(page: str, repository: Repository) -> bool:
+    """Return whether a repository has what a page is about; a comment may have been deleted since."""
+    path, _, _ = page.partition("#")
+    kind, *rest = path.split("/")
+    match kind, rest:
+        case (("pull" | "issues"), [number]):
+            return int(number) in repository.issues
+        case "runs", [number]:
+            return any(run.id == int(number) for suite in repository.suites for run in suite.runs)
+        case "actions", ["runs", number, *_]:
+            return any(run.id == int(number) for run in repository.workflow_runs)
+        case "commit", [sha, *_]:
+            return sha in repository.git.commits
+        case "tree", parts:
+            return bool(parts)
+    return False
