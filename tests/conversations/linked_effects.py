@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from bot.app.features import ALL_FEATURES
+from bot.engine.jobs import repository_of
 from bot.engine.notes import APPLIED, Note
 from bot.github.addresses import stored_page
 
@@ -35,8 +36,10 @@ def _lost(row: Any, github: GitHubSandbox) -> str | None:
     note = Note.read(row["outcome"], row["note"])
     if row["args"]["effect"]["kind"] not in WRITERS or note.outcome != APPLIED:
         return None
+    about = repository_of(row["args"]).id
+    repository = next((one for one in github.repositories.values() if one.id == about), None)
     page = note.about.get("page", "")
-    known = stored_page(page) and any(is_there(page, one) for one in github.repositories.values())
+    known = stored_page(page) and (repository is None or is_there(page, repository))  # it may have been deleted since
     return None if known else str(page)
 
 
