@@ -146,7 +146,7 @@ class World:
         await self.pipeline.note(delivery)
         for handler in (await self.pipeline.handlers_for(delivery)).handlers:
             # For each handler separately: the writes of those before it may change what it decides.
-            shown = await planned_by(self.pipeline, delivery, handler) if self.run_dry_first else None
+            shown = await self._dry_run(delivery, handler) if self.run_dry_first else None
             planned = await self.pipeline.plan(delivery, handler, intent_key(delivery))
             targets = [effect.target for effect in planned.effects]
             assert len(targets) == len(set(targets)), "the engine keeps one effect of each target"
@@ -162,6 +162,18 @@ class World:
             self.planned_to_write.append((handler, written))
             if shown is not None:
                 assert _effects_shown(shown) == _without_moment(written), f"{handler} differs from its dry run"
+
+    async def _dry_run(self, delivery: Delivery, handler: str) -> dict[str, Any]:
+        """Return what a dry run shows, and check that it wrote nothing: not to GitHub, and no record."""
+        written, stored = self._written(), await self.stored()
+        shown = await planned_by(self.pipeline, delivery, handler)
+        assert self._written() == written, f"a dry run of {handler} wrote to GitHub"
+        assert await self.stored() == stored, f"a dry run of {handler} wrote a record"
+        return shown
+
+    def _written(self) -> list[str]:
+        """Return the requests that changed something on GitHub; queries are POST requests too."""
+        return [str(request) for request in self.github.requests.writes if request.route != "/graphql"]
 
     async def _why_ignored(self, delivery: Delivery) -> None:
         """Check that a delivery which would get no job changes no record, and is wanted by no handler."""

@@ -1,0 +1,107 @@
+"""A bot that runs each plan dry before it plans for real, and compares both lists of effects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from bot.app.features import CODEC
+from bot.app.serve import Bot
+from bot.engine.replay import planned_by
+from bot.plan.effect import Effect
+from bot.plan.handler import ConcludeStage, Context, Handler, Plan
+from bot.plan.outcome import EffectOutcomes
+from tests.conversations.town import Town
+
+TRIES = 3
+"""Another handler's effect may change what a plan is made from, between the dry run and the plan; not each time."""
+UNCOMPARED = frozenset({"target", "rank", "as_of", "read_at"})
+"""What is not compared: the moments of a plan, which order late retries, and what the pipeline adds to an effect."""
+
+_DRY: ContextVar[bool] = ContextVar("dry", default=False)
+
+
+@dataclass
+class DryFirst:
+    """What a bot planned since it was attached, and which of its plans differ from their dry runs."""
+
+    handlers: set[str] = field(default_factory=set)
+    kinds: set[str] = field(default_factory=set)
+    differences: list[str] = field(default_factory=list)
+    _conclusions: dict[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
+
+    @classmethod
+    def attached(cls, bot: Bot) -> Self:
+        """Return one that is attached to a bot."""
+        dry = cls()
+        dry.attach(bot)
+        return dry
+
+    def attach(self, bot: Bot) -> None:
+        """Run each plan of a bot dry first, from now on."""
+        handlers = bot.pipeline.router.handlers
+        handlers[:] = [self._compared(handler, bot) for handler in handlers]
+
+    async def quiet(self, here: Town, *, failed: int = 0) -> None:
+        """Wait until the bot is idle, and check that it applied all that it planned and that dry runs showed it.
+
+        `failed` is how many jobs failed before it was attached.
+        """
+        await here.quiet()
+        failures = await here.failures()
+        assert len(failures) == failed, failures
+        assert not self.differences, self.differences
+
+    def _compared(self, handler: Handler, bot: Bot) -> Handler:
+        async def plan(context: Context) -> Plan:
+            if _DRY.get():
+                return await handler.plan(context)
+            return await self._plan(handler, bot, context)
+
+        async def decide(context: Context, basis: Any, outcomes: EffectOutcomes) -> Plan:
+            assert stage is not None
+            plan = await stage.decide(context, basis, outcomes)
+            if not _DRY.get():
+                shown = self._conclusions[context.delivery.guid, handler.name]
+                self._compare(handler.name, shown, _written(plan.effects))
+            return plan
+
+        stage = handler.conclude
+        return replace(handler, plan=plan, conclude=ConcludeStage(stage.basis, decide) if stage else None)
+
+    async def _plan(self, handler: Handler, bot: Bot, context: Context) -> Plan:
+        for _ in range(TRIES):
+            shown = await _dry_run(bot, context, handler.name)
+            plan = await handler.plan(context)
+            written = _written(plan.effects)
+            if _compared_part(shown["effects"]) == _compared_part(written):
+                break
+        self.handlers.add(handler.name)
+        self._compare(handler.name, shown["effects"], written)
+        if plan.conclusion_basis is not None:
+            self._conclusions[context.delivery.guid, handler.name] = shown["conclusion"]["effects"]
+        return plan
+
+    def _compare(self, handler: str, shown: list[dict[str, Any]], written: list[dict[str, Any]]) -> None:
+        self.kinds |= {effect["kind"] for effect in written}
+        if _compared_part(shown) != _compared_part(written):
+            self.differences.append(f"{handler} plans {written}, its dry run showed {shown}")
+
+
+async def _dry_run(bot: Bot, context: Context, handler: str) -> dict[str, Any]:
+    token = _DRY.set(True)
+    try:
+        shown = await planned_by(bot.pipeline, context.delivery, handler)
+    finally:
+        _DRY.reset(token)
+    return shown if "error" not in shown else {"effects": [shown], "conclusion": None}
+
+
+def _written(effects: Sequence[Effect]) -> list[dict[str, Any]]:
+    return [CODEC.encode(effect) for effect in effects]
+
+
+def _compared_part(effects: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in effect.items() if name not in UNCOMPARED} for effect in effects]
