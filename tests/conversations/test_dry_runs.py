@@ -249,7 +249,7 @@ async def people_restart_and_approve_ci(at: Place) -> DryFirst:
 
 
 async def people_are_mentioned(at: Place) -> DryFirst:
-    """A text names nobody any more after a failed request, a title names a topic, and reviewers wait for a week."""
+    """A text no longer names anybody after a failed request, a title names a topic, and reviewers wait for a week."""
     async with town(at.database, config=TEAMS) as here:
         here.github.faults.add("GET", "/repos/{owner}/{repo}/pulls/{pull_number}/reviews", status=422, times=1)
         asking = here.repo.open_pull_request("hubot", "Faster", "cc @octocat")

@@ -1,4 +1,4 @@
-"""Readers of the formats that labs send, one file each: a stream of bytes in, `Case` after `Case` out."""
+"""Readers of the formats that labs send, one module for each format: bytes in, one `Case` after another out."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from nightjar_formats.readers.xml_walk import root_of
 from nightjar_formats.refused import Refused, TooMuch
 
 Reader = Callable[[BinaryIO, Repairs], Iterator[CaseOrRun]]
-"""Gives the cases of a file, and adds what it had to repair in it to the repairs."""
+"""Reads the cases of a file, and records each repair that the file needed."""
 
 
 def _of_bytes(reader: Callable[[BinaryIO], Iterator[Case]]) -> Reader:
-    """Return a reader that is given the bytes of a file repaired, and repairs nothing itself."""
+    """Return a reader that gets bytes that are already repaired, for a `reader` that repairs nothing itself."""
     return lambda stream, repairs: reader(repaired(stream, repairs))
 
 
@@ -54,10 +54,10 @@ FORMATS: Mapping[str, Reader] = {
     "tap": _of_bytes(tap.read),
     "ktap": _of_bytes(ktap.read),
 }
-"""Reader by the name that a manifest has for its format."""
+"""The reader of each format, by the format's name in manifests."""
 KNOWN = ", ".join(FORMATS)
 HEAD_BYTES = 1 << 14
-"""Looked at to guess a format."""
+"""Bytes at the start of a file that `guess` gets."""
 
 
 _XML = (b"<", "\ufeff<".encode("utf-16-le"), "\ufeff<".encode("utf-16-be"))
@@ -69,7 +69,7 @@ _ROOTS = {
     "test-results": "nunit3",
     "TestRun": "trx",
 }
-"""Formats by the root element of their XML; what has another is JUnit, or is refused as that."""
+"""The format for each root element of XML. A file with another root is read as JUnit, which may refuse it."""
 _JSON_REPORT_KEYS = frozenset({"created", "exitcode", "root", "collectors", "tests"})
 
 
@@ -81,11 +81,11 @@ def read(stream: BinaryIO, name: str, format: str | None = None, repairs: Repair
 def read_runs(
     stream: BinaryIO, name: str, format: str | None = None, repairs: Repairs | None = None
 ) -> Iterator[CaseOrRun]:
-    """Read the cases of a file, inflated if it is gzip or zstd; `format` None: guess it by the content.
+    """Read the cases of a file, and inflate it if it is gzip or zstd. Without a `format`, guess it from the content.
 
-    Simple cases that follow each other come together, where the reader finds such. What had to be repaired is added to
-    `repairs`. Raises Refused, with `name` in the text, for what cannot be understood; TooMuch beyond a limit; nothing
-    else that follows from the content.
+    A reader may yield several simple cases together, as a `CaseRun`. `repairs` collects what had to be repaired. Raises
+    Refused, with `name` in the text, for a file that cannot be read, and TooMuch beyond a limit; no content raises
+    anything else.
     """
     if format is not None and format not in FORMATS:
         raise Refused(texts.UNKNOWN_FORMAT.format(name=name, format=format, known=KNOWN))
@@ -94,7 +94,7 @@ def read_runs(
         reader = FORMATS[format or guess(opened.peek(HEAD_BYTES)[:HEAD_BYTES])]
         yield from _at_most(MAX_CASES, reader(opened, repairs or Repairs()), name)
     except Refused as refused:
-        # What `inflated` refuses has the name already.
+        # The texts of `inflated` begin with the name already.
         if str(refused).startswith(name):
             raise
         raise type(refused)(f"{name}: {refused}") from refused
@@ -110,12 +110,12 @@ def _at_most(most: int, cases: Iterator[CaseOrRun], name: str) -> Iterator[CaseO
 
 
 def guess(head: bytes) -> str:
-    """Return the name of the format that begins with `head`, never by the name of a file.
+    """Return the format of a file that begins with `head`; the name of the file does not matter.
 
-    Raises Refused, naming the formats, if it is none of them.
+    Raises Refused, with a list of the formats, if it is none of them.
     """
     text = head.removeprefix(UTF8_BOM).lstrip()
-    if text.startswith(_XML) and not text[1:2].isdigit():  # as a line of the kernel's log begins: <6>
+    if text.startswith(_XML) and not text[1:2].isdigit():  # a line of the kernel's log begins with <6>
         return _ROOTS.get(root_of(head), "junit")
     if text.startswith(b"{"):
         keys = first_keys(text)
@@ -138,7 +138,7 @@ def guess(head: bytes) -> str:
 
 
 def _of_events(head: bytes) -> str:
-    """Return the format of JSON lines by the first of them that is an event: a log may stand before; "" for none."""
+    """Return the format of JSON lines from the first line that is an event, after any lines of a log; "" for none."""
     for line in head.splitlines():
         if line.startswith(b"{"):
             keys = first_keys(line)[""]
@@ -150,7 +150,7 @@ def _of_events(head: bytes) -> str:
 
 
 def _of_lines(head: bytes) -> str:
-    """Return whether lines of TAP or KTAP are among the first of a file; "" for neither."""
+    """Return "tap" or "ktap" if the first lines of a file contain such lines; "" for neither."""
     lines = head.decode("utf-8", "replace").splitlines()
     if any(map(ktap.is_ktap, lines)):
         return ktap.WHAT

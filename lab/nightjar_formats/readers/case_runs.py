@@ -22,15 +22,16 @@ LONGEST_VALUE = 1000
 MOST_TIMES = 10_000
 """The most different durations that are cached as numbers."""
 
-# Values are checked together, once they are found: a class of more than one character takes five times as long.
+# The pattern accepts any value, and `are_plain` checks all values together: a character class here would take five
+# times as long.
 _VALUE, _SPACE = r'"([^"]++)"', r"[ \t\r\n]*+"
-# The text of a skip stands for its message where that says nothing (`SAYS_NOTHING`).
+# A skip with a message of `SAYS_NOTHING` does not match: expat has to read its text for the reason.
 _SKIPPED = (
     r'<skipped((?: type="[^"]++")? message="(?!collection skipped")[^"]++")'
     rf" ?(?:/>|>[^<>&]*+</skipped>){_SPACE}"
 )
 _REST = rf'(?: time="([0-9.eE+-]++)")? ?(?:/>|>{_SPACE}(?:{_SKIPPED})?</testcase>)'
-# What is no such case is matched up to the end of the text, so that no match follows.
+# The last alternative matches everything up to the end of the text, so that no match follows a case that is not plain.
 _CLASS_FIRST, _NAME_FIRST = (
     possessive(rf"{_SPACE}<testcase {first}={_VALUE} {second}={_VALUE}{_REST}|((?s:.)+)")
     for first, second in (("classname", "name"), ("name", "classname"))
@@ -40,7 +41,7 @@ _ATTRIBUTE = possessive(r' ([a-z]++)="([^"]++)"')
 
 
 class Rows(NamedTuple):
-    """Cases that follow each other, as columns; `kinds` are the attributes of skips. These and durations may be ""."""
+    """Consecutive cases, as columns; `kinds` are the attributes of skips. Kinds and times may be ""."""
 
     classnames: Sequence[str]
     names: Sequence[str]
@@ -53,7 +54,7 @@ class Rows(NamedTuple):
 
     @property
     def are_plain(self) -> bool:
-        """Whether all values mean what they are: printable, no reference, no `<`, which XML forbids; and none long."""
+        """Whether no value needs expat: all are short and printable, without references or `<`, which XML forbids."""
         others = {*self.classnames, *self.kinds}
         every = "".join((*self.names, *others))
         if not every.isprintable() or "<" in every or "&" in every:
@@ -62,9 +63,9 @@ class Rows(NamedTuple):
 
 
 class CaseRun:
-    """Cases that follow each other: columns of what differs, and `templates` by their kind for all else.
+    """Consecutive cases: columns for the values that differ, and a template for each kind of case for the others.
 
-    The kind of a case is what its skip says, "" for one that passed.
+    The kind of a case is the attributes of its skip, "" for a case that passed.
     """
 
     __slots__ = ("classnames", "kinds", "names", "templates", "times")
@@ -92,7 +93,7 @@ CaseOrRun = Union[Case, CaseRun]
 
 
 def one_by_one(found: Iterable[CaseOrRun]) -> Iterator[Case]:
-    """Yield all cases one by one, also those inside of runs."""
+    """Yield all cases one by one, including those inside runs."""
     for one in found:
         if type(one) is CaseRun:
             yield from one.cases()
@@ -101,7 +102,7 @@ def one_by_one(found: Iterable[CaseOrRun]) -> Iterator[Case]:
 
 
 class _SecondsOf(dict[str, "float | None"]):
-    """Seconds by their text; None for nonsense."""
+    """The number of seconds for each text; None if the text is not a valid duration."""
 
     def __missing__(self, text: str) -> float | None:
         if len(self) >= MOST_TIMES:
@@ -120,7 +121,7 @@ seconds_of: Mapping[str, float | None] = _SecondsOf()
 
 
 def rows_at(text: str, start: int) -> tuple[Rows | None, int]:
-    """Return the run of plain cases that begins at a place, and the place where it ends."""
+    """Return the run of plain cases that begins at `start`, and the position at which it ends."""
     found = _pattern_at(text, start).findall(text, start)
     rest = len(found.pop()[-1]) if found and found[-1][-1] else 0
     if not found:
@@ -131,7 +132,7 @@ def rows_at(text: str, start: int) -> tuple[Rows | None, int]:
 
 
 def spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the beginning and the end of each of these cases."""
+    """Yield the start and the end of each case between `start` and `end`."""
     return (case.span() for case in _pattern_at(text, start).finditer(text, start, end))
 
 
@@ -140,5 +141,5 @@ def _pattern_at(text: str, start: int) -> re.Pattern[str]:
 
 
 def skip_of(kind: str) -> dict[str, str]:
-    """Return the attributes of a skip."""
+    """Parse the attributes of a skip."""
     return dict(_ATTRIBUTE.findall(kind))

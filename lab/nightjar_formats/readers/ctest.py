@@ -11,7 +11,7 @@ from nightjar_formats.readers.xml import Part, SuiteElement
 # https://github.com/Kitware/CMake/blob/master/Source/CTest/cmCTestTestHandler.cxx
 STATUSES = frozenset({"run", "fail", "disabled", "notrun"})
 NOT_STARTED = ("Unable to find", "Required Files Missing", "Unable to start", "BAD_COMMAND")
-"""Statuses of tests that could not run, although nobody skipped them; CTest itself counts them as failed."""
+"""The beginnings of statuses of tests that could not run. Nobody skipped them; CTest itself counts them as failed."""
 CRASHES = frozenset({"SEGFAULT", "ILLEGAL", "INTERRUPT", "NUMERICAL", "OTHER_FAULT", "Subprocess aborted"})
 TIMEOUT = "Timeout"
 DISABLED = "disabled"

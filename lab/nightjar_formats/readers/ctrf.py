@@ -1,7 +1,8 @@
-"""CTRF, the Common Test Report Format (https://ctrf.io): one JSON object whose `results.tests` has an entry a test.
+"""CTRF, the Common Test Report Format (https://ctrf.io): one JSON object, with an entry in `results.tests` per test.
 
-CTRF knows passed, failed, skipped, pending and other. What did not run (pending), or ended in a way of its tool's own
-(other), counts as skipped and says so in its message; but where `rawStatus` has a word that we know, that word counts.
+The statuses of CTRF are passed, failed, skipped, pending and other. A test that is pending (it did not run) or other
+(the tool has an outcome of its own) counts as skipped, and the message says so. If `rawStatus` has a known word, that
+word counts instead.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ RAW = {
     "teardown_failed": (Status.ERRORED, Trouble.TEARDOWN),
     "timedout": (Status.FAILED, Trouble.TIMEOUT),
 }
-"""Values of `rawStatus`, in lower case, by which pytest-json-ctrf and playwright-ctrf-json-reporter say more."""
+"""Values of `rawStatus`, in lower case, with which pytest-json-ctrf and playwright-ctrf-json-reporter say more."""
 
 
 def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
-    """Read the cases of a report, one for each entry; attempts at a test are within it.
+    """Read the cases of a report, one for each entry; an entry contains all attempts at its test.
 
-    Raises Refused for what is no CTRF, TooMuch beyond a limit.
+    Raises Refused if it is not CTRF, TooMuch beyond a limit.
     """
     repairs = repairs or Repairs()
     json = JsonReader(repaired(stream, repairs), WHAT)
@@ -119,7 +120,7 @@ def _message(test: Mapping[str, Any], status: Status) -> str:
 
 
 def _failed_before(test: Mapping[str, Any]) -> bool:
-    """Say whether a test that passed in the end failed before, by its attempts or by their number."""
+    """Say whether an earlier attempt at a test failed that passed in the end."""
     attempts = values.sequence(test.get("retryAttempts"))
     if attempts:
         return any(values.mapping(attempt).get("status") == "failed" for attempt in attempts)
@@ -129,12 +130,12 @@ def _failed_before(test: Mapping[str, Any]) -> bool:
 def _identity(name: str, test: Mapping[str, Any]) -> tuple[str, str, str]:
     """Return a test's path, and either its classname or, if it has a file, its node ID.
 
-    pytest-json-ctrf writes whole node IDs as names; other tools a name, and around it suites, which are put between
-    file and name as classes are.
+    pytest-json-ctrf writes a whole node ID as the name. Other tools write a name and the suites around it, which go
+    between file and name, as classes do.
     """
     path = values.name(test.get("filePath"))
     suite = test.get("suite")
-    # The schema wants a list; some writers give one text.
+    # The schema requires a list, but some tools write one text.
     suites = [values.name(part) for part in ([suite] if isinstance(suite, str) else values.sequence(suite))]
     if path and name.startswith(f"{path}::"):
         return path, "", name

@@ -1,4 +1,4 @@
-"""Share code of the XML formats of .NET's test tools: names that begin with their class, failures in two parts."""
+"""Code shared by the XML formats of .NET's test tools: names that begin with their class, and failures in two parts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _FRAME = Pattern(r" in ([^\r\n]+?):line (\d+)")
 
 
 class DotnetFailure:
-    """The parts of a failure, as the file has them."""
+    """The parts of a failure, unchanged from the file."""
 
     __slots__ = ("message", "stack_trace", "type")
 
@@ -17,13 +17,13 @@ class DotnetFailure:
         self.message = self.stack_trace = self.type = ""
 
     def explain(self, output: str = "") -> tuple[str, str]:
-        """Return the message on one line, and the text: message and stack trace, or the output if there is no trace."""
+        """Return the message on one line, and the text: message and stack trace, or `output` if there is no trace."""
         message = values.message(self.message.strip()) or values.message(self.type)
         parts = [part.strip("\r\n") for part in (self.message, self.stack_trace) if part.strip()]
         return message, values.text("\n".join(parts) or output.strip("\r\n"))
 
     def place(self) -> tuple[str, int | None]:
-        """Return the file and the line of the outermost frame that has them: the test's own, as runners have none."""
+        """Return the file and line of the outermost frame that has them: the test's own, because runners' have none."""
         path, line = "", None
         for frame in _FRAME.finditer(self.stack_trace):
             path, line = frame[1], values.line(frame[2])

@@ -1,8 +1,8 @@
 """ExecuTorch's backend suite: its CSV report, and the rows that it leaves in a pytest-json-report.
 
-Both have the same columns (`backends/test/suite/reporting.py` and `conftest.py` there), read by their names, whatever
-their order and whichever are missing. A row is one call of a model within a test; the rows of a test follow each other,
-numbered by `Subtest`. A row that does not count on from the one before begins a rerun.
+Both have the same columns (ExecuTorch's `backends/test/suite/reporting.py` and `conftest.py`). Columns are found by
+name, in any order, and any of them may be missing. A row is one call of a model within a test. The rows of a test are
+consecutive and numbered by `Subtest`; a number that does not continue the count begins a rerun.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STATUS = {
     "skipped": Status.SKIPPED,
     "fail": Status.FAILED,
 }
-"""The status by the first word of a result: `Pass`, `Skip`, `Fail`; or, as the suite displays them,
+"""The status for the first word of a result: `Pass`, `Skip`, `Fail`; or, as the suite displays them,
 `Success (Delegated)`, `Skipped`, `Fail (Lowering)`."""
 STAGES = {
     "quantization failed": Trouble.QUANTIZE,
@@ -55,12 +55,12 @@ KNOWN = {
     (Status.SKIPPED, "known failure"): Status.XFAILED,
     (Status.PASSED, "unexpected pass"): Status.XPASSED,
 }
-"""The status by result and detail, for cases that `nightjar-lab suite` knows to fail."""
+"""The status for a result and its detail, for cases that `nightjar-lab suite` expects to fail."""
 _WORST_FIRST = (Status.ERRORED, Status.FAILED, Status.XFAILED, Status.SKIPPED, Status.XPASSED, Status.PASSED)
 
 
 class Measure(NamedTuple):
-    """A column of numbers: its name in the results, with the unit; how the rows of one test become one number."""
+    """A column of numbers: its name in the results, with the unit, and how to combine the rows of one test."""
 
     column: str
     name: str
@@ -92,9 +92,9 @@ Row = Mapping[str, Any]
 
 
 def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
-    """Read the cases of a CSV report, one for each test, its rows and reruns folded. It has no paths, only names.
+    """Read the cases of a CSV report: one for each test, with its rows and reruns combined. They have names, no paths.
 
-    Raises Refused for what is no such report, or has a row that is cut off; TooMuch beyond a limit.
+    Raises Refused if it is not such a report or a row is cut off, TooMuch beyond a limit.
     """
     rows: list[Row] = []
     failed_before = False
@@ -115,8 +115,8 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
 def measured(rows: Sequence[Row]) -> dict[str, Any]:
     """Return the measurements of a test's rows, under the names of MEASURES.
 
-    Times and nodes are summed; for sizes and errors the greatest value counts, for signal-to-noise ratios the smallest.
-    Values that JSON has no number for are the texts "inf", "-inf" and "nan".
+    Times and numbers of nodes are added up. Of sizes and errors, the greatest value counts; of signal-to-noise ratios,
+    the smallest. Infinities and NaN, which JSON cannot hold, become the texts "inf", "-inf" and "nan".
     """
     found: dict[str, Any] = {}
     if flow := values.message(rows[0].get(FLOW)):
@@ -132,7 +132,7 @@ def measured(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def trouble_of(row: Row) -> Trouble:
-    """Return the stage at which a row failed; NONE if it did not fail, or if the stage is not known."""
+    """Return the stage at which a row failed; NONE if it did not fail or the stage is unknown."""
     detail = row.get(DETAIL) or row.get(RESULT)
     return STAGES.get(detail.strip().lower(), Trouble.NONE) if isinstance(detail, str) else Trouble.NONE
 
@@ -154,7 +154,7 @@ def worst(rows: Sequence[Row]) -> tuple[Status, Row]:
 
 
 def stated(row: Row) -> tuple[str, str]:
-    """Return the message and the text of a row: the stage at which it failed, and the error."""
+    """Return the message of a row, which names the stage that failed, and its text, the error."""
     detail, error = values.message(row.get(DETAIL)), values.text(row.get(ERROR))
     return values.message(f"{detail}: {error}" if detail and error else detail or error), error
 
@@ -181,13 +181,13 @@ def _counts_on(before: Row, row: Row) -> bool:
 def _plain(number: float) -> float | int | str:
     if not math.isfinite(number):
         return str(number)
-    # Kilobytes have three decimals; times 1,000 they are binary fractions such as 1600.0000000000002.
+    # Kilobytes have three decimals. Multiplied by 1,000, they become fractions such as 1600.0000000000002.
     rounded = round(number, 6)
     return int(rounded) if rounded == int(rounded) else rounded
 
 
 def _rows(stream: BinaryIO, repairs: Repairs) -> Iterator[dict[str, str]]:
-    """Yield the columns of each row that are read, checked."""
+    """Yield the columns of each row that are needed, after checking the row."""
     lines = _Lines(stream)
     reader = csv.reader(lines, strict=True)
     header = _next_row(reader, lines)
@@ -217,7 +217,7 @@ def _next_row(reader: Iterator[list[str]], lines: _Lines) -> list[str] | None:
                 return fields
             lines.begin_row()
     except csv.Error as error:
-        # The csv module has one exception for everything, and only its text tells them apart.
+        # The csv module has one exception class for all faults; only the text distinguishes them.
         if "unexpected end" in str(error):
             raise Refused(texts.CSV_CUT_OFF.format(what=WHAT, line=lines.row, test="")) from None
         if "field limit" in str(error):
@@ -228,7 +228,7 @@ def _next_row(reader: Iterator[list[str]], lines: _Lines) -> list[str] | None:
 
 
 class _Lines:
-    """The lines of a file as text, and the place in it. Lines may end in CR CR LF, as those written on Windows do."""
+    """The lines of a file as text, with the current position. On Windows, lines may end in CR CR LF."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -253,5 +253,5 @@ class _Lines:
             raise Refused(texts.CSV_NOT_UTF_8.format(what=WHAT, line=self.line)) from None
 
     def begin_row(self) -> None:
-        """Count from here: the row before is complete."""
+        """Start counting the lines and characters of a new row."""
         self._bytes, self.row = 0, self.line + 1

@@ -6,14 +6,14 @@ from nightjar_formats.limits import MAX_MESSAGE, MAX_SECONDS, MAX_TEXT_HEAD, MAX
 from nightjar_formats.readers import texts
 
 HEAD = MAX_TEXT_HEAD - len(texts.LEFT_OUT) - 10
-"""Characters of the head, so that head, tail and the words between them stay within the limit."""
+"""Characters of the head: together with the tail and the words between them, the text stays within the limit."""
 SQUEEZE_AT = 8 * (MAX_TEXT_HEAD + MAX_TEXT_TAIL)
 """The most characters that are collected before the middle of a text is dropped."""
 MESSAGE_READ = 4 * MAX_MESSAGE
 
 
 def seconds(value: object) -> float | None:
-    """Read a duration in seconds; None if it is missing or nonsense: negative, infinite, or longer than a week."""
+    """Read a duration in seconds; None if it is missing or invalid: negative, infinite, or longer than a week."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -22,7 +22,7 @@ def seconds(value: object) -> float | None:
 
 
 def one_line(text: str) -> str:
-    """Fold a message into one line of at most `MAX_MESSAGE` characters."""
+    """Put a message on one line, and cut it to `MAX_MESSAGE` characters."""
     if len(text) <= MAX_MESSAGE and text.isprintable():
         return text.strip()
     line = " ".join(text[:MESSAGE_READ].split())
@@ -30,7 +30,7 @@ def one_line(text: str) -> str:
 
 
 def cut(text: str) -> str:
-    """Keep a long text's head and tail, and say how many characters are left out between them."""
+    """Cut a long text to its head and tail, and say between them how many characters were left out."""
     if len(text) <= MAX_TEXT_HEAD + MAX_TEXT_TAIL:
         return text
     clip = Clip()
@@ -39,7 +39,7 @@ def cut(text: str) -> str:
 
 
 class Clip:
-    """A text that arrives in pieces; only its head and its tail are stored, however long it grows."""
+    """A text that arrives in pieces. Only its head and tail are stored, so memory is bounded."""
 
     __slots__ = ("_pieces", "_removed", "_size")
 
@@ -56,7 +56,7 @@ class Clip:
             self._squeeze()
 
     def text(self) -> str:
-        """Return head and tail, with a line in place of the text between them."""
+        """Return the text; if it was too long, its head and tail with a line between them that says so."""
         if self._size > MAX_TEXT_HEAD + MAX_TEXT_TAIL or self._removed:
             self._squeeze()
             head, tail = self._pieces

@@ -1,13 +1,13 @@
-"""`go test -json`, as test2json writes it: one JSON object a line, one line for each event of a test or a package.
+"""`go test -json`, as test2json writes it: one JSON object per line, for each event of a test or a package.
 
-Subtests are tests of their own, and so is the test that holds them: Go fails it with them. A package that fails without
-a failed test (it could not be built, `TestMain` failed) is one case. Where a package ends, or the file does, tests that
-have begun and not ended are errored.
+Each subtest is a case, and so is its parent, which Go fails if a subtest fails. A package that fails without a failed
+test (it could not be built, or `TestMain` failed) is one case. Tests that are still running when their package or the
+file ends are errored.
 
-Facts that the code rests on (https://pkg.go.dev/cmd/test2json; Go 1.19 and 1.27 wrote the examples in tests/data): the
+Facts that the code relies on (https://pkg.go.dev/cmd/test2json; Go 1.19 and 1.27 wrote the examples in tests/data): the
 output of failing builds is plain text before Go 1.24, and events without a package since then. Before Go 1.20 a test
 whose output does not end with a line break has no event for its end, only `--- PASS: …` in its output. Without
-`test2json -p`, as on devices, no event names a package. Lines of other processes may stand anywhere.
+`test2json -p`, as on devices, no event names a package. Output of other processes may appear on any line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nightjar_formats.refused import Refused
 
 WHAT = "go-test-json"
 ALL_TESTS = "(package)"
-"""The name of a package that no event names."""
+"""The package of events that name none."""
 
 KEYS = frozenset(
     {
@@ -42,7 +42,7 @@ KEYS = frozenset(
         "Value",
     }
 )
-"""The members that an event may have."""
+"""The members of an event that are read."""
 EVENT: Shape = dict.fromkeys(KEYS, SCALAR)
 
 # `bench`: a benchmark that printed a log and did not fail (https://pkg.go.dev/cmd/test2json).
@@ -56,9 +56,9 @@ _BUILD = Pattern(r"FAIL\t(\S+) \[(build|setup) failed\]\s*$")
 
 
 def read(stream: BinaryIO, *, most_unfinished: int = MAX_UNFINISHED_CHARACTERS) -> Iterator[Case]:
-    """Read the cases of a report, one for each test and each time that it ran, in the order in which the tests ended.
+    """Read the cases of a report, one for each run of each test, in the order in which they ended.
 
-    Raises Refused for what has no event, TooMuch beyond a limit.
+    Raises Refused if there is no event, TooMuch beyond a limit.
     """
     report = _Report(UnfinishedBudget(WHAT, most_unfinished))
     found = False
@@ -77,7 +77,7 @@ def read(stream: BinaryIO, *, most_unfinished: int = MAX_UNFINISHED_CHARACTERS) 
 
 
 class _RunningTest:
-    """A test that has begun: its output, and the line that says why it failed."""
+    """A test that is running: its output, and the line that says why it failed."""
 
     __slots__ = ("ended", "is_error", "line", "message", "output", "path", "seconds", "timed_out")
 
@@ -90,7 +90,7 @@ class _RunningTest:
         self.seconds: float | None = None
 
     def add(self, test: str, output: str, *, is_error: bool) -> None:
-        """Add a line of output. The lines with which Go itself begins and ends a test are left out."""
+        """Add a line of output. Leave out the lines that Go itself writes when a test begins and ends."""
         if output.startswith(_FRAMES):
             return
         if "--- " in output and (ended := _ENDED.search(output)) is not None and ended[2] == test:
@@ -108,13 +108,13 @@ class _RunningTest:
             self.path, self.line = values.name(place[1]), values.line(place[2])
 
     def _explain(self, message: str, *, certain: bool) -> None:
-        """Store why the test failed: the first line that says so, else the last line with a place."""
+        """Store why the test failed: from the first line that is `certain`, else from the last line with a place."""
         if not self.is_error:
             self.message, self.is_error = message, certain
 
 
 class _Package:
-    """A package that has begun: its tests that have not ended, and its own output."""
+    """A package that is running: its running tests, and its own output."""
 
     __slots__ = ("failed_below", "has_failed", "output", "tests")
 
@@ -127,7 +127,7 @@ class _Package:
 
 
 class _Report:
-    """The packages that have begun and not ended, and the output of builds."""
+    """The packages that are running, and the output of builds."""
 
     def __init__(self, budget: UnfinishedBudget) -> None:
         self._budget = budget
@@ -142,7 +142,7 @@ class _Report:
                 self._builds[build] = UnfinishedOutput(self._budget)
             self._builds[build].add(_text(event.get("Output")))
             return
-        # The packages that need the build fail by events of their own, which name it as `FailedBuild`.
+        # The packages that need this build have `fail` events of their own, which name it as `FailedBuild`.
         if action == "build-fail":
             return
         name, test = values.name(event.get("Package")), values.name(event.get("Test"))
@@ -170,7 +170,7 @@ class _Report:
                 package.has_failed = True
                 if not running.message and hash(test) in package.failed_below:
                     running.message = texts.GO_SUBTEST_FAILED
-                # A name may have slashes of its own, so the test that holds this one ends at the first or at the last.
+                # A test's name may contain slashes, so the parent's name ends at the first slash or at the last one.
                 package.failed_below.update((hash(test.partition("/")[0]), hash(test.rpartition("/")[0])))
             yield _test_case(name, test, running, _ENDS[action], seconds)
             del package.tests[test]
@@ -192,7 +192,7 @@ class _Report:
             yield _package_case(name, Trouble.CRASH, texts.GO_FAILED, output)
 
     def rest(self) -> Iterator[Case]:
-        """Yield the tests that have not ended where the file ends, and packages that have not."""
+        """Yield the tests and packages that are still running at the end of the file."""
         for name, package in self._packages.items():
             for test, running in package.tests.items():
                 yield _test_case(name, test, running, running.ended or Status.ERRORED, running.seconds)
@@ -248,7 +248,7 @@ def _package_case(package: str, trouble: Trouble, message: str, output: str = ""
 
 
 def _path(package: str, file: str) -> str:
-    """Return a file's path: Go names only the file, and the package ends with its folder."""
+    """Return a file's path: Go writes only the file's name, and its folder is the end of the package's name."""
     return file if "/" in file or not package else f"{package}/{file}"
 
 

@@ -1,4 +1,4 @@
-"""Choose the source of a JSON text's events: ijson if it is installed, as on every server, else our own walk."""
+"""Choose the parser of JSON: ijson if it is installed, as on every server, else our own in plain Python."""
 
 from __future__ import annotations
 

@@ -20,11 +20,11 @@ class IjsonEvents:
         self._parser = ijson.basic_parse_coro(found, multiple_values=multiple_values, use_float=True)
 
     def feed(self, piece: bytes) -> str | None:
-        """Parse the next piece; return what is wrong with the text, None if nothing is."""
+        """Parse the next piece; return the fault in the text, None if there is none."""
         return _error_of(self._parser.send, piece)
 
     def end(self) -> str | None:
-        """End the text; return what is wrong or missing at its end, None if nothing is."""
+        """End the text; return the fault at its end, None if there is none."""
         return _error_of(self._parser.close)
 
 

@@ -1,4 +1,4 @@
-"""Read JSON lines: short ones at once, which is four times as fast, and long ones piece by piece."""
+"""Read JSON lines: short ones in one call, which is four times as fast, and long ones piece by piece."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from nightjar_formats.readers.repairs import Repair, Repairs
 from nightjar_formats.refused import Refused, TooMuch
 
 SHORT_BYTES = 1 << 16
-"""The most bytes of a line that is read at once; at worst, they become two megabytes of empty objects."""
+"""The most bytes of a line that is read in one call; at worst, it becomes two megabytes of empty objects."""
 
 
 def values(stream: BinaryIO, what: str, shape: Shape, repairs: Repairs) -> Iterator[tuple[int, Any]]:
-    """Yield each line's number and value: the members that the shape names of a long line, all of a short one.
+    """Yield each line's number and value: all members of a short line, only those that the shape names of a long one.
 
-    Short lines that are no JSON are passed over. Raises Refused with the line for a long one, and where no line is
-    JSON; TooMuch beyond a limit of JsonReader; EndsEarly where the last line is torn.
+    Short lines that are not JSON are ignored. Raises Refused, with the number of the line, for a long line that is not
+    JSON, and if no line is JSON; TooMuch beyond a limit of JsonReader; EndsEarly if the last line is torn.
     """
     number = 0
     fault: Refused | None = None
@@ -51,10 +51,11 @@ def values(stream: BinaryIO, what: str, shape: Shape, repairs: Repairs) -> Itera
 
 
 def mixed(stream: BinaryIO, what: str, shape: Shape) -> Iterator[Mapping[str, Any] | str]:
-    """Yield a line's object, of a long one as much as the shape names; of any other line up to SHORT_BYTES as text.
+    """Yield the object of each line that is one (as much as the shape names of a long one), else its text.
 
-    Tools whose standard output is the report share it with the processes that they start, so lines of a log stand
-    between those of the report, and may tear one. Raises TooMuch beyond a limit of JsonReader.
+    A text is cut to SHORT_BYTES. Tools that write the report to standard output share it with the processes that they
+    start, so lines of a log appear between those of the report, and may tear one apart. Raises TooMuch beyond a limit
+    of JsonReader.
     """
     first = True
     while begin := stream.readline(SHORT_BYTES):
@@ -77,7 +78,7 @@ def mixed(stream: BinaryIO, what: str, shape: Shape) -> Iterator[Mapping[str, An
 
 
 def object_of(line: bytes) -> dict[str, Any] | str:
-    """Return the object of a line, or its text if it is none."""
+    """Return the object of a line, or the line's text if it is not an object."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -116,7 +117,7 @@ def _long(line: _Rest, what: str, shape: Shape) -> Any:
 
 
 class _Rest(io.RawIOBase):
-    """A line whose beginning was read already, as a stream."""
+    """A stream of one line whose beginning was already read from another stream."""
 
     def __init__(self, begin: bytes, stream: BinaryIO) -> None:
         self._left = begin
@@ -127,7 +128,7 @@ class _Rest(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Give what is left of the line."""
+        """Read the rest of the line."""
         if not self._left and not self.is_whole:
             self._left = self._stream.readline(len(buffer))
         self.is_whole = self.is_whole or self._left.endswith(b"\n")

@@ -1,4 +1,4 @@
-"""The events of a JSON text as ijson gives them, for a lab that has no ijson: slower, and as lazily."""
+"""Parse JSON into the same events as ijson, for a lab without ijson: slower, but as lazily."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _WORDS = {"true": ("boolean", True), "false": ("boolean", False), "null": ("null
 LONGEST_WORD = 5
 
 _VALUE, _VALUE_OR_END, _KEY, _KEY_OR_END, _COLON, _COMMA, _DONE = range(7)
-"""What may come next."""
+"""What may follow at this point of the text."""
 
 
 class PlainEvents:
-    """Is given a JSON text piece by piece; `found` are the events that were found since they were taken from it.
+    """Parses a JSON text piece by piece; `found` collects the events until the caller removes them.
 
-    As with ijson's yajl, a text whose end is missing is read from its beginning with each piece.
+    Like ijson's yajl, it reads a string that continues in the next piece again from its beginning.
     """
 
     def __init__(self, *, multiple_values: bool = False) -> None:
@@ -36,7 +36,7 @@ class PlainEvents:
         self._next = _VALUE
 
     def feed(self, piece: bytes) -> str | None:
-        """Read on; return what is wrong with the text, if anything is."""
+        """Parse the next piece; return the fault in the text, None if there is none."""
         try:
             self._rest += self._decoder.decode(piece)
             self._read(is_end=False)
@@ -47,7 +47,7 @@ class PlainEvents:
         return None
 
     def end(self) -> str | None:
-        """Read what is left; return what is wrong, or missing, at the end."""
+        """End the text; return the fault at its end, None if there is none."""
         try:
             self._rest += self._decoder.decode(b"", final=True)
             self._read(is_end=True)
@@ -70,7 +70,7 @@ class PlainEvents:
             self._rest = text[place:]
 
     def _one(self, text: str, place: int, *, is_end: bool) -> int:
-        """Read one mark or value; return where it ends, or where it begins if its end has not come."""
+        """Read one punctuation mark or value; return its end, or its beginning if it continues in the next piece."""
         if self._next == _DONE and self._multiple:
             self._next = _VALUE
         mark = text[place]
@@ -135,7 +135,7 @@ class PlainEvents:
 
 
 def _without_halves(text: str) -> str:
-    """Return a text with a question mark for half of a surrogate pair, as yajl has it."""
+    """Replace each unpaired surrogate by a question mark, as yajl does."""
     return text if text.isascii() else without_half_pairs(text, "?")
 
 

@@ -1,9 +1,9 @@
 """pytest-json-report: one JSON object for the whole session, with ExecuTorch's rows in the tests' metadata.
 
-The file has one entry a test, in which each attempt has overwritten the phases of the one before. `rerun` as a test's
-outcome means that an attempt failed and none failed for good: how it ended, the phases tell. `subtests passed` means
-nothing: it stands there too when another subtest failed. That a subtest failed before the last one only pytest's exit
-status says, so it counts where no other failure explains that.
+The file has one entry per test, in which each attempt overwrites the phases of the one before. The outcome `rerun`
+means that an attempt failed and was repeated; the phases say how the last attempt ended. The outcome `subtests passed`
+says nothing, because it hides earlier subtests that failed. Only pytest's exit status shows those: if it reports
+failures and no other test explains them, such a test counts as failed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ COLLECTOR: Shape = {"nodeid": SCALAR, "outcome": SCALAR, "longrepr": SCALAR}
 
 SUBTESTS_PASSED = "subtests passed"
 TESTS_FAILED = 1
-"""pytest's exit status for it."""
+"""pytest's exit status if tests failed."""
 OUTCOMES = {
     "passed": Verdict(Status.PASSED),
     "failed": Verdict(Status.FAILED),
@@ -57,13 +57,13 @@ OUTCOMES = {
     "xfailed": Verdict(Status.XFAILED),
     "xpassed": Verdict(Status.XPASSED),
 }
-"""Where the phases say less than the outcome: `xfailed` and `xpassed` stand nowhere else."""
+"""The verdict for each outcome. Phases do not say `xfailed` and `xpassed`."""
 
 
 def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
     """Read the cases of a report: one for each test, and one for each file that could not be collected.
 
-    Raises Refused for what is no pytest-json-report, TooMuch beyond a limit.
+    Raises Refused if it is not a pytest-json-report, TooMuch beyond a limit.
     """
     repairs = repairs or Repairs()
     json = JsonReader(repaired(stream, repairs), WHAT)
@@ -121,7 +121,7 @@ def _case(test: Any, repairs: Repairs) -> Case:
 
 
 def _verdict(nodeid: str, outcome: Any, phases: Mapping[str, Phase]) -> Verdict:
-    """Tell by the phases how a test ended, and by its outcome what they do not say."""
+    """Decide how a test ended: from its phases, and from its outcome if that says more."""
     stated = OUTCOMES.get(outcome) if isinstance(outcome, str) else None
     if not phases:
         if stated is None:
@@ -144,7 +144,7 @@ def _phase(phase: Mapping[str, Any]) -> Phase:
     if outcome == "passed":
         stated, text = "", ""
     elif outcome == "skipped":
-        # Of an expected failure there is what it raised, and not why it was expected.
+        # For an expected failure, the text is what the test raised, not why the failure was expected.
         stated, text = reason(text), ""
     else:
         stated = values.mapping(phase.get("crash")).get("message") or last_line(text)
@@ -152,7 +152,7 @@ def _phase(phase: Mapping[str, Any]) -> Phase:
 
 
 def _with_rows(case: Case, rows: list[Mapping[str, Any]]) -> Case:
-    """Add what ExecuTorch's rows say: what was measured, and of a failure the stage and the error."""
+    """Add the content of ExecuTorch's rows: the measurements, and the stage and error of a failure."""
     if not rows:
         return case
     case = case._replace(measures=executorch.measured(rows))

@@ -1,4 +1,4 @@
-"""Read JSON of any length in constant memory: only the requested parts become values, the rest is skipped."""
+"""Read JSON of any length in constant memory: only the requested parts become values, and the rest is skipped."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from nightjar_formats.readers.json_events import JsonEvents
 from nightjar_formats.refused import Refused, TooMuch
 
 CHUNK, MAX_PIECE = 1 << 16, 1 << 21
-"""Bytes read at once; and given to the parser at once while a text goes on, which yajl then reads from its start."""
+"""Bytes per read, and the most per call of the parser: yajl reads a string that continues again from its start."""
 END = b""
 UTF8_BOM, UTF16_BOMS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
 Shape = Mapping[str, "Shape"]
-"""The members of an object that are read, each with its own shape, and under ITEMS the shape of an array's items.
-Whatever the shape, a scalar is read as it is: one report writes null, an object or a text in one place."""
+"""The members of an object that are read, each with its own shape; the key ITEMS has the shape of an array's items.
+A scalar is always read, whatever the shape, because reports write null, an object or a text for the same member."""
 ITEMS = "[]"
 SCALAR: Shape = {}
 _VALUE_COST = 64
-"""Characters that each value counts in addition to its own, so that a million empty values exceed the limit too."""
+"""Characters that each value costs besides its own, so that a million empty values exceed the limit too."""
 
 _OPENING = frozenset({"start_map", "start_array"})
 _CLOSING = frozenset({"end_map", "end_array"})
 
-# NaN and Infinity, which Python's json module writes, and integers beyond 64 bits: yajl refuses all of them.
+# yajl refuses integers beyond 64 bits, and NaN and Infinity, which Python's json module writes.
 _LONG_INTEGER = re.compile(rb"[0-9](?<![.0-9][0-9])[0-9]{18}")  # noqa: TID251  # of one length
 _STRING_OR_NO_NUMBER = possessive(
     rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|NaN|-?Infinity|(?<![0-9.eE+-])-?[0-9]{19,}+(?![0-9.eE])', re.DOTALL
@@ -47,9 +47,9 @@ class EndsEarly(Refused):
 class JsonReader:
     """A position in a JSON text; every method reads the next value.
 
-    Values that `value` returns have at most MAX_RETAINED_CHARACTERS in all, long texts within them are cut in the
-    middle, and of members with one name the last counts. Floats that are no numbers are None. Raises Refused where
-    the text is no JSON, or not what was asked for; EndsEarly where it is cut off; TooMuch beyond a limit.
+    The values that `value` returns have at most MAX_RETAINED_CHARACTERS together. Long texts within them are cut in the
+    middle, the last of several members with one name counts, and NaN and infinities become None. Raises Refused if the
+    text is not JSON or not what the caller asked for, EndsEarly if it is cut off, TooMuch beyond a limit.
     """
 
     def __init__(self, stream: BinaryIO, what: str) -> None:
@@ -59,7 +59,7 @@ class JsonReader:
         self._byte = 0
 
     def members(self) -> Iterator[str]:
-        """Yield the names of an object's members; the caller must read each value before the next name."""
+        """Yield the names of an object's members. The caller must read each value before it takes the next name."""
         event, _ = self._next()
         if event != "start_map":
             raise Refused(self._unexpected(texts.JSON_NO_OBJECT, event))
@@ -162,7 +162,7 @@ class JsonReader:
                     return
 
     def _parsed(self, stream: BinaryIO) -> Generator[tuple[str, Any], None, None]:
-        """Yield the parser's events; check their depth, and the length of text without an event."""
+        """Yield the parser's events; check their depth and the length of text between two events."""
         events = JsonEvents()
         found = events.found
         depth = silent = 0
@@ -198,7 +198,7 @@ class JsonReader:
 def first_keys(head: bytes) -> Mapping[str, set[str]]:
     """Return the names of the members at the beginning of a JSON text.
 
-    The key "" has the members of the first object; the name of each has those of the object in it.
+    The key "" has the members of the outermost object; the name of a member has those of the object that it holds.
     """
     events = JsonEvents(multiple_values=True)
     events.feed(b"".join(_numbers_only(iter((head,)), "JSON")))
@@ -225,7 +225,7 @@ def _without_bom(chunks: Iterator[bytes], what: str) -> Iterator[bytes]:
 
 
 def _numbers_only(chunks: Iterator[bytes], what: str) -> Iterator[bytes]:
-    """Replace numbers outside of strings that JSON or 64 bits cannot hold by null.
+    """Replace numbers outside strings by null if JSON or 64 bits cannot hold them.
 
     The end of a chunk is held back if the next chunk decides its meaning: a backslash, or the beginning of a number.
     """

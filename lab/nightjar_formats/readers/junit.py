@@ -18,15 +18,15 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
 
 
 def read_runs(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[CaseOrRun]:
-    """Read a report in constant memory, plain cases together. The report's own counts are ignored.
+    """Read a report in constant memory, and yield plain cases together. Ignore the report's own counts.
 
-    Raises `NotXml`, also where the report ends too early and cases were given already; `TooMuch`; `Refused`.
+    Raises `TooMuch`, `Refused`, or `NotXml`, which may come after cases, if the report ends too early.
     """
     return cases(stream, _dialect, repairs)
 
 
 def _dialect(attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> Make:
-    """Choose by the first case of a suite, for one file may hold the reports of several tools."""
+    """Choose the dialect of a suite from its first case: one file may hold the reports of several tools."""
     if pytest.knows(attributes, parts, suite):
         return pytest.case
     if googletest.knows(attributes, parts, suite):

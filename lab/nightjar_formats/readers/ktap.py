@@ -1,8 +1,8 @@
 """KTAP, which tests of the Linux kernel write: KUnit, kselftest, and modules that test drivers.
 
-https://docs.kernel.org/dev-tools/ktap.html. The report may be a console's log, each line behind a time, and lines of
-the kernel between. Subtests are indented, or stand behind `# ` as kselftest's runner writes them. What stands before a
-result, since the one before it, is what the kernel said while that test ran.
+https://docs.kernel.org/dev-tools/ktap.html. The report may be the log of a console, with a time before each line and
+lines of the kernel between. Subtests are indented, or have the prefix `# ` as kselftest's runner writes it. The lines
+between two results are what the kernel logged while the test of the second one ran.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from nightjar_formats.refused import Refused
 WHAT = "ktap"
 
 _CONSOLE = Pattern(r"(?:<\d{1,3}>)?\[ *\d{1,9}\.\d{1,9}\](?: ?\[ *[TC]\d{1,9}\])? ?")
-"""The prefix that printk writes before a line: level, time, and the thread or the processor."""
+"""The prefix that printk writes before a line: level, time, and thread or processor."""
 _SELFTEST = "# selftests: "
 _NESTED = Pattern(r"K?TAP version \d|1\.\.\d|ok \d|not ok \d|Bail out!")
 _FAILED_AT = Pattern(r"(?:EXPECTATION|ASSERTION) FAILED at (\S+):(\d{1,9})[ \t]*$", by_line=True)
@@ -39,8 +39,8 @@ _HARNESS = Pattern(r"^[# ]*([\w./-]+\.[ch]\w*):(\d{1,9}):[\w.-]+:(.*)$", by_line
 def read(stream: BinaryIO) -> Iterator[Case]:
     """Read the cases of a report, one for each result.
 
-    Where a report ends before its plan, what held its last tests and the plan are errored. Raises Refused for what is
-    no KTAP, TooMuch beyond a limit.
+    If a report ends before its plan is complete, the plan and the parents of its last tests are errored. Raises Refused
+    if it is not KTAP, TooMuch beyond a limit.
     """
     report = _KtapReport()
     for line in text_lines(stream):
@@ -67,17 +67,17 @@ def is_ktap(line: str) -> bool:
 
 
 class _KtapReport:
-    """The lines since the result before."""
+    """The open levels of a report, and the lines since the last result."""
 
     def __init__(self) -> None:
         self._levels = TapLevels(WHAT)
         self._log = Clip()
         self._has_log = self._has_ktap = False
         self._hashes = 0
-        """How many `# ` the lines of subtests stand behind."""
+        """How many `# ` precede the lines of subtests."""
 
     def line(self, line: str) -> Iterator[Case]:
-        """Ingest a line, and yield the cases that end with it."""
+        """Read a line, and yield the cases that end with it."""
         body, indent = self._unindented(line)
         if (result := result_line(body, is_ktap=True)) is not None and result.number is not None:
             self._has_ktap = True
@@ -104,7 +104,7 @@ class _KtapReport:
             self._has_log = True
 
     def _unindented(self, line: str) -> tuple[str, int]:
-        """Return what a line says, and how deep it stands: `# ` counts like two spaces where it indents subtests."""
+        """Return a line's content and its indentation; each `# ` that indents a subtest counts as two spaces."""
         body = line.lstrip(" ")
         indent = len(line) - len(body)
         if not body.startswith("# "):
@@ -128,7 +128,7 @@ class _KtapReport:
         self._log, self._has_log = Clip(), False
 
     def _case(self, result: ResultLine, number: int) -> Case:
-        """Return a result's case. Where a directive stands before the name, as kselftest writes it, it is the name."""
+        """Return the case of a result. A directive in the place of the name, as kselftest writes it, is the name."""
         status, trouble = result.verdict()
         name, message = values.name(result.name), values.message(result.reason or result.data)
         if not name and result.reason:
@@ -149,7 +149,7 @@ class _KtapReport:
         )
 
     def rest(self) -> Iterator[Case]:
-        """Yield what is left where the report ends."""
+        """Yield the cases that are left at the end of the report."""
         if not self._has_ktap:
             raise Refused(texts.TAP_NO_KTAP.format(what=WHAT))
         yield from self._levels.rest()
@@ -160,7 +160,7 @@ def _hashes(line: str) -> int:
 
 
 def _place(log: str) -> tuple[str, int | None, str]:
-    """Return file, line and reason of the first expectation that failed, of KUnit's or kselftest's harness."""
+    """Return file, line and reason of the first expectation of KUnit or kselftest's harness that failed."""
     failed = _FAILED_AT.search(log) if " FAILED at " in log else None
     if failed is not None:
         reason = [line.strip().removeprefix("# ").strip() for line in log[failed.end() :].splitlines()[1:6]]

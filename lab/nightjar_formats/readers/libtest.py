@@ -1,14 +1,14 @@
-"""Rust's libtest with `--format json`, and cargo-nextest's `libtest-json`: one JSON object a line, one for each event.
+"""Rust's libtest with `--format json`, and cargo-nextest's `libtest-json`: one JSON object per line, for each event.
 
-`cargo test` runs one binary after the other and names none of them in the events; where its own lines (standard error)
-are in the file too, they name the binary's source file, and the test's ID begins with it. nextest names crate and
-binary in each test. The ID of a documentation test has its file and item, without the line, which changes with any
-edit. Tests that have begun and not ended are errored: their process died.
+`cargo test` runs one binary after another, and its events do not name the binary. If its own lines (standard error) are
+in the file too, they name the binary's source file, and test IDs begin with that. nextest names crate and binary in the
+name of each test. The ID of a documentation test contains file and item but not the line, which changes with any edit.
+Tests that never ended are errored: their process died.
 
-Facts that the code rests on (https://github.com/rust-lang/rust/blob/master/library/test/src/formatters/json.rs and
-nextest's `reporter/structured/libtest.rs`): the event `timeout` only says that a test takes long; `exec_time` is there
-with `--report-time`, in older versions as a text that ends with "s"; `#2` behind a name of nextest's is the number of
-attempts, of which the last one counts; lines of other processes may stand anywhere, even before an event in its line.
+Facts that the code relies on (https://github.com/rust-lang/rust/blob/master/library/test/src/formatters/json.rs and
+nextest's `reporter/structured/libtest.rs`): the event `timeout` only says that a test takes long; `exec_time` exists
+with `--report-time`, in older versions as a text that ends with "s"; nextest appends `#2` to a name for the second
+attempt, and the last attempt counts; output of other processes may appear anywhere, even before an event on its line.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _DOCTEST = Pattern(r"(\S+\.\w+) - (.*?) ?\(line (\d+)\)(.*)")
 _ATTEMPT = Pattern(r"(.*)#\d+", dot_is_any=True)
 _STRESS = Pattern(r"@stress-\d+$")
 _PANIC = Pattern(r"panicked at (?:'(?P<before>(?s:.*?))', )?(?P<path>[^\s:']+):(?P<line>\d+):\d+(?::\n(?P<after>.*))?")
-"""Since Rust 1.73 the place stands before the message."""
+"""Rust 1.73 and later write the place before the message."""
 
 
 class _Identity(NamedTuple):
-    """Whose event it is: a test's name, its ID, its place if that is in the name, whether it is another attempt."""
+    """The test that an event is about. `path` and `line` are known if its name contains them."""
 
     name: str
     nodeid: str
@@ -62,7 +62,7 @@ class _Identity(NamedTuple):
 def read(stream: BinaryIO, *, most_unfinished: int = MAX_UNFINISHED_CHARACTERS) -> Iterator[Case]:
     """Read the cases of a report, one for each test, in the order in which they ended.
 
-    Raises Refused for what has no event, TooMuch beyond a limit.
+    Raises Refused if there is no event, TooMuch beyond a limit.
     """
     report = _Report(UnfinishedBudget(WHAT, most_unfinished))
     for line in json_lines.mixed(stream, WHAT, EVENT):
@@ -76,26 +76,26 @@ def read(stream: BinaryIO, *, most_unfinished: int = MAX_UNFINISHED_CHARACTERS) 
 
 
 class _Report:
-    """The tests that have begun and not ended, and how many there must be."""
+    """The tests that are running, and how many have ended of those that were announced."""
 
     def __init__(self, budget: UnfinishedBudget) -> None:
         self._budget = budget
         self._source = ""
         self._running: dict[str, _Identity] = {}
         self._of_nextest: dict[str, _Identity] = {}
-        """Tests of several binaries at once."""
+        """The running tests of nextest, which runs several binaries at the same time."""
         self._expected = self._ended = 0
         self._has_events = False
 
     def log_line(self, line: str) -> None:
-        """Read which binary is run now, if the line says so."""
+        """Read the name of the binary that begins to run, if the line has it."""
         if " (" in line and (running := _RUNNING.match(line)) is not None:
             self._source = values.name(running[1])
         elif _DOCTESTS.match(line) is not None:
             self._source = ""
 
     def event(self, event: Mapping[str, Any]) -> Iterator[Case]:
-        """Ingest an event, and yield the cases that it ends."""
+        """Read an event, and yield the cases that it ends."""
         kind, what = event.get("type"), event.get("event")
         if kind == "suite":
             self._has_events = True
@@ -104,7 +104,7 @@ class _Report:
                 self._expected += values.count(event.get("test_count"))
         elif kind in ("test", "bench"):
             self._has_events = True
-            # The event of a benchmark has only figures, and is written only if it came to its end.
+            # A benchmark has one event, with only figures, and libtest writes it only if the benchmark completed.
             yield from self._test(event, "ok" if kind == "bench" else what)
 
     def _test(self, event: Mapping[str, Any], what: object) -> Iterator[Case]:
@@ -136,7 +136,7 @@ class _Report:
         return _Identity(name, f"{self._source}::{name}" if self._source else name)
 
     def _lost(self) -> Iterator[Case]:
-        """Yield the tests of a binary that ended without their ends."""
+        """Yield the tests that were still running when their binary ended."""
         for name, identity in self._running.items():
             self._budget.release(ENTRY + len(name))
             self._ended += 1
@@ -144,7 +144,7 @@ class _Report:
         self._running.clear()
 
     def rest(self) -> Iterator[Case]:
-        """Yield the tests that have not ended where the file ends, or else that some are missing."""
+        """Yield the tests that are running at the end of the file, or a case that says that some are missing."""
         if not self._has_events:
             raise Refused(texts.RUST_NO_EVENT.format(what=WHAT))
         lost = (*self._running.values(), *self._of_nextest.values())
@@ -181,7 +181,7 @@ def _case(identity: _Identity, status: Status, event: Mapping[str, Any]) -> Case
 
 
 def _reason(text: str, panic: str | None) -> str:
-    """Return what a panic says, or else the first line of the output."""
+    """Return the message of a panic, or else the first line of the output."""
     return values.message(panic) or values.message(text.strip().partition("\n")[0])
 
 
@@ -198,6 +198,6 @@ def _lost_case(identity: _Identity) -> Case:
 
 
 def _torn(line: str) -> Mapping[str, Any]:
-    """Return the event behind what another process wrote into its line; nothing if it is no JSON."""
+    """Return the event after the output of another process on the same line; an empty mapping if it is not JSON."""
     found = json_lines.object_of(line[line.index(_EVENT_START) :].encode("utf-8", "replace"))
     return found if not isinstance(found, str) else {}

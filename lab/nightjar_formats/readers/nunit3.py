@@ -1,8 +1,8 @@
-"""NUnit 3's and 4's XML: nested suites, and an element a test case.
+"""The XML of NUnit 3 and 4: nested suites, and an element for each test case.
 
-https://docs.nunit.org/articles/nunit/technical-notes/usage/Test-Result-XML-Format.html. A suite is a case where it
-failed by itself: in its one-time setup or teardown, or because it could not be loaded. Tests that failed because the
-setup of a suite around them did (site Parent) are errored.
+https://docs.nunit.org/articles/nunit/technical-notes/usage/Test-Result-XML-Format.html. A suite is a case only if it
+failed itself: in its one-time setup or teardown, or because it could not be loaded. Tests that failed because of the
+setup of a suite around them (site Parent) are errored.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _TIMEOUT = "Test exceeded Timeout value"
 
 
 def read(stream: BinaryIO, repairs: Repairs) -> Iterator[Case]:
-    """Read the cases of a report, one for each test case, and one for each suite that failed by itself.
+    """Read the cases of a report, one for each test case, and one for each suite that failed itself.
 
-    Raises NotXml, also where the report ends too early and cases were given already; TooMuch; Refused.
+    Raises TooMuch, Refused, or NotXml, which may come after cases, if the report ends too early.
     """
     return walk(stream, repairs, WHAT, ROOTS, TEXTS, _NunitListener(repairs))
 
 
 class _NunitResult:
-    """A test case or a suite that has begun, and what is known about why it ended so."""
+    """An open test case or suite, and what was read about its outcome."""
 
     __slots__ = ("attributes", "failure", "has_cases", "more", "output", "reason")
 
@@ -59,7 +59,7 @@ class _NunitResult:
 
 
 class _NunitListener:
-    """The suites around the place in the document, and the test case in which it is."""
+    """The open suites and the open test case at the current place of the document."""
 
     def __init__(self, repairs: Repairs) -> None:
         self._repairs = repairs
@@ -115,14 +115,14 @@ def _test_case(result: _NunitResult, repairs: Repairs) -> Case:
 
 
 def _suite(result: _NunitResult) -> Case | None:
-    """Return a suite's case if it failed by itself: what its tests say, they say themselves."""
+    """Return a suite's case if the suite failed itself, and not only because of its tests, which are cases already."""
     get = result.attributes.get
     site = get("site", "Test")
     if get("result") != "Failed" or site in ("Child", "Parent"):
         return None
     if site == "Test" and get("label") not in _NOT_LOADED and (result.has_cases or not result.failure.message):
         return None
-    # Of an assembly the full name is its path, which differs from machine to machine.
+    # The full name of an assembly is its path, which differs between machines.
     full, short = get("fullname", ""), get("name", "")
     name = values.name((short if "/" in full or "\\" in full else full) or short) or "suite"
     case = _case(result, name, name, Status.ERRORED)
@@ -163,6 +163,6 @@ def _case(result: _NunitResult, name: str, nodeid: str, status: Status) -> Case:
 
 
 def _class(name: str, fullname: str, classname: str) -> str:
-    """Return a test's class, with the arguments of its fixture, which only the full name has."""
+    """Return a test's class with the arguments of its fixture, which only the full name contains."""
     outer = fullname.removesuffix(f".{name}")
     return outer if outer != fullname and outer.startswith(classname) else classname

@@ -23,10 +23,10 @@ CHUNK = 1 << 16
 HEAD_BYTES = 512
 """Bytes at the start of a file that show its type; tar has its mark at 257."""
 GZIP_STEP, ZSTD_STEP = 1 << 14, 1 << 9
-"""Compressed bytes given to a decompressor at once: at worst 16 MiB come out, for deflate makes a byte into 1,032 and
-zstd four bytes into 128 KiB."""
+"""Compressed bytes per call of a decompressor. At worst 16 MiB come out: deflate expands a byte to 1,032, and zstd four
+bytes to 128 KiB."""
 MAX_WINDOW = 8 << 20
-"""The most bytes of a zstd decompressor's window: `zstd -19` needs as much, and RFC 8878 asks decoders to allow it."""
+"""The most bytes of a zstd decompressor's window: `zstd -19` needs 8 MiB, and RFC 8878 asks decoders to allow it."""
 
 _ARCHIVES = (
     (0, (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"), texts.ZIP),
@@ -38,12 +38,12 @@ _ARCHIVES = (
 
 
 def inflated(stream: BinaryIO, name: str) -> io.BufferedReader:
-    """Return what `stream` holds, inflated while it is read if it is gzip or zstd, of any number of members or frames.
+    """Return the content of `stream`; if it is gzip or zstd, of any number of members or frames, inflate it on the way.
 
-    The first bytes show the type of the file; `name` is only for error texts, because tools that upload may inflate a
-    `.gz` on the way and leave its name. Raises Refused here or while reading: for an empty file, for an archive or a
-    compression that is not accepted, for a compressed file inside another, and for one that is cut off or has something
-    else behind its end. Raises TooMuch beyond MAX_INFLATED_BYTES or MAX_RATIO.
+    The first bytes show the type of the file. `name` is only for error texts: tools that upload may inflate a `.gz` on
+    the way and not rename it. Raises Refused here or while reading: for an empty file, for an archive or a compression
+    that is not accepted, for a compressed file inside another, and for a file that is cut off or continues after its
+    end. Raises TooMuch beyond MAX_INFLATED_BYTES or MAX_RATIO.
     """
     head = _head(stream)
     if not head:
@@ -99,7 +99,7 @@ def _inflated(chunks: Iterable[bytes], make: Callable[[], _Decompressor], step: 
         left += piece
         while left:
             if member.eof:
-                # Too few bytes to tell another member from garbage: the next chunk tells.
+                # Too few bytes to distinguish another member from garbage: wait for the next chunk.
                 if len(left) < len(ZSTD):
                     break
                 if _decompressor(left) != (make, step):

@@ -1,6 +1,6 @@
 """Make a `Case` of a test case in any JUnit dialect, from its attributes and its parts.
 
-This code runs once for each of 300,000 cases, so the path of nearly every case avoids all needless calls.
+This code runs for each of up to 300,000 cases, so the most common path makes as few calls as possible.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CaseOutcome(NamedTuple):
 
 PASSED = CaseOutcome(Status.PASSED)
 STATUSES = {"failure": Status.FAILED, "error": Status.ERRORED, "skipped": Status.SKIPPED}
-"""The statuses by tag; an earlier one outweighs a later one."""
+"""The status for each tag; an earlier entry outweighs a later one."""
 # https://maven.apache.org/surefire/maven-surefire-plugin/examples/rerun-failing-tests.html
 FLAKY = ("flakyFailure", "flakyError")
 """Tags of failed attempts at a test that passed in the end, as Surefire and other tools write them."""
@@ -68,7 +68,7 @@ def build(
     if failure_path or failure_line is not None:
         failure_path, line = "" if failure_path == path else failure_path, failure_line
     time: float | None = None
-    if "time" in attributes:  # of skipped tests many have none, and an exception costs as much as all the rest
+    if "time" in attributes:  # many skipped tests have none, and an exception would double the cost
         try:
             time = float(attributes["time"])
             if not 0 <= time <= MAX_SECONDS:
@@ -80,7 +80,7 @@ def build(
 
 
 def passed_case(attributes: dict[str, str]) -> Case | None:
-    """Make a case that passed of nothing but its name, class and duration, as most are; None for any other."""
+    """Make a passed case if it has only a name, a class and a duration, as most have; return None for any other."""
     if len(attributes) != 3:
         return None
     try:
@@ -93,19 +93,19 @@ def passed_case(attributes: dict[str, str]) -> Case | None:
 
 
 def place(attributes: dict[str, str], first: int = 1) -> tuple[str, int | None]:
-    """Read where a test stands, by its attributes `file` and `line`, which counts from `first`."""
+    """Read the place of a test from its attributes `file` and `line`; lines count from `first`."""
     if "file" not in attributes and "line" not in attributes:
         return NOWHERE
     return values.name(attributes.get("file")), values.line(attributes.get("line"), first)
 
 
 def of(parts: Sequence[Part], *tags: str) -> list[Part]:
-    """Pick the parts of these tags, in their order."""
+    """Return the parts that have one of these tags, in their order."""
     return [part for part in parts if part.tag in tags]
 
 
 def skip(part: Part) -> CaseOutcome:
-    """Return the outcome of a skipped test, which has a reason and no text."""
+    """Return the outcome of a skipped test: a reason, without a text."""
     message = part.attributes.get("message", "")
     if message and len(message) <= MAX_MESSAGE:
         return _skip(message)
@@ -127,7 +127,7 @@ def stated(part: Part) -> str:
 def outcome(parts: Sequence[Part]) -> CaseOutcome:
     """Return the outcome of a test with at least one part: a failure outweighs an error, and an error a skip.
 
-    Several failures become one. If none of them has a text, the test's output replaces it.
+    Several failures become one. If none of them has a text, the test's output takes its place.
     """
     if len(parts) == 1 and (alone := STATUSES.get(parts[0].tag)):
         return skip(parts[0]) if alone is Status.SKIPPED else bad(alone, parts)
@@ -141,7 +141,7 @@ def outcome(parts: Sequence[Part]) -> CaseOutcome:
 
 
 def bad(status: Status, parts: Sequence[Part], others: Sequence[Part] = ()) -> CaseOutcome:
-    """Return the outcome of a test that failed in one or several parts; the first message stands for all.
+    """Return the outcome of a test with one or more failed parts; the message is that of the first part.
 
     `others` may hold the test's output.
     """
@@ -150,7 +150,7 @@ def bad(status: Status, parts: Sequence[Part], others: Sequence[Part] = ()) -> C
         more = texts.MORE_OUTCOMES.format(count=len(parts) - 1)
         message = message[: MAX_MESSAGE - len(more)] + more
     written = [part.text.strip("\n") for part in parts if part.text.strip()] or [log.text for log in of(others, *LOGS)]
-    if parts[0].tag not in STATUSES:  # there is white space around the <stackTrace> of an attempt
+    if parts[0].tag not in STATUSES:  # the <stackTrace> of an attempt is surrounded by white space
         written = [text.strip() for text in written]
     text = cut("\n\n".join(written))
     path, line = next((where for part in parts if any(where := place(part.attributes))), ("", None))

@@ -1,4 +1,4 @@
-"""JUnit of no dialect that we know: Bazel, Gradle, Jest and many more, nested suites and cases without a class."""
+"""JUnit XML of no special dialect: Bazel, Gradle, Jest and many more. Suites may be nested, and cases have no class."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ STATUSES = {
     "error": Status.ERRORED,
     "errored": Status.ERRORED,
 }
-"""The status by an attribute, for tools that write no element for it."""
+"""The status for each value of the attribute `status`, for tools that write no element for it."""
 
 
 def case(attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> Case | None:
-    """Read a case. Its class, where it has none, is the path of its suites, unless the suite has the test's name."""
+    """Read a case. Without a class, the path of its suites is its class, unless the suite has the test's name."""
     if not parts and (passed := passed_case(attributes)) is not None:
         return passed
-    # Reports of several tools may have been put together in one suite.
+    # Somebody may have merged the reports of several tools into one suite.
     if parts and pytest.is_own(parts):
         return pytest.case(attributes, parts, suite)
     get = attributes.get
     classname = get("classname")
     if not classname:
-        # Bazel writes a suite and a case of one name for a test that wrote no report of its own.
+        # For a test that wrote no report, Bazel writes a suite and a case of the same name.
         classname = "" if suite.path == get("name") else suite.path
     ended = outcome(parts) if parts else PASSED
     if ended is PASSED and "status" in attributes:

@@ -12,13 +12,13 @@ from nightjar_formats.readers.xml import Part, SuiteElement
 
 ROOT, SUITE = "pytest tests", "pytest"
 SUITE_ATTRIBUTES = ("name", "errors", "failures", "skipped", "tests", "time", "timestamp", "hostname")
-"""In the order in which pytest writes them; with `junit_suite_name` nothing else tells whose the suite is."""
+"""The order in which pytest writes them. With `junit_suite_name`, nothing else shows that a suite is pytest's."""
 SKIPS = frozenset({"pytest.skip", "pytest.xfail"})
 OLD_XPASS = "xfail-marked test passes unexpectedly"
 ESCAPE = "#x1B"
 """How pytest writes a control character that XML cannot hold."""
 INTERNAL = ("pytest", "internal")
-"""The class and the name of the case for a failure of pytest itself."""
+"""The class and name of the case for a failure of pytest itself."""
 
 _CRASH = Pattern(r"worker '[^']*' crashed while running ")
 _TIMEOUT = Pattern(r"(?:Failed: )?Timeout \(?>\s*[\d.]+ *s")
@@ -41,23 +41,24 @@ def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElemen
 
 
 def is_own(parts: Sequence[Part]) -> bool:
-    """Say whether a case has a skip in pytest's form, whatever its suite is."""
-    if len(parts) == 1:  # as nearly always, and a generator costs more than all the rest
+    """Say whether a case has a skip in pytest's form, in any suite."""
+    if len(parts) == 1:  # nearly all cases; the generator below would cost more than everything else here
         return parts[0].attributes.get("type") in SKIPS
     return any(part.attributes.get("type") in SKIPS for part in parts)
 
 
 def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement) -> Case | None:
-    """Read a case. A test that was run again is several cases of one name, and each attempt is given as it stands.
+    """Read a case. A test that was rerun has several cases with the same name, one for each attempt.
 
-    Under xdist, a test whose worker died may leave a case with nothing but a duration: None, for another case tells.
+    Return None for a case with only a duration, which xdist may write for a test whose worker died: another case
+    reports that test.
     """
     classname = attributes.get("classname", "")
     if not parts and "name" not in attributes and not classname:
         return None
     ended = _ended(attributes, classname, parts) if parts else PASSED
     if "file" in attributes:
-        # pytest counts lines from 0, and names file and line in the family xunit1 only.
+        # pytest counts lines from 0, and writes file and line only in the family xunit1.
         return build(attributes, classname, ended, *place(attributes, first=0), True)
     return build(attributes, classname, ended, "", None, True)
 
@@ -109,7 +110,7 @@ def _skipped(found: CaseOutcome, part: Part, classname: str) -> CaseOutcome:
     if found.message == OLD_XPASS:
         return found._replace(status=Status.XPASSED)
     if found.message == "collection skipped" and not classname:
-        # The text is what Python writes of a file, a line and a reason: ('…', 3, 'Skipped: no GPU').
+        # The text is the repr of a tuple of file, line and reason: ('…', 3, 'Skipped: no GPU').
         reason = part.text.partition("Skipped: ")[2].rstrip(")")[:-1]
         return found._replace(trouble=Trouble.COLLECTION, message=one_line(reason) or found.message)
     return found

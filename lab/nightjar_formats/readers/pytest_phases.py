@@ -1,4 +1,4 @@
-"""Fold setup, call and teardown of a pytest test into one case."""
+"""Combine setup, call and teardown of a pytest test into one case."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from nightjar_formats.readers import texts
 from nightjar_formats.readers.values import message
 
 CRASHED = "???"
-"""The phase that pytest-xdist gives to the report it makes for a test during which a worker died."""
+"""The phase of the report that pytest-xdist makes for a test whose worker died."""
 SKIPPED = "Skipped: "
 INTERNAL_ERROR = 3
-"""pytest's exit status for it (https://docs.pytest.org/en/stable/reference/exit-codes.html)."""
+"""pytest's exit status for an internal error (https://docs.pytest.org/en/stable/reference/exit-codes.html)."""
 _TIMEOUT = Pattern(r"(Failed: )?Timeout [>(]")
 """The beginning of pytest-timeout's messages."""
 
 GOOD = frozenset({Status.PASSED, Status.XFAILED, Status.XPASSED})
 _BAD = frozenset({"failed", "rerun"})
-# How a skip's place and reason read where a tuple was written as text.
+# Place and reason of a skip, if the report has the repr of a tuple.
 _SKIP_AS_TEXT = Pattern(
     r"""\(.*, \d+, (?:'(?:Skipped: )?(?P<single>.*)'|"(?:Skipped: )?(?P<double>.*)")\)\s*$""", dot_is_any=True
 )
 
 
 class Phase(NamedTuple):
-    """One phase of one attempt, as reported. `xfail`: it says that the test was expected to fail."""
+    """One phase of one attempt, as reported. `xfail`: the report says that the test was expected to fail."""
 
     outcome: str
     seconds: float | None = None
@@ -50,7 +50,7 @@ DIED_WITHIN = Verdict(Status.ERRORED, Trouble.CRASH, Phase("", message=texts.UNF
 def case_of(
     nodeid: str, line: int | None, phases: Mapping[str, Phase], verdict: Verdict, *, flaky: bool = False
 ) -> Case:
-    """Return a test's case: its duration is the sum of its phases'."""
+    """Return a test's case. Its duration is the sum of the durations of its phases."""
     stated = [phase.seconds for phase in phases.values() if phase.seconds is not None]
     path, name = split(nodeid)
     return Case(
@@ -70,8 +70,8 @@ def case_of(
 def verdict_of(phases: Mapping[str, Phase]) -> Verdict:
     """Return the outcome of a test from the phases of its last attempt.
 
-    A failure of the test itself counts before one of its setup or teardown. An attempt that was to be rerun and is the
-    last one failed; one of which neither call nor end is known ended with its process.
+    A failure of the test itself outweighs one of its setup or teardown. The test failed if its last attempt was to be
+    rerun, and its process died if the report has neither the call nor the teardown.
     """
     crash, call = phases.get(CRASHED), phases.get("call")
     if crash and (crash.outcome == "failed" or len(phases) == 1):
@@ -95,7 +95,7 @@ def _timeout_or(phase: Phase, trouble: Trouble) -> Trouble:
 
 
 def split(nodeid: str) -> tuple[str, str]:
-    """Return a node ID's path and the test's own name; parameters may hold `::` and brackets.
+    """Return a node ID's path and the test's own name; parameters may contain `::` and brackets.
 
     >>> split("tests/test_a.py::TestB::test_c[d::e]")
     ('tests/test_a.py', 'test_c[d::e]')
@@ -107,7 +107,7 @@ def split(nodeid: str) -> tuple[str, str]:
 
 
 def collected(nodeid: str, outcome: str, longrepr: str) -> Case | None:
-    """Return the case that stands for a file whose collection failed or was skipped; None for one that went well."""
+    """Return the case for a file whose collection failed or was skipped; None if it was collected."""
     if outcome not in ("failed", "skipped"):
         return None
     path = nodeid.partition("::")[0]
@@ -121,12 +121,12 @@ def collected(nodeid: str, outcome: str, longrepr: str) -> Case | None:
 
 
 def itself(trouble: Trouble, message: str) -> Case:
-    """Return the case for pytest itself, which did not end well."""
+    """Return the case for a failure of pytest itself."""
     return Case("internal", Status.ERRORED, nodeid="pytest::internal", trouble=trouble, message=message)
 
 
 def reason(longrepr: str) -> str:
-    """Return the reason of a skip from a text that has a place and a reason; "" for any other text."""
+    """Return the reason of a skip from a text with a place and a reason; "" for any other text."""
     found = _SKIP_AS_TEXT.search(longrepr)
     if found:
         return found["double"] if found["single"] is None else found["single"]

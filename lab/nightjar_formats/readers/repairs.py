@@ -8,9 +8,9 @@ from nightjar_formats.readers import texts
 from nightjar_formats.text_enum import TextEnum
 
 UNNAMED = "(unnamed)"
-"""The name of a test that its report gives no name."""
+"""The name of a test whose report has no name for it."""
 UNDECLARED = "windows-1252"
-"""The encoding for bytes that are not UTF-8, as usual in reports that name no encoding. It contains Latin-1."""
+"""The encoding of bytes that are not UTF-8 in a report that declares no encoding. It contains Latin-1."""
 
 
 class Repair(TextEnum):
@@ -29,7 +29,7 @@ class Repair(TextEnum):
 
 
 class Repairs:
-    """The repairs of one file: how many of each kind, and the line of the first."""
+    """The repairs of one file: for each kind, their number and the line of the first."""
 
     __slots__ = ("_made",)
 
@@ -37,7 +37,7 @@ class Repairs:
         self._made: dict[Repair, tuple[int, int]] = {}
 
     def add(self, repair: Repair, line: int = 0, count: int = 1) -> None:
-        """Count a repair in a line, counted from 1; 0 where the format has none."""
+        """Count a repair in a line. Lines are counted from 1; 0 is for formats without lines."""
         before, first = self._made.get(repair, (0, line))
         self._made[repair] = before + count, first
 

@@ -1,16 +1,16 @@
-"""pytest-reportlog: one JSON object a line, one line for each phase of each attempt at a test.
+"""pytest-reportlog: one JSON object per line, for each phase of each attempt at a test.
 
-nightjar_lab.pytest writes it too, with lines of its own: NightjarStart, NightjarWorkerDied and NightjarCapabilities,
-which is for the manifest and passed over here.
+nightjar_lab.pytest writes this format too, with lines of its own: NightjarStart, NightjarWorkerDied and
+NightjarCapabilities, which is for the manifest and ignored here.
 
-A file without its last line, SessionFinish, is of a process that died; what it held until then counts. The tests that
-were running are errored with Trouble.CRASH, and where none is known, `pytest::internal` is. A torn last line is part of
-that; one that is no JSON anywhere before is passed over, for what a test prints may get into the file.
+If SessionFinish, the last line, is missing, the process died; the lines before count. The tests that were running are
+errored with Trouble.CRASH; if there are none, `pytest::internal` is. The last line may be torn by that. Any earlier
+line that is not JSON is ignored, because a test's own output may get into the file.
 
-Facts that the code rests on, of pytest-reportlog 1.0, pytest 9.2, pytest-rerunfailures 16.7 and pytest-xdist 3.8:
+Facts that the code relies on, from pytest-reportlog 1.0, pytest 9.2, pytest-rerunfailures 16.7 and pytest-xdist 3.8:
 an attempt ends with its teardown; all lines of an attempt that is to be rerun come before those of the next; a line
-whose `when` is `???` stands for an attempt that ended with its worker; lines of other tests come in between; with
-reruns, the lines of subtests come before that of setup.
+whose `when` is `???` is for an attempt whose worker died; lines of other tests may come in between; with reruns, the
+lines of subtests come before that of setup.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ LINE: Shape = {
 
 
 def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
-    """Read the cases of a report, one for each test, attempts folded, in the order in which the tests ended.
+    """Read the cases of a report, one for each test with all its attempts, in the order in which the tests ended.
 
-    Raises Refused for what is no pytest-reportlog, TooMuch beyond a limit.
+    Raises Refused if it is not a pytest-reportlog, TooMuch beyond a limit.
     """
     repairs = repairs or Repairs()
     tests = _Tests(repairs)
@@ -82,7 +82,7 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
             elif kind == "SubTestReport":
                 tests.subtest(line, number)
             elif kind in ("SessionStart", "SessionFinish"):
-                # A file may hold several sessions, and each has to end.
+                # A file may contain several sessions, and each must end.
                 finished = line if kind == "SessionFinish" else None
     except EndsEarly:
         if not number:
@@ -93,7 +93,7 @@ def read(stream: BinaryIO, repairs: Repairs | None = None) -> Iterator[Case]:
     yield from tests.rest()
     yield from _ending(finished, died_in_a_test=bool(tests.open))
     if died > tests.crashed:
-        # Between two tests, or in the end: no test shows it.
+        # A worker died between two tests or after the last one, so that no test's case shows it.
         yield itself(Trouble.CRASH, said)
 
 
@@ -116,7 +116,7 @@ def _collected(line: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def _ending(finished: Mapping[str, Any] | None, *, died_in_a_test: bool) -> Iterator[Case]:
-    """Yield the case for pytest itself, if it did not end well and no test shows that."""
+    """Yield a case for pytest itself if it failed and no test's case shows that."""
     if finished is None and not died_in_a_test:
         yield itself(Trouble.CRASH, texts.REPORTLOG_DIED)
     elif finished and values.number(finished.get("exitstatus")) == INTERNAL_ERROR:
@@ -124,7 +124,7 @@ def _ending(finished: Mapping[str, Any] | None, *, died_in_a_test: bool) -> Iter
 
 
 class _Attempts:
-    """A test that has not ended yet: its last attempt, and whether an earlier one was not good."""
+    """A test that is running: its last attempt, and whether an earlier one failed."""
 
     __slots__ = ("failed_subtest", "line", "phases", "reran")
 
@@ -140,7 +140,7 @@ class _Attempts:
 
 
 class _Tests:
-    """The tests that have begun and not ended."""
+    """The tests that are running."""
 
     def __init__(self, repairs: Repairs) -> None:
         self._repairs = repairs
@@ -148,11 +148,11 @@ class _Tests:
         self.crashed = 0
 
     def start(self, line: Mapping[str, Any], number: int) -> None:
-        """Note that a test began: nightjar_lab.pytest writes so before its setup."""
+        """Note that a test has begun; only nightjar_lab.pytest writes such a line, before the setup."""
         self._test(line, number)
 
     def drop_unreported(self) -> None:
-        """Forget tests that began and reported nothing: pytest ended well and stopped before them, as with `-x`."""
+        """Forget tests that began and reported nothing: pytest stopped before them in good order, as with `-x`."""
         self.open = {nodeid: test for nodeid, test in self.open.items() if test.phases or test.reran}
 
     def report(self, line: Mapping[str, Any], number: int) -> Iterator[Case]:
@@ -160,7 +160,7 @@ class _Tests:
         nodeid, test = self._test(line, number)
         when, phase = str(line.get("when")), _phase(line)
         if when in ("setup", CRASHED):
-            # pytest-rerunfailures before 16 reports no teardown of an attempt that is to be rerun.
+            # Before version 16, pytest-rerunfailures reports no teardown of an attempt that is to be rerun.
             test.reran = test.reran or test.ends_in_rerun
             test.phases.clear()
         self.crashed += when == CRASHED
@@ -168,7 +168,7 @@ class _Tests:
         location = values.sequence(line.get("location"))
         test.line = values.line(location[1], first=0) if len(location) > 1 else None
         if when == "call" and test.failed_subtest and phase.outcome != "rerun":
-            # pytest-subtests, before pytest had it within, lets the test itself pass.
+            # With pytest-subtests, from before pytest had subtests itself, the test passes although a subtest failed.
             test.phases[when] = test.failed_subtest._replace(seconds=phase.seconds)
         if when in ("teardown", CRASHED):
             if test.ends_in_rerun:
@@ -178,7 +178,7 @@ class _Tests:
                 yield _case(nodeid, test, verdict_of(test.phases))
 
     def subtest(self, line: Mapping[str, Any], number: int) -> None:
-        """Add a subtest: the first one that failed explains the failure of its test."""
+        """Add a subtest. The first one that failed explains the failure of its test."""
         _, test = self._test(line, number)
         if line.get("outcome") == "failed" and not test.failed_subtest:
             phase = _phase(line)
@@ -186,7 +186,7 @@ class _Tests:
             test.failed_subtest = phase._replace(message=f"[{label}] {phase.message}" if label else phase.message)
 
     def rest(self) -> Iterator[Case]:
-        """Yield the tests that were running when the report ended, or that still waited for a rerun."""
+        """Yield the tests that were running or waiting for a rerun when the report ended."""
         for nodeid, test in self.open.items():
             verdict = verdict_of(test.phases)
             yield _case(nodeid, test, verdict if verdict.status in BAD else DIED_WITHIN)
@@ -219,14 +219,14 @@ def _phase(line: Mapping[str, Any]) -> Phase:
 
 
 def _skip_reason(longrepr: Any) -> str:
-    """Return the reason of a place and a reason."""
+    """Return the reason of a skip from its place and reason; "" if `longrepr` is something else."""
     if isinstance(longrepr, list) and len(longrepr) == 3 and isinstance(longrepr[2], str):
         return longrepr[2].removeprefix(SKIPPED)
     return ""
 
 
 def _text(longrepr: Any) -> str:
-    """Return a failure as pytest would print it, from its parts."""
+    """Return the text of a failure, as pytest would print it, from its parts."""
     if isinstance(longrepr, str):
         return values.text(longrepr)
     if isinstance(longrepr, list):

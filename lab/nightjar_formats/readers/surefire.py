@@ -1,4 +1,4 @@
-"""Maven Surefire's XML, also of Failsafe: a test that was run again is one case, its attempts are parts of it."""
+"""The XML of Maven Surefire and Failsafe: a test that was rerun is one case, with its attempts as parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nightjar_formats.readers.xml import Part, SuiteElement
 
 SCHEMA = "xsi:noNamespaceSchemaLocation"
 CLASS = "(class)"
-"""Stands for a test's name where a whole class failed before its first test, and Surefire writes name=""."""
+"""The name for a class that failed before its first test; Surefire writes name="" for it."""
 
 
 def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElement) -> bool:
@@ -19,7 +19,7 @@ def knows(_attributes: dict[str, str], parts: Sequence[Part], suite: SuiteElemen
 
 
 def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement) -> Case:
-    """Read a case: `flaky…` is of a test that passed in the end, `rerun…` of one that failed each time."""
+    """Read a case: parts `flaky…` are from a test that passed in the end, `rerun…` from one that always failed."""
     ended = outcome(parts) if parts else PASSED
     classname = attributes.get("classname", "")
     if classname and not attributes.get("name"):
@@ -27,6 +27,6 @@ def case(attributes: dict[str, str], parts: Sequence[Part], _suite: SuiteElement
         if ended.status in BAD:
             ended = ended._replace(trouble=Trouble.SETUP)
     if "," in attributes.get("time", ""):
-        # Old versions write thousands with a comma: 1,234.567.
+        # Old versions write a comma after the thousands: 1,234.567.
         attributes = attributes | {"time": attributes["time"].replace(",", "")}
     return build(attributes, classname, ended)

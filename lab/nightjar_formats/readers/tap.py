@@ -1,8 +1,8 @@
-"""TAP 12 to 14: what Perl's tests, node's test runner, tape, bats and many others write.
+"""TAP 12 to 14, which Perl's tests, node's test runner, tape, bats and many others write.
 
-https://testanything.org/tap-version-14-specification.html. Comments and a block of YAML behind a result say why the
-test failed. The output of `prove -v` is read too: the tests of each file, whose name begins their IDs. A test that is
-to do is expected to fail.
+https://testanything.org/tap-version-14-specification.html. Comments and a block of YAML after a result say why the
+test failed. In the output of `prove -v`, the IDs of tests begin with the name of their file. A `todo` test is expected
+to fail.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _SKIPPED_FILE = "(all tests)"
 def read(stream: BinaryIO) -> Iterator[Case]:
     """Read the cases of a report, one for each result.
 
-    Where a report ends before its plan, what held its last tests and the plan are errored. Raises Refused for what is
-    no TAP, TooMuch beyond a limit.
+    If a report ends before its plan is complete, the plan and the parents of its last tests are errored. Raises Refused
+    if it is not TAP, TooMuch beyond a limit.
     """
     report = _TapReport()
     for line in text_lines(stream):
@@ -50,13 +50,13 @@ def read(stream: BinaryIO) -> Iterator[Case]:
 
 
 def is_tap(line: str) -> bool:
-    """Say whether a line tells TAP from a log: its version, a plan, or a result with a number."""
+    """Say whether a line shows that a text is TAP and not a log: a version, a plan, or a result with a number."""
     result = result_line(line)
     return is_version(line) or plan_line(line) is not None or (result is not None and result.number is not None)
 
 
 class _TapReport:
-    """The result that was read last, for what follows may belong to it."""
+    """The open levels of a report, and its last result: the next lines may belong to that."""
 
     def __init__(self) -> None:
         self._levels = TapLevels(WHAT)
@@ -64,7 +64,7 @@ class _TapReport:
         self._has_tap = self._is_of_prove = False
 
     def line(self, line: str) -> Iterator[Case]:
-        """Ingest a line, and yield the cases that end with it."""
+        """Read a line, and yield the cases that end with it."""
         body = line.lstrip(" ")
         indent = len(line) - len(body)
         last = self._last
@@ -103,7 +103,7 @@ class _TapReport:
             yield from self._begin_file(values.name(file[1]), file[2])
 
     def _begin_buffered(self, indent: int) -> Iterator[Case]:
-        """Begin the subtests of a test whose result stands before them, as node-tap writes them."""
+        """Begin the subtests of a test whose result comes before them, as node-tap writes them."""
         if self._last is not None:
             name = self._last.name
             yield from self._flush()
@@ -118,13 +118,13 @@ class _TapReport:
             yield Case(_SKIPPED_FILE, Status.SKIPPED, nodeid=f"{name}::{_SKIPPED_FILE}", message=message)
 
     def _flush(self) -> Iterator[Case]:
-        """Yield the case of the result that was read last, with what followed it."""
+        """Yield the case of the last result, with the lines that followed it."""
         last, self._last = self._last, None
         if last is not None:
             yield from self._levels.end(last.indent, last.case())
 
     def rest(self) -> Iterator[Case]:
-        """Yield what is left where the report ends."""
+        """Yield the cases that are left at the end of the report."""
         if not self._has_tap:
             raise Refused(texts.TAP_NO_TAP.format(what=WHAT))
         yield from self._flush()
@@ -132,7 +132,7 @@ class _TapReport:
 
 
 class _TapResult:
-    """A result, and the comments and the block of YAML behind it."""
+    """A result with the comments and the block of YAML after it."""
 
     __slots__ = ("_block_indent", "_comments", "_has_comments", "_number", "_result", "_yaml", "indent")
 
@@ -146,7 +146,7 @@ class _TapResult:
         self._block_indent: int | None = None
 
     def reads(self, body: str, indent: int) -> bool:
-        """Add a line to what belongs to the result; False if it does not."""
+        """Add a line if it belongs to the result; return whether it does."""
         if self._block_indent is not None and self._yaml is not None:
             if indent == self._block_indent and body == "...":
                 self._block_indent = None
@@ -154,7 +154,7 @@ class _TapResult:
             if indent >= self._block_indent or not body:
                 self._yaml.add(" " * (indent - self._block_indent) + body + "\n")
                 return True
-            self._block_indent = None  # a block that does not end
+            self._block_indent = None  # the block has no end
         elif body == "---" and indent > self.indent and self._yaml is None:
             self._yaml, self._block_indent = Clip(), indent
             return True
@@ -166,7 +166,7 @@ class _TapResult:
 
     @property
     def name(self) -> str:
-        """The test's name; GLib puts the assertion that failed behind it."""
+        """The test's name, without the failed assertion that GLib appends."""
         return values.name(self._result.name.partition(_GLIB_ERROR)[0]) or UNNAMED.format(number=self._number)
 
     def case(self) -> Case:
@@ -198,7 +198,7 @@ class _TapResult:
 
 
 def _place(text: str) -> tuple[str, int | None]:
-    """Return where Perl's Test::More, or bats, says that a test failed."""
+    """Return the file and line at which a test failed, according to Perl's Test::More or bats."""
     for line in text.splitlines()[:10]:
         place = _PERL_PLACE.fullmatch(line) if line.startswith(" ") else None
         place = place or (_BATS_PLACE.search(line) if "in test file " in line else None)
@@ -208,7 +208,7 @@ def _place(text: str) -> tuple[str, int | None]:
 
 
 def _perl_message(comments: str) -> str:
-    """Return what comments say besides the test's name and place."""
+    """Return the content of comments, without the test's name and place."""
     lines = comments.splitlines()[:40]
     return values.message(
         "\n".join(line for line in lines if not (_PERL_TITLE.fullmatch(line) or _PERL_PLACE.fullmatch(line)))

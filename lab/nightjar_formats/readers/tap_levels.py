@@ -1,7 +1,7 @@
-"""The tests of a TAP or KTAP report, and those that hold them: where a result stands decides whose subtest it is.
+"""The nested tests of a TAP or KTAP report: the indentation of a result decides which test it is a subtest of.
 
-Subtests come before the result of the test that holds them, so its name may not be known yet. Then they wait for it,
-bounded, and without their texts once those are many. Every result is a case, that of a test with subtests too.
+Subtests come before the result of their parent, whose name may then be unknown. In that case they wait for it, up to a
+limit, and lose their texts if there are many. Every result is a case, also that of a test with subtests.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from nightjar_formats.readers.unfinished import ENTRY, UnfinishedBudget
 from nightjar_formats.refused import TooMuch
 
 PLAN, BAIL_OUT, ALL = "(plan)", "(bail out)", "(all tests)"
-"""Stand for a test's name where tests are missing."""
+"""Names of the cases for missing tests."""
 UNNAMED = "test {number}"
 SEPARATOR = "::"
 
 
 class TapLevel:
-    """Tests at one indentation. `prefix` is None while the name of a test around them is not known."""
+    """The tests at one indentation. `prefix` is None while the name of a parent is unknown."""
 
     __slots__ = ("count", "holder", "indent", "is_buffered", "is_over", "plan", "prefix", "waiting")
 
@@ -30,18 +30,18 @@ class TapLevel:
         self.indent = indent
         self.prefix = prefix
         self.holder: str | None = None
-        """Name of the test at this level whose subtests follow, if it is known already."""
+        """The name of the test at this level whose subtests follow, if it is known already."""
         self.plan: int | None = None
         self.count = 0
         self.is_buffered = False
-        """The result of the test whose subtests follow stood before them."""
+        """Whether the result of the test came before its subtests."""
         self.is_over = False
-        """The plan stood at the end, so what follows belongs to another report."""
+        """Whether the plan came at the end, so that what follows belongs to another report."""
         self.waiting: list[Case] = []
 
     @property
     def is_unnamed(self) -> bool:
-        """Whether it has only begun, and may get its name: KUnit writes that behind the version."""
+        """Whether it has only begun and may still get its name: KUnit writes the name after the version."""
         return self.prefix is None and self.plan is None and not self.count and self.holder is None
 
 
@@ -60,13 +60,13 @@ class TapLevels:
         return self._levels[-1].indent
 
     def begin_file(self, name: str) -> Iterator[Case]:
-        """Begin the report of a file, after what was before it."""
+        """End the current report, and begin that of another file."""
         yield from self._close_to(0)
         yield from self._end_report(self._levels[0])
         self._levels[0].prefix = name + SEPARATOR if name else ""
 
     def name_holder(self, indent: int, name: str) -> Iterator[Case]:
-        """Note the name of a test whose subtests follow. It stands at the test's indentation or at theirs."""
+        """Note the name of a test whose subtests follow. The line has the test's indentation or theirs."""
         yield from self._close_to(indent)
         level = self._levels[-1]
         if indent > level.indent and level.holder is None:
@@ -87,7 +87,7 @@ class TapLevels:
         self._at(indent)
 
     def plan(self, indent: int, plan: PlanLine) -> Iterator[Case]:
-        """Note how many tests there are to be."""
+        """Note how many tests are planned."""
         yield from self._close_to(indent)
         level = self._at(indent)
         if level.plan is not None:
@@ -101,13 +101,13 @@ class TapLevels:
             yield Case(ALL, Status.SKIPPED, nodeid=name, message=values.message(plan.reason))
 
     def number(self, indent: int, number: int | None) -> int:
-        """Return a result's number, its own or the next one."""
+        """Return the number of a result, or the next number if it has none."""
         if number is not None:
             return number
         return next((level.count for level in self._levels if level.indent == indent and not level.is_over), 0) + 1
 
     def end(self, indent: int, case: Case) -> Iterator[Case]:
-        """Ingest a result: it ends the test that holds all deeper levels, of which the outermost is its own."""
+        """Add a result. It ends the deeper levels, of which the outermost holds its subtests."""
         yield from self._close_to(indent, held_by=case.name)
         level = self._at(indent)
         if level.is_over:
@@ -117,17 +117,17 @@ class TapLevels:
         yield from self._give(level, case)
 
     def begin_buffered(self, indent: int, name: str) -> None:
-        """Note that the subtests of the test whose result was the last follow, in braces."""
+        """Note that the subtests of the last result follow in braces."""
         level = self._levels[-1]
         if level.indent == indent:
             level.holder, level.is_buffered = name, True
 
     def end_buffered(self, indent: int) -> Iterator[Case]:
-        """Note the brace behind the subtests."""
+        """Note the closing brace after the subtests."""
         yield from self._close_to(indent)
 
     def bail_out(self, indent: int, reason: str) -> Iterator[Case]:
-        """Ingest that all tests were given up."""
+        """Add a case that says that the tests were aborted."""
         yield from self._close_to(indent)
         self._has_bailed_out = True
         message = values.message(reason) or BAIL_OUT
@@ -136,12 +136,12 @@ class TapLevels:
         )
 
     def rest(self) -> Iterator[Case]:
-        """Yield what is left where the report ends."""
+        """Yield the cases that are left at the end of the report."""
         yield from self._close_to(0)
         yield from self._end_report(self._levels[0])
 
     def _at(self, indent: int) -> TapLevel:
-        """Return the level at an indentation, opened if it is deeper than the others."""
+        """Return the level at an indentation; open it if it is deeper than the others."""
         if indent > self.indent:
             self._open(indent)
         return self._levels[-1]
@@ -154,7 +154,7 @@ class TapLevels:
         self._levels.append(TapLevel(indent, f"{outer.prefix}{outer.holder}{SEPARATOR}" if known else None))
 
     def _close_to(self, indent: int, held_by: str | None = None) -> Iterator[Case]:
-        """Close the levels that are deeper. `held_by` is the test whose result comes now: it holds the outermost."""
+        """Close all deeper levels. `held_by` is the test whose result comes now: the parent of the outermost level."""
         while self.indent > indent:
             level = self._levels[-1]
             yield from self._end_report(level)
@@ -177,7 +177,7 @@ class TapLevels:
                 yield from self._give(outer, lost)
 
     def _end_report(self, level: TapLevel) -> Iterator[Case]:
-        """Report missing tests, if there are any, and start over."""
+        """Report missing tests, if there are any, and reset the level."""
         if level.plan is not None and level.count < level.plan and not self._has_bailed_out:
             message = texts.TAP_TOO_FEW.format(planned=level.plan, count=level.count)
             yield from self._give(
@@ -188,7 +188,7 @@ class TapLevels:
         level.plan, level.count, level.is_over = None, 0, False
 
     def _give(self, level: TapLevel, case: Case) -> Iterator[Case]:
-        """Yield a case of a level under its whole name, or let it wait for that."""
+        """Yield a case of a level with its full name, or let it wait until that is known."""
         if level.prefix is not None:
             yield case._replace(nodeid=values.name(level.prefix + case.nodeid)) if level.prefix else case
             return

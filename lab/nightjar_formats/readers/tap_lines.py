@@ -1,8 +1,8 @@
-"""The lines of TAP and KTAP, each read for itself.
+"""Parse single lines of TAP and KTAP.
 
 TAP 12 to 14: https://testanything.org/tap-version-14-specification.html. KTAP:
-https://docs.kernel.org/dev-tools/ktap.html. What tools write beside the specifications is read too: a duration in the
-name (bats `--timing`) or behind it (node-tap's `# time=`), a brace behind the name of a test whose subtests follow.
+https://docs.kernel.org/dev-tools/ktap.html. Additions of tools are read too: a duration in the name (bats `--timing`)
+or after it (node-tap's `# time=`), and a brace after the name of a test whose subtests follow.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BAIL_OUT = Pattern(r"Bail out!\s*(.*)$")
 
 
 class ResultLine(NamedTuple):
-    """`ok` or `not ok`. `data` is what stands behind the name and is no directive, in KTAP alone."""
+    """A line `ok` or `not ok`. `data` is the text after the name that is not a directive, only in KTAP."""
 
     is_ok: bool
     number: int | None
@@ -41,7 +41,7 @@ class ResultLine(NamedTuple):
     opens: bool = False
 
     def verdict(self) -> tuple[Status, Trouble]:
-        """Return how the test ended. A test that was skipped did not run, whatever else the line says."""
+        """Return how the test ended. A skipped test did not run, whatever else the line says."""
         good = Status.PASSED if self.is_ok else Status.FAILED
         if self.directive == "skip":
             return Status.SKIPPED, Trouble.NONE
@@ -49,7 +49,7 @@ class ResultLine(NamedTuple):
         # https://testanything.org/tap-version-14-specification.html#directives
         if self.directive == "todo":
             return Status.XPASSED if self.is_ok else Status.XFAILED, Trouble.NONE
-        # Of KTAP, as are the two below: https://docs.kernel.org/dev-tools/ktap.html
+        # These three are KTAP's: https://docs.kernel.org/dev-tools/ktap.html
         if self.directive == "xfail":
             return Status.XFAILED, Trouble.NONE
         if self.directive == "timeout" and not self.is_ok:
@@ -60,14 +60,14 @@ class ResultLine(NamedTuple):
 
 
 class PlanLine(NamedTuple):
-    """How many tests there are, and why there are none."""
+    """The number of planned tests, and the reason if there are none."""
 
     tests: int
     reason: str = ""
 
 
 def result_line(line: str, *, is_ktap: bool = False) -> ResultLine | None:
-    """Read a result; None if the line is none."""
+    """Parse a result; return None for any other line."""
     if not line.startswith(("ok", "not ok")):
         return None
     found = _RESULT.fullmatch(line)
@@ -98,7 +98,7 @@ def result_line(line: str, *, is_ktap: bool = False) -> ResultLine | None:
 
 
 def plan_line(line: str) -> PlanLine | None:
-    """Read a plan; None if the line is none."""
+    """Parse a plan; return None for any other line."""
     found = _PLAN.fullmatch(line) if line.startswith("1..") else None
     if found is None:
         return None
@@ -113,12 +113,12 @@ def is_version(line: str) -> bool:
 
 
 def subtest_name(line: str) -> str | None:
-    """Return the name of the test whose subtests follow, "" if it has none; None if the line is another."""
+    """Return the name of the test whose subtests follow, "" if it has none; None for any other line."""
     found = _SUBTEST.fullmatch(line) if line.startswith("# Subtest") else None
     return None if found is None else _ESCAPE.sub(lambda escaped: escaped[1], (found[1] or "").strip())
 
 
 def bail_out_reason(line: str) -> str | None:
-    """Return why all tests were given up; None if the line is another."""
+    """Return the reason why the tests were aborted; None for any other line."""
     found = _BAIL_OUT.match(line) if line.startswith("Bail out!") else None
     return None if found is None else found[1].strip()

@@ -1,4 +1,4 @@
-"""Lines of a report that is text, however long they are."""
+"""Read the lines of a plain text report, of any length."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 MAX_LINE_BYTES = 1 << 16
-"""Bytes of a line that are read; the rest of a longer one is passed over."""
+"""The most bytes of a line that are read; the rest of a longer line is ignored."""
 
 
 def text_lines(stream: BinaryIO) -> Iterator[str]:
-    """Yield each line without its end, up to MAX_LINE_BYTES of it; tabs that indent it as eight spaces."""
+    """Yield each line without its end, cut to MAX_LINE_BYTES, with tabs in its indentation as eight spaces."""
     is_rest = False
     while piece := stream.readline(MAX_LINE_BYTES):
         is_whole = piece.endswith(b"\n")

@@ -1,4 +1,4 @@
-"""The diagnostics behind a result of TAP, a block of YAML: the few keys that say why and where, and no more of YAML."""
+"""Read the YAML block after a TAP result: only the few keys that say why and where a test failed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _WANTED = frozenset(
     {"message", "error", "at", "location", "file", "line", "duration_ms", "failureType", "expected", "actual", "found"}
 )
 MAX_LINES = 20
-"""Lines of one value that are read."""
+"""The most lines of one value that are read."""
 
 
 class TapDiagnostics(NamedTuple):
-    """What a block says."""
+    """The content of a block."""
 
     message: str = ""
     path: str = ""
@@ -49,7 +49,7 @@ def read_diagnostics(block: str) -> TapDiagnostics:
 
 
 def _values(block: str) -> dict[str, str]:
-    """Return the values of the keys that are wanted: those of the block, and `file` and `line` below `at`."""
+    """Return the values of the wanted keys of the block, and of `file` and `line` below `at`."""
     found: dict[str, str] = {}
     pieces: list[str] = []
     base: int | None = None

@@ -1,4 +1,4 @@
-"""What labs read about a file whose results are refused, or were read only after a repair.
+"""Texts for labs about a file that was refused or repaired.
 
 `{what}` is the name of a format, and `{where}` a place in its file. A refusal says what is wrong, then what to do.
 """

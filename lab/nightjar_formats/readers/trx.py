@@ -1,8 +1,8 @@
-"""TRX, the XML of Visual Studio's test tools (`dotnet test --logger trx`, vstest.console, mstest): an element a result.
+"""TRX, the XML of Visual Studio's test tools (`dotnet test --logger trx`, vstest.console, mstest).
 
-Results name their class by the ID of a definition. Where the definitions come later, as vstest writes them, results
-wait for theirs: bounded, and without their texts once those are many. A test with rows of data is a case, and so is
-each row. A test host that crashed is a case.
+A result refers to a definition, which names its class. vstest writes the definitions after the results, so results wait
+for theirs, up to a limit, and lose their texts if there are many. A test with rows of data is a case, and so is each
+row. A crash of the test host is a case.
 
 https://github.com/microsoft/vstest, src/Microsoft.TestPlatform.Extensions.TrxLogger, and vstst.xsd of Visual Studio.
 """
@@ -45,7 +45,7 @@ OUTCOMES = {
     "Inconclusive": (Status.SKIPPED, Trouble.NONE),
     "Pending": (Status.SKIPPED, Trouble.NONE),
 }
-"""mstest leaves out the outcome Error, the first of its enumeration."""
+"""mstest does not write the outcome Error, because it is the default of its enumeration."""
 
 _RESULTS = frozenset({"UnitTestResult", "TestResult", "GenericTestResult", "ManualTestResult", "WebTestResult"})
 _DEFINITIONS = frozenset({"UnitTest", "GenericTest", "ManualTest", "WebTest", "OrderedTest"})
@@ -56,13 +56,13 @@ _ABORTED = Pattern(r"(?:test run was aborted|test host process (?:crashed|exited
 def read(stream: BinaryIO, repairs: Repairs, *, most_unfinished: int = MAX_UNFINISHED_CHARACTERS) -> Iterator[Case]:
     """Read the cases of a report, one for each result.
 
-    Raises NotXml, also where the report ends too early and cases were given already; TooMuch; Refused.
+    Raises TooMuch, Refused, or NotXml, which may come after cases, if the report ends too early.
     """
     return walk(stream, repairs, WHAT, ROOTS, TEXTS, _TrxListener(repairs, UnfinishedBudget(WHAT, most_unfinished)))
 
 
 class _TrxResult:
-    """A result that has begun."""
+    """An open result."""
 
     __slots__ = ("attributes", "failure", "output")
 
@@ -73,7 +73,7 @@ class _TrxResult:
 
 
 class _TrxListener:
-    """The results that have begun, those that wait for their definitions, and the classes that are known."""
+    """The open results, the results that wait for a definition, and the classes that are known."""
 
     def __init__(self, repairs: Repairs, budget: UnfinishedBudget) -> None:
         self._repairs = repairs
@@ -115,7 +115,7 @@ class _TrxListener:
         return ()
 
     def rest(self) -> Iterable[Case]:
-        """Return the results whose definitions never came: their names alone."""
+        """Return the results whose definitions never came; they have only their names."""
         return [case for cases in self._waiting.values() for case in cases]
 
     def _define(self, classname: str) -> None:
@@ -136,7 +136,7 @@ class _TrxListener:
         return ()
 
     def _released(self, definition: str) -> Iterable[Case]:
-        """Return the results that have waited for a definition."""
+        """Return the results that were waiting for a definition."""
         waiting = self._waiting.pop(definition, ())
         classname = self._classes.get(definition, "")
         for case in waiting:
@@ -160,7 +160,7 @@ def _case(result: _TrxResult, repairs: Repairs) -> Case:
     message, text = result.failure.explain(result.output)
     path, line = result.failure.place() if status in BAD else ("", None)
     if status is Status.SKIPPED:
-        # The reason of a skipped test is its output, with some adapters.
+        # Some adapters write the reason of a skip as the test's output.
         message = message or values.message(text)
         if outcome == "Inconclusive":
             message = f"inconclusive: {message}" if message else "inconclusive"
@@ -180,7 +180,7 @@ def _case(result: _TrxResult, repairs: Repairs) -> Case:
 
 
 def _of_class(case: Case, classname: str) -> Case:
-    """Return a case with its class, which may or may not stand in its name already."""
+    """Return a case with its class; its name may contain the class already."""
     classname, name = class_and_name(classname, case.name)
     return case._replace(name=name, nodeid=values.name(f"{classname}::{name}")) if classname else case
 

@@ -1,4 +1,4 @@
-"""Hold the output of tests that have not ended, or whose name is not known yet, with one limit for the whole file."""
+"""Hold the output of tests that are running or whose names are unknown, with one limit for the whole file."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from nightjar_formats.readers.fields import SQUEEZE_AT, Clip
 from nightjar_formats.refused import TooMuch
 
 ENTRY = 100
-"""Characters that one test counts besides its own, so that a million empty ones are too much as well."""
+"""Characters that each test costs besides its own, so that a million empty tests exceed the limit too."""
 
 
 class UnfinishedBudget:
-    """Counts the characters that a reader holds, `most` at once. `what` is the format, for the error text."""
+    """Counts the characters that a reader holds; `most` is the limit. `what` is the format, for the error text."""
 
     __slots__ = ("_held", "_most", "_what")
 
@@ -28,16 +28,16 @@ class UnfinishedBudget:
             raise TooMuch(texts.MUCH_UNFINISHED.format(what=self._what, most=self._most))
 
     def has_room(self, characters: int) -> bool:
-        """Say whether more characters that can be left out fit: the second half is for those that cannot."""
+        """Say whether optional characters fit into half of the limit; the other half is for required ones."""
         return self._held + characters <= self._most // 2
 
     def release(self, characters: int) -> None:
-        """Count less."""
+        """Count characters as released."""
         self._held -= characters
 
 
 class UnfinishedOutput:
-    """The output of one test so far, of which head and tail are stored, however long it grows."""
+    """The output of one test so far. Only its head and tail are stored, so memory is bounded."""
 
     __slots__ = ("_budget", "_clip", "_size")
 
@@ -56,7 +56,7 @@ class UnfinishedOutput:
             self._budget.hold(more)
 
     def finish(self) -> str:
-        """Return the output, and release what it counted."""
+        """Return the output, and release its characters."""
         self._budget.release(self._size)
         self._size = 0
         return self._clip.text()

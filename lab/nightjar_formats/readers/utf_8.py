@@ -1,4 +1,4 @@
-"""The bytes of a file that a lab sent, as UTF-8 without control characters: one bad byte must not lose a whole run."""
+"""Make a lab's file UTF-8 without control characters: one bad byte must not lose a whole run."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ CHUNK = 1 << 16
 BOM, UTF16_BOMS = codecs.BOM_UTF8, (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 CONTROLS = bytes((*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20)))
 NONCHARACTERS = ("\ufffe".encode(), "\uffff".encode())
-"""With the control characters, all that XML 1.0 forbids and UTF-8 does not (https://www.w3.org/TR/xml/#charsets)."""
+"""Together with the control characters, all that XML 1.0 forbids and UTF-8 allows (https://www.w3.org/TR/xml/#charsets)."""
 
 _FORBIDDEN = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")  # noqa: TID251
 _ONE_CONTROL = bytes.maketrans(CONTROLS, b"\x01" * len(CONTROLS))
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 _WINDOWS_1252 = {0xDC00 + byte: bytes((byte,)).decode(UNDECLARED, "replace") for byte in range(0x80, 0x100)}
-"""By the half pair that Python's error handler `surrogateescape` makes of a byte."""
+"""The character for each surrogate that Python's error handler `surrogateescape` makes from a byte."""
 _ESCAPED = (b"\xed\xb2", b"\xed\xb3")
-"""The first bytes of these half pairs in UTF-8; nothing else begins so."""
+"""The first bytes of these surrogates in UTF-8; nothing else begins with them."""
 _HIGH = bytes(range(0x80, 0x100))
 
 
 class Utf8:
-    """Repairs the bytes of one file, chunk by chunk; `line` is the one in which the next chunk begins."""
+    """Repairs the bytes of one file, chunk by chunk; the next chunk begins in line `line`."""
 
     def __init__(self, repairs: Repairs) -> None:
         self.repairs = repairs
@@ -39,7 +39,7 @@ class Utf8:
         self._cut = b""
 
     def decoded(self, raw: bytes, *, final: bool) -> bytes:
-        """Return bytes as UTF-8, except for the beginning of a character that the next ones end."""
+        """Return bytes as UTF-8; hold back the beginning of a character that continues in the next chunk."""
         if self.decode is not None:
             return self.decode(raw).encode("utf-8", "replace")
         if raw.isascii() and not self._cut:
@@ -56,14 +56,14 @@ class Utf8:
         text, length = codecs.utf_8_decode(raw, "surrogateescape", final)
         self._cut = raw[length:]
         line = self.line + raw.count(b"\n", 0, first)
-        if len(text) == length:  # each byte is a character: the fast way to the same text
+        if len(text) == length:  # each byte is one character, so a faster way gives the same text
             self.repairs.add(self.bad_bytes, line, length - len(raw[:length].translate(None, _HIGH)))
             return raw[:length].decode(UNDECLARED, "replace").encode()
         self.repairs.add(self.bad_bytes, line, sum(map(text.encode("utf-8", "surrogatepass").count, _ESCAPED)))
         return text.translate(_WINDOWS_1252).encode()
 
     def allowed(self, text: bytes) -> bytes:
-        """Replace the characters that no report may hold, and count the lines."""
+        """Replace the characters that no report may contain, and count the lines."""
         if len(text.translate(None, CONTROLS)) < len(text) or (
             not text.isascii() and any(character in text for character in NONCHARACTERS)
         ):
@@ -85,7 +85,7 @@ class Utf8:
 
 
 def repaired(stream: BinaryIO, repairs: Repairs) -> io.BufferedReader:
-    """Return the bytes of a file of JSON or CSV, repaired while they are read. UTF-16 is given as it is."""
+    """Return a stream of a JSON or CSV file that is repaired while it is read. UTF-16 passes through unchanged."""
     return readable(_pieces(stream, repairs))
 
 
@@ -102,7 +102,7 @@ def _pieces(stream: BinaryIO, repairs: Repairs) -> Iterator[bytes]:
 
 
 class _Chunks(io.RawIOBase):
-    """A stream of what an iterator gives."""
+    """A stream of the bytes that an iterator yields."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -112,7 +112,7 @@ class _Chunks(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill the buffer to its end if there is enough, so that a peek sees as much as it may."""
+        """Fill the whole buffer if there are enough bytes, so that a peek sees as many as possible."""
         room, filled = memoryview(buffer).cast("B"), 0
         while filled < len(room):
             if not self._left:
@@ -128,5 +128,5 @@ class _Chunks(io.RawIOBase):
 
 
 def readable(chunks: Iterator[bytes]) -> io.BufferedReader:
-    """Return a stream of the bytes that an iterator gives."""
+    """Return a buffered stream of the bytes that an iterator yields."""
     return io.BufferedReader(_Chunks(chunks), CHUNK)

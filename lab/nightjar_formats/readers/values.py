@@ -15,7 +15,7 @@ MAX_LINE = 10_000_000
 
 COLOUR = Pattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _LINE_END = Pattern(r"\r+\n?")
-"""Windows' has grown by a CR where text was written twice as text."""
+"""A line end of Windows has another CR if the text was converted twice."""
 _UNREADABLE = dict.fromkeys(
     (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000)), "\N{REPLACEMENT CHARACTER}"
 )
@@ -34,35 +34,35 @@ def name(value: object) -> str:
 
 
 def text(value: object) -> str:
-    """Return a failure's text without colours and control characters, cut to its head and tail."""
+    """Return a failure's text without colors and control characters, cut to its head and tail."""
     return fields.cut(_readable(value)) if isinstance(value, str) else ""
 
 
 def message(value: object) -> str:
-    """Return a message without colours and control characters, on one line."""
+    """Return a message on one line, without colors and control characters."""
     return fields.one_line(_readable(value[: fields.MESSAGE_READ])) if isinstance(value, str) else ""
 
 
 def number(value: object) -> float | None:
-    """Return a number, or a text as a number, with NaN and infinities; None for anything else."""
+    """Return a number, also from a text, including NaN and infinities; None for anything else."""
     # float(True) is 1.0.
     if not isinstance(value, bool) and value is not None and value != "":
         try:
             return float(value)  # type: ignore[arg-type]
-        # float() tells by exceptions; an integer of 400 digits is an OverflowError, which is an ArithmeticError.
+        # An integer of 400 digits raises OverflowError, which is an ArithmeticError.
         except (TypeError, ValueError, ArithmeticError):
             pass
     return None
 
 
 def seconds(value: object, unit: float = 1.0) -> float | None:
-    """Return a duration in seconds from one in units of `unit` seconds; None for anything else."""
+    """Return a duration in seconds; `value` is in units of `unit` seconds. None for anything else."""
     found = number(value)
     return None if found is None else fields.seconds(found * unit)
 
 
 def line(value: object, first: int = 1) -> int | None:
-    """Return a line counted from 1, for a format that counts from `first`; None for anything else."""
+    """Return a line number counted from 1; the format counts from `first`. None for anything else."""
     found = number(value)
     if found is None or not math.isfinite(found) or found != int(found) or not first <= found <= MAX_LINE:
         return None

@@ -1,13 +1,13 @@
-"""The one place that reads XML: a stream of bytes in, test cases out, within every limit, and nothing is believed.
+"""Read JUnit XML: a stream of bytes in, test cases out, with limits on everything, because the input is not trusted.
 
-It stands on expat rather than on lxml, both measured: for the same work expat's callbacks are a tenth faster, tell the
-line of what is wrong, and leave it to us how long a token may be. And lxml keeps every name that it has ever seen in a
-dictionary of the thread, so that one hostile file would cost the memory of all that come after.
+We measured expat and lxml. For the same work, expat's callbacks are a tenth faster, report the line of a fault, and let
+us limit the length of a token. lxml keeps every name that it has ever seen in a dictionary of the thread, so one
+hostile file would use up the memory for all later ones.
 
 Faults that need not lose a run are repaired before expat sees them (`XmlText`), and text after the document is ignored.
 
-What expat does not do for us: a DOCTYPE is refused at once, and with it every entity and every file that it could
-name. A token (a tag, an attribute, a comment) is not waited for beyond `MAX_TOKEN_BYTES`, which also keeps expat before
+This module adds limits that expat lacks. A DOCTYPE is refused at once, and with it every entity and every file that it
+could name. A token (a tag, an attribute, a comment) may have at most `MAX_TOKEN_BYTES`, which also keeps expat before
 2.6 from scanning it again and again (CVE-2023-52425). Depth, attributes, names and elements are counted.
 """
 
@@ -48,18 +48,18 @@ from nightjar_formats.refused import Refused, TooMuch
 
 MAX_TAG_SHOWN = 40
 DOCTYPE_SHOWN = 32
-"""Bytes that tell a lower-case doctype, which HTML has and XML does not, from another fault."""
+"""Bytes that are searched for a lower-case doctype, which HTML allows and XML does not."""
 SUITES = frozenset({"testsuites", "testsuite"})
 OUTCOMES = frozenset(
     {"failure", "error", "skipped", "flakyFailure", "flakyError", "rerunFailure", "rerunError"},
 )
 LOGS = frozenset({"system-out", "system-err"})
 SAYS_NOTHING = frozenset({"", "collection skipped"})
-"""Messages of skips whose text has to be read for the reason."""
+"""Messages of skips that do not say why: the reason is in the text."""
 
 
 class SuiteElement(NamedTuple):
-    """A `<testsuite>` that holds cases: its attributes, its root's, and its path, the names of the suites around it."""
+    """A `<testsuite>`: its attributes, those of the root, and its path, the names of it and the suites around it."""
 
     attributes: dict[str, str]
     root: dict[str, str]
@@ -67,7 +67,7 @@ class SuiteElement(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A child of a case: one of `OUTCOMES`, or one of `LOGS` after an outcome. The text is cut to head and tail."""
+    """A child of a case: one of `OUTCOMES`, or one of `LOGS` after an outcome. Its text is cut to head and tail."""
 
     tag: str
     attributes: dict[str, str]
@@ -75,28 +75,28 @@ class Part(NamedTuple):
 
 
 Make = Callable[[dict[str, str], Sequence[Part], SuiteElement], Optional[Case]]
-"""Makes a case of a `<testcase>`: its attributes; of its children those that say how it ended, at most `MAX_PARTS`, in
-their order; the suite that holds it. None for one that is no test."""
+"""Makes a case from the attributes of a `<testcase>`, from its children that say how it ended (in order, at most
+`MAX_PARTS`), and from its suite. Returns None if it is not a test."""
 
 Choose = Callable[[dict[str, str], Sequence[Part], SuiteElement], Make]
-"""Returns what makes cases of the test cases of a suite, from the first of them."""
+"""Chooses the function that makes the cases of a suite, from the suite's first case."""
 
 
 SECOND_DOCUMENT = re.compile(rb"<(?:\?xml|testsuites?)[\s/>]")  # noqa: TID251
 LONGEST_TAG = 16
-"""Bytes of such a beginning, which may be cut in two between chunks."""
+"""The most bytes of such a beginning, which may be split between two chunks."""
 
 
 def cases(stream: BinaryIO, choose: Choose, repairs: Repairs | None = None) -> Iterator[CaseOrRun]:
-    """Read a JUnit report piece by piece; what had to be repaired is added to `repairs`.
+    """Read a JUnit report piece by piece; `repairs` collects what had to be repaired.
 
-    Raises `NotXml` for what is no XML, or ends too early, also after cases were given; `TooMuch` beyond a limit;
-    `Refused` for other XML, and what `choose` and the makers raise.
+    Raises `NotXml` if it is not XML or ends too early, possibly after it yielded cases; `TooMuch` beyond a limit;
+    `Refused` for other XML; and what `choose` and the function that it returns raise.
     """
     repairs = repairs or Repairs()
     text = XmlText(stream, repairs)
     reader = _Reader(choose, repairs)
-    # Each chunk costs a scan of the unfinished token before it, so chunks are large, and grow with the token.
+    # With each chunk, expat scans the unfinished token again, so chunks are large and grow with the token.
     while chunk := text.read(max(CHUNK_BYTES, reader.unfinished)):
         yield from reader.feed(chunk)
     reader.close()
@@ -109,7 +109,7 @@ NO_PARTS: tuple[Part, ...] = ()
 
 
 class _Reader:
-    """The callbacks of one document: where it stands in it, and the cases that are complete."""
+    """The callbacks for one document, with the current position and the completed cases."""
 
     __slots__ = (
         "_after", "_case", "_case_depth", "_choose", "_clip", "_depth", "_done", "_elements", "_end_of_chunk", "_fed",
@@ -119,7 +119,7 @@ class _Reader:
 
     def __init__(self, choose: Choose, repairs: Repairs) -> None:
         self._repairs = repairs
-        self._after = 0  # the line that has been read of the text after the document, once there is such text
+        self._after = 0  # the current line of the text after the document, once there is such text
         self._end_of_chunk = b""
         self._depth = self._elements = self._fed = self._case_depth = 0
         self._root: dict[str, str] = {}
@@ -133,7 +133,7 @@ class _Reader:
         self._choose = choose
         self._make: Make | None = None
         self._templates: dict[str, Case] = {}  # of runs, made by `_make`
-        self._passed_over = (0, 0)  # so many columns of a line were not given to expat
+        self._passed_over = (0, 0)  # a line, and the number of its columns that expat did not see
         self._in_cdata = False
         self._parser = xml_parser(self._start, self._end, self._doctype)
         self._parser.StartCdataSectionHandler = partial(self._cdata, True)
@@ -141,7 +141,7 @@ class _Reader:
 
     @property
     def unfinished(self) -> int:
-        """Return the bytes of the unfinished token."""
+        """Return the number of bytes of the unfinished token."""
         return self._fed - self._parser.CurrentByteIndex if self._fed and not self._after else 0
 
     def feed(self, chunk: bytes) -> list[CaseOrRun]:
@@ -182,12 +182,12 @@ class _Reader:
             if rows:
                 self._take(rows, text, at, end)
             at = end
-            # What comes next is no plain case, whether or not there is white space before it.
+            # No plain case follows, whether or not white space comes first.
             step = len(MARK) if rows else 2 * step + len(MARK)
         self._give(text[at:].encode())
 
     def _is_between_cases(self) -> bool:
-        """Return whether a `<` that comes next begins an element beside cases, with room for a case and its skip."""
+        """Return whether a case may begin here: between elements, and not too deep for a case and its skip."""
         is_outside = self._case is None and not self._in_cdata and 0 < self._depth <= MAX_DEPTH - 2
         return is_outside and not self._after and self._parser.CurrentByteIndex == self._fed
 
@@ -205,7 +205,7 @@ class _Reader:
         self._add_run(rows.part(done), text[begin:end])
 
     def _add_run(self, rows: Rows, text: str) -> None:
-        """Add a run of plain cases, if there are any; expat reads them where one is no test."""
+        """Add a run of plain cases, if there are any; leave the run to expat if one of them is not a test."""
         if not text:
             return
         classnames, names, times, kinds = rows
@@ -224,7 +224,7 @@ class _Reader:
         self._done.append(CaseRun(classnames, names, times, kinds, {kind: self._templates[kind] for kind in {*kinds}}))
 
     def _pass_over(self, text: str) -> None:
-        """Have expat count the lines of a text that it does not read, and remember the columns."""
+        """Let expat count the lines of a text that it does not read, and remember the columns."""
         lines, columns = text.count("\n"), len(text)
         if lines:
             self._give(b"\n" * lines)
@@ -261,7 +261,7 @@ class _Reader:
             raise NotXml(text.format(line=error.lineno, column=column, reason=reason)) from None
 
     def _ignore(self, text: bytes, known: int = 0) -> None:
-        """Pass over text after the document, of which so many bytes are counted; but it may not be another document."""
+        """Ignore text after the document, unless another document begins there; `known` bytes are counted already."""
         if second := SECOND_DOCUMENT.search(text):
             raise NotXml(texts.XML_SECOND.format(line=self._after + text.count(b"\n", known, second.start())))
         self._after += text.count(b"\n", known)
@@ -306,7 +306,7 @@ class _Reader:
             self._make, self._templates = None, {}
 
     def _maker(self, case: dict[str, str], parts: Sequence[Part]) -> Make:
-        """Return what makes the cases of this suite; where nothing does yet, this is its first one."""
+        """Return the function that makes the cases of this suite; choose it at the first case."""
         if self._make is None:
             self._make = self._choose(case, parts, self._suite)
         return self._make
@@ -315,7 +315,7 @@ class _Reader:
         self._in_cdata = begins
 
     def _outside(self, tag: str, attributes: dict[str, str]) -> None:
-        """Take the start of an element outside of cases: the root, a suite, or nothing that we look at."""
+        """Handle the start of an element outside cases: the root, a suite, or an element that is ignored."""
         self._count()
         if self._depth == 1:
             if tag not in SUITES:
@@ -333,7 +333,7 @@ class _Reader:
             self._make, self._templates = None, {}
 
     def _inside(self, tag: str, attributes: dict[str, str]) -> None:
-        """Take the start of an element inside of a case, and listen to its text if it tells how the case ended."""
+        """Handle the start of an element inside a case; collect its text if it says how the case ended."""
         self._elements += 1
         if self._elements > MAX_ELEMENTS:
             self._too_much(texts.XML_ELEMENTS, MAX_ELEMENTS)
@@ -347,7 +347,7 @@ class _Reader:
                 self._parser.CharacterDataHandler = clip.add
 
     def _end_part(self) -> None:
-        """Add the part that ends here to its case."""
+        """Add the part that ends here to the open case."""
         text = ""
         if self._clip is not None:
             self._parser.CharacterDataHandler = None

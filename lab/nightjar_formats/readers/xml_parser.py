@@ -1,4 +1,4 @@
-"""The parser of both readers of XML: expat, fed in chunks, which gives each text in one piece where it can."""
+"""Make the parser for both readers of XML: expat, which gets chunks and reports each text in one piece if it can."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def xml_parser(
     end: Callable[[str], object],
     doctype: Callable[..., object],
 ) -> expat.XMLParserType:
-    """Return a parser of UTF-8 that calls these for elements, and for a document type declaration."""
+    """Return a parser of UTF-8 that calls these functions for elements and for a document type declaration."""
     parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True
     parser.buffer_size = CHUNK_BYTES

@@ -1,8 +1,8 @@
-"""The text of an XML file that a lab sent, without what expat stops at: what a tool wrote wrongly, and we understand.
+"""Repair faults in a lab's XML file at which expat would stop although the meaning is clear.
 
-That is a character that XML forbids, a byte that is not in the file's encoding, and white space or a log line before
-`<?xml`. They are replaced or left out here, and counted. A file without such faults passes through unchanged, and to
-find that out costs a tenth of what expat costs.
+Such faults are a character that XML forbids, a byte that is not in the file's encoding, and white space or a log line
+before `<?xml`. They are replaced or removed here, and counted. A file without them passes through unchanged; the check
+costs a tenth of what expat costs.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from nightjar_formats.readers.repairs import Repair, Repairs
 from nightjar_formats.readers.utf_8 import BOM, NONCHARACTERS, UTF16_BOMS, Utf8
 
 HEAD_BYTES = 1 << 16
-"""Bytes of a file in which its first tag is searched."""
+"""Bytes at the start of a file that are searched for its first tag."""
 LONGEST_CUT = 16
-"""Bytes of a character reference or a colour, which may be cut in two between chunks."""
+"""The most bytes of a character reference or a color, which may be split between two chunks."""
 
 _BLANK = b" \t\r\n"
 _WIDE = ("utf-16", "utf16", "utf-32", "utf32", "ucs-2", "ucs-4", "iso-10646", "unicode")
-"""Beginnings of encodings that are wrong if the declaration can be read byte by byte."""
+"""Beginnings of encodings that cannot be right if the declaration is readable byte by byte."""
 _NARROW = ("utf-8", "utf8", "ascii", "us-ascii")
 _ASCII = bytes(range(0x20, 0x7F)).decode()
 
 _ESCAPES = (b"&#27;", b"&#x1b;", b"&#x1B;")
-"""References that begin a colour."""
+"""References that begin a color."""
 _CONTROL_REFERENCE = re.compile(  # noqa: TID251
     rb"&#(?:0{0,6}(?:[0-8]|1[124-9]|2[0-9]|3[01])|x0{0,6}(?:[0-8bcefBCEF]|1[0-9a-fA-F]));"
 )
 _LONG_REFERENCE = re.compile(rb"&#(?:0{0,6}([1-9][0-9]{4,6})|x0{0,6}([1-9a-fA-F][0-9a-fA-F]{3,5}));")  # noqa: TID251
-"""A reference to a character that XML forbids, or perhaps to one: of few digits, so that no search goes far."""
+"""A reference that may be to a character that XML forbids. The number of digits is limited, so each search is short."""
 _FIRST_TAG = possessive(rb"^[ \t]*+(?=<(?:\?xml|testsuites?)[\s/>])", re.MULTILINE)
 _DECLARED = re.compile(rb"<\?xml\s[^<>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9._-]{1,40})[\"']")  # noqa: TID251
 
 
 class XmlText:
-    """The bytes of an XML file, as UTF-8 that is repaired while it is read."""
+    """A stream of an XML file as UTF-8, repaired while it is read."""
 
     def __init__(self, stream: BinaryIO, repairs: Repairs) -> None:
         self._stream = stream
@@ -50,7 +50,7 @@ class XmlText:
         self._begun = self._ended = False
 
     def read(self, size: int) -> bytes:
-        """Return about as many bytes, and none at the end of the file alone. Raises `NotXml`."""
+        """Return about `size` bytes, none only at the end of the file. Raises `NotXml`."""
         while not self._ended:
             size = size if self._begun else max(size, HEAD_BYTES)
             raw = _filled(self._stream, size)
@@ -65,7 +65,7 @@ class XmlText:
         return b""
 
     def _with_encoding(self, head: bytes) -> bytes:
-        """Find out the encoding by the first bytes of the file; return them without a mark of UTF-16."""
+        """Detect the encoding from the first bytes of the file; return them without the byte order mark of UTF-16."""
         if wide := _wide(head):
             self._text.decode = codecs.getincrementaldecoder(wide)("replace").decode
             return head[2:] if head.startswith(UTF16_BOMS) else head
@@ -83,7 +83,7 @@ class XmlText:
         return head
 
     def _beginning(self, text: bytes) -> bytes:
-        """Leave out what stands before the report, with its declaration, for which there is no other place."""
+        """Remove what comes before the report, together with the XML declaration, which is only valid at the start."""
         begin = _begin_of(text)
         before, body = text[:begin], text[begin:]
         lines = before.count(b"\n")
@@ -116,7 +116,7 @@ def begins_xml(head: bytes) -> bool:
 
 
 def _filled(stream: BinaryIO, size: int) -> bytes:
-    """Read as many bytes as that, however few the stream gives at a time; fewer at its end alone."""
+    """Read `size` bytes, even if the stream returns fewer at a time; fewer only at its end."""
     pieces, length = [], 0
     while length < size and (piece := stream.read(size - length)):
         pieces.append(piece)
@@ -125,7 +125,7 @@ def _filled(stream: BinaryIO, size: int) -> bytes:
 
 
 def _wide(head: bytes) -> str:
-    """Return which UTF-16 a file is, by its mark or by the first two characters, or ""."""
+    """Return the kind of UTF-16 of a file, from its byte order mark or its first two characters; else ""."""
     if head.startswith(codecs.BOM_UTF16_LE) or (head[1:2] == head[3:4] == b"\0" and head[:1] in b"<" + _BLANK):
         return "utf-16-le"
     if head.startswith(codecs.BOM_UTF16_BE) or (head[:1] == head[2:3] == b"\0" and head[1:2] in b"<" + _BLANK):
@@ -134,7 +134,7 @@ def _wide(head: bytes) -> str:
 
 
 def _begin_of(head: bytes) -> int:
-    """Return where the report begins: behind white space and a mark, or at the first line with a tag that it has."""
+    """Return where the report begins: after white space and a mark, or at the first line with a known tag."""
     begin = len(head) - len(head.lstrip(_BLANK + BOM))
     if head[begin : begin + 1] == b"<":
         return begin
@@ -143,7 +143,7 @@ def _begin_of(head: bytes) -> int:
 
 
 def _table(encoding: str) -> str:
-    """Return the characters of an encoding of one byte each, which agrees with ASCII. Raises `NotXml`."""
+    """Return the characters of a one-byte encoding that extends ASCII. Raises `NotXml`."""
     try:
         table = bytes(range(0x100)).decode(encoding, "replace")
     except (LookupError, ValueError):

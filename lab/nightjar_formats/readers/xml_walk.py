@@ -1,7 +1,7 @@
-"""Read XML of formats other than JUnit: a stream of bytes in, elements out to a listener, and within limits.
+"""Read XML of formats other than JUnit: bytes in, and a call of a listener for each element, with limits.
 
-What `nightjar_formats.readers.xml` says about expat and of its limits holds here too. A listener gets the start of each
-element, and its end with its text, for those elements whose text it names. It stores nothing of the document besides.
+The choice of expat and the limits are those of `nightjar_formats.readers.xml`. A listener gets the start and the end of
+each element, and the text of those elements that it names. Nothing else of the document is stored.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class XmlListener(Protocol):
         """Return the cases that end with this element. Raises Refused."""
 
     def rest(self) -> Iterable[Case]:
-        """Return the cases that are left where the document ends."""
+        """Return the cases that are left at the end of the document."""
 
 
 def walk(
@@ -56,13 +56,13 @@ def walk(
 ) -> Iterator[Case]:
     """Read a document piece by piece, and yield the cases that the listener makes.
 
-    `roots` are the names that the root may have; under a name that it must not have stands why. `texts` are the
-    elements whose text the listener gets, cut to head and tail; none of them holds another. Raises `NotXml` for what is
-    no XML, or ends too early; `TooMuch` beyond a limit; `Refused` for another root, and what the listener raises.
+    `roots` has the names that the root may have, and for a name that it must not have, the reason. `texts` are the
+    elements whose text the listener gets, cut to head and tail; none of them contains another. Raises `NotXml` if it is
+    not XML or ends too early; `TooMuch` beyond a limit; `Refused` for another root; and what the listener raises.
     """
     text = XmlText(stream, repairs)
     walker = _Walker(repairs, what, roots, texts, listener, most_elements)
-    # Each chunk costs a scan of the unfinished token before it, so chunks are large, and grow with the token.
+    # With each chunk, expat scans the unfinished token again, so chunks are large and grow with the token.
     while chunk := text.read(max(CHUNK_BYTES, walker.unfinished)):
         yield from walker.feed(chunk)
     walker.close()
@@ -70,7 +70,7 @@ def walk(
 
 
 def root_of(head: bytes) -> str:
-    """Return the name of the root element of a document that begins so, without a namespace's prefix; "" for none."""
+    """Return the name of the root element of a document that begins with `head`, without its prefix; "" for none."""
     found: list[str] = []
     parser = expat.ParserCreate("utf-8")
 
@@ -82,13 +82,13 @@ def root_of(head: bytes) -> str:
     with suppress(expat.ExpatError, NotXml):
         head = XmlText(BytesIO(head), Repairs()).read(len(head))
         parser.Parse(head, False)
-        if not found:  # a tag that goes on beyond the head
+        if not found:  # a tag that continues after the head
             found += head[parser.CurrentByteIndex :][1:].decode("ascii", "ignore").split(maxsplit=1)[:1]
     return found[0].rpartition(":")[2] if found else ""
 
 
 class _Walker:
-    """The callbacks of one document, and the cases that are complete."""
+    """The callbacks for one document, with the completed cases."""
 
     __slots__ = (
         "_clip", "_depth", "_done", "_elements", "_fed", "_is_over", "_listener", "_most_elements", "_parser",
@@ -114,7 +114,7 @@ class _Walker:
 
     @property
     def unfinished(self) -> int:
-        """Return the bytes of the unfinished token."""
+        """Return the number of bytes of the unfinished token."""
         return self._fed - self._parser.CurrentByteIndex if self._fed and not self._is_over else 0
 
     def feed(self, chunk: bytes) -> list[Case]:

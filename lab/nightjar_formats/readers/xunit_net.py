@@ -1,7 +1,7 @@
-"""xunit.net's XML, of schemas 1 to 3 (xunit.net v2 and v3), and of xunit.net v1: an element a test.
+"""The XML of xunit.net v1, v2 and v3 (schemas 1 to 3): one element per test.
 
-https://xunit.net/docs/format-xml-v2. The display name of a test begins with its class, unless it has one of its own.
-Errors outside of tests, such as a fixture that cannot be disposed of, are cases too.
+https://xunit.net/docs/format-xml-v2. A test's display name begins with its class, unless the test sets another name.
+Errors outside tests, such as a fixture that cannot be disposed of, are cases too.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _FATAL = "fatal"
 
 
 def read(stream: BinaryIO, repairs: Repairs) -> Iterator[Case]:
-    """Read the cases of a report, one for each test, and one for each error outside of tests.
+    """Read the cases of a report, one for each test, and one for each error outside tests.
 
-    Raises NotXml, also where the report ends too early and cases were given already; TooMuch; Refused.
+    Raises TooMuch, Refused, or NotXml, which may come after cases, if the report ends too early.
     """
     return walk(stream, repairs, WHAT, ROOTS, TEXTS, _XunitListener(repairs))
 
 
 class _XunitListener:
-    """The test, or the error outside of tests, that has begun."""
+    """The open test, or the open error outside tests."""
 
     def __init__(self, repairs: Repairs) -> None:
         self._repairs = repairs
@@ -63,7 +63,7 @@ class _XunitListener:
             return (self._error(attributes),)
         if tag == "message":
             self._failure.message = self._failure.message or text
-            # xunit.net v1 writes the reason of a skip so.
+            # xunit.net v1 writes the reason of a skip as a message.
             self._reason = self._reason or text
         elif tag == "stack-trace":
             self._failure.stack_trace = text
