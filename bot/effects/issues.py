@@ -62,7 +62,9 @@ NEWS_STATE = Record("news", 1, NewsState, "whether news of a key was posted in a
 
 @dataclass(frozen=True, slots=True)
 class EnsureIssue:
-    """Open or update the one issue of a key if there is a `body`; close it if there is none.
+    """Open or update the one issue of a key if there is a `body`; close it if there is none, with the body `closing`.
+
+    Without `closing`, a closed issue keeps its body.
 
     An issue that a person closes stays closed until the problem is solved and comes back, or until something new
     `begins`, which gets an issue of its own. `news` (Markdown) is posted once for its `news_key`: by opening the issue
@@ -82,6 +84,7 @@ class EnsureIssue:
     news_key: str = ""
     begins: bool = False
     as_of: float = 0.0
+    closing: str = ""
 
     @property
     def target(self) -> str:
@@ -118,7 +121,7 @@ class EnsureIssue:
             return Applied(texts.ISSUE_LEFT_CLOSED.format(number=known), changed=False, page=issue_on_github(known))
         if found is None:
             title = truncate(plain(self.title), TITLE_LIMIT)
-            data = {"title": title, "body": self._body_with(self._news_marker)}
+            data = {"title": title, "body": self._body_with(self._news_marker, self.body)}
             where = {"repo": context.repository.full_name}
             made = Payload(await context.github.post(ALL_ISSUES, url_vars=where, data=data), "issue")
             number = made.integer("number")
@@ -126,7 +129,7 @@ class EnsureIssue:
             return Applied(texts.ISSUE_OPENED, page=issue_on_github(number))
         number = found.integer("number")
         await context.records.put(record, OpenIssue(number))
-        body = self._body_with(_news_marker_in(found.text("body")))
+        body = self._body_with(_news_marker_in(found.text("body")), self.body)
         changed = found.text("body") != body
         if changed:
             await self._change(context, number, {"body": body})
@@ -141,7 +144,10 @@ class EnsureIssue:
         if found is not None:
             number = found.integer("number")
             await self._comment(context, found)
-            await self._change(context, number, {"state": "closed", "state_reason": "completed"})
+            closed = {"state": "closed", "state_reason": "completed"}
+            if self.closing:
+                closed["body"] = self._body_with(_news_marker_in(found.text("body")), self.closing)
+            await self._change(context, number, closed)
         # Last: as long as the number is recorded, a further try looks for the issue and closes it.
         await context.records.remove(record)
         return (
@@ -211,9 +217,9 @@ class EnsureIssue:
         digest = hashlib.sha256(self.news_key.encode()).hexdigest()[:24]
         return NEWS_MARKER.format(digest=digest) if self.news_key else ""
 
-    def _body_with(self, news_marker: str) -> str:
-        """Return the body with its markers; the marker of the news with which the issue was opened stays in it."""
-        return "\n".join(filter(None, [self._marker, news_marker, self.body]))
+    def _body_with(self, news_marker: str, body: str) -> str:
+        """Return a body with its markers; the marker of the news with which the issue was opened stays in it."""
+        return "\n".join(filter(None, [self._marker, news_marker, body]))
 
 
 async def is_posted(records: Records, repository_id: int, news_key: str) -> bool:

@@ -27,6 +27,7 @@ class IssueState:
 
     `key` names the issue: there is one open issue for each. `title` is plain text. `body` is Markdown, escaped already
     and at most `bot.effects.issues.BODY_LIMIT` characters; empty if the failure is over, which closes the issue.
+    `closing` is its body then; without it, a closed issue keeps its body.
     `begins`: something failed that did not fail before, so a new issue is opened even if a person closed the last one.
     `as_of` is the time of the news, in seconds since 1970: older news never replaces newer news in the issue. 0: there
     is no order.
@@ -37,6 +38,7 @@ class IssueState:
     body: str
     begins: bool = False
     as_of: float = 0.0
+    closing: str = ""
 
 
 def message_effects(to: Sequence[Place], key: str, news: News, issue: IssueState) -> tuple[Effect, ...]:
@@ -48,7 +50,7 @@ def message_effects(to: Sequence[Place], key: str, news: News, issue: IssueState
 
 def _issue(key: str, news: News, issue: IssueState) -> EnsureIssue:
     text, begins, as_of = as_markdown(news), issue.begins, issue.as_of
-    return EnsureIssue(issue.key, issue.title, issue.body, text, key, begins=begins, as_of=as_of)
+    return EnsureIssue(issue.key, issue.title, issue.body, text, key, begins, as_of, issue.closing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from bot.core.listing import listed
 from bot.github.markdown import code
@@ -10,7 +10,15 @@ from bot.news.message import News, NewsItem
 from bot.plan.page_links import HistoryLink, no_history
 from bot.results.report.texts import counted
 from handlers.hardware import texts
-from handlers.hardware.news_groups import GroupMember, RegressionGroup, newest_good, oldest_since, shared_tests
+from handlers.hardware.news_groups import (
+    EndedTests,
+    GroupMember,
+    RegressionGroup,
+    newest_good,
+    oldest_since,
+    shared_tests,
+)
+from handlers.hardware.regression_state import RECOVERED, REMOVED
 from handlers.hardware.regression_text import COMPARE_PAGE, MOST_ITEMS, MOST_LISTED, SHORT, shown_test, test_line
 
 MOST_TARGETS = 20
@@ -44,30 +52,36 @@ def group_title(group: RegressionGroup) -> str:
     return _title(group)
 
 
-def group_body(group: RegressionGroup, failing: Mapping[str, Sequence[str]], history: HistoryLink = no_history) -> str:
-    """Return what the issue of a group says, in Markdown; `failing` has the tests that still fail, by target.
+def group_body(group: RegressionGroup, history: HistoryLink = no_history) -> str:
+    """Return what the issue of a group says, in Markdown; it names all targets, also once their tests recovered.
 
     `history` links the page of each test.
     """
-    still = [one for one in group.members if failing.get(one.where)]
-    if not still:
-        return ""
-    lines = [
-        texts.GROUP_TARGET.format(
-            target=code(one.where), tests=counted(len(failing[one.where]), "test"), since=code(one.since[:SHORT])
-        )
-        for one in still[:MOST_TARGETS]
-    ]
-    if len(still) > MOST_TARGETS:
-        lines.append(texts.MORE.format(count=len(still) - MOST_TARGETS))
-    tests = sorted({test for one in still for test in failing[one.where]})
+    lines = [_target(one) for one in group.members]
+    lines += [_target(one.member) + _ended(one) for one in group.ended]
+    if (more_lines := len(lines) - MOST_TARGETS) > 0:
+        lines[MOST_TARGETS:] = [texts.MORE.format(count=more_lines)]
+    tests = shared_tests(group.members or group.every)
     named = [test_line(test, history(test, "")).strip() for test in tests[:MOST_LISTED]]
     more = [texts.MORE.format(count=len(tests) - len(named))] if len(tests) > len(named) else []
     url = _range(group)
-    between = texts.GROUP_RANGE.format(url=url) if url else ""
     return texts.GROUP_ISSUE.format(
-        suite=code(group.members[0].suite), targets="\n".join(lines), tests="\n".join([*named, *more]), range=between
-    ).strip()
+        suite=code(group.every[0].suite),
+        targets="\n".join(lines),
+        tests="\n".join([*named, *more]),
+        range=texts.GROUP_RANGE.format(url=url) if url else "",
+        end=texts.GROUP_OPEN if group.members else texts.GROUP_CLOSED,
+    )
+
+
+def _target(member: GroupMember) -> str:
+    tests, since = counted(len(member.tests), "test"), code(member.since[:SHORT])
+    return texts.GROUP_TARGET.format(target=code(member.where), tests=tests, since=since)
+
+
+def _ended(tests: EndedTests) -> str:
+    text = {RECOVERED: texts.GROUP_RECOVERED, REMOVED: texts.GROUP_REMOVED}.get(tests.how, texts.GROUP_ENDED)
+    return text.format(sha=code(tests.sha[:SHORT]))
 
 
 def _title(group: RegressionGroup) -> str:
@@ -104,5 +118,5 @@ def _notes(group: RegressionGroup) -> tuple[str, ...]:
 
 def _range(group: RegressionGroup) -> str:
     """Return the page of what changed between the newest pass and the oldest failure, empty if it is not known."""
-    good, since = newest_good(group.members)[1], oldest_since(group.members)[1]
+    good, since = newest_good(group.every)[1], oldest_since(group.every)[1]
     return COMPARE_PAGE.format(page=group.page, good=good, since=since) if good and group.page else ""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from bot.effects.remember import StoreRecord
 from bot.engine.records import Record
 from bot.news.effects import IssueState
 from bot.news.message import News
 from bot.plan.effect import Effect
+from bot.results.store.failures import Failure, FailureEnd
 from handlers.hardware.regression_state import (
     RECOVERED,
     REMOVED,
@@ -23,9 +24,6 @@ from handlers.hardware.regression_state import (
     packed,
 )
 
-if TYPE_CHECKING:
-    from bot.results.store.failures import Failure
-
 FAILING = "failing"
 """The key of the current failures in the packed changes."""
 SHARED, LEAST_OF_LARGER = 0.9, 0.5
@@ -34,6 +32,11 @@ ACTIVE = 7 * 86400.0
 """News does not wait for a target whose newest evaluated commit is older than this, in seconds."""
 JOINED = 7 * 86400.0
 """Seconds after which no further target joins a group."""
+Ends = Mapping[tuple[str, Failure], FailureEnd]
+"""How reported failures on targets (`LAB/TARGET`) ended; those that are not stored are left out."""
+LASTS = FailureEnd("", "")
+UNKNOWN_END = FailureEnd("unknown", "")
+"""The end of a failure that is not stored, for example after the database was replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +60,27 @@ class GroupMember:
         """The target, as people read it."""
         return f"{self.lab}/{self.target}"
 
+    @property
+    def failures(self) -> list[Failure]:
+        """The failures of its tests."""
+        return [Failure(self.suite, test, self.since, self.good) for test in self.tests]
+
+
+@dataclass(frozen=True, slots=True)
+class EndedTests:
+    """Tests of a member whose failure ended at the nightly commit `sha`, and `how`."""
+
+    member: GroupMember
+    how: str
+    sha: str
+
 
 @dataclass(frozen=True, slots=True)
 class RegressionGroup:
     """Targets on which the same tests fail; they share one message and one issue.
 
-    `name` is in the key of the issue. `members` have the tests that have not recovered. `page` is that of the
-    repository. `news_at` is the time of the newest message, in seconds since 1970.
+    `name` is in the key of the issue. `members` have the tests whose failure lasts, and `ended` the others. `page` is
+    that of the repository. `news_at` is the time of the newest message, in seconds since 1970.
     """
 
     name: str
@@ -71,12 +88,33 @@ class RegressionGroup:
     page: str
     opened_at: float
     news_at: float
+    ended: tuple[EndedTests, ...] = ()
 
     @classmethod
     def of(cls, members: Sequence[GroupMember], page: str, at: float) -> Self:
         """Return the group that some members begin."""
         text = "\0".join(part for one in members for part in (one.where, one.suite, one.since, *one.tests))
         return cls(hashlib.sha256(text.encode()).hexdigest()[:16], tuple(members), page, at, at)
+
+    @property
+    def every(self) -> tuple[GroupMember, ...]:
+        """Its members, with the tests whose failure lasts, and again with those whose failure ended."""
+        return (*self.members, *(one.member for one in self.ended))
+
+    def after(self, ends: Ends) -> Self:
+        """Return the group with the tests that ended since among the others of `ended`.
+
+        It does not get them back: if a test fails again, the message of its target reports it.
+        """
+        members, ended = list[GroupMember](), list(self.ended)
+        for one in self.members:
+            tests: dict[FailureEnd, list[str]] = {}
+            for failure in one.failures:
+                tests.setdefault(ends.get((one.where, failure), UNKNOWN_END), []).append(failure.test)
+            if lasting := tests.pop(LASTS, None):
+                members.append(replace(one, tests=tuple(lasting)))
+            ended += [EndedTests(replace(one, tests=tuple(those)), end.how, end.sha) for end, those in tests.items()]
+        return replace(self, members=tuple(members), ended=tuple(ended))
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +281,7 @@ def range_to_ask(members: Collection[GroupMember]) -> list[tuple[str, str, float
 
 def is_narrower(group: RegressionGroup, before: RegressionGroup) -> bool:
     """Return whether the range of a group became smaller when others joined."""
-    ranges = [(newest_good(one.members), oldest_since(one.members)) for one in (group, before)]
+    ranges = [(newest_good(one.every), oldest_since(one.every)) for one in (group, before)]
     return ranges[0] != ranges[1]
 
 

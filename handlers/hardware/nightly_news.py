@@ -25,7 +25,7 @@ from bot.plan.page_links import HistoryLink, history_link, no_history
 from bot.results.compare.ancestors import Candidate
 from bot.results.report.baseline import searched_ancestors
 from bot.results.service import RESULTS
-from bot.results.store.failures import Failure
+from bot.results.store.failures import Failure, FailureEnd
 from handlers.hardware import texts
 from handlers.hardware.group_text import group_body, group_news, group_title, joined_news
 from handlers.hardware.news_groups import (
@@ -33,6 +33,7 @@ from handlers.hardware.news_groups import (
     JOINED,
     REGRESSION_GROUP,
     WAITING_NEWS,
+    Ends,
     GroupMember,
     RegressionGroup,
     WaitingNews,
@@ -48,8 +49,6 @@ from handlers.hardware.regression_text import issue_body, regression_news
 NAME = "nightly-news"
 MOST_ASKED = 10
 """Pairs of commits of a group about which the bot asks GitHub, at most."""
-Failing = Mapping[str, Collection[tuple[str, str]]]
-"""Reported failures on targets (`LAB/TARGET`), as pairs of suite and test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ async def post_nightly_news(context: Context) -> Plan:
     page = next((one.about.page for one in waiting.values() if one.about.page), "")
     begun = [RegressionGroup.of(one, page, event.at) for one in found if await _is_range(context, one)]
     members = [one for group in (*groups, *begun) for one in group.members]
-    failing = await _failing(context, [*members, *(one for those in joined.values() for one in those)])
+    ends = await _ends(context, [*members, *(one for those in joined.values() for one in those)])
     return decide_nightly_news(
         context.repository.id,
         regressions.to,
@@ -97,7 +96,7 @@ async def post_nightly_news(context: Context) -> Plan:
         groups,
         joined,
         begun,
-        failing,
+        ends,
         history_link(context),
     )
 
@@ -110,15 +109,15 @@ def decide_nightly_news(
     groups: Sequence[RegressionGroup],
     joined: Mapping[str, Sequence[GroupMember]],
     begun: Sequence[RegressionGroup],
-    failing: Failing,
+    ends: Ends,
     history: HistoryLink = no_history,
 ) -> Plan:
     """Return the messages: of new groups, of groups with new members, and of targets that are in no group.
 
-    `joined` has the new members of existing `groups`, by key; `failing` are the reported failures; `history` links the
-    page of each test.
+    `joined` has the new members of existing `groups`, by key; `ends` says which of the failures of all members ended;
+    `history` links the page of each test.
     """
-    news = _GroupPosts(repository_id, to, at, failing, history)
+    news = _GroupPosts(repository_id, to, at, ends, history)
     grouped = {one for group in begun for one in group.members} | {one for those in joined.values() for one in those}
     effects = [effect for group in begun for effect in news.begun(group)]
     concerned = {one.about.about.full_name for one in waiting.values()}
@@ -149,7 +148,7 @@ def own_messages(
     sides = unpacked(one.changes)
     failing = sides.pop(FAILING, [])
     alone = [member for member in one.began if member not in grouped]
-    began = [Failure(each.suite, test, each.since, each.good) for each in alone for test in each.tests]
+    began = [failure for each in alone for failure in each.failures]
     recovered, removed = (tuple(sides.get(side, ())) for side in (RECOVERED, REMOVED))
     changes = RegressionChanges(tuple(began), recovered, removed, *one.reliability)
     if changes:
@@ -168,46 +167,48 @@ class _GroupPosts:
     repository_id: int
     to: Sequence[Place]
     at: float
-    failing: Failing
+    ends: Ends
     history: HistoryLink
 
     def begun(self, group: RegressionGroup) -> list[Effect]:
         """Return the first message of a group; its issue is opened with it, unless all tests recovered meanwhile."""
-        body = self._body(group)
-        issue = IssueState(_issue_of(group), group_title(group), body, begins=True)
+        now = group.after(self.ends)
+        body, closing = self._bodies(now)
+        issue = IssueState(_issue_of(group), group_title(group), body, begins=True, closing=closing)
         messages = message_effects(self.to, _issue_of(group), group_news(group), issue)
-        return [*messages, self._stored(group, over=not body)]
+        return [*messages, self._stored(now)]
 
     def joined(self, group: RegressionGroup, new: Sequence[GroupMember]) -> list[Effect]:
         """Return the message about further targets: a comment only if the range is smaller, or more tests fail."""
         larger = replace(group, members=(*group.members, *new), news_at=self.at)
         news, key = joined_news(larger, new), f"{_issue_of(group)}:{len(larger.members)}"
         says_more = is_narrower(larger, group) or shared_tests(larger.members) != shared_tests(group.members)
+        now = larger.after(self.ends)
+        body, closing = self._bodies(now)
         effects: list[Effect] = []
         for place in dict.fromkeys(self.to):
             if place != "issue":
                 effects.append(PostMessage(place, key, news))
             else:
                 comment = as_markdown(news) if says_more else ""
-                body = self._body(larger)
-                effects.append(EnsureIssue(_issue_of(group), group_title(larger), body, comment, key))
-        return [*effects, self._stored(larger)]
+                title = group_title(larger)
+                effects.append(EnsureIssue(_issue_of(group), title, body, comment, key, closing=closing))
+        return [*effects, self._stored(now)]
 
     def refreshed(self, group: RegressionGroup) -> list[Effect]:
         """Return the effects that update the issue of a group, and close it when none of its tests fails."""
-        body = self._body(group)
-        issue = [EnsureIssue(_issue_of(group), group_title(group), body)] if "issue" in self.to else []
-        # If a recovered test fails again, the message of its target reports it.
-        tests = [(one, tuple(still_failing(one, self.failing))) for one in group.members]
-        members = tuple(replace(one, tests=those) for one, those in tests if those)
-        return [*issue, self._stored(replace(group, members=members) if members else group, over=not members)]
+        now = group.after(self.ends)
+        body, closing = self._bodies(now)
+        issue = EnsureIssue(_issue_of(group), group_title(group), body, closing=closing)
+        return [*([issue] if "issue" in self.to else []), self._stored(now)]
 
-    def _body(self, group: RegressionGroup) -> str:
-        failing = {one.where: still_failing(one, self.failing) for one in group.members}
-        return group_body(group, failing, self.history)
+    def _bodies(self, group: RegressionGroup) -> tuple[str, str]:
+        """Return the body of the open issue, and that with which it is closed; one of them is empty."""
+        body = group_body(group, self.history)
+        return (body, "") if group.members else ("", body)
 
-    def _stored(self, group: RegressionGroup, *, over: bool = False) -> Effect:
-        return StoreRecord.of(REGRESSION_GROUP.of(self.repository_id, group.name), None if over else group)
+    def _stored(self, group: RegressionGroup) -> Effect:
+        return StoreRecord.of(REGRESSION_GROUP.of(self.repository_id, group.name), group if group.members else None)
 
 
 def joined_members(
@@ -223,12 +224,6 @@ def joined_members(
         else:
             joined.setdefault(found.name, []).append(one)
     return joined, alone
-
-
-def still_failing(member: GroupMember, failing: Failing) -> list[str]:
-    """Return the tests of a member whose reported failures have not ended."""
-    known = failing.get(member.where, frozenset())
-    return [test for test in member.tests if (member.suite, test) in known]
 
 
 def _issue_of(group: RegressionGroup) -> str:
@@ -249,12 +244,14 @@ async def _is_range(context: Context, members: Sequence[GroupMember]) -> bool:
     return True
 
 
-async def _failing(context: Context, members: Sequence[GroupMember]) -> Failing:
-    """Return the reported failures on the targets of groups."""
-    results, found = context.part(RESULTS), dict[str, set[tuple[str, str]]]()
+async def _ends(context: Context, members: Sequence[GroupMember]) -> Ends:
+    """Return which failures of members ended, and how."""
+    results, by_target = context.part(RESULTS), dict[TargetKey, list[Failure]]()
     for one in members:
-        if one.where not in found:
-            about = results.canonical(TargetKey(context.repository.full_name, one.lab, one.target))
-            reported = await asyncio.to_thread(results.store.failures.reported, about, context.config.aliases)
-            found[one.where] = {(failure.suite, failure.test) for failure in reported}
+        key = TargetKey(context.repository.full_name, one.lab, one.target)
+        by_target.setdefault(key, []).extend(one.failures)
+    found: dict[tuple[str, Failure], FailureEnd] = {}
+    for key, failures in by_target.items():
+        ended = await asyncio.to_thread(results.store.failures.ends, results.canonical(key), failures)
+        found |= {(f"{key.lab}/{key.target}", failure): end for failure, end in ended.items()}
     return found

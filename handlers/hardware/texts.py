@@ -55,14 +55,18 @@ GROUP_BETWEEN = "The cause is between {good}, where they passed, and {since}."
 
 # The issue of several targets
 GROUP_ISSUE = """\
-These targets fail in the same tests of {suite} on the nightly branch. {range}
+These targets began to fail in the same tests of {suite} on the nightly branch. {range}
 
 {targets}
 
 {tests}
 
-I'll close this issue when none of these tests fails on any of the targets."""
+{end}"""
+GROUP_OPEN = "I'll close this issue when none of these tests fails on any of the targets."
+GROUP_CLOSED = "I closed this issue because none of these tests fails on any of the targets now."
 GROUP_TARGET = "- {target}: {tests}, since {since}"
+GROUP_RECOVERED, GROUP_REMOVED = "; recovered at {sha}", "; removed without a pass at {sha}"
+GROUP_ENDED = "; no longer failing"
 GROUP_RANGE = "They passed before [these changes]({url})."
 
 # The issue of a target

@@ -215,6 +215,15 @@ async def test_an_issue_without_messages_is_opened_and_closed(world: World) -> N
     assert seen(issue) == ("Why", [], "closed")
 
 
+async def test_an_issue_may_get_another_body_when_it_is_closed(world: World) -> None:
+    await applied_text(world, broken("gpu", 1))
+    (issue,) = issues(world)
+    marked = (issue.body or "").removesuffix("These fail: gpu.")
+    await applied_text(world, replace(well(2), news="", closing="The gpu recovered."))
+    assert (issue.body, issue.state) == (f"{marked}The gpu recovered.", "closed")
+    assert [one.method for one in world.github.requests.records].count("PATCH") == 1
+
+
 async def test_a_message_that_is_older_than_the_last_one_is_not_posted(world: World) -> None:
     """A failure could not be reported; somebody replays the message when all has recovered, or is worse."""
     began, worse, over = (

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from bot.engine.postgres import CONNECTIONS
 from handlers.hardware.news_groups import REGRESSION_GROUP, WAITING_NEWS
+from sandbox.faults import When
 from sandbox.model.issues import Issue
 from tests.bucket import World
 from tests.conversations.lab import FILES, junit
 from tests.robustness.crashes import Boundary, Crash, Point, alone, points_of
-from tests.robustness.held_rows import HeldRows, StoredPoint, held_rows
+from tests.robustness.held_rows import HeldRows, RowWrite, StoredPoint, held_rows
 from tests.robustness.nightly_runs import BREAKS, NightlyRuns
 from tests.robustness.place import BOT, LAB, TARGET, Place, place
 from tests.tables import make_tables
@@ -49,28 +51,33 @@ class BothFail(NightlyRuns):
         return [issue for issue in self.repository.issues.values() if issue.user.login == BOT]
 
 
-def around_every_write(rows: HeldRows) -> list[Boundary]:
-    """Return both sides of every write that messages about both targets need, but of the results themselves."""
-    sides: list[Boundary] = []
-    for when in ("before", "after"):
-        sides += [Point(BothFail, "github", method, route, 0, when) for method, route in WRITES]
-        for kind, number in ((WAITING_NEWS, 0), (WAITING_NEWS, 1), (REGRESSION_GROUP, 0)):
-            sides += [StoredPoint(BothFail, rows, "INSERT", kind.prefix, number, when)]
-            sides += [StoredPoint(BothFail, rows, "DELETE", kind.prefix, number, when)]
-    return sides
+def at_every_write(rows: HeldRows, when: When) -> list[Boundary]:
+    """Return one side of every write that messages about both targets need, but of the results themselves."""
+    sides: list[Boundary] = [Point(BothFail, "github", method, route, 0, when) for method, route in WRITES]
+    kinds = ((WAITING_NEWS, 0), (WAITING_NEWS, 1), (REGRESSION_GROUP, 0))
+    stored = [
+        StoredPoint(BothFail, rows, operation, kind.prefix, number, when)
+        for kind, number in kinds
+        for operation in OPERATIONS
+    ]
+    # Each holds a connection of the bot. Without another one, nothing else goes on, and errors are logged.
+    assert len(stored) < CONNECTIONS
+    return [*sides, *stored]
 
 
 WRITES = (("POST", ISSUES), ("PATCH", ONE_ISSUE))
+OPERATIONS: tuple[RowWrite, ...] = ("INSERT", "DELETE")
 
 
-@pytest.mark.skip(reason="after some kills the closed issue names one of its two targets, for a reason not known yet")
+@pytest.mark.skip(reason="it was left out until its occasional failure was understood, and is being repeated")
+@pytest.mark.parametrize("when", ["before", "after"])
 async def test_a_kill_around_any_write_of_a_message_about_two_targets_loses_and_doubles_nothing(
-    tmp_path: Path, postgres_url: str, aws_world: World
+    tmp_path: Path, postgres_url: str, aws_world: World, when: When
 ) -> None:
     make_tables(postgres_url)
     with held_rows(postgres_url) as rows:
         async with place(tmp_path, postgres_url, bucket=aws_world) as here:
-            crash = Crash(here, alone(around_every_write(rows)))
+            crash = Crash(here, alone(at_every_write(rows, when)))
             talks = crash.talks.talks
             here.configure([talk.repository.full_name for talk in talks.values()], regressions={"to": ["issue"]})
             await here.start()
@@ -83,8 +90,10 @@ def _wrong(here: Place, talk: object) -> list[object]:
     """Return what is not as it is without a kill."""
     assert isinstance(talk, BothFail)
     issues = [(issue.title.startswith(MESSAGE), issue.state, issue.comments) for issue in talk.issues]
-    named = [f"`{LAB}/{target}`" in (issue.body or "") for issue in talk.issues for target in TARGETS]
-    # The issue may be edited, too, where the targets recover one after the other.
+    since, back = (talk.commits[name][:7] for name in ("second", "fourth"))
+    lines = [f"- `{LAB}/{target}`: 1 test, since `{since}`; recovered at `{back}`" for target in TARGETS]
+    named = [line in (issue.body or "").splitlines() for issue in talk.issues for line in lines]
+    # The issue may be edited before, too, where the targets recover one after the other.
     deeds = {deed: count for deed, count in talk.deeds.items() if deed.startswith("issue") and deed != "issues.edited"}
     written = {(one.method, one.route) for one in points_of(here, talk) if one.writes and ISSUES in one.route}
     found = [issues, named, deeds, written]

@@ -37,6 +37,14 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureEnd:
+    """How a reported failure ended, and at which nightly commit; both are empty while it lasts."""
+
+    how: str
+    sha: str
+
+
+@dataclass(frozen=True, slots=True)
 class NewestRun:
     """The newest usable commit of a suite on a target, in the order of commits.
 
@@ -204,6 +212,21 @@ def reported(
                 ordinal = renames.now(row.ordinal, (row.committed_at, row.reported_in))
                 found.append(Failure(series.suite, name_of[ordinal], row.since, row.good))
     return sorted(found, key=lambda one: (one.suite, one.since, one.test))
+
+
+def ends(
+    connection: sa.Connection, known: SuiteNames, about: TargetKey, failures: Collection[Failure]
+) -> dict[Failure, FailureEnd]:
+    """Return how failures of a target ended, by the names with which they were reported; others are left out."""
+    table, found = schema.reports, dict[Failure, FailureEnd]()
+    for series, _, ordinals, those in _placed(connection, known, about, failures):
+        wanted = {(ordinals[one.test], one.since): one for one in those}
+        for some in schema.in_parts(sorted({ordinal for ordinal, _ in wanted})):
+            rows = connection.execute(sa.select(table).where(table.c.series_id == series, table.c.ordinal.in_(some)))
+            for row in rows:
+                if failure := wanted.get((row.ordinal, row.since)):
+                    found[failure] = FailureEnd(row.ended, row.ended_in)
+    return found
 
 
 def report(

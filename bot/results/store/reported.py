@@ -11,7 +11,7 @@ from bot.results.compare.flaky import Flakiness
 from bot.results.compare.health import RunFlips, SuiteHealth
 from bot.results.store import failures, flakiness, health, revisions
 from bot.results.store.database import ResultsDatabase
-from bot.results.store.failures import Failure, NewestRun, SuiteFailures
+from bot.results.store.failures import Failure, FailureEnd, NewestRun, SuiteFailures
 from bot.results.store.names import SuiteNames
 
 
@@ -45,6 +45,11 @@ class FailureReports:
         """Return the failures of a target that people know and that have not ended, under their present names."""
         with self._database.reading() as connection:
             return failures.reported(connection, self._known, about, aliases)
+
+    def ends(self, about: TargetKey, reported: Collection[Failure]) -> dict[Failure, FailureEnd]:
+        """Return how failures of a target ended, by the names with which they were reported; others are left out."""
+        with self._database.reading() as connection:
+            return failures.ends(connection, self._known, about, reported)
 
     def of_target(
         self, about: TargetKey, before: Mapping[str, str], aliases: Aliases = NO_ALIASES

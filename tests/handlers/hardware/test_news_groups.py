@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 
 import pytest
 
 from bot.news.message import News
+from bot.results.store.failures import FailureEnd
 from handlers.hardware.group_text import group_body, group_news, group_title, joined_news
 from handlers.hardware.news_groups import (
     ACTIVE,
+    Ends,
     GroupMember,
     RegressionGroup,
     WaitingNews,
@@ -25,6 +27,7 @@ from handlers.hardware.regression_state import JudgedTarget, KnownRegressions
 from tests.results.reported import ABOUT, AT, SHA
 
 PAGE = "https://github.example/octocat/compiler"
+A, B, SINCE = "- `lab/a`: ", "- ``lab/b`c``: ", ", since `2222222`"
 WAIT = 1800.0
 
 
@@ -40,6 +43,16 @@ def member(where: str, tests: Sequence[str], good: int = 1, since: int = 2, suit
 
 def group(*members: GroupMember) -> RegressionGroup:
     return RegressionGroup.of(members, PAGE, AT)
+
+
+def all_of(where: str, ends: Mapping[str, FailureEnd]) -> Ends:
+    """Return how failures of tests on a target ended, or that they last."""
+    return {(where, failure): ends[failure.test] for failure in member(where, list(ends)).failures}
+
+
+def listed(body: str) -> list[str]:
+    """Return the lines of an issue about its targets."""
+    return [line for line in body.splitlines() if "lab/" in line and line.startswith("- ")]
 
 
 def named(groups: Sequence[Sequence[GroupMember]]) -> list[list[str]]:
@@ -174,19 +187,48 @@ def test_a_follow_up_names_only_the_targets_that_joined() -> None:
     assert [one.name for one in news.items] == ["lab/c"]
 
 
-def test_the_issue_lists_what_still_fails_and_is_empty_when_nothing_does() -> None:
-    targets = group(member("lab/a", "xy"), member("lab/b`c", "xy"))
-    body = group_body(targets, {"lab/a": ["x"], "lab/b`c": []})
-    assert "- `lab/a`: 1 test, since `2222222`" in body
-    assert "lab/b" not in body
+def test_the_issue_lists_what_still_fails_then_what_ended() -> None:
+    ends = {test: FailureEnd("", "") for test in "xyz"}
+    targets = group(member("lab/a", "xyz"), member("lab/b`c", "xyz")).after(all_of("lab/a", ends))
+    assert listed(group_body(targets)) == [f"{A}3 tests{SINCE}", f"{B}3 tests{SINCE}; no longer failing"]
+    ends |= {"x": FailureEnd("recovered", sha(4)), "z": FailureEnd("removed", sha(5))}
+    targets = targets.after(all_of("lab/a", ends))
+    body = group_body(targets)
+    assert listed(body) == [
+        f"{A}1 test{SINCE}",
+        f"{B}3 tests{SINCE}; no longer failing",
+        f"{A}1 test{SINCE}; recovered at `4444444`",
+        f"{A}1 test{SINCE}; removed without a pass at `5555555`",
+    ]
+    assert [f"- `{test}`" in body for test in "xyz"] == [False, True, False]
     assert f"[these changes]({PAGE}/compare/{sha(1)}...{sha(2)})" in body
-    assert group_body(targets, {"lab/a": [], "lab/b`c": []}) == ""
+    assert body.endswith("I'll close this issue when none of these tests fails on any of the targets.")
+
+
+def test_the_closed_issue_lists_all_targets_and_tests() -> None:
+    ends = {test: FailureEnd("recovered", sha(4)) for test in "xy"}
+    targets = group(member("lab/a", "xy"), member("lab/b`c", "x"))
+    body = group_body(targets.after({**all_of("lab/a", ends), **all_of("lab/b`c", ends)}))
+    assert listed(body) == [f"{A}2 tests{SINCE}; recovered at `4444444`", f"{B}1 test{SINCE}; recovered at `4444444`"]
+    assert [f"- `{test}`" in body for test in "xy"] == [True, True]
+    assert f"[these changes]({PAGE}/compare/{sha(1)}...{sha(2)})" in body
+    assert body.endswith("I closed this issue because none of these tests fails on any of the targets now.")
+
+
+def test_what_fails_again_is_not_part_of_the_group_again() -> None:
+    lasts, recovered = {"x": FailureEnd("", "")}, {"x": FailureEnd("recovered", sha(4))}
+    other = all_of("lab/b", lasts)
+    targets = group(member("lab/a", "x"), member("lab/b", "x")).after({**all_of("lab/a", recovered), **other})
+    assert [len(some) for some in (targets.members, targets.ended)] == [1, 1]
+    assert targets.after({**all_of("lab/a", lasts), **other}) == targets
 
 
 def test_many_targets_and_tests_fit_into_a_message_and_an_issue() -> None:
     many = group(*(member(f"lab/{number}", some(3_000)) for number in range(60)))
     assert (len(group_news(many).items), group_news(many).more) == (10, 50)
-    body = group_body(many, {one.where: one.tests for one in many.members})
-    assert len(body) < 10_000
-    assert "- and 2,970 more" in body
-    assert "- and 40 more" in body
+    recovered = FailureEnd("recovered", sha(4))
+    for targets in (many, many.after({(one.where, test): recovered for one in many.members for test in one.failures})):
+        body = group_body(targets)
+        assert len(body) < 10_000
+        assert "- and 2,970 more" in body
+        assert "- and 40 more" in body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from bot.news.effects import PostMessage
 from bot.plan.effect import Effect
 from bot.plan.handler import joined
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
+from bot.results.store.failures import FailureEnd
 from handlers.hardware import nightly_news, regressions
 from handlers.hardware.effects import StoreReports
 from handlers.hardware.news_groups import (
@@ -31,6 +33,7 @@ from handlers.hardware.news_groups import (
 )
 from handlers.hardware.nightly_news import NIGHTLY_NEWS, NightlyNews, decide_nightly_news
 from handlers.hardware.regression_state import REGRESSIONS
+from sandbox.model.issues import Issue
 from tests.handlers.driver import FULL_NAME
 from tests.handlers.labs import MATMUL, TILE, Labs, a_lab
 from tests.results.reported import ABOUT, AT
@@ -127,6 +130,14 @@ def issues(labs: Labs) -> list[tuple[str, str]]:
     return [(issue.title, issue.state) for issue in labs.world.repository.issues.values()]
 
 
+def listed(issue: Issue) -> set[tuple[str, int, str]]:
+    """Return the targets that an issue lists: how many tests failed, and the commit at which they recovered."""
+    line = rf"- `{ABOUT.lab}/(\S+)`: (\d+) tests?, since `\w{{7}}`(?:; recovered at `(\w{{7}})`)?"
+    lines = [re.fullmatch(line, one) for one in (issue.body or "").splitlines() if f"`{ABOUT.lab}/" in one]
+    shas = {"": "", **{sha[:7]: sha for sha in issue.repository.git.commits}}
+    return {(one[1], int(one[2]), shas[one[3] or ""]) for one in lines if one}
+
+
 async def test_what_waits_is_stored_with_what_is_reported_before_anything_is_posted(labs: Labs) -> None:
     await nightly_run(labs, {ONE: (), OTHER: ()})
     await nightly_run(labs, {ONE: [TILE], OTHER: [TILE]})
@@ -219,16 +230,48 @@ async def test_the_issue_closes_when_no_target_fails_and_a_test_that_fails_again
     await nightly_run(labs, {ONE: [], OTHER: [TILE]})
     await apply(labs, await posted(labs, "2"))
     (issue,) = labs.world.repository.issues.values()
-    assert (issue.state, f"example-lab/{ONE}" in (issue.body or "")) == ("open", False)
+    assert issue.state == "open"
     for _ in range(2):
         await nightly_run(labs, {ONE: [TILE], OTHER: [TILE]})
     await apply(labs, await posted(labs, "3"))
-    assert [title for title, _ in issues(labs)][1:] in ([f"Regressions on example-lab/{ONE}"], [])
-    assert f"example-lab/{ONE}" in "".join(f"{one.title}{one.body}" for one in labs.world.repository.issues.values())
+    assert [title for title, _ in issues(labs)][1:] == [f"Regressions on example-lab/{ONE}"]
     await nightly_run(labs, {ONE: [], OTHER: []})
     await apply(labs, await posted(labs, "4"))
     assert {state for _, state in issues(labs)} == {"closed"}
     assert await labs.world.records.under(REGRESSION_GROUP, labs.world.repository.id) == {}
+
+
+async def test_the_issue_says_when_each_target_recovered(labs: Labs) -> None:
+    await failing_twice(labs, [TILE, MATMUL], [TILE])
+    await apply(labs, await posted(labs))
+    (issue,) = labs.world.repository.issues.values()
+    first = await nightly_run(labs, {ONE: [MATMUL], OTHER: [TILE]})
+    await apply(labs, await posted(labs, "2"))
+    assert listed(issue) == {(OTHER, 1, ""), (ONE, 1, ""), (ONE, 1, first)}
+    second = await nightly_run(labs, {ONE: [], OTHER: [TILE]})
+    await apply(labs, await posted(labs, "3"))
+    assert listed(issue) == {(OTHER, 1, ""), (ONE, 1, first), (ONE, 1, second)}
+    third = await nightly_run(labs, {ONE: [], OTHER: []})
+    await apply(labs, await posted(labs, "4"))
+    assert listed(issue) == {(OTHER, 1, third), (ONE, 1, first), (ONE, 1, second)}
+    assert (issue.state, issue.comments) == ("closed", [])
+    assert all(f"`{test}`" in (issue.body or "") for test in (TILE, MATMUL))
+
+
+async def test_a_recovery_whose_news_is_not_stored_yet_is_in_the_issue_once(labs: Labs) -> None:
+    """News of another target may be posted there, and close the issue: while a bot that was killed starts again."""
+    await failing_twice(labs, [TILE], [TILE])
+    await apply(labs, await posted(labs))
+    sha = uploaded(labs, {ONE: [], OTHER: []})
+    reports, *others = decoded(await planned(labs, ONE, sha))
+    assert isinstance(reports, StoreReports)
+    await apply(labs, [reports])
+    await judged(labs, OTHER, sha)
+    await apply(labs, await posted(labs, "2"))
+    await apply(labs, others)
+    await apply(labs, await posted(labs, "3"))
+    (issue,) = labs.world.repository.issues.values()
+    assert (issue.state, listed(issue)) == ("closed", {(ONE, 1, sha), (OTHER, 1, sha)})
 
 
 @pytest.mark.parametrize(
@@ -244,9 +287,8 @@ def test_a_target_that_joins_leads_to_a_comment_only_if_that_says_more(
     if good == 1:
         later = replace(later, good="a" * 40)
     group = RegressionGroup.of([first, other], "", AT)
-    plan = decide_nightly_news(
-        5, ["issue", "slack"], AT + 60, {}, [group], {group.name: [later]}, [], {"lab/c": {("operators", "x")}}
-    )
+    lasts = {(later.where, failure): FailureEnd("", "") for failure in later.failures}
+    plan = decide_nightly_news(5, ["issue", "slack"], AT + 60, {}, [group], {group.name: [later]}, [], lasts)
     issue, message, stored = plan.effects
     assert isinstance(issue, EnsureIssue)
     assert isinstance(message, PostMessage)

@@ -17,6 +17,7 @@ from bot.core.events import Delivery, Repository
 from bot.core.payload import Payload
 from bot.results.deliveries import CHECK_EVENT, CheckEvent
 from bot.results.state import Admission, Run, RunState
+from bot.results.store.failures import Failure, FailureEnd
 from handlers.hardware import regressions
 from handlers.hardware.texts import NO_NEWS
 from tests.handlers.driver import FULL_NAME
@@ -86,6 +87,9 @@ async def test_a_known_regression_stays_known_while_app_yaml_names_the_rename(la
     configure(lab, {"from": OLD, "to": NEW})
     upload(lab, shas[3], NEW)
     assert await judged(lab, shas[3]) == NO_NEWS
+    reported = Failure("kernel", OLD, shas[1], shas[0])
+    assert lab.store.failures.ends(ABOUT, [reported]) == {reported: FailureEnd("", "")}
     upload(lab, shas[4], NEW, Status.PASSED)
     assert await judged(lab, shas[4]) == f"1 test recovered on example-lab/hexagon-v73 at nightly commit {shas[4][:7]}"
     assert lab.store.failures.reported(ABOUT) == []
+    assert lab.store.failures.ends(ABOUT, [reported]) == {reported: FailureEnd("recovered", shas[4])}
