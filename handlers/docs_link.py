@@ -78,7 +78,7 @@ async def report_failure(context: Context, message: str) -> Plan:
 
 
 def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
-    """Say whether a status reports that docs were built; of the hundreds an hour, few do."""
+    """Say whether a status reports that docs were built; few of the hundreds per hour do."""
     return config.docs is not None and _is_of_docs(config.docs, delivery.payload)
 
 
@@ -98,7 +98,7 @@ async def show(context: Context) -> Plan:
             return Plan(why=NO_HEAD.format(sha=sha, number=number))
         url = link(config, number, build.build if build else "", sha)
         text = BUILT.format(sha=short(sha), url=url, at=moment(at))
-        # What a status says is as old as the status, in whichever order they come.
+        # The section is as old as its status, because statuses may arrive in any order.
         effects.append(SubmitSection(NAME, number, sha, text, seconds_since_1970(at)))
     return Plan(tuple(effects), why=LINKED.format(sha=sha))
 
@@ -108,7 +108,7 @@ def _is_of_docs(config: DocsLink, status: Payload) -> bool:
 
 
 async def _numbers(context: Context) -> list[int]:
-    """Return the pull requests that a status may be about: the one that its address names, or those with its commit."""
+    """Return the pull requests that a status may be about: the one in its address, or those with its commit."""
     status = context.delivery.payload
     build = build_of(status.text("target_url"))
     if build is not None:

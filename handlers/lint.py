@@ -66,7 +66,7 @@ router = Router()
 class LintRules:
     """The rules for a pull request: `tags` are the known tags, folded, or None if every tag is allowed.
 
-    `owner` is the repository's; `not_meant` are names in lower case that the lint ignores, such as the bot's own.
+    `owner` is the repository's; `not_meant` are lowercase names that the lint ignores, such as the bot's own.
     """
 
     tags: Collection[str] | None
@@ -177,7 +177,7 @@ async def _scanned(context: Context, pull: PullRequest, as_of: float, *, again: 
 
 
 async def _known_tags(context: Context) -> tuple[Collection[str] | None, KnownTopics]:
-    """Return the known tags, folded, or None where every tag is allowed; and the teams' topics, which are tags."""
+    """Return the known tags, folded, or None if every tag is allowed; and the teams' topics, which are tags."""
     lint, teams, skip = context.config.lint, context.config.teams, context.config.skip_ci
     if lint is None or lint.tags is None:
         return None, KnownTopics({})

@@ -24,7 +24,7 @@ FIRST_TIME = frozenset({"FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR"})
 """GitHub's names for people who have not contributed before, to anything or to this repository
 (https://docs.github.com/en/graphql/reference/enums#commentauthorassociation)."""
 MAY_BE_FIRST = FIRST_TIME | {"NONE"}
-"""What webhooks say about newcomers, but about others too: only GraphQL tells them apart."""
+"""What webhooks say about newcomers, but about some others too: only GraphQL distinguishes them."""
 QUERY = """
 query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) { authorAssociation } }

@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PROSE = frozenset({".md", ".html", ".yaml", ".yml", ".toml", ".css"})
 NOT_OURS = frozenset({".venv", ".venv-suite", "data", "mutants", "build", "node_modules", "__pycache__"})
-"""Folders of other people's texts: what labs sent, payloads, licences, packages."""
+"""Folders of other people's texts: what labs sent, payloads, licenses, packages."""
 THIS = frozenset({"docs/glossary.md", "scripts/glossary.py", "tests/test_glossary.py"})
 """Files that name the old words in order to ban them."""
 
@@ -42,6 +42,13 @@ NO_NAME = r"(?!)"
 """Matches no identifier."""
 _NIGHT_BY = r"(?:at|last|every|each|per)"
 _RUNS = r"(?:(?:a|an|the|this|that|one|each|every|these|those|new|old|its|of|lab'?s?|other|in|up)\s+)*(?:lab\s+)?runs?"
+
+
+_BRITISH = (
+    r"colour|behaviour|favour|honour|neighbour|labell(?:ed|ing)|modell(?:ed|ing)|signall(?:ed|ing)|travell(?:ed|ing)|licence|"
+    r"defence|offence|centre|grey|artefact|(?:recogn|organ|initial|normal|serial|optim|summar|synchron|author|categor|"
+    r"priorit|minim|maxim|util|final|standard)is(?:e|ing|ation)"
+)
 
 
 def _phrase(instead: str, text: str) -> Rule:
@@ -178,6 +185,11 @@ RULES = (
     _phrase("created if missing", r"\bmade if need be\b"),
     _phrase("process", r"\bwork(?:s|ed|ing)? off\b"),
     _phrase("appears", r"\b(?:comes?|came) to be\b"),
+    Rule(
+        "American spelling, as in GitHub's documentation, which writes `cancelled` all the same",
+        rf"\b(?:{_BRITISH})\w*",
+        but=r"\baria-labelledby\b",
+    ),
     Rule("trigger (of an error: advice, suggestion)", r"\bhint(s|ed|ing)?\b", but=r"\b(?:type|param) hints?\b"),
 )
 
@@ -199,7 +211,8 @@ _ANY = re.compile(
     "any ?more|to be so|again|mend|tak|took|night|due|hint|"
     r"anew|whom|vain|nothing|nobody wants|hear|(?:come|came)s?[\s#]+(?:of|to)|door|knows?[\s#]+no|"
     r"say|said|away|need be|work|(?:newest|oldest)[\s#]+first|small[\s#]+letters|ed[\s#]+last|since|requests|devices|"
-    r"bec(?:ame|ome)s?[\s#]+of|be[\s#]+asked|(?:known|declared)[\s#]+are|there are:",
+    r"bec(?:ame|ome)s?[\s#]+of|be[\s#]+asked|(?:known|declared)[\s#]+are|there are:|"
+    rf"{_BRITISH}",
     re.IGNORECASE,
 )
 """What every old word contains: most texts end here."""

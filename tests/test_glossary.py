@@ -76,6 +76,10 @@ def test_names_and_texts_use_the_words_of_the_glossary(root: str) -> None:
         "Tell whether it ended.",
         "created, or made if need be",
         "Work off the queue.",
+        "a red colour",
+        "It recognises a label.",
+        "a labelled pull request",
+        "an unexpected behaviour",
     ],
 )
 def test_an_old_word_is_found_in_text(text: str) -> None:
@@ -111,6 +115,8 @@ def test_an_old_word_is_found_in_text(text: str) -> None:
         "It is two commits away from the base. They say so, of course.",
         "Nothing comes of age; nobody wants to wait.",
         "It knows no longer than that.",
+        "cancelled, four otherwise precise promises, and one exercise",
+        '<section aria-labelledby="title">',
     ],
 )
 def test_another_sense_of_a_word_is_no_old_word(text: str) -> None:

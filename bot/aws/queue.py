@@ -1,6 +1,6 @@
 """Notifications of S3 about new objects, received from an SQS queue by long polling.
 
-SQS delivers a message at least once and in any order, and a message may be lost. So the receiver must recognise an
+SQS delivers a message at least once and in any order, and a message may be lost. So the receiver must recognize an
 arrival that it already has, and a listing finds what no message reported. A message only says where to look; the
 object in the bucket is what counts.
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html

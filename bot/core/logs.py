@@ -1,4 +1,4 @@
-"""Logging: one JSON object a line on standard error, or coloured lines for people if that is a terminal.
+"""Logging: one JSON object a line on standard error, or colored lines for people if that is a terminal.
 
 Inside a job every line carries the delivery's id, which `bot.engine.attempt` binds. Lines that libraries log through
 the standard library pass the same processors and look the same.
@@ -46,7 +46,7 @@ _QUIET = {
 def configure(secrets: Iterable[str] = (), *, stream: TextIO | None = None, pretty: bool | None = None) -> None:
     """Send everything that is logged in this process to `stream` (standard error), without any of `secrets`.
 
-    `pretty` chooses coloured lines for people instead of JSON; None asks whether the stream is a terminal.
+    `pretty` chooses colored lines for people instead of JSON; None asks whether the stream is a terminal.
     """
     target = sys.stderr if stream is None else stream
     for_people = target.isatty() if pretty is None else pretty

@@ -2,7 +2,7 @@ r"""Match patterns against text from outside, in time linear in the text.
 
 Python's `re` backtracks: one line that somebody chose can keep it busy for hours, with the interpreter's lock held. RE2
 does not (https://github.com/google/re2/wiki/WhyRE2), so it has no look-around and no back-references; code that needs
-either checks the neighbours of a match itself. The linter refuses `re` elsewhere. `nightjar_formats.patterns` defines a
+either checks the neighbors of a match itself. The linter refuses `re` elsewhere. `nightjar_formats.patterns` defines a
 pattern, also for labs, which have no RE2; this module adds what only the server needs.
 
 Differences from `re` that matter here (https://github.com/google/re2/wiki/Syntax): `\s`, `\w`, `\d` and `\b` know only

@@ -1,4 +1,4 @@
-"""Remove secrets from text: the last line of defence before anything is logged or printed.
+"""Remove secrets from text: the last line of defense before anything is logged or printed.
 
 Nothing should put a secret where this is needed. Errors of libraries sometimes do: a URL with its password, a header.
 """

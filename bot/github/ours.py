@@ -26,7 +26,7 @@ OF_PULL_REQUESTS = frozenset({"pull_request", "pull_request_target"})
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """Recognises our own reports: by who reported them, and, as a second sign, by their names in app.yaml.
+    """Recognizes our own reports: by who reported them, and, as a second sign, by their names in app.yaml.
 
     `app_id` is the App's number and `user_id` that of its account. `contexts` are in lower case, for GitHub compares
     them so. `branches` are those that we push to.

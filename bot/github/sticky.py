@@ -60,7 +60,7 @@ def with_section(sections: Mapping[str, str], name: str, text: str, *, first: bo
     """
     if not SECTION_NAME.fullmatch(name):
         raise ValueError(f"a section is named by lowercase letters, digits and hyphens, not {name!r}")
-    # A marker inside a section's text would end it early and tear its neighbours.
+    # A marker inside a section's text would end it early and tear its neighbors.
     clean = _ANY_MARKER.sub("<!-- ", _LINE_END.sub("\n", text)).strip()
     others = {key: value for key, value in sections.items() if key != name}
     changed = {name: clean, **others} if first else {**sections, name: clean}

@@ -14,7 +14,7 @@ _BADGE = Markup(
     '<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="20" role="img" '
     'aria-label="{label}: {message}">'
     "<title>{label}: {message}</title>"
-    '<rect width="{width:.0f}" height="20" rx="3" fill="{colour}"/>'
+    '<rect width="{width:.0f}" height="20" rx="3" fill="{color}"/>'
     '<path d="M3 0h{left:.0f}v20H3a3 3 0 0 1-3-3V3a3 3 0 0 1 3-3z" fill="#3f4643"/>'
     '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
     '<text x="{padding:.0f}" y="14" textLength="{label_length:.0f}">{label}</text>'
@@ -23,7 +23,7 @@ _BADGE = Markup(
 )
 
 
-class BadgeColour(StrEnum):
+class BadgeColor(StrEnum):
     """What a badge says at a glance; white text has a contrast of 4.5:1 on each."""
 
     GOOD = "#1d6b3a"
@@ -31,7 +31,7 @@ class BadgeColour(StrEnum):
     UNKNOWN = "#5b635f"
 
 
-def svg_badge(label: str, message: str, colour: BadgeColour) -> str:
+def svg_badge(label: str, message: str, color: BadgeColor) -> str:
     """Return a badge as SVG."""
     label, message = _clipped(label, LONGEST_LABEL), _clipped(message, LONGEST_MESSAGE)
     label_length, message_length = (len(text) * CHARACTER for text in (label, message))
@@ -39,7 +39,7 @@ def svg_badge(label: str, message: str, colour: BadgeColour) -> str:
     return _BADGE.format(
         label=label,
         message=message,
-        colour=colour.value,
+        color=color.value,
         width=left + message_length + 2 * PADDING,
         left=left - 3,
         padding=PADDING,

@@ -1,1 +1,1 @@
-"""Branches that follow another: the nightly one and the last good one."""
+"""Tracking branches: the nightly branch and the last good branch."""

@@ -1,4 +1,4 @@
-"""Decide what follows after the move of a tracking branch: the records, and the issue for people."""
+"""Decide what to write after the move of a tracking branch: its records, and the issue for people."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a step: where the branch is now (None: it does not exist), and why it cannot be moved, or empty."""
+    """How a step ended: the head of the branch (None: it does not exist), and why the bot cannot move it, or empty."""
 
     head: str | None
     trouble: str
@@ -32,7 +32,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """The stored state of a tracking branch: the last step, the record, whether it has an issue, its moves."""
+    """What is stored about a tracking branch: the last step, the record, whether it has an issue, and its moves."""
 
     aim: Mapping[str, Any]
     record: Mapping[str, Any]
@@ -56,9 +56,9 @@ def moves(step: Step) -> tuple[MoveBranch, ...]:
 
 
 async def how_it_ended(context: Context, step: Step, outcomes: EffectOutcomes) -> Ended | None:
-    """Return where the branch is after the move; ask GitHub if the outcome of the move does not say.
+    """Return the state of the branch after the move; ask GitHub if the outcome of the move does not say.
 
-    None: GitHub was unavailable. The timer runs again, and people cannot do anything.
+    None: GitHub was unavailable. The timer runs again, and people need not do anything.
     """
     move, trouble = outcomes.of(MoveBranch), ""
     if move is not None and move.state.is_failure:

@@ -1,4 +1,4 @@
-"""Decide where a branch that tracks another one moves, by a scan. Pure."""
+"""Decide from a scan where to move a tracking branch. Pure."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from handlers.branches.texts import (
 )
 
 MOST_NAMED = 3
-"""Blockers, or patterns, that a sentence names."""
+"""The most blockers or patterns that one sentence names."""
 MOST_STORED = 5
-"""Blockers of a commit that are stored and shown; of the others, how many there are."""
+"""The most blockers of a commit that are stored and shown; the others are only counted."""
 MOST_ASKED, ALWAYS_ASKED = 30, 10
-"""Commits whose statuses and checks are read in one scan, and how many of them are the newest."""
+"""The most commits whose statuses and checks one scan reads, and how many of these are always the newest ones."""
 FIT = "chosen"
-"""The verdict on a commit that nothing keeps from being fit."""
+"""The verdict on a commit without blockers."""
 
 
 class TrackingRules(Protocol):
-    """What app.yaml says about a branch that follows another."""
+    """What app.yaml says about a tracking branch."""
 
     @property
     def branch(self) -> str:
-        """Return the branch that is moved."""
+        """Return the branch that the bot moves."""
         ...
 
     @property
@@ -52,19 +52,19 @@ class TrackingRules(Protocol):
 
     @property
     def require(self) -> tuple[str, ...]:
-        """Return the patterns that must each be matched, by what is green alone; empty: any commit is fit."""
+        """Return the patterns: each must have a match, and all matches must be green. Empty: every commit is fit."""
         ...
 
 
 class StoredBlocker(TypedDict):
-    """What makes a commit unfit, as it is stored."""
+    """The stored form of a blocker: what makes a commit unfit."""
 
     name: str
     state: str
 
 
 class CommitVerdict(TypedDict):
-    """`ScannedCommit`, as it is stored and as the API shows it."""
+    """The form of `ScannedCommit` in records and in the API."""
 
     sha: str
     title: str
@@ -77,9 +77,9 @@ class CommitVerdict(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class ScannedCommit:
-    """A commit, and what made it unfit when it was scanned (in ISO 8601): nothing, if it is fit.
+    """A commit, the time of its scan in ISO 8601, and the blockers that made it unfit then; it is fit without any.
 
-    `more` blockers are not listed. Those that are listed come in the order of `bot.github.required.blockers`.
+    `more` is the number of further blockers. The list has the order of `bot.github.required.blockers`.
     """
 
     commit: Commit
@@ -88,7 +88,7 @@ class ScannedCommit:
     more: int = 0
 
     def as_json(self) -> CommitVerdict:
-        """Return the verdict as it is stored and as the API returns it."""
+        """Return the verdict in the form of records and of the API."""
         return {
             "sha": self.commit.sha,
             "title": self.commit.title,
@@ -111,7 +111,7 @@ class ScannedCommit:
 class Lag:
     """How many commits of its source a branch lacks, and when the oldest of them was committed, in ISO 8601.
 
-    `since` is empty where it lacks none, or where that was too far back to be seen.
+    `since` is empty if it lacks none, or if the oldest one is further back than the scan.
     """
 
     commits: int
@@ -123,10 +123,10 @@ UP_TO_DATE = Lag(0, "")
 
 @dataclass(frozen=True, slots=True)
 class TrackingScan:
-    """What was seen: where the branch is (None: nowhere), how its source lies to it, and the commits scanned.
+    """What a scan found: the head of the branch (None: it does not exist), the relation of the source, and the commits.
 
-    `commits` is how many it would move by, None where that is not known. `lag` is how far it is behind, `lag_after` how
-    far once it is at the chosen commit; None where there is no branch, and no such commit.
+    `commits` is the number of commits that a move would add, None if unknown. `lag` is how far the branch is behind
+    now, None if it does not exist; `lag_after` is how far at the chosen commit, None if there is none.
     """
 
     before: str | None
@@ -138,17 +138,17 @@ class TrackingScan:
 
     @property
     def chosen(self) -> Commit | None:
-        """Return the newest commit that is fit, None where there is none."""
+        """Return the newest commit that is fit, None if there is none."""
         last = self.scanned[-1] if self.scanned else None
         return last.commit if last is not None and not last.blockers else None
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The result of a scan as plain values: the branch should be at `chosen`, or stay if that is empty.
+    """The result of a scan as plain values: move the branch to `chosen`, or leave it if that is empty.
 
-    `before` is where the branch was, empty if there was none. `fine`: nothing blocks the move, so that an issue may be
-    closed. `at` is the timer's scheduled time, in ISO 8601.
+    `before` is the head of the branch, empty if it does not exist. `fine`: nothing blocks a move, so an open issue can
+    be closed. `at` is the timer's scheduled time, in ISO 8601.
     """
 
     branch: str
@@ -163,9 +163,9 @@ class Step:
 
 
 def step_of(scan: TrackingScan, rules: TrackingRules, at: float) -> Step:
-    """Return the result of a scan at a moment, in seconds since 1970.
+    """Return the result of a scan that was scheduled for `at`, in seconds since 1970.
 
-    Where the branch has diverged, it is to be moved all the same: that is refused, and reported in one way.
+    A branch that has diverged also gets a move. The move is refused, and the refusal is reported like any other.
     """
     chosen = scan.chosen
     return Step(
@@ -182,13 +182,13 @@ def step_of(scan: TrackingScan, rules: TrackingRules, at: float) -> Step:
 
 
 def to_scan(candidates: Sequence[Commit], known: Mapping[str, ScannedCommit]) -> frozenset[str]:
-    """Return which of the candidates, given newest first, to ask about: MOST_ASKED at most.
+    """Return the candidates to ask GitHub about, at most MOST_ASKED; `candidates` are given newest first.
 
-    These are the newest, each time, and of the others the new ones and then the oldest verdicts. No verdict is final,
-    for what runs ends, and what is red may be run again: each commit's turn comes, of many less often.
+    These are always the newest ones, then those without a verdict, then those with the oldest verdicts. No verdict is
+    final, because CI may still run or run again, so each commit has its turn, less often if there are many.
     """
     newest, others = candidates[:ALWAYS_ASKED], candidates[ALWAYS_ASKED:]
-    # The empty text sorts first: what was never asked about comes before the oldest verdict.
+    # The empty text sorts first: commits without a verdict come before those with the oldest ones.
     by_age = sorted(others, key=lambda commit: known[commit.sha].scanned_at if commit.sha in known else "")
     return frozenset(commit.sha for commit in (*newest, *by_age[: MOST_ASKED - ALWAYS_ASKED]))
 
@@ -210,9 +210,8 @@ def _why(scan: TrackingScan, rules: TrackingRules) -> str:
 
 
 def _unmatched(scanned: Iterable[ScannedCommit]) -> list[str]:
-    """Return the patterns that nothing matches on any of the commits whose blockers are all known."""
-    # A verdict from the record has only `MOST_STORED` blockers: a pattern that is not among them may still be
-    # unmatched.
+    """Return the patterns without a match on any commit whose blockers are all known."""
+    # A stored verdict lists at most `MOST_STORED` blockers, so an unmatched pattern may not be among them.
     whole = [one for one in scanned if not one.more]
     missing = [{signal.name for signal in one.blockers if signal.state is State.MISSING} for one in whole]
     return sorted(set.intersection(*missing)) if len(missing) > 1 else []

@@ -1,4 +1,4 @@
-"""Everything of the branches that the bot moves: the nightly and the last good one."""
+"""The feature that moves tracking branches: the nightly branch and the last good branch."""
 
 from __future__ import annotations
 

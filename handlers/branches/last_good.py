@@ -1,4 +1,4 @@
-"""The last good branch: every few minutes it moves to the newest commit on which everything required is green."""
+"""Move the last good branch every few minutes to the newest commit on which everything required is green."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ router = Router()
 
 @dataclass(frozen=True, slots=True)
 class LastGoodStep:
-    """A step, and how far the branch is behind: `lag` where it was not moved, `lag_after` where it was.
+    """A step, and how far the branch is behind: `lag` before the move, `lag_after` after it.
 
-    `require` are the patterns that verdicts go by: what was found by others says nothing.
+    `require` are the patterns of the verdicts: verdicts for other patterns must not be reused.
     """
 
     step: Step
@@ -57,9 +57,9 @@ class LastGoodStep:
     require: tuple[str, ...]
 
     def lag_at(self, head: str | None) -> Lag | None:
-        """Return how far the branch is behind at a commit.
+        """Return how far the branch is behind if its head is this commit.
 
-        Also None if somebody else has moved it meanwhile: the next scan computes it.
+        Return None if somebody else has moved it: the next scan computes the lag.
         """
         return {self.step.before: self.lag, self.step.chosen: self.lag_after}.get(head or "")
 
@@ -74,7 +74,7 @@ async def last_good_conclusion(context: Context, taken: LastGoodStep, outcomes: 
 def decide_last_good_conclusion(
     stored: StoredState, taken: LastGoodStep, ended: Ended | None, repository_id: int
 ) -> Plan:
-    """Return what is stored and written once a step has ended."""
+    """Return what to store and write once a step has ended."""
     step = taken.step
     aim = aim_after(stored.aim, step)
     effects = stored_aim(LAST_GOOD, repository_id, stored.aim, aim)
@@ -111,15 +111,15 @@ async def move_last_good(context: Context) -> Plan:
 
 
 def plan_last_good(scan: TrackingScan, rules: LastGood, at: float) -> Plan:
-    """Return what is to be done at a moment, in seconds since 1970."""
+    """Return what to do about a scan that was scheduled for `at`, in seconds since 1970."""
     step = step_of(scan, rules, at)
     return Plan(moves(step), step.why, conclusion_basis=LastGoodStep(step, scan.lag, scan.lag_after, rules.require))
 
 
 async def _with_since(context: Context, scan: TrackingScan, record: Mapping[str, Any]) -> TrackingScan:
-    """Fill in since when the branch is behind, where that is further back than a scan goes.
+    """Add since when the branch is behind, if that is further back than a scan reads.
 
-    As long as the branch stays where it is, its oldest newer commit stays the same, so GitHub is asked once.
+    While the branch does not move, the oldest commit that it lacks stays the same, so one request is enough.
     """
     if scan.before is None or scan.lag is None or not scan.lag.commits or scan.lag.since:
         return scan
@@ -132,7 +132,7 @@ async def _with_since(context: Context, scan: TrackingScan, record: Mapping[str,
 
 
 class LastGoods:
-    """The state of last good branches, for the API and the metrics; `now` returns seconds since 1970."""
+    """Reads the state of last good branches, for the API and the metrics; `now` returns seconds since 1970."""
 
     def __init__(self, config: Config, records: Records, now: Callable[[], float]) -> None:
         self._stored = TrackingRecord(config, records, LAST_GOOD)
@@ -145,7 +145,7 @@ class LastGoods:
         return {**record, "lag": _reported(behind) if behind else None, "blockers": _blockers(behind) if behind else []}
 
     async def behind(self) -> list[Behind]:
-        """Return how far each branch is behind now; branches of which that is unknown are left out."""
+        """Return how far each branch is behind now, without branches for which that is unknown."""
         now = self._now()
         found = [behind_of(repository, record, now) for repository, record in await self._stored.all()]
         return [behind for behind in found if behind is not None]

@@ -30,7 +30,7 @@ class SoleBlocker(BaseModel):
 
 
 class LastGoodBranch(tracking.TrackedBranch):
-    """Where the last good branch is. What is not known (yet) is null."""
+    """The state of the last good branch. Unknown values are null."""
 
     require: list[str] = Field(description="Patterns of the contexts and check runs that must be green.")
     lag: LagBehind | None

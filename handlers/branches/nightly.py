@@ -1,4 +1,4 @@
-"""The nightly branch: once a day it moves to the newest commit that is fit, so that all labs test one commit."""
+"""Move the nightly branch once a day to the newest fit commit, so that all labs test the same commit."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ router = Router()
 
 @dataclass(frozen=True, slots=True)
 class NightlyStep:
-    """A step, and the day on which the timer ran, in its time zone and in ISO 8601."""
+    """A step, and the date on which the timer ran, in its time zone and in ISO 8601."""
 
     step: Step
     day: str
 
 
 async def nightly_conclusion(context: Context, taken: NightlyStep, outcomes: EffectOutcomes) -> Plan:
-    """Tell labs, the commit, and people if need be, where the branch is once its move has ended."""
+    """Report where the branch is once its move has ended: to labs, on the commit, and to people if the move failed."""
     stored = await StoredState.load(context, NIGHTLY, taken.step)
     ended = await how_it_ended(context, taken.step, outcomes)
     labs = context.config.results is not None
@@ -59,7 +59,7 @@ async def nightly_conclusion(context: Context, taken: NightlyStep, outcomes: Eff
 def decide_nightly_conclusion(
     stored: StoredState, taken: NightlyStep, ended: Ended | None, repository_id: int, *, page: str, labs: bool
 ) -> Plan:
-    """Return what is stored and written once a step has ended; `labs`: whether they read where the branch is.
+    """Return what to store and write once a step has ended; `labs`: whether the repository has labs, which read it.
 
     `page` is the address of the branch's page, empty without one.
     """
@@ -84,7 +84,7 @@ def decide_nightly_conclusion(
     TIMER_EVENT.name, NIGHTLY, name=NIGHTLY, feature="nightly", conclude=ConcludeStage(NightlyStep, nightly_conclusion)
 )
 async def move_nightly(context: Context) -> Plan:
-    """Look at the branch and the commits that it may move to, and decide."""
+    """Scan the branch and the commits that it may move to, and decide."""
     nightly = context.config.nightly
     assert nightly is not None, "the handler is asked where the feature is on"
     at = moment_of(context.delivery.payload)
@@ -94,8 +94,8 @@ async def move_nightly(context: Context) -> Plan:
 
 
 def plan_nightly(scan: TrackingScan, nightly: Nightly, at: float) -> Plan:
-    """Return what is to be done at a moment, in seconds since 1970."""
+    """Return what to do about a scan that was scheduled for `at`, in seconds since 1970."""
     step = step_of(scan, nightly, at)
-    # By the timer's time, not by the clock: a retry after midnight still belongs to that day.
+    # From the timer's time and not from the clock: a retry after midnight still belongs to the day before.
     day = datetime.fromtimestamp(at, ZoneInfo(nightly.timezone)).date().isoformat()
     return Plan(moves(step), step.why, conclusion_basis=NightlyStep(step, day))

@@ -1,4 +1,4 @@
-"""What the nightly branch tells labs: a status of its commit, and a file beside the folders of their results."""
+"""Report the nightly branch to labs: by a status on its commit, and by a file next to the folders of their results."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from handlers.branches.texts import FILE_SAME, FILE_WRITTEN, NO_LABS
 
 FILE = "nightly.json"
 FOR_LABS = ("branch", "sha", "previous_sha", "moved_at", "commits")
-"""Fields of the record that labs read. The file changes only when the branch moves, so that labs can watch it."""
+"""Fields of the record in the labs' file. They change only when the branch moves, so labs can watch the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarkNightly:
-    """Set the status of the commit that the branch was moved to, and note that it has it.
+    """Set the status of the commit that the branch was moved to, and note that the status is set.
 
-    As long as that is not noted, each scan tries again, so that no commit that labs test is without it for long.
+    Until that is noted, each scan tries again, so that no commit that labs test lacks the status for long.
     """
 
     permissions: ClassVar[WritePermissions] = frozenset({STATUSES})
@@ -38,7 +38,7 @@ class MarkNightly:
         return f"status:{self.sha}:{STATUS}"
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Set it unless it is there, and only then note it."""
+        """Set the status unless it is set, and note it afterwards."""
         applied = await ensure_status(context, self.sha, STATUS, "success", self.description, self.target_url)
         key = TRACKING_STEP.of(NIGHTLY, context.repository.id)
         aim = await context.records.get(key)
@@ -50,20 +50,20 @@ class MarkNightly:
 
 @dataclass(frozen=True, slots=True)
 class PublishNightly:
-    """Have `nightly.json`, beside the folders of the repository's labs, say what is known about the branch."""
+    """Write what is known about the branch to `nightly.json`, next to the folders of the repository's labs."""
 
     permissions: ClassVar[WritePermissions] = NO_PERMISSIONS
 
     known: Mapping[str, Any]
-    """What it says about the branch: the members `FOR_LABS`."""
+    """The content of the file: the members `FOR_LABS`."""
 
     @property
     def target(self) -> str:
-        """The file: a repository has one."""
+        """The file; each repository has one."""
         return FILE
 
     async def apply(self, context: EffectContext) -> Applied:
-        """Compare, and write the file where it says something else."""
+        """Read the file, and write it if its content differs."""
         if context.config.results is None:
             return Applied(NO_LABS, changed=False)
         name = context.repository.full_name

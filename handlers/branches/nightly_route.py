@@ -34,13 +34,13 @@ class NightlyBranch(tracking.TrackedBranch):
 
 
 class NightlyBranches:
-    """What the API and the page report of nightly branches."""
+    """Reads what the API and the page report about nightly branches."""
 
     def __init__(self, record: TrackingRecord) -> None:
         self._record = record
 
     async def __call__(self, repository: str) -> Mapping[str, Any]:
-        """Return the members of `NightlyBranch`; raises LookupError where no branch is moved or was scanned."""
+        """Return the members of `NightlyBranch`. Raises LookupError if no branch is configured or was scanned."""
         return {**await self._record.of(repository), "moves": await self._record.moves(repository)}
 
 

@@ -1,4 +1,4 @@
-"""What is stored of branches that follow another: for the next scan, for the API, and for metrics."""
+"""The stored state of tracking branches: for the next scan, the API, and metrics."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from bot.engine.records import Records
 
 NIGHTLY, LAST_GOOD = "nightly", "last-good"
-"""The timers that move them, and the beginnings of their records' keys."""
+"""The names of the timers that move the branches, with which the keys of their records begin."""
 MOST_BLOCKERS = 10
-"""Sole blockers that are reported, the worst ones."""
+"""The most sole blockers that are reported, the worst first."""
 MOST_MOVES, LONGEST_WHY = 30, 300
-"""Moves of a branch that are stored, and characters of the reason for one."""
+"""The most moves of a branch that are stored, and the most characters of the reason of a move."""
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """How far a branch is behind its source: in commits, and in seconds that the oldest of them has waited.
+    """How far a branch is behind its source: in commits, and in seconds since the oldest of them was committed.
 
-    `seconds` is None where that is not known. `blockers` are the statuses, checks and patterns that each keep so many
-    commits from being good all by themselves, the worst first.
+    `seconds` is None if unknown. `blockers` has the statuses, checks and patterns that are the only blocker of commits,
+    each with the number of those commits, the worst first.
     """
 
     repository: str
@@ -43,7 +43,7 @@ class Behind:
 
 
 class TrackingRecord:
-    """What is stored of the branches that the timers of one name move."""
+    """Reads the records of the branches that timers with one name move."""
 
     def __init__(self, config: Config, records: Records, name: str) -> None:
         self._config = config
@@ -51,7 +51,7 @@ class TrackingRecord:
         self._name = name
 
     async def of(self, repository: str) -> TrackingState:
-        """Return the record of `owner/name`; raises LookupError where no branch is moved or was scanned."""
+        """Return the record of `owner/name`. Raises LookupError if no branch is configured or was scanned."""
         record = await self._record(repository)
         if record is None:
             raise LookupError(repository)
@@ -65,13 +65,13 @@ class TrackingRecord:
         return stored["moves"] if stored and record and stored["branch"] == record["branch"] else []
 
     async def all(self) -> list[tuple[str, TrackingState]]:
-        """Return each repository's name with its record, where there is one."""
+        """Return the name and the record of each repository that has one."""
         found = [(repository, await self._record(repository)) for repository in self._config.repositories]
         return [(repository, record) for repository, record in found if record is not None]
 
     async def _record(self, repository: str) -> TrackingState | None:
         config = self._config.repository(repository)
-        # The record outlives the feature: where the timer is off, what it says is no longer true.
+        # The record outlives the feature: once the timer is off, the record is out of date.
         if config is None or self._name not in config.timers:
             return None
         repository_id = await repository_id_of(self._records, repository)
@@ -79,7 +79,7 @@ class TrackingRecord:
 
 
 class StoredLag(TypedDict):
-    """How far a branch is behind, as it is stored; see `Lag`."""
+    """The stored form of `Lag`: how far a branch is behind."""
 
     commits: int
     since: str
@@ -88,7 +88,7 @@ class StoredLag(TypedDict):
 class TrackingState(TypedDict):
     """Where a tracking branch is, what its last move was, and why it is not at a newer commit.
 
-    Moments are in ISO 8601. What is not known is None. `lag` and `require` are those of the last good branch.
+    Times are in ISO 8601, and unknown values are None. Only the last good branch has `lag` and `require`.
     """
 
     branch: str
@@ -105,9 +105,9 @@ class TrackingState(TypedDict):
 
 
 class TrackingStep(TypedDict):
-    """The last step of a tracking branch: where it was to be, and where it was before, empty for nowhere.
+    """The last step of a tracking branch: its target, and its head before, empty if it did not exist.
 
-    `day` and `marked` (the commit has its status) are those of the nightly branch.
+    Only the nightly branch has `day` and `marked`, which says that the commit has its status.
     """
 
     sha: str
@@ -119,10 +119,10 @@ class TrackingStep(TypedDict):
 
 
 class TrackingMove(TypedDict):
-    """A move of a tracking branch; moments are in ISO 8601, what is not known is None.
+    """A move of a tracking branch. Times are in ISO 8601, and unknown values are None.
 
-    `moved_at` is None for a move that was not ours; `found_at` is when a scan found the branch there. `sha` is None
-    where the branch was removed.
+    `moved_at` is None if somebody else moved the branch; `found_at` is when a scan found it there. `sha` is None if the
+    branch was removed.
     """
 
     sha: str | None
@@ -147,9 +147,9 @@ RECORDS = (TRACKING, TRACKING_STEP, TRACKING_MOVES)
 
 
 def moves_after(known: Mapping[str, Any], before: Mapping[str, Any], record: TrackingState) -> TrackingMoves | None:
-    """Return the moves of a branch once its record is `record` and no longer `before`; None where it has not moved.
+    """Return the moves of a branch whose record changes from `before` to `record`; None if it has not moved.
 
-    `known` are the moves that are stored. Where none are, the last move that `before` has is the first one.
+    `known` are the stored moves. If there are none, the list begins with the last move that `before` describes.
     """
     same_branch = before.get("branch") == record["branch"]
     if same_branch and before.get("sha") == record["sha"]:
@@ -157,7 +157,7 @@ def moves_after(known: Mapping[str, Any], before: Mapping[str, Any], record: Tra
     moves = list(known["moves"]) if known.get("branch") == record["branch"] else []
     if same_branch and not moves and before["moved_at"]:
         moves = [_move(before, before["previous_sha"])]
-    # A branch that was there before the first scan has not moved.
+    # A branch that existed before the first scan has not moved.
     if (same_branch and before["sha"]) or record["moved_at"]:
         previous = record["previous_sha"] or (before["sha"] if same_branch else None)
         moves.insert(0, _move(record, previous))
@@ -171,15 +171,15 @@ def _move(record: Mapping[str, Any], previous: str | None) -> TrackingMove:
         "moved_at": record["moved_at"],
         "found_at": record["scanned_at"],
         "commits": record["commits"],
-        # The sentence is about the last scan, which is the move's own where that was ours and did not fail.
+        # `why` is about the last scan. It explains this move only if that scan made the move.
         "why": record["why"][:LONGEST_WHY] if record["moved_at"] == record["scanned_at"] else "",
     }
 
 
 def known_of(record: Mapping[str, Any], require: Iterable[str]) -> dict[str, ScannedCommit]:
-    """Return the verdicts of the last scan that are still worth something, by SHA.
+    """Return the verdicts of the last scan that can be reused, by SHA.
 
-    Not those of other requirements, and not what was fit: that is asked again before the branch is moved to it.
+    Verdicts for other requirements cannot. Nor can those on fit commits: they are checked again before a move.
     """
     if record.get("require") != list(require):
         return {}
@@ -188,7 +188,7 @@ def known_of(record: Mapping[str, Any], require: Iterable[str]) -> dict[str, Sca
 
 
 def behind_of(repository: str, record: Mapping[str, Any], now: float) -> Behind | None:
-    """Return how far a branch is behind at a moment, in seconds since 1970; None where that is not known."""
+    """Return how far a branch is behind at `now`, in seconds since 1970; None if unknown."""
     lag = record["lag"]
     if lag is None:
         return None
@@ -201,10 +201,10 @@ def behind_of(repository: str, record: Mapping[str, Any], now: float) -> Behind 
 
 
 def sole_blockers(scanned: Iterable[ScannedCommit]) -> dict[str, int]:
-    """Return what alone keeps commits from being fit, and how many, the worst first.
+    """Return each sole blocker of commits with the number of commits that it blocks, the worst first.
 
-    That is what is red or missing where everything else is green. What is pending may become green by itself, so it is
-    no blocker yet; and beside something pending nobody knows yet what will be the only one.
+    A sole blocker is red or missing on a commit where everything else is green. A pending check may become green, so it
+    is not a blocker yet, and a commit with a pending check does not count.
     """
     alone = (one.blockers[0] for one in scanned if len(one.blockers) + one.more == 1)
     counted = Counter(signal.name for signal in alone if signal.state in (State.RED, State.MISSING))

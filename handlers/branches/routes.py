@@ -1,4 +1,4 @@
-"""What the API reports a branch that follows another: where it is, and why it is not at a newer commit."""
+"""The API of tracking branches: where a branch is, and why it is not at a newer commit."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from bot.web.repositories import PARAMETERS, answer, answer_about
 from handlers.branches.texts import NO_TRACKING_BRANCH
 
 ReadBranch = Callable[[str], Awaitable[Mapping[str, Any]]]
-"""Of `owner/name` → the members of the answer; raises LookupError where there is nothing to tell."""
+"""Maps `owner/name` to the members of the answer. Raises LookupError if nothing is known."""
 
-# 64 digits: a repository with git's newer hash. https://git-scm.com/docs/hash-function-transition
+# 64 digits: the repository uses SHA-256. https://git-scm.com/docs/hash-function-transition
 Sha = Annotated[str, Field(pattern="^[0-9a-f]{40,64}$")]
 
 

@@ -50,7 +50,7 @@ class ScanInProgress:
         position = chain.index(scanned[-1].commit)
         commits = len(newer) - position if before is not None else None
         if before is not None and len(newer) == len(chain):
-            # The branch is further back than one page, or on a side branch: the chosen commit may be behind it.
+            # The head is further back than one page or on a side branch, so the chosen commit may be older.
             step = await compared(self.github, self.repository, before, scanned[-1].commit.sha)
             if step.status in (IDENTICAL, BEHIND):
                 return TrackingScan(before, relation, tuple(scanned[:-1]), lag=lag)
@@ -73,7 +73,7 @@ class ScanInProgress:
         if before in shas:
             newer = chain[: shas.index(before)]
             return (AHEAD if newer else IDENTICAL), newer, _lag(newer)
-        # The branch is not among newest first parents, so only GitHub can distinguish ahead from diverged.
+        # The branch is not among the first parents that were read, so only GitHub can distinguish ahead from diverged.
         whole = await compared(self.github, self.repository, before, shas[0])
         return whole.status, chain, Lag(whole.ahead_by, "")
 
@@ -83,7 +83,7 @@ class ScanInProgress:
         for commit in newer:
             if commit.sha in wanted:
                 scanned.append(ScannedCommit(commit, await self._blockers(commit.sha), self.at))
-            # A commit without a new or stored verdict is left out: it neither ends the scan nor is a candidate.
+            # A commit without a verdict is skipped: it neither ends the scan nor becomes a candidate.
             elif commit.sha in self.known:
                 scanned.append(self.known[commit.sha])
             if scanned and not scanned[-1].blockers:

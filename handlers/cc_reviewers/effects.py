@@ -20,7 +20,7 @@ from handlers.cc_reviewers import texts
 REQUESTED = "/repos/{+repo}/pulls/{number}/requested_reviewers"
 
 UNRESOLVED = "could not resolve to a node"
-"""Part of GitHub's message about a team that the App may not see (https://github.com/github/docs/issues/35057)."""
+"""A part of GitHub's message about a team that the App cannot see (https://github.com/github/docs/issues/35057)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class ReportReviewers:
 
 
 def reviewers_refused_text(names: Sequence[str], hidden: Sequence[str] = ()) -> str:
-    """Say who could not be asked, and why, without mentioning them; empty if there is nobody."""
+    """Return a text that says who could not be asked and why, without mentions; empty if there is nobody."""
     others = [name for name in names if name not in hidden]
     parts = ((texts.REFUSED, others), (texts.HIDDEN, hidden))
     return "\n\n".join(text.format(names=", ".join(map(code, who))) for text, who in parts if who)
@@ -144,14 +144,14 @@ def _slug(team: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    """The refused names, and those of them that are teams which the App may not see."""
+    """The refused names, and which of them are teams that the App cannot see."""
 
     names: tuple[str, ...] = ()
     hidden: frozenset[str] = frozenset()
 
 
 async def _refused(context: EffectContext, where: dict[str, str], users: list[str], teams: list[str]) -> _Refused:
-    """Request all reviews at once; if GitHub refuses, each separately. Return the names that were refused."""
+    """Request all reviews at once; if GitHub refuses, request each separately. Return the refused names."""
     if not users and not teams:
         return _Refused()
     said = await _asked(context, where, users, teams)

@@ -1,4 +1,4 @@
-"""Everything of `cc @octocat`."""
+"""The feature `cc_reviewers`: its configuration, records, handlers and effects."""
 
 from __future__ import annotations
 

@@ -45,12 +45,12 @@ class KnownReviewers:
     asked_before: Collection[str]
     reviewed: Collection[str]
     mentions: Collection[str] = ()
-    """The bot's names, without their `@`: an account with such a name is not meant."""
+    """The names by which people call the bot, without `@`: they never mean an account with that name."""
 
 
 def decide_reviewers(ccs: Ccs, known: KnownReviewers) -> Ccs:
     """Return the people to ask, at most `MOST`: not the author, the bot, or who was asked or has reviewed."""
-    # GitHub answers 422 for the author, and then asks nobody of the whole request.
+    # If a request names the author, GitHub answers 422 and requests no review at all.
     # https://docs.github.com/rest/pulls/review-requests#request-reviewers-for-a-pull-request
     taken = {known.author, *known.asked_before, *known.reviewed, *known.mentions}
     users = tuple(name for name in ccs.users if name.lower() not in taken)[:MOST]
@@ -104,9 +104,9 @@ async def request_reviewers(context: Context) -> Plan:
     again = refused if event.old_body is not None else frozenset()
     mentions = [mention.removeprefix("@").lower() for mention in context.app_config.mentions]
     asked = decide_reviewers(ccs, KnownReviewers(event.pull.author.login.lower(), before.asked - again, (), mentions))
-    # Find out first whether anybody is left: the list of reviews costs a request.
+    # Read the reviews only if somebody is left to ask: the list costs a request.
     if asked.users:
-        # Who has reviewed is no longer among the requested reviewers, and would be asked once more (TVM #10714).
+        # GitHub removes people who have reviewed from the requested reviewers, so we would ask them again (TVM #10714).
         reviewed = await _reviewers(context.github, context.repository.full_name, event.pull.number)
         asked = decide_reviewers(asked, KnownReviewers("", (), reviewed))
     named = tuple(name.lower() for name in (*ccs.users, *ccs.teams))

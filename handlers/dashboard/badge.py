@@ -8,7 +8,7 @@ from nightjar_formats.model import TARGET_NAME, TargetKey
 
 from bot.web.openapi import Parameter
 from bot.web.page_files import PageFile
-from bot.web.svg_badge import BadgeColour, svg_badge
+from bot.web.svg_badge import BadgeColor, svg_badge
 from handlers.dashboard import texts
 from handlers.dashboard.cells import STALE_SECONDS
 from handlers.dashboard.lab import LAB_PART
@@ -51,10 +51,10 @@ def draw_badge(store: ResultsStore, about: TargetKey, now: float) -> str:
     newest = store.labs.newest(about)
     runs = store.failures.newest_runs(about)
     if newest is None or not runs:
-        return svg_badge(label, texts.BADGE_NO_RESULTS, BadgeColour.UNKNOWN)
+        return svg_badge(label, texts.BADGE_NO_RESULTS, BadgeColor.UNKNOWN)
     # Before the failures: old results say nothing about the target as it is now, green ones least of all.
     if now - newest.received_at > STALE_SECONDS:
-        return svg_badge(label, texts.BADGE_STALE, BadgeColour.UNKNOWN)
+        return svg_badge(label, texts.BADGE_STALE, BadgeColor.UNKNOWN)
     if failing := sum(run.failing for run in runs):
-        return svg_badge(label, texts.BADGE_FAILING.format(count=failing), BadgeColour.BAD)
-    return svg_badge(label, texts.BADGE_GREEN, BadgeColour.GOOD)
+        return svg_badge(label, texts.BADGE_FAILING.format(count=failing), BadgeColor.BAD)
+    return svg_badge(label, texts.BADGE_GREEN, BadgeColor.GOOD)

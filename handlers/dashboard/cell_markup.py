@@ -1,4 +1,4 @@
-"""Write cells as HTML. Each state has a character as well as a colour, for readers who cannot tell colours apart.
+"""Write cells as HTML. Each state has a character as well as a color, for readers who cannot tell colors apart.
 
 Code writes them, not a template: a page has more than a thousand cells, and a template would spend most of the page's
 time on them. No I/O.

@@ -296,7 +296,7 @@ def only_folder(names: Sequence[str], folder: str) -> str:
 def below_each(names: Sequence[str], folder: str) -> Iterator[str]:
     """Yield for each name the child of `folder` that contains it.
 
-    Neighbours mostly share a child, so the child of the previous name is tried first.
+    Neighbors mostly share a child, so the child of the previous name is tried first.
     """
     child = ""
     for name in names:

@@ -26,10 +26,10 @@ maintainer), stale, and all that have not ended."""
 REMOVED_AFTER = 86400.0
 """Seconds after which a context that no scanned commit reports counts as removed.
 
-They count from the first scan that does not find it: nothing is known about the time before.
+The time starts with the first scan that does not find it, because the time before is unknown.
 """
 LONGEST_WORDS, LONGEST_URL = 140, 800
-"""Characters of what a status says, and of its address, that are stored; a longer address is left out."""
+"""The most characters that are stored of a status's description, and of its address; a longer address is dropped."""
 
 
 def has_failed(result: str) -> bool | None:
@@ -39,7 +39,7 @@ def has_failed(result: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class FailingContext:
-    """A context that fails: the commit that broke it, and what it said there.
+    """A context that fails: the commit that broke it, and its description there.
 
     `since` is the time of the first scan that found the failure, `missing_since` that of the first scan in which no
     commit reported the context, in seconds since 1970; 0 if the last scan found it.
@@ -83,7 +83,7 @@ class KnownFailures:
     reported_at: float = 0.0
 
     def reporting(self, news: str, at: float) -> KnownFailures:
-        """Return it as it is after a message with this key, at a moment in seconds since 1970."""
+        """Return the state after a message with this key was sent at `at`, in seconds since 1970."""
         return replace(self, news=news, reported_at=max(at, self.reported_at + 1))
 
 

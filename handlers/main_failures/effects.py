@@ -14,7 +14,7 @@ from handlers.main_failures.texts import SCAN_PENDING, SCAN_REQUESTED
 
 @dataclass(frozen=True, slots=True)
 class ScanEvent:
-    """A branch that is to be scanned, and when, in seconds since 1970; `asked` names who asked."""
+    """A branch to scan, and when, in seconds since 1970; `asked` identifies the request."""
 
     branch: str
     at: int
@@ -31,7 +31,7 @@ SCAN_EVENT = InternalEvent(
 
 @dataclass(frozen=True, slots=True)
 class NextScan:
-    """When a branch is scanned next, or was last, in seconds since 1970."""
+    """The time of the next scan of a branch, or of the last one, in seconds since 1970."""
 
     scan_at: float
 
@@ -76,8 +76,8 @@ class RequestScan:
 
 
 def is_scan_pending(record: NextScan | None, at: float, wait: float) -> bool:
-    """Return whether a scan is still to come that will see what happened at a moment, so that none has to be asked for.
+    """Return whether a pending scan will see what happened at `at`, so that no new request is needed.
 
-    One that is further away than the `wait` is not counted on: a clock was changed, or app.yaml.
+    A scan that is more than `wait` seconds away does not count: a clock or app.yaml was changed.
     """
     return record is not None and 0 <= record.scan_at - at <= wait

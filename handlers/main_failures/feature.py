@@ -1,4 +1,4 @@
-"""Everything of alarms on branches."""
+"""The feature `main_failures`: its configuration, records, handlers and effects."""
 
 from __future__ import annotations
 

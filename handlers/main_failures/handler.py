@@ -1,7 +1,7 @@
-"""Alarms: report once what begins to fail on a watched branch, and once more when it has recovered.
+"""Alarms: report once that a check fails on a watched branch, and once that it has recovered.
 
-Events only trigger a scan: they cost no request to GitHub, and may come late, twice or not at all. Messages follow from
-what a scan of the branch finds, after a trigger or at the timer.
+Events only trigger scans: they cost no request to GitHub, and may come late, twice or not at all. Messages depend only
+on what a scan of the branch finds, after a trigger or at the timer.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 NAME = "main-failures"
 KEY = "main_failures"
 MOST_COMMITS = 10
-"""Commits whose statuses and checks are read in one scan: two requests each, and more where there are many."""
+"""The most commits whose statuses and checks one scan reads: two requests each, more if there are over a hundred."""
 MOST_BRANCHES = 10
-"""Branches that a status names of those that have its commit.
+"""The most branches that GitHub lists in a status event, of those that have its commit.
 
 https://docs.github.com/webhooks/webhook-events-and-payloads#status
 """
@@ -59,7 +59,7 @@ router = Router()
 
 @dataclass(frozen=True, slots=True)
 class WatchedBranches:
-    """The branches that are watched, or have an issue from when they were."""
+    """The branches that are watched, or that have an issue from an earlier time."""
 
     branches: tuple[str, ...] = ()
 
@@ -73,7 +73,7 @@ RECORDS = (FAILURES, WATCHED_BRANCHES, NEXT_SCAN)
 
 @dataclass(frozen=True, slots=True)
 class ScanTrigger:
-    """What an event reports watched branches: that a context (empty: some check) has failed, or has passed."""
+    """What an event reports about watched branches: that a context (empty: any check) has failed or passed."""
 
     branches: tuple[str, ...]
     name: str
@@ -81,7 +81,7 @@ class ScanTrigger:
 
 
 def trigger_of(delivery: Delivery, watched: MainFailures) -> ScanTrigger | None:
-    """Read a trigger out of an event's payload, None where it is about nothing that is watched."""
+    """Read a trigger from an event's payload; None if the event is about no watched branch or context."""
     payload = delivery.payload
     match delivery.event:
         case "status":
@@ -90,7 +90,7 @@ def trigger_of(delivery: Delivery, watched: MainFailures) -> ScanTrigger | None:
         case "check_run":
             run = payload.at("check_run")
             name, result = run.string("name"), run.text("conclusion")
-            # Of GitHub Actions it may be a fork's branch that is named like ours: the scan will find nothing then.
+            # With GitHub Actions, this may be a fork's branch with the same name: then the scan finds nothing.
             branches = [run.text("check_suite", "head_branch")]
         case _:
             name, result, branches = "", *_of_workflow(payload)
@@ -100,13 +100,13 @@ def trigger_of(delivery: Delivery, watched: MainFailures) -> ScanTrigger | None:
     ours = tuple(dict.fromkeys(watched.branches))
     found = tuple(branch for branch in ours if branch in branches)
     if not found and len(branches) >= MOST_BRANCHES:
-        # A commit of a merge may be on dozens of branches, and GitHub leaves out all after the tenth.
-        found = ours  # any of them may be among those that were left out
+        # A merged commit may be on dozens of branches, and GitHub lists only ten.
+        found = ours  # each may be one of those that GitHub did not list
     return ScanTrigger(found, name, failed) if found else None
 
 
 def _of_workflow(payload: Payload) -> tuple[str, list[str]]:
-    """Read the failure of a workflow on a watched branch; the check runs of its jobs report a recovery."""
+    """Return the result and the branch of a failed workflow; recoveries come from the check runs of its jobs."""
     run = payload.at("workflow_run")
     ours = run.has("head_repository", "id") and run.integer("head_repository", "id") == payload.integer(
         "repository", "id"
@@ -123,9 +123,9 @@ def _accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
 @router.on("check_run", "completed", name=f"{NAME}-triggers", feature=KEY, accepts=_accepts)
 @router.on("workflow_run", "completed", name=f"{NAME}-triggers", feature=KEY, accepts=_accepts)
 async def on_trigger(context: Context) -> Plan:
-    """Ask for a scan where a trigger differs from what is known; GitHub is asked nothing."""
+    """Request a scan if a trigger differs from what is known; send no request to GitHub."""
     watched = _watched(context)
-    # Read once more: the settings may have changed since the delivery was routed.
+    # Check again: the settings may have changed since the delivery was routed.
     trigger = trigger_of(context.delivery, watched)
     at, wait = context.delivery.received_at, seconds(watched.wait)
     asked = []
@@ -143,9 +143,9 @@ def _differs(trigger: ScanTrigger, known: KnownFailures) -> bool:
 
 @router.on(TIMER_EVENT.name, NAME, name=NAME, feature=KEY)
 async def sweep(context: Context) -> Plan:
-    """Ask for a scan at every branch, for what no event has reported of.
+    """Request a scan of every watched branch, in case events were lost.
 
-    And at each that was watched before, as long as it has an issue: only then is it scanned whether that is closed.
+    Also request one of each branch that is no longer watched and has an issue, so that the issue is closed.
     """
     at, guid, number = moment_of(context.delivery.payload), context.delivery.guid, context.repository.id
     watched = list(dict.fromkeys(_watched(context).branches))
@@ -169,7 +169,7 @@ def _asking(asked: list[RequestScan]) -> Plan:
 
 @router.on(SCAN_EVENT.name, name=f"{NAME}-scan", feature=KEY)
 async def scan_branch(context: Context) -> Plan:
-    """Read how the newest commits of a branch stand, and tell what has changed since the last scan."""
+    """Read the results on the newest commits of a branch, and report what has changed since the last scan."""
     watched = _watched(context)
     asked = SCAN_EVENT.read(context.delivery.payload)
     branch = asked.branch
@@ -196,9 +196,9 @@ async def scan_branch(context: Context) -> Plan:
 
 
 def not_watched(context: Context, branch: str, at: float) -> Plan:
-    """Return what is to be done about a branch that app.yaml has no more: its issue is closed, what failed forgotten.
+    """Return what to do about a branch that app.yaml no longer names: close its issue, and forget its failures.
 
-    Where there is no issue, GitHub is asked nothing.
+    Without an issue, this sends no request to GitHub.
     """
     number, issue = context.repository.id, _issue_of(branch)
     reported = NOT_WATCHED.format(branch=code(branch))
@@ -214,9 +214,9 @@ def plan(
     before: KnownFailures | None,
     at: float,
 ) -> Plan:
-    """Return what is to be done about a change that was seen at a moment, in seconds since 1970.
+    """Return what to do about a change that a scan found at `at`, in seconds since 1970.
 
-    It is remembered first, so that no other scan can find it once more.
+    The record comes first, so that no other scan finds the same change again.
     """
     known = change.known.reporting(_news_key(change, branch), at) if change.is_news else change.known
     effects: list[Effect] = [StoreRecord.of(key, known)] if known != before else []
@@ -231,9 +231,9 @@ def plan(
 
 
 def issue_of(known: KnownFailures, branch: str) -> EnsureIssue:
-    """Return the effect that adds the last news to the issue, which lacks it after a long outage of GitHub.
+    """Return the effect that adds the last news to the issue, which may lack it after a long outage of GitHub.
 
-    Scans run one by one, each after all effects of the last one have ended: nothing else is about to write the issue.
+    Scans run one by one, each after all effects of the last one have ended, so nothing else writes to the issue now.
     """
     return EnsureIssue(_issue_of(branch), *issue_text(known, branch), news_key=known.news, as_of=known.reported_at)
 
@@ -243,7 +243,7 @@ def _issue_of(branch: str) -> str:
 
 
 def _news_key(change: FailureChanges, branch: str) -> str:
-    """Name news by what it tells: found by another scan once more, it is the same news."""
+    """Return a key from the content of news: if another scan finds the same changes, it is the same news."""
     reported = [
         [[one.name, one.sha] for one in change.began],
         [[one.failure.name, one.failure.sha, one.commit.sha] for one in change.recovered],
@@ -253,7 +253,7 @@ def _news_key(change: FailureChanges, branch: str) -> str:
 
 
 async def _commits(context: Context, branch: str) -> list[Commit]:
-    """Return a branch's newest commits, none where there is no such branch; one request."""
+    """Return a branch's newest commits, none if the branch does not exist; one request."""
     try:
         return await first_parents(context.github, context.repository.full_name, branch)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What people are reported of failures on a branch, and what the issue says as long as they last."""
+"""Messages about failures on a branch, and the text of the issue while they last."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ISSUE_MORE = "- and {count} more"
 ISSUE_END = "I'll comment here when this changes, and close this issue when all checks have recovered."
 MOST_LISTED = 50
 LIST_LIMIT = BODY_LIMIT - 1000
-"""Characters of the list in the issue; the rest is for what stands around it."""
+"""The most characters of the list in the issue; the rest is for the text around it."""
 LONGEST_NAME = 150
 
 UNITS = ((86400, "1 day", "{count} days"), (3600, "1 hour", "{count} hours"), (60, "1 minute", "{count} minutes"))
@@ -47,7 +47,7 @@ SCAN_REQUESTED, SCAN_PENDING = "requested a scan of {branch}", "a scan of {branc
 
 
 def failure_news(change: FailureChanges, branch: str) -> News:
-    """Return what is reported of a change: what broke first, then what is recovered."""
+    """Return the message about a change: first what broke, then what has recovered."""
     shas = list(dict.fromkeys(failure.sha for failure in change.began))
     items = [
         *(_began(failure, alone=len(shas) == 1) for failure in change.began),
@@ -61,7 +61,7 @@ def failure_news(change: FailureChanges, branch: str) -> News:
 
 
 def issue_text(known: KnownFailures, branch: str) -> tuple[str, str]:
-    """Return the title and the body, in Markdown, of the issue; the body is empty where nothing fails."""
+    """Return the title and the body, in Markdown, of the issue; the body is empty if nothing fails."""
     failing = sorted(known.failing.values(), key=lambda failure: (failure.since, failure.name))
     title = ISSUE_TITLE.format(branch=branch)
     if not failing:
@@ -117,7 +117,7 @@ def _line(failure: FailingContext) -> str:
 
 
 def _after(recovered: Sequence[Recovery]) -> str:
-    """Say how long it took, by the one that took longest."""
+    """Return how long a recovery took: the longest time of all that recovered."""
     longest = max(recovered, key=lambda recovery: recovery.seconds)
     reported = [_commits(longest.commits)] if longest.commits else []
     unit = next(((length, one, many) for length, one, many in UNITS if longest.seconds >= length), None)

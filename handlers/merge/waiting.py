@@ -203,23 +203,23 @@ async def follow(context: Context) -> Plan:
     pending = await _pending_of(context, number)
     if pending is None and label is None:
         return NOTHING
-    labelled = label is not None and label.casefold() in _labels(payload)
+    labeled = label is not None and label.casefold() in _labels(payload)
     if action == "closed":
         forget = (StorePendingMerge(number, said_at=pending.asked_at),) if pending else ()
-        return Plan((*forget, *_label(context, number, on=False, labelled=labelled)), why=texts.WHY_CLOSED)
+        return Plan((*forget, *_label(context, number, on=False, labeled=labeled)), why=texts.WHY_CLOSED)
     if action == "dequeued":
         return _left_queue(payload, number, pending)
     if action == "synchronize":
-        return await _pushed(context, number, pending, labelled=labelled)
+        return await _pushed(context, number, pending, labeled=labeled)
     # With a label or a pending merge, a draft has something to lose and needs the refresh.
-    if pending is None and not labelled and _cannot_be_ready(payload):
+    if pending is None and not labeled and _cannot_be_ready(payload):
         return Plan(why=texts.WHY_NOT_READY)
     return await _refresh(context, number, pending)
 
 
-async def _pushed(context: Context, number: int, pending: PendingMerge | None, *, labelled: bool) -> Plan:
+async def _pushed(context: Context, number: int, pending: PendingMerge | None, *, labeled: bool) -> Plan:
     """End the pending merge, and remove the label without a refresh: nobody has approved the new head yet."""
-    effects = _label(context, number, on=False, labelled=labelled)
+    effects = _label(context, number, on=False, labeled=labeled)
     head = await head_of(context.records, context.repository.id, number)
     if pending is None or head is None or head.sha == pending.sha:
         # No merge waits, or this is a late event of a push before the commit that is to be merged.
@@ -268,8 +268,8 @@ async def _refresh(context: Context, number: int, pending: PendingMerge | None) 
         raise TryAgain(texts.WHY_UNDECIDED, retry_in=COMPUTING_SECONDS)
     effects: list[Effect] = []
     if config.label is not None:
-        labelled = config.label.casefold() in (name.casefold() for name in merge_state.labels)
-        effects += _label(context, number, on=not found, labelled=labelled)
+        labeled = config.label.casefold() in (name.casefold() for name in merge_state.labels)
+        effects += _label(context, number, on=not found, labeled=labeled)
         effects += await _watch(context, merge_state, found)
     if pending is None or pending.queued:
         return Plan(tuple(effects), why=texts.WHY_NOT_READY if found else texts.WHY_READY)
@@ -293,9 +293,9 @@ async def _refresh(context: Context, number: int, pending: PendingMerge | None) 
     return Plan(tuple(effects), why=texts.WHY_STILL_WAITING.format(count=len(found)))
 
 
-def _label(context: Context, number: int, *, on: bool, labelled: bool) -> tuple[EnsureLabel, ...]:
+def _label(context: Context, number: int, *, on: bool, labeled: bool) -> tuple[EnsureLabel, ...]:
     label = _config(context).label
-    return (EnsureLabel(number, label, on),) if label is not None and on != labelled else ()
+    return (EnsureLabel(number, label, on),) if label is not None and on != labeled else ()
 
 
 async def _watch(context: Context, merge_state: MergeState, found: Sequence[MergeBlocker]) -> list[Effect]:

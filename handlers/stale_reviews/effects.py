@@ -64,7 +64,7 @@ class Remind:
         mine = [comment for comment in written if _is_reminder(comment, context.me.user_id)]
         if mine:
             await context.records.put(key, Reminded(max(comment.string("created_at") for comment in mine)))
-            # A try that died after its request may have posted one already; of two the older stays.
+            # An earlier try may have posted a comment before it died. If there are two, the older one stays.
             for twin in sorted(comment.integer("id") for comment in mine)[1:]:
                 await delete_comment(context, twin)
             return self._left(ALREADY_REMINDED)
@@ -80,7 +80,7 @@ class Remind:
         where = {"repo": context.repository.full_name, "number": str(self.number), "since": self.since}
         async for item in context.github.getiter(COMMENTS_SINCE, url_vars=where):
             comment = Payload(item, "comment")
-            if comment.string("created_at") > self.since:  # GitHub lists what was edited since as well
+            if comment.string("created_at") > self.since:  # GitHub also lists comments that were edited since
                 yield comment
 
     def _left(self, why: str) -> Applied:

@@ -1,4 +1,4 @@
-"""Everything of reminders of stale reviews."""
+"""The feature `stale_reviews`: its configuration, records, handlers and effects."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 NAME = "stale-reviews"
 MOST_NAMES = 15
-"""People that are named in one reminder: as many as GitHub takes as reviewers."""
+"""The most people that one reminder mentions: as many as GitHub accepts as reviewers."""
 
 DRAFTS = (
     "https://docs.github.com/en/pull-requests/collaborating-with-pull-requests/proposing-changes-to-your-work-with-"
@@ -70,7 +70,7 @@ async def remind(context: Context) -> Plan:
 
 
 async def _known(context: Context, pull: OpenPull) -> StalePull:
-    """Add what our own records show: GitHub reports of a push only when its commit was created."""
+    """Add the times of pushes from our own records: GitHub reports only when a pushed commit was created."""
     head = await head_of(context.records, context.repository.id, pull.number)
     pushed = moment(head.moved_at) if head and head.moved_at and not pull.pushed_by_bot else 0.0
     record = await context.records.get(REMINDED_AT.of(context.repository.id, pull.number))
@@ -97,7 +97,7 @@ def plan_reminders(found: Sequence[StalePull], config: StaleReviews, at: float, 
 
 
 def reviewers(pull: OpenPull) -> tuple[str, ...]:
-    """Return who is reminded, as `@` mentions: never the author, a bot or anybody twice; `MOST_NAMES` at most."""
+    """Return the people to remind, as `@` mentions: never the author, a bot or anybody twice; `MOST_NAMES` at most."""
     author = pull.author.id if pull.author and not pull.author.is_bot else 0
     # By ID: TVM's script compared logins case-sensitively, and reminded authors of their own pull requests.
     people = {one.id: one.login for one in (*pull.asked, *pull.reviewed) if not one.is_bot and one.id != author}
@@ -116,7 +116,7 @@ def reminder_text(one: StalePull, at: float) -> str:
 
 
 def _waited(passed: float) -> str:
-    """Return a time in words, as in `8 days`: in the largest unit of which there are two."""
+    """Return a duration in words, as in `8 days`: in the largest unit of which it has at least two."""
     name, unit = next(((name, unit) for name, unit in _UNITS if passed >= 2 * unit), _UNITS[-1])
     return f"{int(passed // unit)} {name}"
 

@@ -1,7 +1,7 @@
 """A repository's open pull requests, with who did something on each and when: one GraphQL request for each page.
 
-REST says when a pull request was last touched, but not who did it, and asking for the history of each would be a
-request for every open pull request. The query costs one of the 5,000 points that an installation has for an hour.
+REST says when a pull request was last updated but not who updated it, and reading the history of each would cost a
+request per open pull request. This query costs one of the 5,000 points per hour of an installation.
 
 https://docs.github.com/graphql/reference/objects#pullrequest
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bot.github.client import GitHub
 
 MOST_PAGES = 40
-"""Pages of 25 that are read: of a thousand pull requests, those first that were touched longest ago."""
+"""The most pages of 25 that are read: a thousand pull requests, those first that were updated longest ago."""
 
 QUERY = """
 query($owner: String!, $name: String!, $after: String) {
@@ -62,9 +62,9 @@ fragment account on Actor { __typename login ... on User { databaseId } }
 
 HUMAN = "User"
 BOT_MARK = "[bot]"
-"""How the names of bots end, as git has them."""
+"""The end of bots' names in git."""
 HIDDEN = "FORBIDDEN"
-"""The kind of an error for what the App may not see: a team, where it may not read the organization's members."""
+"""The type of GraphQL errors about what the App cannot see: teams, if it may not read the organization's members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class OpenPull:
     """An open pull request; `author` None: the account was deleted.
 
     `active_at` is when a person last did something, in seconds since 1970: opened it, edited title or text, pushed,
-    commented, reviewed, asked for a review, said that it is ready. What bots do is not in it, nor who labels.
+    commented, reviewed, asked for a review, said that it is ready. Actions of bots do not count, and labels do not.
     `asked` and `reviewed` are people, in GitHub's order; `teams` are written `org/team`. `pushed_by_bot` says that
     the head is a bot's commit, `is_locked` that few may write there.
     """
@@ -109,12 +109,12 @@ async def _data(github: GitHub, owner: str, name: str, after: str | None) -> Any
     except QueryError as error:
         data = error.response.get("data")
         if data and all(isinstance(one, Mapping) and one.get("type") == HIDDEN for one in error.response["errors"]):
-            return data  # with null in those places
+            return data  # with null in place of those nodes
         raise
 
 
 def pull_of(node: Payload) -> OpenPull:
-    """Read a pull request out of an answer to `QUERY`."""
+    """Read a pull request from an answer to `QUERY`."""
     commit = next((one.at("commit") for one in node.items("commits", "nodes")), Payload({}))
     pushed_by_bot = commit.text("author", "name").endswith(BOT_MARK)
     asked = [one.at("requestedReviewer") for one in _with(node, "reviewRequests", "requestedReviewer")]
@@ -136,16 +136,16 @@ def pull_of(node: Payload) -> OpenPull:
 
 
 def _active(node: Payload, commit: Payload, pushed_by_bot: bool) -> Iterator[float]:
-    """Yield the moments at which people did something; the first one is that it was opened, by whomever."""
+    """Yield the times at which people did something; the first one is when it was opened, even by a bot."""
     yield moment(node.string("createdAt"))
     if commit.has("committedDate") and not pushed_by_bot:
-        # Whose clock is ahead has not pushed in the future: a push touches the pull request.
+        # The committer's clock may be ahead, but a push also updates the pull request.
         yield min(moment(commit.string("committedDate")), moment(node.string("updatedAt")))
     if node.has("lastEditedAt") and not _is_bot(node, "editor"):
         yield moment(node.string("lastEditedAt"))
     happened = list(node.items("timelineItems", "nodes"))
     if happened and node.flag("timelineItems", "pageInfo", "hasPreviousPage"):
-        # What is not shown is no newer than that, and may be a person's.
+        # Earlier items are not listed. They may be a person's, and are at most as new as the first listed one.
         yield moment(happened[0].string("createdAt"))
     for one in happened:
         if not _is_bot(one, "by"):
@@ -155,7 +155,7 @@ def _active(node: Payload, commit: Payload, pushed_by_bot: bool) -> Iterator[flo
 
 
 def moment(iso: str) -> float:
-    """Return a moment of GitHub's in seconds since 1970."""
+    """Parse a time of GitHub's; return seconds since 1970."""
     return datetime.fromisoformat(iso).timestamp()
 
 
@@ -173,7 +173,7 @@ def _person(parent: Payload, key: str) -> Person | None:
 
 
 def _account(account: Payload) -> Person | None:
-    """Return who an account is; None for a team. GraphQL tells the numbers of people alone."""
+    """Return the person of an account; None for a team. GraphQL has numbers only for people."""
     if not account.has("login"):
         return None
     number = account.integer("databaseId") if account.has("databaseId") else 0

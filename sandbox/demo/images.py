@@ -47,14 +47,14 @@ class Browser:
         self._api = f"http://127.0.0.1:{port}"
 
     async def screenshot(self, url: str, last: str = "footer") -> bytes:
-        """Return a PNG of a page in light colours, from its top to the end of what the CSS selector `last` matches."""
+        """Return a PNG of a page in light colors, from its top to the end of what the CSS selector `last` matches."""
         async with self._http.put(f"{self._api}/json/new") as answer:
             tab = await answer.json()
         async with self._http.ws_connect(tab["webSocketDebuggerUrl"], max_msg_size=0) as socket:
             size = {"width": WIDTH, "height": 600, "deviceScaleFactor": 1, "mobile": False}
             await _call(socket, "Emulation.setDeviceMetricsOverride", size)
-            colours = {"features": [{"name": "prefers-color-scheme", "value": "light"}]}
-            await _call(socket, "Emulation.setEmulatedMedia", colours)
+            colors = {"features": [{"name": "prefers-color-scheme", "value": "light"}]}
+            await _call(socket, "Emulation.setEmulatedMedia", colors)
             await _call(socket, "Page.enable")
             await _call(socket, "Page.navigate", {"url": url})
             await _until(socket, url, "Page.loadEventFired")

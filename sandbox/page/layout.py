@@ -84,7 +84,7 @@ def icon(state: str) -> str:
 
 
 def state_badge(issue: Issue) -> str:
-    """Return the coloured word for the state of an issue or pull request."""
+    """Return the colored word for the state of an issue or pull request."""
     merged = getattr(issue, "merged_at", None) is not None
     draft = issue.state == "open" and getattr(issue, "draft", False)
     word = "Merged" if merged else "Draft" if draft else issue.state.capitalize()
@@ -92,12 +92,12 @@ def state_badge(issue: Issue) -> str:
 
 
 def picture(who: User) -> str:
-    """Return an SVG avatar: the initial on a colour of its own."""
+    """Return an SVG avatar: the initial on a color of its own."""
     red, green, blue = colorsys.hls_to_rgb((who.id * 0.381966) % 1, 0.45, 0.45)
-    colour = f"#{int(red * 255):02x}{int(green * 255):02x}{int(blue * 255):02x}"
+    color = f"#{int(red * 255):02x}{int(green * 255):02x}{int(blue * 255):02x}"
     shape = '<rect width="40" height="40" rx="9"' if who.type == "Bot" else '<circle cx="20" cy="20" r="20"'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40">{shape} fill="{colour}"/>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40">{shape} fill="{color}"/>'
         f'<text x="20" y="27" font-family="sans-serif" font-size="20" fill="#fff" text-anchor="middle">'
         f"{escape(who.login[0].upper())}</text></svg>"
     )

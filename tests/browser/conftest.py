@@ -24,7 +24,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 NO_BROWSER = "The tests need Chromium (Debian: apt install chromium); scripts/chromium-for-tests installs it."
 WIDE, NARROW = 1280, 390
 SERIOUS = ("serious", "critical")
-COLOURS = {"runOnly": ["color-contrast"]}
+COLORS = {"runOnly": ["color-contrast"]}
 """The only rule of axe whose answer differs between light and dark pages."""
 
 
@@ -73,19 +73,19 @@ class Walk:
         ]
         assert not serious, f"{self.page.url}: {serious}"
 
-    async def seen(self, name: str, *, colours: bool = False) -> None:
+    async def seen(self, name: str, *, colors: bool = False) -> None:
         """Audit a page on a wide light screen, and require that it fits on a narrow one; allow no complaint.
 
-        `colours`: audit those of a dark screen too, for a page that has most of them.
+        `colors`: audit those of a dark screen too, for a page that has most of them.
         """
         await self.audit()
         await self.screenshot(name, WIDE)
         await self.page.set_viewport_size({"width": NARROW, "height": 900})
         wide = await self.page.evaluate("document.documentElement.scrollWidth")
         assert wide <= NARROW, f"{name} is {wide} pixels wide on a screen of {NARROW}"
-        if colours:
+        if colors:
             await self.page.emulate_media(color_scheme="dark")
-            await self.audit(COLOURS)
+            await self.audit(COLORS)
             await self.screenshot(name, NARROW)
             await self.page.emulate_media(color_scheme="light")
         await self.page.set_viewport_size({"width": WIDE, "height": 900})

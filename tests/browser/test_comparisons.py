@@ -15,7 +15,7 @@ HEXAGON = "target=example-lab%2Fhexagon-v73"
 async def test_what_changed_between_two_commits(walk: Walk) -> None:
     page = await walk.go(f"/r/octocat/compiler/compare?{HEXAGON}&base={sha(9)}&head={sha(13)}")
     assert "6\nnew failures" in page
-    await walk.seen("compare", colours=True)
+    await walk.seen("compare", colors=True)
     assert "test_softmax" not in await walk.follow("✓ 1")
 
 

@@ -39,12 +39,12 @@ async def sign_in(walk: Walk, login: str) -> None:
 async def test_an_operator_finds_what_failed_looks_at_the_plan_and_replays_it(walk: Walk, here: OperatedTown) -> None:
     await sign_in(walk, "hubot")
     assert "Deliveries have failed" in await walk.text()
-    await walk.seen("operate", colours=True)
+    await walk.seen("operate", colors=True)
     await walk.follow("Show them")
     await walk.page.locator("table a").first.click()
     await walk.page.wait_for_load_state()
     assert "blocked for a reason" in await walk.text()
-    await walk.seen("operate-delivery", colours=True)
+    await walk.seen("operate-delivery", colors=True)
     await walk.page.get_by_role("button", name="Dry run").click()
     await walk.page.wait_for_load_state()
     assert "Nothing was written" in await walk.text()
@@ -57,7 +57,7 @@ async def test_an_operator_finds_what_failed_looks_at_the_plan_and_replays_it(wa
     assert "✗ failed" not in await walk.go(f"/operate/deliveries/{here.failed}")
     await walk.seen("operate-replayed")
     assert "This process runs jobs" in await walk.follow("State")
-    await walk.seen("operate-state", colours=True)
+    await walk.seen("operate-state", colors=True)
     await walk.follow("Log")
     await walk.seen("operate-log")
 

@@ -84,12 +84,12 @@ async def test_from_the_printed_address_to_the_first_delivery(browser: Browser, 
         await page.get_by_label("Public address of this bot").fill("localhost:8080")
         await page.get_by_role("button", name="Continue").click()
         await page.get_by_text("GitHub cannot reach localhost").wait_for()
-        await walk.seen("setup-wrong", colours=True)
+        await walk.seen("setup-wrong", colors=True)
         await page.get_by_label("Public address of this bot").fill(url)
         await page.get_by_label("Address of GitHub").fill(starting.github.url)
         await page.get_by_role("button", name="Continue").click()
         await page.get_by_role("button", name="Create the App on GitHub").wait_for()
-        await walk.seen("setup-button", colours=True)
+        await walk.seen("setup-button", colors=True)
         await page.get_by_role("button", name="Create the App on GitHub").click()
         await page.get_by_role("button", name="Create GitHub App").click()
 
@@ -106,7 +106,7 @@ async def test_from_the_printed_address_to_the_first_delivery(browser: Browser, 
 
         # The page continues by itself.
         await page.get_by_label("app.yaml").wait_for()
-        await walk.seen("setup-config", colours=True)
+        await walk.seen("setup-config", colors=True)
         await page.get_by_role("button", name="Write app.yaml and start").click()
         await page.get_by_text("Waiting for the first delivery").wait_for()
         await walk.seen("setup-waiting")
@@ -114,7 +114,7 @@ async def test_from_the_printed_address_to_the_first_delivery(browser: Browser, 
         await page.get_by_text("The first delivery has arrived").wait_for()
         await page.get_by_role("heading", name="Set-up is complete").wait_for()
         await page.get_by_text("permissions").wait_for()
-        await walk.seen("setup-done", colours=True)
+        await walk.seen("setup-done", colors=True)
         assert "Repositories" in await walk.follow("Open the dashboard")
 
         # A pull request gets an answer.

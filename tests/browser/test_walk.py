@@ -16,14 +16,14 @@ async def test_the_overview(walk: Walk) -> None:
 
 async def test_the_grid_down_to_the_tests(walk: Walk) -> None:
     assert "example-lab/hexagon-v73" in await walk.go("/r/octocat/compiler")
-    await walk.seen("grid", colours=True)
+    await walk.seen("grid", colors=True)
     await walk.follow("example-lab/hexagon-v73")
     await walk.follow("operators")
     assert "test_softmax[float16-16x64]" in await walk.follow("test_softmax.py::")
     await walk.page.locator("a.c.still").first.click()
     await walk.page.wait_for_load_state()
     assert "Not equal to tolerance" in await walk.text()
-    await walk.seen("run", colours=True)
+    await walk.seen("run", colors=True)
     await walk.page.locator("main .card li a").first.click()
     await walk.page.wait_for_load_state()
     assert "commits in between" in await walk.text()
@@ -92,4 +92,4 @@ async def test_a_lab_that_stopped_reporting(walk: Walk) -> None:
 
 async def test_a_pull_request(walk: Walk) -> None:
     assert "Pending merge" in await walk.go("/r/octocat/compiler/pulls/42")
-    await walk.seen("pull", colours=True)
+    await walk.seen("pull", colors=True)

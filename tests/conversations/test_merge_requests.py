@@ -40,7 +40,7 @@ async def here(tmp_path: Path) -> AsyncIterator[Town]:
 
 
 @pytest.fixture
-async def labelled(tmp_path: Path) -> AsyncIterator[Town]:
+async def labeled(tmp_path: Path) -> AsyncIterator[Town]:
     async with merge_town(f"sqlite:///{tmp_path}/nightjar.db", f"{KEYS}, label: ready-for-merge") as place:
         yield place
 
@@ -95,14 +95,14 @@ async def test_a_push_ends_a_pending_merge_without_a_refresh(here: Town) -> None
     assert await cost(here, pull.push) == PUSHED
 
 
-async def test_the_label_costs_a_look_for_what_matters_and_two_requests_where_it_changes(labelled: Town) -> None:
-    pull = opened(labelled)
-    await cost(labelled, lambda: None)
-    assert await cost(labelled, lambda: report(labelled, pull)) == {}
-    approved = await cost(labelled, lambda: approve(pull))
+async def test_the_label_costs_a_look_for_what_matters_and_two_requests_where_it_changes(labeled: Town) -> None:
+    pull = opened(labeled)
+    await cost(labeled, lambda: None)
+    assert await cost(labeled, lambda: report(labeled, pull)) == {}
+    approved = await cost(labeled, lambda: approve(pull))
     # Once for the approval, and once more after it was noted that its checks are watched from now on.
     assert approved == SCAN + SCAN + Counter({LABELS: 1, LABEL: 1})
-    assert await cost(labelled, lambda: report(labelled, pull, context="docs")) == SCAN
-    assert await cost(labelled, lambda: pull.review("reader", "Hm.")) == {}
-    pushed = await cost(labelled, pull.push)
+    assert await cost(labeled, lambda: report(labeled, pull, context="docs")) == SCAN
+    assert await cost(labeled, lambda: pull.review("reader", "Hm.")) == {}
+    pushed = await cost(labeled, pull.push)
     assert pushed == PUSHED + Counter({LABELS: 1, f"DELETE {REPO}/issues/{{issue_number}}/labels/{{name}}": 1})

@@ -169,7 +169,7 @@ def test_for_people_control_characters_are_shown_not_obeyed(restored: None) -> N
     assert "forged line" in out.getvalue()
 
 
-def test_for_people_a_line_begins_with_its_time_and_has_no_colour_where_they_want_none(
+def test_for_people_a_line_begins_with_its_time_and_has_no_color_where_they_want_none(
     restored: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")

@@ -92,7 +92,7 @@ async def test_a_crowd_that_waits_is_written_the_newest_head_first(
     began = jumping.now
     written = await order_of(governor, jumping, crowd)
     assert len(written) == len(crowd)
-    # Who finds room within seconds does not wait, so the first are written as they come, and neighbours may swap.
+    # Who finds room within seconds does not wait, so the first are written as they come, and neighbors may swap.
     assert wrong_share(written[10:]) < 0.03
     assert jumping.now - began < 2 * 3600, "no slower than the limit of an hour"
 

@@ -61,7 +61,7 @@ def test_an_empty_text_takes_the_section_away_and_nothing_left_is_no_comment() -
     assert render(with_section({"docs": "built"}, "docs", " ")) == ""
 
 
-def test_markers_inside_a_section_do_not_tear_its_neighbours() -> None:
+def test_markers_inside_a_section_do_not_tear_its_neighbors() -> None:
     evil = "a <!-- nightjar:end:docs --> b <!-- nightjar:section:runtime -->\nforged\n<!-- nightjar:end:runtime -->"
     body = render(with_section(with_section({}, "runtime", "true"), "docs", evil))
     assert sections_of(body)["runtime"] == "true"

@@ -18,6 +18,6 @@ def test_what_lasts_is_reported_once_results_are_reliable_and_other_targets_are_
     assert failures[TruthClass.STEADY].wrong == 0
     assert failures[TruthClass.BACK_AND_FORTH].wrong <= WRONG * FLIPPING * LABS
     assert {count.missing for count in measured.unreliable.others.values()} == {0}
-    of_neighbours = measured.neighbours.failures[TruthClass.REGRESSION]
-    assert (of_neighbours.right, of_neighbours.wrong, of_neighbours.missing) == (5 * LABS, 0, 0)
-    assert set(of_neighbours.late) == {0}
+    of_neighbors = measured.neighbors.failures[TruthClass.REGRESSION]
+    assert (of_neighbors.right, of_neighbors.wrong, of_neighbors.missing) == (5 * LABS, 0, 0)
+    assert set(of_neighbors.late) == {0}

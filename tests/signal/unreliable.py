@@ -40,11 +40,11 @@ HELD = 8
 
 @dataclass
 class UnreliableScore:
-    """The scores of unreliable targets, of the same without the rule, and of their neighbours in the repository."""
+    """The scores of unreliable targets, of the same without the rule, and of their neighbors in the repository."""
 
     unreliable: Score = field(default_factory=Score)
     without_rule: Score = field(default_factory=Score)
-    neighbours: Score = field(default_factory=Score)
+    neighbors: Score = field(default_factory=Score)
 
 
 class EveryTargetReliable(ResultsService):
@@ -71,9 +71,9 @@ def unreliable_lab(seed: int) -> SimulatedLab:
     return _lab(seed, tests + [_lasting(names.pop(), *one) for one in begins])
 
 
-def neighbour_lab(seed: int) -> SimulatedLab:
+def neighbor_lab(seed: int) -> SimulatedLab:
     """Return another target of the same commits: some of its tests begin to fail, and all others pass."""
-    rng = Random(f"neighbour of lab {seed}")
+    rng = Random(f"neighbor of lab {seed}")
     names = pytest_names(rng, STEADY + 5)
     tests = [_steady(name) for name in names[:STEADY]]
     return _lab(
@@ -105,7 +105,7 @@ def measure_unreliable(seeds: Iterable[int], *, without_rule: bool = True) -> Un
     """Return the scores of the labs of some seeds together."""
     measured = UnreliableScore()
     for seed in seeds:
-        measured.unreliable.add(_scored(unreliable_lab(seed), neighbour_lab(seed), measured.neighbours))
+        measured.unreliable.add(_scored(unreliable_lab(seed), neighbor_lab(seed), measured.neighbors))
         if without_rule:
             measured.without_rule.add(_scored(unreliable_lab(seed), results=EveryTargetReliable))
     return measured
@@ -113,8 +113,8 @@ def measure_unreliable(seeds: Iterable[int], *, without_rule: bool = True) -> Un
 
 def _scored(
     lab: SimulatedLab,
-    neighbour: SimulatedLab | None = None,
-    neighbours: Score | None = None,
+    neighbor: SimulatedLab | None = None,
+    neighbors: Score | None = None,
     results: type[ResultsService] = ResultsService,
 ) -> Score:
     clock, place = Clock(), IN_MEMORY if IN_MEMORY.is_dir() else None
@@ -124,9 +124,9 @@ def _scored(
     ):
         store.open()
         score = score_of(lab, asyncio.run(Replay(store, lab, clock, TARGET, results).arrivals()))
-        if neighbour is not None and neighbours is not None:
-            replay = Replay(store, neighbour, clock, OTHER_TARGET, results)
-            neighbours.add(score_of(neighbour, asyncio.run(replay.arrivals())))
+        if neighbor is not None and neighbors is not None:
+            replay = Replay(store, neighbor, clock, OTHER_TARGET, results)
+            neighbors.add(score_of(neighbor, asyncio.run(replay.arrivals())))
     return score
 
 
@@ -136,7 +136,7 @@ def rows(measured: UnreliableScore) -> Iterator[tuple[str, ...]]:
         count, without = measured.unreliable.failures[one], measured.without_rule.failures[one]
         reported = (f"{number:,}" for number in (count.cases, count.right, count.missing, count.wrong))
         yield (one.value, *reported, f"{without.wrong:,}")
-    other = measured.neighbours.failures[TruthClass.REGRESSION]
+    other = measured.neighbors.failures[TruthClass.REGRESSION]
     numbers = (f"{number:,}" for number in (other.cases, other.right, other.missing, other.wrong))
     yield ("fails and stays, on another target of the repository", *numbers, "-")
 

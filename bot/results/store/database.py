@@ -93,7 +93,7 @@ class ResultsDatabase:
     def writing(self) -> Generator[sa.Connection]:
         """Write in one transaction; writers take turns on both databases.
 
-        They must, because a run's changes depend on stored data: its suite's names, its neighbours, shared texts.
+        They must, because a run's changes depend on stored data: its suite's names, its neighbors, shared texts.
         """
         with self._writing.begin() as connection:
             if connection.dialect.name == "postgresql":

@@ -87,7 +87,7 @@ def find(connection: sa.Connection, known: SuiteNames, suite: SuiteRow, suite_na
 
 
 def place(connection: sa.Connection, series: Series, facts: Facts, statuses: bytes, find_renames: Renames) -> bool:
-    """Write a point and link it with its neighbours; return whether it has changed.
+    """Write a point and link it with its neighbors; return whether it has changed.
 
     `statuses` is its merged status column.
     """
@@ -113,7 +113,7 @@ def place(connection: sa.Connection, series: Series, facts: Facts, statuses: byt
         connection.execute(_TABLE.update().filter_by(id=number).values(values))
     if facts.linked:
         here: Point = values | key | {"id": number}
-        before, after = (neighbour(connection, here, before=side) for side in (True, False))
+        before, after = (neighbor(connection, here, before=side) for side in (True, False))
         known = {facts.sha: statuses}
         renamed |= _compare(connection, series, before, here, find_renames, known, is_new=row is None)
         renamed |= _compare(connection, series, here, after, find_renames, known)
@@ -123,7 +123,7 @@ def place(connection: sa.Connection, series: Series, facts: Facts, statuses: byt
     return changed
 
 
-def neighbour(connection: sa.Connection, row: Point, *, before: bool) -> Point | None:
+def neighbor(connection: sa.Connection, row: Point, *, before: bool) -> Point | None:
     """Return the linked point before or after one."""
     here = {name: row[name] for name in ("series_id", "committed_at", "sha")}
     return connection.execute(_BEFORE if before else _AFTER, here).mappings().first()
@@ -133,7 +133,7 @@ def _unlink(connection: sa.Connection, series: Series, row: Point, find_renames:
     """Remove a point from the series; return whether a rename was found or removed."""
     connection.execute(_TABLE.update().filter_by(id=row["id"]).values(linked=False))
     forgotten = _forget(connection, row)
-    before, after = (neighbour(connection, row, before=side) for side in (True, False))
+    before, after = (neighbor(connection, row, before=side) for side in (True, False))
     return _compare(connection, series, before, after, find_renames, {}) or forgotten
 
 

@@ -26,7 +26,7 @@ from handlers.hardware.jobs.requesting import JobRequest, answer_request, reques
 from handlers.hardware.jobs.store import JOBS
 from handlers.hardware.jobs.targets import (
     RequestTarget,
-    labelled_targets,
+    labeled_targets,
     pushed_targets,
     request_targets,
     without_degraded,
@@ -48,7 +48,7 @@ def accepts(delivery: Delivery, config: RepositoryConfig) -> bool:
     """Return whether the event may matter: a target accepts requests and, for a label, the label is a target's."""
     known = request_targets(config.results)
     if delivery.action in ("labeled", "unlabeled"):
-        return bool(labelled_targets(known, delivery.payload.text("label", "name")))
+        return bool(labeled_targets(known, delivery.payload.text("label", "name")))
     return bool(known)
 
 
@@ -65,15 +65,15 @@ async def follow_pull_request(context: Context) -> Plan:
             end = JobEnd.BY_PERSON.value
             cancelled = [
                 CancelDeviceJobs(pull.number, end, only=one.full_name, but_commands=True)
-                for one in labelled_targets(known, label)
+                for one in labeled_targets(known, label)
             ]
             return Plan(tuple(cancelled), why=label)
         case "labeled":
             if not pull.is_open:
                 return NOTHING
-            meant = labelled_targets(known, label)
+            meant = labeled_targets(known, label)
             refused = [one for one in meant if one not in able]
-            return await _request(context, event, labelled_targets(able, label), JobOrigin.LABEL, refused)
+            return await _request(context, event, labeled_targets(able, label), JobOrigin.LABEL, refused)
         case _:
             wanted = await _wanted_by_push(context, pull, able)
             plan = await _request(context, event, wanted, JobOrigin.PUSH)
@@ -112,7 +112,7 @@ async def _request(
     origin: JobOrigin,
     degraded: Sequence[RequestTarget] = (),
 ) -> Plan:
-    """Request tests of the head for the person who pushed or labelled; `degraded` are targets that accept no requests.
+    """Request tests of the head for the person who pushed or labeled; `degraded` are targets that accept no requests.
 
     If the budget is used up, a push requests nothing. A person who set a label reads the reason in the check run.
     """

@@ -96,7 +96,7 @@ def nearest_targets(name: str, known: Sequence[RequestTarget]) -> list[str]:
     return nearest_names(name, [one.full_name if "/" in name else one.name for one in known])
 
 
-def labelled_targets(known: Iterable[RequestTarget], label: str) -> list[RequestTarget]:
+def labeled_targets(known: Iterable[RequestTarget], label: str) -> list[RequestTarget]:
     """Return the targets whose label this is; GitHub has one label of a name, whatever its case."""
     return [one for one in known if one.settings.label_of(one.name).casefold() == label.casefold()]
 

@@ -23,7 +23,7 @@ INTERNAL = ("pytest", "internal")
 _CRASH = Pattern(r"worker '[^']*' crashed while running ")
 _TIMEOUT = Pattern(r"(?:Failed: )?Timeout \(?>\s*[\d.]+ *s")
 _TIMEOUTS = ("Timeout ", "Failed: Timeout ")
-_COLOUR = Pattern(r"#x1B\[[0-9;?]*[ -/]*[@-~]")
+_COLOR = Pattern(r"#x1B\[[0-9;?]*[ -/]*[@-~]")
 _PHASES = {
     'failed on setup with "': Trouble.SETUP,
     'failed on teardown with "': Trouble.TEARDOWN,
@@ -71,7 +71,7 @@ def _ended(attributes: dict[str, str], classname: str, parts: Sequence[Part]) ->
     if found.status is Status.SKIPPED:
         return _skipped(found, of(parts, "skipped")[0], classname)
     if ESCAPE in found.text or ESCAPE in found.message:
-        found = found._replace(message=_COLOUR.sub("", found.message), text=_COLOUR.sub("", found.text))
+        found = found._replace(message=_COLOR.sub("", found.message), text=_COLOR.sub("", found.text))
     if found.status is Status.FAILED:
         return found._replace(trouble=Trouble.TIMEOUT) if _is_timeout(found.message) else found
     if found.status is not Status.ERRORED:
@@ -91,7 +91,7 @@ def _ended(attributes: dict[str, str], classname: str, parts: Sequence[Part]) ->
 
 def _last_line(error: Part) -> str:
     """Return the last line of the traceback, for a message that does not say what went wrong."""
-    return one_line(_COLOUR.sub("", error.text).strip().rpartition("\n")[2].removeprefix("E ")) or stated(error)
+    return one_line(_COLOR.sub("", error.text).strip().rpartition("\n")[2].removeprefix("E ")) or stated(error)
 
 
 def _trouble(reason: str, phase: Trouble) -> Trouble:

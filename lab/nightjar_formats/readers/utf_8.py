@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from nightjar_formats.readers.repairs import UNDECLARED, Repair, Repairs
-from nightjar_formats.readers.values import COLOUR
+from nightjar_formats.readers.values import COLOR
 
 CHUNK = 1 << 16
 BOM, UTF16_BOMS = codecs.BOM_UTF8, (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -77,7 +77,7 @@ class Utf8:
         count = len(text) - len(text.translate(None, CONTROLS)) + sum(map(text.count, NONCHARACTERS))
         self.repairs.add(Repair.CONTROL, line, count)
         if b"\x1b" in text:
-            text = COLOUR.sub("", text.decode()).encode()
+            text = COLOR.sub("", text.decode()).encode()
         text = text.translate(_ONE_CONTROL)
         for forbidden in (b"\x01", *NONCHARACTERS):
             text = text.replace(forbidden, _REPLACEMENT)

@@ -13,7 +13,7 @@ from nightjar_formats.refused import TooMuch
 
 MAX_LINE = 10_000_000
 
-COLOUR = Pattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+COLOR = Pattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _LINE_END = Pattern(r"\r+\n?")
 """A line end of Windows has another CR if the text was converted twice."""
 _UNREADABLE = dict.fromkeys(
@@ -88,5 +88,5 @@ def _readable(value: str) -> str:
     if "\r" in value:
         value = _LINE_END.sub("\n", value)
     if "\x1b" in value:
-        value = COLOUR.sub("", value)
+        value = COLOR.sub("", value)
     return value.translate(_UNREADABLE)

@@ -9,7 +9,7 @@ import pytest
 from nightjar_formats.model import TargetKey
 
 from bot.results.store.timelines import FailureMessage, RegressionMessage
-from bot.web.svg_badge import BadgeColour, svg_badge
+from bot.web.svg_badge import BadgeColor, svg_badge
 from handlers.dashboard.feed import ATOM, atom_feed
 from tests.handlers.dashboard.nightly_runs import REPOSITORY, SOFTMAX, sha
 from tests.handlers.dashboard.site import DashboardSite
@@ -57,7 +57,7 @@ async def test_what_is_not_there_or_private_is_not_found(site: DashboardSite, pa
 
 
 async def test_text_in_a_badge_is_text() -> None:
-    svg = svg_badge(HOSTILE.replace("\x00", "").replace("\x1b", "").replace("\ufffe", ""), "1 < 2", BadgeColour.BAD)
+    svg = svg_badge(HOSTILE.replace("\x00", "").replace("\x1b", "").replace("\ufffe", ""), "1 < 2", BadgeColor.BAD)
     assert {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(svg).iter()} == {
         "svg", "title", "rect", "path", "g", "text",
     }  # fmt: skip

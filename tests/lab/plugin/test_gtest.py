@@ -100,7 +100,7 @@ def test_slow_tests_are_skipped_by_the_words_that_python_reads(
     }
 
 
-def test_ctest_leaves_out_what_is_labelled_and_other_labels_stay(tmp_path: Path) -> None:
+def test_ctest_leaves_out_what_is_labeled_and_other_labels_stay(tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").write_text(CMAKE)
     module = f"-DCMAKE_MODULE_PATH={include_dir()}"
     configured = subprocess.run(

@@ -22,7 +22,7 @@ def leaves() -> bool:
 
 
 def skips() -> bool:
-    pytest.skip("no licence")
+    pytest.skip("no license")
 
 
 def hangs() -> bool:
@@ -46,7 +46,7 @@ def exits() -> bool:
         (lambda: 0, ProbeAnswer(False)),
         (raises, ProbeAnswer(False, "raised OSError: no driver")),
         (leaves, ProbeAnswer(False, "raised SystemExit: 3")),
-        (skips, ProbeAnswer(False, "skipped: no licence")),
+        (skips, ProbeAnswer(False, "skipped: no license")),
     ],
 )
 def test_what_a_probe_says(probe: Callable[[], object], answer: ProbeAnswer, isolated: bool) -> None:

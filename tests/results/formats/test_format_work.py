@@ -117,7 +117,7 @@ REPORTS: dict[str, Callable[[int], bytes]] = {
     "entities": lambda n: junit("<failure>" + "&lt;" * n + "</failure>"),
     "comments": lambda n: junit("<!-- a -->" * n),
     "sections of text": lambda n: junit("<failure>" + "<![CDATA[a]]>" * n + "</failure>"),
-    "colours": lambda n: junit("<failure>" + "#x1B[" * n + "</failure>"),
+    "colors": lambda n: junit("<failure>" + "#x1B[" * n + "</failure>"),
     "suites that never end": lambda n: b"<testsuite>" * n,
     "lines of a log": lambda n: f"{LINE}\n".encode() * n,
     "tests that never end": lambda n: b"".join(

@@ -8,7 +8,7 @@ from bot.config.results import Results
 from bot.config.targets import TargetSettings
 from handlers.hardware.jobs.store import JobRequests
 from handlers.hardware.jobs.targets import (
-    labelled_targets,
+    labeled_targets,
     named_targets,
     nearest_targets,
     over_budget,
@@ -81,7 +81,7 @@ def test_the_nearest_names_are_proposed(name: str, likest: str) -> None:
     ],
 )
 def test_a_label_asks_for_its_target(label: str, names: list[str]) -> None:
-    assert [one.full_name for one in labelled_targets(KNOWN, label)] == names
+    assert [one.full_name for one in labeled_targets(KNOWN, label)] == names
 
 
 @pytest.mark.parametrize(
