@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from nightjar_formats.model import TargetKey
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.config.targets import EVERY_PUSH, NIGHTLY_ONLY
@@ -177,11 +176,17 @@ def read_lab(
     # The nightly commits: those that any lab tested, and those that the branch moved to without a result.
     nightly, available = {**moved, **activity.tested}, {**activity.tested, **moved}
 
+    could_move = {
+        target
+        for target, of in lab.targets.items()
+        if target in activity.targets and of.tier != EVERY_PUSH and f"{name}/{target}" not in degraded
+    }
+    flips = store.labs.flips(repository, name, could_move)
+
     def promotion(target: str, tier: int, missing: tuple[int, int]) -> Promotion | None:
-        sent, about = activity.targets.get(target), TargetKey(repository, name, target)
-        if sent is None or tier == EVERY_PUSH or f"{name}/{target}" in degraded:
+        if target not in could_move:
             return None
-        return promotion_of(store, about, tier, sent, missing, available, now)
+        return promotion_of(tier, activity.targets[target], flips.get(target, ()), missing, available, now)
 
     return LabPage(
         lab=name,

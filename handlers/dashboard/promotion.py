@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from nightjar_formats.model import TargetKey
 from pydantic import BaseModel, ConfigDict, Field
 
 from handlers.dashboard.percentiles import percentile
 from handlers.hardware.degraded.promotion import Lacking, PromotionEvidence
 
 if TYPE_CHECKING:
+    from bot.results.compare.health import RunFlips
     from bot.results.store.lab_reports import TargetActivity
-    from bot.results.store.store import ResultsStore
 
 DAY = 86400.0
 
@@ -36,18 +35,18 @@ class Promotion(BaseModel):
 
 
 def promotion_of(
-    store: ResultsStore,
-    about: TargetKey,
     tier: int,
     sent: TargetActivity,
+    runs: Sequence[RunFlips],
     missing: tuple[int, int],
     available: Mapping[str, float],
     now: float,
 ) -> Promotion:
-    """Return what a target of tier `tier` lacks for the next better tier, `tier - 1`; it blocks.
+    """Return what a target of tier `tier` lacks for the next better tier, `tier - 1`.
 
-    `missing` is the number of nightly commits that it missed, and of all that it had to test. `available` has the time
-    since which labs could test each commit, in seconds since 1970.
+    `runs` are the newest of each suite, with how many tests flipped back in them. `missing` is the number of nightly
+    commits that it missed, and of all that it had to test. `available` has the time since which labs could test each
+    commit, in seconds since 1970.
     """
     commits = sent.commits.values()
     waits = sorted(
@@ -55,7 +54,6 @@ def promotion_of(
         for sha, at in sent.arrived.items()
         if sha in sent.commits
     )
-    runs = [run for suite in store.failures.flips(about).values() for run in suite]
     evidence = PromotionEvidence(
         age=now - sent.first if sent.first is not None else None,
         seconds=percentile(waits, 0.9),

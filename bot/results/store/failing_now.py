@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,13 +29,15 @@ from bot.results.store.newest_points import (
     stored_runs,
     suites_on_targets,
 )
-from bot.results.store.rename_pairs import renames_of
-from bot.results.store.renamed import END, changes_of, series_names
+from bot.results.store.rename_pairs import PointRenames, renames_of
+from bot.results.store.renamed import END, changes_since, series_names
 from bot.results.store.trace import Position
 
 START: Position = (float("-inf"), "")
 """Before every commit."""
 FAILED = CODES[Status.FAILED]
+NameSpan = tuple[int, Position, Position]
+"""A name of a test, by its place, and the moments from and until which it had it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,23 +112,40 @@ def _since(
     if not wanted:
         return {}
     oldest = _oldest(connection, wanted)
-    renamed = {one.series_id for one in renames_of(connection, sorted(wanted))}
+    spans = _spans(connection, known, every, wanted, aliases)
+    names = {series: {name for those in of.values() for name, _, _ in those} for series, of in spans.items()}
+    changes = changes_since(connection, names, min(at for at, _ in oldest.values()))
     found = {}
-    for series, places in wanted.items():
-        spans = {place: [(place, START, END)] for place in places}
-        if aliases or series in renamed:
-            name_of = known.every(connection, every[series].row)
-            then = series_names(connection, series, name_of, aliases, places)
-            spans = {place: list(then.spans(place)) for place in places}
-        changes = changes_of(connection, series, {name for those in spans.values() for name, _, _ in those})
+    for series, of_series in spans.items():
         here = (newest[series].committed_at, newest[series].sha)
-        for place, those in spans.items():
+        for place, those in of_series.items():
             # Between two of its changes a test ended in the same way, so no other commits are needed.
-            moments = {row[0] for name, _, _ in those for row in changes.get(name, ())}
+            moments = {row[0] for name, _, _ in those for row in changes[series].get(name, ())}
             chain = sorted({one for one in {*moments, oldest[series]} if oldest[series] <= one < here})
             # Where nothing has changed, it ended everywhere as it does now.
-            past = past_of(those, changes, chain, FAILED) if chain else []
+            past = past_of(those, changes[series], chain, FAILED) if chain else []
             found[series, place] = failure_context(past, [sha for _, sha in chain]).since or here[1]
+    return found
+
+
+def _spans(
+    connection: sa.Connection,
+    known: SuiteNames,
+    every: Mapping[int, SuiteOnTarget],
+    wanted: Mapping[int, Sequence[int]],
+    aliases: Aliases,
+) -> dict[int, dict[int, list[NameSpan]]]:
+    """Return the names of each test, and when it had them, by its series and place."""
+    renames = defaultdict[int, list[PointRenames]](list)
+    for point in renames_of(connection, sorted(wanted)):
+        renames[point.series_id].append(point)
+    found: dict[int, dict[int, list[NameSpan]]] = {}
+    for series, places in wanted.items():
+        found[series] = {place: [(place, START, END)] for place in places}
+        if aliases or renames[series]:
+            name_of = known.every(connection, every[series].row)
+            then = series_names(connection, series, name_of, aliases, places, renames[series])
+            found[series] = {place: list(then.spans(place)) for place in places}
     return found
 
 

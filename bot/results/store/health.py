@@ -6,15 +6,26 @@ Each column is treated as one large number, so a run of 300,000 tests takes a fe
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import sqlalchemy as sa
 from nightjar_formats.columns import STATUS_BYTES, is_flaky, status_of
 from nightjar_formats.model import GOOD, TargetKey
 
 from bot.results.compare.health import LOOKBACK, WINDOW, RunFlips, SuiteHealth, suite_health
-from bot.results.store import runs, schema
 from bot.results.store.failures import FAILS
+from bot.results.store.newest_points import (
+    Place,
+    SuiteOnTarget,
+    newest_points,
+    numbers_of,
+    status_columns,
+    stored_runs,
+    suites_on_targets,
+)
+
+MOST_BYTES = 16_000_000
+"""Of the columns that are in memory at once."""
 
 
 def _bits(of: set[int]) -> bytes:
@@ -28,33 +39,50 @@ _PASSED = _bits({byte for byte in range(STATUS_BYTES) if status_of(byte) in GOOD
 
 def of_target(connection: sa.Connection, about: TargetKey, sha: str = "") -> dict[str, SuiteHealth]:
     """Return the health of each suite of a target at a commit, by default at its newest run."""
-    return {suite: suite_health(runs) for suite, runs in flips_of_target(connection, about, sha).items()}
+    every = suites_on_targets(connection, about.repository, about.lab, about.target)
+    found = flips_of_suites(connection, every, sha)
+    return {one.suite: suite_health(found[one.series]) for one in every if one.series in found}
 
 
-def flips_of_target(connection: sa.Connection, about: TargetKey, sha: str = "") -> dict[str, list[RunFlips]]:
-    """Return the flips of the last runs of each suite up to a commit (by default the newest), oldest first."""
-    points, target = schema.points, runs.target_id(connection, about)
-    suites = sa.select(schema.series.c.id, schema.suites.c.suite).join(schema.suites)
-    # By the repository too, so that an index of the suites is used.
-    suites = suites.where(schema.suites.c.repository == about.repository, schema.series.c.target_id == target)
+def flips_of_suites(
+    connection: sa.Connection, every: Collection[SuiteOnTarget], sha: str = ""
+) -> dict[int, list[RunFlips]]:
+    """Return the flips of the last runs of each suite on its target, oldest first, by series.
+
+    The last runs are those up to a commit; by default, the newest ones.
+    """
+    by_series = {one.series: one for one in every}
+    windows = newest_points(connection, by_series, WINDOW, sha)
+    place_of = {number: (one.target_id, one.suite) for number, one in by_series.items()}
+    places = {
+        number: [(place_of[number][0], point.sha, place_of[number][1]) for point in window]
+        for number, window in windows.items()
+    }
+    stored = numbers_of(stored_runs(connection, (place for those in places.values() for place in those)))
     found = {}
-    for series, suite in connection.execute(suites).all():
-        newest = sa.select(points.c.sha).where(points.c.series_id == series, points.c.linked)
-        if sha:
-            here = connection.execute(
-                sa.select(points.c.committed_at).where(points.c.series_id == series, points.c.sha == sha)
-            ).scalar()
-            if here is None:
-                continue
-            until = sa.tuple_(sa.literal(here, sa.Double), sa.literal(sha, sa.Text))
-            newest = newest.where(sa.tuple_(points.c.committed_at, points.c.sha) <= until)
-        newest = newest.order_by(points.c.committed_at.desc(), points.c.sha.desc()).limit(WINDOW)
-        shas = list(connection.execute(newest).scalars())[::-1]
-        if shas and target is not None:
-            reported = runs.reported_runs_at(connection, [(target, one) for one in shas], suite)
-            columns = runs.statuses(connection, [runs.stored(reported[target, one]) for one in shas])
-            found[suite] = list(flips(shas, columns))
+    for some in _few_bytes(by_series, places):
+        columns = status_columns(
+            connection, {place: stored.get(place, []) for number in some for place in places[number]}
+        )
+        for number in some:
+            shas = [point.sha for point in windows[number]]
+            found[number] = list(flips(shas, [columns[place] for place in places[number]]))
     return found
+
+
+def _few_bytes(
+    by_series: Mapping[int, SuiteOnTarget], places: Mapping[int, Sequence[Place]]
+) -> Iterator[Sequence[int]]:
+    """Yield series in parts, of which the columns take so much memory at most."""
+    some, size = list[int](), 0
+    for number, those in places.items():
+        size += by_series[number].row.names * len(those)
+        if some and size > MOST_BYTES:
+            yield some
+            some, size = [], by_series[number].row.names * len(those)
+        some.append(number)
+    if some:
+        yield some
 
 
 def flips(shas: Sequence[str], columns: Sequence[bytes]) -> Iterator[RunFlips]:

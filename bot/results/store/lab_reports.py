@@ -5,7 +5,7 @@ All queries are for a period and use indexes: runs of a target by time of arriva
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,9 +13,10 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from nightjar_formats.model import TargetKey
 
+from bot.results.compare.health import RunFlips
 from bot.results.state import Run, RunState
-from bot.results.store import runs, schema
-from bot.results.store.newest_points import first_on_nightly
+from bot.results.store import health, runs, schema
+from bot.results.store.newest_points import first_on_nightly, suites_on_targets
 
 MOST_UNUSABLE = 20
 """Refused and incomplete uploads that are listed."""
@@ -85,9 +86,10 @@ class LabReports:
             series = _series(connection, repository, numbers)
             tested, commits = _commits(connection, repository, since)
             firsts = _first_runs(connection, numbers, since)
+            newest = _newest(connection, numbers.values())
             targets = {
                 name: TargetActivity(
-                    newest=_newest(connection, number),
+                    newest=newest.get(number),
                     first=series.get(number),
                     latencies=sorted(first.latency for first in firsts.get(number, ())),
                     commits=commits.get(number, {}),
@@ -96,6 +98,19 @@ class LabReports:
                 for name, number in numbers.items()
             }
             return LabActivity(targets, tested, _unusable(connection, numbers, since))
+
+    def flips(self, repository: str, lab: str, targets: Collection[str]) -> dict[str, list[RunFlips]]:
+        """Return how many tests flipped back in the newest runs of each suite, all suites of a target in one list."""
+        found: dict[str, list[RunFlips]] = {}
+        if not targets:
+            return found
+        with self._reading() as connection:
+            every = {
+                one.series: one for one in suites_on_targets(connection, repository, lab) if one.about.target in targets
+            }
+            for series, flips in health.flips_of_suites(connection, every.values()).items():
+                found.setdefault(every[series].about.target, []).extend(flips)
+        return found
 
     def nightly(self, repository: str, since: float) -> NightlyReports:
         """Return the results of all targets of a repository since a moment, in seconds since 1970."""
@@ -116,7 +131,7 @@ class LabReports:
         """Return the last stored run of a target, or None."""
         with self._reading() as connection:
             number = runs.target_id(connection, about)
-            return None if number is None else _newest(connection, number)
+            return None if number is None else _newest(connection, [number]).get(number)
 
 
 def _targets(connection: sa.Connection, repository: str, lab: str) -> dict[str, int]:
@@ -204,12 +219,19 @@ def _arrived(connection: sa.Connection, numbers: Sequence[int], since: float) ->
     return {row.sha: row.at for row in connection.execute(statement)}
 
 
-def _newest(connection: sa.Connection, number: int) -> Run | None:
-    table = schema.runs
-    statement = runs.select().where(table.c.target_id == number, schema.found_state == RunState.STORED.value)
-    newest_first = statement.order_by(table.c.received_at.desc(), table.c.id.desc()).limit(1)
-    row = connection.execute(newest_first).mappings().first()
-    return runs.read(row) if row is not None else None
+def _newest(connection: sa.Connection, numbers: Collection[int]) -> dict[int, Run]:
+    """Return the last stored run of each of some targets."""
+    table, targets = schema.runs, schema.targets
+    last = (
+        sa.select(table.c.id)
+        .where(table.c.target_id == targets.c.id, schema.found_state == RunState.STORED.value)
+        .order_by(table.c.received_at.desc(), table.c.id.desc())
+        .limit(1)
+        .correlate(targets)
+        .scalar_subquery()
+    )
+    found = connection.execute(runs.select().where(table.c.id.in_(sa.select(last).where(targets.c.id.in_(numbers)))))
+    return {row["target_id"]: runs.read(row) for row in found.mappings()}
 
 
 def _unusable(connection: sa.Connection, numbers: Mapping[str, int], since: float) -> list[Run]:

@@ -106,17 +106,31 @@ def first_on_nightly() -> sa.ScalarSelect[float]:
     )
 
 
-def newest_points(connection: sa.Connection, series: Collection[int], count: int) -> dict[int, list[LinkedPoint]]:
-    """Return the newest linked points of some series, at most `count` of each, oldest first."""
+def newest_points(
+    connection: sa.Connection, series: Collection[int], count: int, until: str = ""
+) -> dict[int, list[LinkedPoint]]:
+    """Return the newest linked points of some series, at most `count` of each, oldest first.
+
+    `until`: only those up to a commit, of the series that have it.
+    """
     table, points = schema.series, schema.points
-    other = points.alias()
+    other, last = points.alias(), points.alias()
+
+    def up_to_last(one: sa.FromClause) -> sa.ColumnElement[bool]:
+        if not until:
+            return sa.true()
+        return sa.tuple_(one.c.committed_at, one.c.sha) <= sa.tuple_(last.c.committed_at, last.c.sha)
+
+    joined = table.join(points, points.c.series_id == table.c.id)
+    if until:
+        joined = joined.join(last, sa.and_(last.c.series_id == table.c.id, last.c.sha == until))
     oldest = (
         sa.select(other.c.committed_at)
-        .where(other.c.series_id == table.c.id, other.c.linked)
+        .where(other.c.series_id == table.c.id, other.c.linked, up_to_last(other))
         .order_by(other.c.committed_at.desc(), other.c.sha.desc())
         .limit(1)
         .offset(count - 1)
-        .correlate(table)
+        .correlate(table, last)
         .scalar_subquery()
     )
     found: dict[int, list[LinkedPoint]] = {}
@@ -124,8 +138,8 @@ def newest_points(connection: sa.Connection, series: Collection[int], count: int
     for some in schema.in_parts(numbers):
         statement = (
             sa.select(points.c.series_id, points.c.id, points.c.sha, points.c.committed_at)
-            .select_from(table.join(points, points.c.series_id == table.c.id))
-            .where(table.c.id.in_(some), points.c.linked)
+            .select_from(joined)
+            .where(table.c.id.in_(some), points.c.linked, up_to_last(points))
             .where(points.c.committed_at >= sa.func.coalesce(oldest, 0.0))
             .order_by(points.c.series_id, points.c.committed_at, points.c.sha)
         )

@@ -113,12 +113,17 @@ def _add_renames_of(every: Sequence[PointRenames], wanted: Iterable[int], found:
 # Made once, for that takes longer than to have it answered.
 _CHANGES, _POINTS = schema.changes, schema.points
 _SINCE = (
-    sa.select(_CHANGES.c.ordinal, _CHANGES.c.before, _CHANGES.c.after, _POINTS.c.committed_at, _POINTS.c.sha)
+    sa.select(*(_CHANGES.c[name] for name in ("series_id", "ordinal", "before", "after")))
+    .add_columns(_POINTS.c.committed_at, _POINTS.c.sha)
     .join(_POINTS)
-    .where(_CHANGES.c.series_id == sa.bindparam("series"))
+    # SQLite answers pairs without the index, so that this names their sides too: it looks up all combinations of these.
+    .where(_CHANGES.c.series_id.in_(sa.bindparam("series", expanding=True)))
     .where(_CHANGES.c.ordinal.in_(sa.bindparam("ordinals", expanding=True)))
+    .where(sa.tuple_(_CHANGES.c.series_id, _CHANGES.c.ordinal).in_(sa.bindparam("pairs", expanding=True)))
     .where(_POINTS.c.committed_at >= sa.bindparam("since"))
 )
+MOST_LOOKED_UP = 2_000
+"""Combinations that one statement looks up, each of which takes a microsecond; a statement takes some hundred."""
 
 
 def changes_since(
@@ -126,14 +131,30 @@ def changes_since(
 ) -> dict[int, ChangesOf]:
     """Return the changes of some tests of each of some series, at commits made since a moment."""
     found: dict[int, ChangesOf] = {series: {} for series in ordinals}
-    for series, those in ordinals.items():
-        wanted = sorted(those)
-        for some in schema.in_parts(wanted):
-            # One series at a time: SQLite answers pairs of series and test without the index.
-            rows = connection.execute(_SINCE, {"series": series, "ordinals": some, "since": since})
-            for ordinal, before, after, committed_at, sha in rows:
-                found[series].setdefault(ordinal, []).append(((committed_at, sha), before, after))
+    for pairs in _pairs_at_once(ordinals):
+        sides = {"series": sorted({one for one, _ in pairs}), "ordinals": sorted({one for _, one in pairs})}
+        rows = connection.execute(_SINCE, {**sides, "pairs": pairs, "since": since})
+        for series, ordinal, before, after, committed_at, sha in rows:
+            found[series].setdefault(ordinal, []).append(((committed_at, sha), before, after))
     return found
+
+
+def _pairs_at_once(ordinals: Mapping[int, Collection[int]]) -> Iterator[list[tuple[int, int]]]:
+    """Yield pairs of a series and a test in parts: those of one statement."""
+    pairs: list[tuple[int, int]] = []
+    tests = set[int]()
+    many = 0
+    for series, those in sorted(ordinals.items()):
+        many += bool(those)
+        for ordinal in sorted(those):
+            looked_up = many * (len(tests) + (ordinal not in tests))
+            if pairs and (len(pairs) >= schema.AT_ONCE or looked_up > MOST_LOOKED_UP):
+                yield pairs
+                pairs, tests, many = [], set(), 1
+            pairs.append((series, ordinal))
+            tests.add(ordinal)
+    if pairs:
+        yield pairs
 
 
 def changes_of(

@@ -8,7 +8,7 @@ from nightjar_formats.model import SeenTest, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
 from bot.results.compare.flaky import Flakiness
-from bot.results.compare.health import RunFlips, SuiteHealth
+from bot.results.compare.health import SuiteHealth
 from bot.results.store import failures, flakiness, health, revisions
 from bot.results.store.database import ResultsDatabase
 from bot.results.store.failures import Failure, FailureEnd, NewestRun, SuiteFailures
@@ -72,11 +72,6 @@ class FailureReports:
         """Return how reliable the results of each suite of a target are at a commit, by default at its newest run."""
         with self._database.reading() as connection:
             return health.of_target(connection, about, sha)
-
-    def flips(self, about: TargetKey) -> dict[str, list[RunFlips]]:
-        """Return how many tests flipped back in each of the newest runs of each suite of a target."""
-        with self._database.reading() as connection:
-            return health.flips_of_target(connection, about)
 
     def moments(self, about: TargetKey, shas: Collection[str]) -> dict[str, float]:
         """Return when commits that a target tested were committed, in seconds since 1970."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from nightjar_formats.model import Claims, RunKey, TargetKey
 from bot.engine import text
 from bot.results.state import Admission, Run, RunState
 from bot.results.store import schema
-from bot.results.store.blobs import Stored, raw, read_reasons
+from bot.results.store.blobs import Reasons, Stored, raw, read_reasons
 
 REPORTED = (RunState.STORED, RunState.WAITING, RunState.INCOMPLETE)
 """The states of runs that count for their suite; refused runs don't."""
@@ -198,6 +198,7 @@ _BARE = sa.select(
 ).where(*_AT_PLACES, *_IS_REPORTED)
 _OF_RUNS = schema.columns.c.run_id.in_(sa.bindparam("numbers", expanding=True))
 _COLUMNS = sa.select(schema.columns.c.run_id, schema.columns.c.statuses, schema.columns.c.reasons).where(_OF_RUNS)
+_REASONS = sa.select(schema.columns.c.run_id, schema.columns.c.reasons).where(_OF_RUNS)
 _STATUSES = sa.select(schema.columns.c.run_id, schema.columns.c.statuses).where(_OF_RUNS)
 
 
@@ -294,6 +295,13 @@ def columns(
         for row in connection.execute(_COLUMNS, {"numbers": wanted}):
             found[row.run_id] = Stored(raw(row.statuses), read_reasons(row.reasons))
     return [found[number] for number in numbers]
+
+
+def reasons(connection: sa.Connection, numbers: Sequence[int]) -> Iterator[tuple[int, Reasons]]:
+    """Yield the reasons of stored runs, each with the number of its run, in any order."""
+    for some in schema.in_parts(numbers):
+        for row in connection.execute(_REASONS, {"numbers": some}):
+            yield row.run_id, read_reasons(row.reasons)
 
 
 def statuses(connection: sa.Connection, numbers: Collection[Sequence[int]]) -> list[bytes]:

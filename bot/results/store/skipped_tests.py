@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 
 import sqlalchemy as sa
@@ -48,7 +48,7 @@ class SkippedOn:
     since: str
     since_at: float
     at_least: bool
-    why: str
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +216,15 @@ def _described(
     }
     tests = [TestsInWindow(run.one, windows[series], run.column, here[series]) for series, run in concerned.items()]
     pasts = window_histories(connection, known, tests, asked.aliases)
+    runs_of = {series: [one.number for one in stored[run.place]] for series, run in concerned.items()}
+    reasons = _reasons(connection, runs_of, here)
     skipped_on = defaultdict[tuple[SuiteRow, int], list[SkippedOn]](list)
     runs_on = defaultdict[tuple[SuiteRow, int], list[TargetKey]](list)
     for row, places in wanted.items():
         for run in by_suite[row]:
             series = run.one.series
-            for place, since in _since(connection, run, windows[series], here[series], stored, pasts.get(series, {})):
-                skipped_on[row, place].append(since)
+            for place, since in _since(run, windows[series], here[series], pasts.get(series, {})):
+                skipped_on[row, place].append(replace(since, why=reasons[series].get(place, "")))
             for place in places:
                 if _RAN[at(run.column, place)]:
                     runs_on[row, place].append(run.one.about)
@@ -233,16 +235,8 @@ def _described(
 
 
 def _since(
-    connection: sa.Connection,
-    run: _Newest,
-    window: Sequence[LinkedPoint],
-    places: Sequence[int],
-    stored: Mapping[Place, list[runs.BareRun]],
-    pasts: Mapping[int, Sequence[Segment]],
+    run: _Newest, window: Sequence[LinkedPoint], places: Sequence[int], pasts: Mapping[int, Sequence[Segment]]
 ) -> Iterator[tuple[int, SkippedOn]]:
-    if not places:
-        return
-    reasons = _reasons(connection, [one.number for one in stored[run.place]], places)
     for place in places:
         ended = outcomes(pasts[place], len(window))
         begin = len(ended)
@@ -250,14 +244,23 @@ def _since(
             begin -= 1
         point = window[min(begin, len(window) - 1)]
         at_least = begin == 0 and len(window) == WINDOW
-        yield place, SkippedOn(run.one.about, point.sha, point.committed_at, at_least, reasons.get(place, ""))
+        yield place, SkippedOn(run.one.about, point.sha, point.committed_at, at_least)
 
 
-def _reasons(connection: sa.Connection, numbers: Sequence[int], places: Sequence[int]) -> dict[int, str]:
-    wanted, found = set(places), dict[int, str]()
-    for column in runs.columns(connection, numbers):
-        reasons = column.reasons
-        for ordinal, number in zip(reasons.ordinals, reasons.numbers, strict=True):
-            if ordinal in wanted:
-                found[ordinal] = reasons.whys[number].message
+def _reasons(
+    connection: sa.Connection, runs_of: Mapping[int, Sequence[int]], places: Mapping[int, Sequence[int]]
+) -> dict[int, dict[int, str]]:
+    """Return why tests were skipped, by series and place; a later one of the runs of a series says it."""
+    series_of = {number: series for series, numbers in runs_of.items() if places[series] for number in numbers}
+    by_run = dict[int, dict[int, str]]()
+    for number, reasons in runs.reasons(connection, list(series_of)):
+        wanted = set(places[series_of[number]])
+        by_run[number] = {
+            ordinal: reasons.whys[why].message
+            for ordinal, why in zip(reasons.ordinals, reasons.numbers, strict=True)
+            if ordinal in wanted
+        }
+    found: dict[int, dict[int, str]] = {series: {} for series in runs_of}
+    for number, series in series_of.items():
+        found[series] |= by_run.get(number, {})
     return found

@@ -1,0 +1,71 @@
+"""However many targets a page shows, it runs the same number of statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from bot.results.store.store import ResultsStore
+from tests.handlers.dashboard.nightly_runs import NOW
+from tests.handlers.dashboard.site import dashboard_site
+from tests.results.plans import plans_seen
+from tests.results.uploads import LAB, REPOSITORY, SUITE, Upload, sha
+
+DAY = 86_400.0
+COMMITS, MANY = 6, 7
+HERE = f"/r/{REPOSITORY}"
+RESTLESS = f"{SUITE}/test_restless.py::test_one"
+PAGES = {
+    "overview": "/",
+    "grid": HERE,
+    "new failures": f"{HERE}?status=new-failure",
+    "part of names": f"{HERE}?q=restless",
+    "lab": f"{HERE}/labs/{LAB}",
+    "flaky": f"{HERE}/flaky",
+    "slow": f"{HERE}/slow",
+    "skipped": f"{HERE}/skipped",
+    "compare": f"{HERE}/compare?base={sha(3)}&head={sha(COMMITS)}",
+    "feed": f"{HERE}/regressions.atom",
+}
+
+
+def targets_of(count: int) -> list[str]:
+    return [f"board-{number}" for number in range(count)]
+
+
+def fill_targets(store: ResultsStore, count: int) -> None:
+    """Store some nightly runs of each target, of which one test passes and fails in turn, and one is flaky."""
+    for commit in range(1, COMMITS + 1):
+        for target in targets_of(count):
+            tests = {
+                f"{SUITE}/test_steady.py::test_one": "passed",
+                RESTLESS: "failed" if commit % 2 else "passed",
+                f"{SUITE}/test_restless.py::test_{target}": "passed" if commit % 2 else "failed",
+                f"{SUITE}/test_skipped.py::test_one": "skipped",
+            }
+            at = NOW - (COMMITS - commit + 1) * DAY
+            upload = Upload(commit, tests, target=target, at=at, flaky=frozenset({RESTLESS} if commit == 3 else ()))
+            store.put(upload.run, upload.columns)
+
+
+async def statements_with(folder: Path, count: int) -> Mapping[str, int]:
+    """Return how many statements each page runs on a store with so many targets."""
+    config = (
+        f"repositories:\n  {REPOSITORY}:\n    results:\n      bucket: device-results\n      labs:\n"
+        f"        {LAB}: {{targets: {{{', '.join(f'{name}: {{tier: 2}}' for name in targets_of(count))}}}}}\n"
+    )
+    found = {}
+    async with dashboard_site(folder, config=config, filled=lambda store: fill_targets(store, count)) as site:
+        for name, address in PAGES.items():
+            with plans_seen() as plans:
+                status, _, text = await site.get(address)
+            assert status == 200, (name, text)
+            found[name] = plans.statements
+    return found
+
+
+async def test_the_number_of_statements_does_not_depend_on_the_number_of_targets(tmp_path: Path) -> None:
+    for name in ("few", "many"):
+        (tmp_path / name).mkdir()
+    few, many = await statements_with(tmp_path / "few", 2), await statements_with(tmp_path / "many", MANY)
+    assert {name: count for name, count in many.items() if count > few[name]} == {}
