@@ -9,8 +9,10 @@ from nightjar_formats.columns import SEEN, at
 from nightjar_formats.model import BAD, TargetKey
 
 from bot.core.aliases import NO_ALIASES, Aliases
+from bot.results.compare.flaky import WINDOW
 from bot.results.store.grid_rows import GridRange
 from bot.results.store.store import ResultsStore
+from bot.results.store.test_runs import is_new_failure
 from tests.results.uploads import LAB, REPOSITORY, SUITE, Upload
 
 TARGETS = ("adreno", "hexagon")
@@ -75,3 +77,27 @@ def check_what_fails_now(filled: ResultsStore, aliases: Aliases) -> None:
         assert [(one.suite, one.test, one.since) for one in found[about].failures] == [
             (one.suite, one.test, one.context.since or one.sha) for one in listed
         ]
+
+
+def test_a_history_of_any_length_has_the_new_failures_of_the_grid(store: ResultsStore) -> None:
+    """A test that both passed and failed in all runs before is known to be flaky, however few runs are listed."""
+    for number in range(1, WINDOW + 4):
+        complete = number < WINDOW + 2
+        upload = Upload(
+            number,
+            {"test_flaky": "passed" if complete else "failed", "test_ok": "passed" if complete else "failed"},
+            flaky=frozenset({"test_flaky"} if complete else ()),
+            shard=(1, 1) if complete else (1, 2),
+        )
+        store.put(upload.run, upload.columns)
+    grid = store.grids.read(GridRange(REPOSITORY))
+    (line,) = grid.lines
+    names, shas = store.grids.names(line), [sha for _, sha in grid.commits[:2]]
+    for test, is_new in (("test_flaky", False), ("test_ok", True)):
+        points = [grid.points[line.series, sha] for sha in shas]
+        places = [(at(one.before or b"", names.index(test)), at(one.now, names.index(test))) for one in points]
+        assert [is_new_failure(*one) for one in places] == [is_new, is_new]
+        traced = store.history(REPOSITORY, SUITE, test)
+        for count in (WINDOW, 3, 2, 1):
+            runs = store.grids.runs_of_test([line], test, traced, count, NO_ALIASES)[line.series][:2]
+            assert {is_new_failure(run.was, run.now) for run in runs} == {is_new}

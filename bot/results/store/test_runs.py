@@ -142,12 +142,11 @@ def _explained(
     """Return at which commits of which series a new failure is explained by the flakiness of the test."""
     fresh = {}
     for series, of in found.items():
-        linked, those = ABSENT, list[FreshFailures]()
+        those = list[FreshFailures]()
         for one in of:
-            linked = one.now if one.linked else linked
-            if is_new_failure(one.was, one.now):
+            if one.was is not None and is_new_failure(one.was, one.now):
                 place = known.ordinal(connection, lines[series].row, one.name) or 0
-                now, last = (bytes(place) + bytes([byte]) for byte in (one.now, linked))
+                now, last = (bytes(place) + bytes([byte]) for byte in (one.now, one.now if one.linked else one.was))
                 those.append(FreshFailures(one.position, [place], now, last))
         if those:
             fresh[series] = those
