@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from markupsafe import Markup
-from nightjar_formats.model import TargetKey
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from bot.results.compare.quarantine import Quarantine, quarantine_at
 from bot.results.store.grid_rows import GridRange
 from bot.web.csv_tables import CsvTable
 from bot.web.page_routes import Page, PageRequest
@@ -31,7 +28,7 @@ from handlers.dashboard.rows import (
     rows_of,
     rows_of_tests,
 )
-from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, settings_and_target
+from handlers.dashboard.settings import TARGET_PATTERN, configured_targets, quarantine_of, settings_and_target
 from handlers.dashboard.wiring import DashboardParts
 
 if TYPE_CHECKING:
@@ -159,7 +156,7 @@ def read_grid(
         float(query.before) if query.before else None,
         datetime.fromisoformat(query.since).replace(tzinfo=UTC).timestamp() if query.since else 0.0,
         settings.aliases,
-        partial(_quarantine, settings, now),
+        quarantine_of(settings, now),
         counts=not (query.status or query.q or (query.target and query.suite)),
     )
     wanted = RowFilter(query.target, query.suite, query.folder or "", query.status, (query.q or "").lower())
@@ -186,10 +183,6 @@ def _tests(
     tests = find_tests(newest, store.grids.names, wanted)
     grid = store.grids.read(replace(asked, places={series: set(places) for series, places in tests.places.items()}))
     return grid, rows_of_tests(grid, store.grids.names, tests, configured, now)
-
-
-def _quarantine(settings: RepositoryConfig, now: float, about: TargetKey) -> Quarantine:
-    return quarantine_at(settings.quarantine, about, now)[0]
 
 
 def _table(page: GridPage) -> CsvTable:

@@ -32,11 +32,12 @@ from handlers.dashboard.history_model import (
     HistoryFlakiness,
     HistoryOnTarget,
     HistoryPage,
+    HistoryQuarantine,
     HistoryQuery,
     HistorySource,
 )
 from handlers.dashboard.issue_draft import IssueDraft
-from handlers.dashboard.settings import configured_targets, settings_and_target
+from handlers.dashboard.settings import configured_targets, quarantine_of, settings_and_target
 from handlers.dashboard.source import file_in_id, source_place, source_url
 from handlers.dashboard.wiring import DashboardParts
 
@@ -125,7 +126,8 @@ def _on_targets(
     repository, suite, aliases = lines[0].about.repository, lines[0].suite, settings.aliases
     nightly = store.grids.commits(GridRange(repository, limit=RUNS))
     traced = store.history(repository, suite, test, aliases)
-    runs = store.grids.runs_of_test(lines, test, traced, max(RUNS, WINDOW), aliases)
+    asked = GridRange(repository, limit=max(RUNS, WINDOW), aliases=aliases, quarantine=quarantine_of(settings, now))
+    runs = store.grids.runs_of_test(lines, test, traced, asked)
     called = {(series, run.sha): run for series, those in runs.items() for run in those[:RUNS]}
     seconds = store.grids.durations(lines[0].row, called)
     found = []
@@ -205,6 +207,7 @@ def _on_target(
         runs=list(_commits(seen, nightly, seconds, test, now, expected=expected)),
         failing=failing,
         flakiness=flaky,
+        quarantine=_quarantine(settings, line, last, now),
         first_seen=seen.first.sha,
         first_seen_at=datetime.fromtimestamp(seen.first.committed_at, UTC),
         renamed_from=[name for name in seen.names if name != test],
@@ -273,6 +276,13 @@ def _flakiness(store: ResultsStore, seen: TestOnLine, test: str, settings: Repos
     return HistoryFlakiness(
         runs=found.runs, failed=found.failed, words=how_flaky(found), proofs=seen.flaky[:MOST_PROOFS]
     )
+
+
+def _quarantine(settings: RepositoryConfig, line: GridLine, last: Segment, now: float) -> HistoryQuarantine | None:
+    item = quarantine_of(settings, now)(line.about).of(last.name)
+    if item is None:
+        return None
+    return HistoryQuarantine(owner=item.owner, reason=item.reason, issue=item.issue, until=item.until)
 
 
 def _reproduce(settings: RepositoryConfig, line: GridLine, last: Segment, test: str) -> str:

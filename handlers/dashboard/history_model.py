@@ -62,6 +62,17 @@ class HistoryFlakiness(BaseModel):
     proofs: list[str]
 
 
+class HistoryQuarantine(BaseModel):
+    """The quarantine of the test: new failures are known until its last day."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    owner: str
+    reason: str
+    issue: str
+    until: str = Field(description="The last day (UTC), as YYYY-MM-DD.")
+
+
 class HistorySource(BaseModel):
     """The place of a test in the source, according to its newest report or its ID."""
 
@@ -83,6 +94,7 @@ class HistoryOnTarget(BaseModel):
     runs: list[HistoryCommit]
     failing: HistoryFailing | None
     flakiness: HistoryFlakiness | None
+    quarantine: HistoryQuarantine | None = Field(description="Its quarantine by app.yaml; null without one.")
     first_seen: str | None = Field(description="The oldest nightly commit that ran it.")
     first_seen_at: datetime | None
     renamed_from: list[str] = Field(description="Earlier IDs of the test, newest first.")

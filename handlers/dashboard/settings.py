@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from nightjar_formats.model import TARGET_NAME, TargetKey
 
+from bot.results.compare.quarantine import quarantine_at
 from bot.web.problems import Problem
 from handlers.dashboard.texts import NO_SUCH_TARGET
 
 if TYPE_CHECKING:
     from bot.config.model import RepositoryConfig
     from bot.config.results import Results
+    from bot.results.store.grid_rows import QuarantineOf
     from bot.web.page_routes import PageRequest
     from handlers.dashboard.wiring import DashboardParts
 
@@ -52,6 +54,11 @@ def results_of(parts: DashboardParts, repository: str) -> tuple[str, RepositoryC
     if settings.results is None:
         raise LookupError(repository)
     return name, settings, settings.results
+
+
+def quarantine_of(settings: RepositoryConfig, now: float) -> QuarantineOf:
+    """Return how the current quarantine of a target is found, `now` in seconds since 1970."""
+    return lambda about: quarantine_at(settings.quarantine, about, now)[0]
 
 
 def configured_targets(settings: RepositoryConfig) -> list[str]:

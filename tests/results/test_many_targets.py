@@ -99,5 +99,6 @@ def test_a_history_of_any_length_has_the_new_failures_of_the_grid(store: Results
         assert [is_new_failure(*one) for one in places] == [is_new, is_new]
         traced = store.history(REPOSITORY, SUITE, test)
         for count in (WINDOW, 3, 2, 1):
-            runs = store.grids.runs_of_test([line], test, traced, count, NO_ALIASES)[line.series][:2]
+            asked = GridRange(REPOSITORY, limit=count)
+            runs = store.grids.runs_of_test([line], test, traced, asked)[line.series][:2]
             assert {is_new_failure(run.was, run.now) for run in runs} == {is_new}

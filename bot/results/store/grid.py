@@ -102,14 +102,16 @@ class Grids:
         lines: Sequence[GridLine],
         test: str,
         traced: Mapping[TargetKey, TestHistory],
-        count: int,
-        aliases: Aliases,
+        asked: GridRange,
     ) -> dict[int, list[TestRun]]:
-        """Return a test in the newest `count` runs of lines of one suite, by series; `traced` is its history."""
+        """Return a test in the newest runs of lines of one suite, as many as are asked for, by series.
+
+        `traced` is its history.
+        """
         by_series = {line.series: line for line in lines}
         histories = {line.series: traced.get(line.about, ()) for line in lines}
         with self._reading() as connection:
-            return test_runs(connection, self._known, by_series, test, histories, count, aliases)
+            return test_runs(connection, self._known, by_series, test, histories, asked)
 
     def last_run_before(self, line: GridLine, position: Position) -> Position | None:
         """Return the newest run of a line before a position that belongs to the series, None for none."""

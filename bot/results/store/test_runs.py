@@ -13,10 +13,10 @@ import sqlalchemy as sa
 from nightjar_formats.columns import ABSENT, BAD_CODES, CODES, STATUS_BITS, at, status_byte
 from nightjar_formats.model import Status
 
-from bot.core.aliases import Aliases
+from bot.results.compare.quarantine import NO_QUARANTINE
 from bot.results.store import runs, schema
 from bot.results.store.explained import FreshFailures, explained_places
-from bot.results.store.grid_rows import GridLine, newest_rows, with_earlier
+from bot.results.store.grid_rows import GridLine, GridRange, newest_rows, with_earlier
 from bot.results.store.names import SuiteNames
 from bot.results.store.trace import Position, Segment, TestHistory
 
@@ -26,8 +26,9 @@ class TestRun:
     """A test at a commit of a suite on a target; `committed_at` is in seconds since 1970.
 
     `was` is its status byte at the commit that this one is compared with, None where there is none, and `now` that at
-    this one. A test whose failure its flakiness explains has failed before. `name` is what it was called. `linked`: the
-    run is complete, of the nightly branch, and has usable results; otherwise, `infra` may say why not.
+    this one. A test whose failure is explained, by a quarantine or by its flakiness, has failed before. `name` is what
+    it was called. `linked`: the run is complete, of the nightly branch, and has usable results; otherwise, `infra` may
+    say why not.
 
     `run_id` is the last of the suite's runs, and `stored` has the numbers of those with results, in their order.
     """
@@ -55,14 +56,13 @@ def test_runs(
     lines: Mapping[int, GridLine],
     test: str,
     traced: Mapping[int, TestHistory],
-    count: int,
-    aliases: Aliases,
+    asked: GridRange,
 ) -> dict[int, list[TestRun]]:
-    """Return the newest `count` runs of each line of one suite, by series, newest first.
+    """Return the newest runs of each line of one suite, as many as are asked for, by series, newest first.
 
     `traced` is the outcome of the test in each series, by which its outcome in a linked run is known.
     """
-    rows, previous = newest_rows(connection, lines, count)
+    rows, previous = newest_rows(connection, lines, asked.limit)
     suite = next(iter(lines.values())).suite
     reported = runs.bare_runs(connection, {(lines[row["series_id"]].target_id, row["sha"], suite) for row in rows})
     unlinked = _read_unlinked(connection, lines, rows, suite, reported)
@@ -82,7 +82,7 @@ def test_runs(
         facts = (row["sha"], row["committed_at"], row["linked"], row["complete"], row["infra"])
         stored = [one.number for one in bare if one.is_stored]
         found[series].append(TestRun(*facts, bare[-1].run_id, stored, was, now, name))
-    explained = _explained(connection, known, lines, found, aliases)
+    explained = _explained(connection, known, lines, found, asked)
     return {
         series: [
             replace(one, was=CODES[Status.FAILED]) if (series, one.sha) in explained else one for one in reversed(of)
@@ -137,22 +137,27 @@ def _explained(
     known: SuiteNames,
     lines: Mapping[int, GridLine],
     found: Mapping[int, Sequence[TestRun]],
-    aliases: Aliases,
+    asked: GridRange,
 ) -> set[tuple[int, str]]:
-    """Return at which commits of which series a new failure is explained by the flakiness of the test."""
-    fresh = {}
+    """Return where a new failure is explained by a quarantine or the flakiness of the test: series and commits."""
+    fresh, quarantined = {}, set[tuple[int, str]]()
     for series, of in found.items():
         those = list[FreshFailures]()
+        quarantine = asked.quarantine(lines[series].about) if asked.quarantine else NO_QUARANTINE
         for one in of:
-            if one.was is not None and is_new_failure(one.was, one.now):
+            if one.was is None or not is_new_failure(one.was, one.now):
+                continue
+            if quarantine.of(one.name):
+                quarantined.add((series, one.sha))
+            else:
                 place = known.ordinal(connection, lines[series].row, one.name) or 0
                 now, last = (bytes(place) + bytes([byte]) for byte in (one.now, one.now if one.linked else one.was))
                 those.append(FreshFailures(one.position, [place], now, last))
         if those:
             fresh[series] = those
     suites = {series: line.row for series, line in lines.items()}
-    every = explained_places(connection, known, suites, fresh, aliases)
-    return {shown for shown, places in every.items() if places}
+    every = explained_places(connection, known, suites, fresh, asked.aliases)
+    return quarantined | {shown for shown, places in every.items() if places}
 
 
 def is_new_failure(was: int | None, now: int) -> bool:

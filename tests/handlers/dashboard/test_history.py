@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -12,8 +13,8 @@ from nightjar_formats.columns.collect import collect
 from bot.results.compare.flaky import WINDOW
 from bot.results.store.store import ResultsStore
 from handlers.dashboard.chart import duration_chart
-from tests.handlers.dashboard.nightly_runs import FLAKY, HEXAGON, SOFTMAX, Sent, committed_at, sha
-from tests.handlers.dashboard.site import DashboardSite, dashboard_site
+from tests.handlers.dashboard.nightly_runs import FLAKY, HEXAGON, NOW, SOFTMAX, Sent, committed_at, sha
+from tests.handlers.dashboard.site import CONFIG, DashboardSite, dashboard_site
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -110,6 +111,12 @@ QUERIES = ("status=failing", "status=skipped", "q=softmax", "q=runtime&target=ex
 
 async def test_its_cells_are_those_of_the_grid(site: DashboardSite) -> None:
     """The grid goes by whole columns, and this page by changes; incomplete runs and broken devices are among them."""
+    states = await compared_with_the_grid(site)
+    assert states >= {"passed", "new-failure", "still-failing", "skipped", "infra", "incomplete"}
+
+
+async def compared_with_the_grid(site: DashboardSite) -> set[str]:
+    """Compare the cells of tests with those of the grid, and return their states."""
     api = "/api/v1/repos/octocat/compiler"
     grids = [(await site.json(f"{api}/grid?{query}"))[1] for query in QUERIES]
     commits = [commit["sha"] for commit in grids[0]["commits"]]
@@ -122,7 +129,46 @@ async def test_its_cells_are_those_of_the_grid(site: DashboardSite) -> None:
             if commit in mine and cell["run_id"]:
                 assert mine[commit] == cell, (row["folder"], commit)
                 compared.add(cell["state"])
-    assert compared >= {"passed", "new-failure", "still-failing", "skipped", "infra", "incomplete"}
+    return compared
+
+
+QUARANTINE = f"""
+    quarantine:
+      - test: "{SOFTMAX}"
+        targets: [example-lab/hexagon-v73]
+        owner: octocat
+        reason: Times out on <old> firmware
+        issue: https://github.com/octocat/compiler/issues/12
+        until: "{{until}}"
+  octocat/secret:
+"""
+
+
+async def test_a_quarantine_is_shown_with_owner_reason_and_last_day(tmp_path: Path) -> None:
+    today = f"{datetime.fromtimestamp(NOW, UTC):%Y-%m-%d}"
+    config = CONFIG.replace("\n  octocat/secret:\n", QUARANTINE.format(until=today))
+    async with dashboard_site(tmp_path, config=config) as quarantined:
+        adreno, hexagon = await history(quarantined, SOFTMAX)
+        assert adreno["quarantine"] is None
+        assert hexagon["quarantine"] == {
+            "owner": "octocat",
+            "reason": "Times out on <old> firmware",
+            "issue": "https://github.com/octocat/compiler/issues/12",
+            "until": today,
+        }
+        assert [run["cell"]["state"] for run in hexagon["runs"]][:5] == [*["still-failing"] * 4, "passed"]
+        await compared_with_the_grid(quarantined)
+        _, _, page = await quarantined.get(f"/r/octocat/compiler/tests?id={quote(SOFTMAX, safe='')}")
+        assert page.count("◐ Quarantined") == 1
+        assert f"until {today} (owner: octocat):" in page
+        assert ">Times out on &lt;old&gt; firmware</a>" in page
+
+
+async def test_a_quarantine_that_has_ended_is_not_shown(tmp_path: Path) -> None:
+    yesterday = f"{datetime.fromtimestamp(NOW - 86400, UTC):%Y-%m-%d}"
+    config = CONFIG.replace("\n  octocat/secret:\n", QUARANTINE.format(until=yesterday))
+    async with dashboard_site(tmp_path, config=config) as site:
+        assert [on["quarantine"] for on in await history(site, SOFTMAX)] == [None, None]
 
 
 async def test_a_test_that_was_removed_long_ago_still_has_its_history(tmp_path: Path) -> None:
