@@ -1,4 +1,4 @@
-"""The store outside of the API that downloads of artifacts are sent to.
+"""The store outside the API to which GitHub redirects downloads of artifacts.
 
 https://docs.github.com/rest/actions/artifacts
 """
@@ -23,7 +23,7 @@ def add_routes(application: web.Application, github: GitHubState) -> None:
         record = Request("GET", STORE, request.path, "none", github.clock.now())
         github.requests.add(record)
         if "Authorization" in request.headers:
-            # Azure's store refuses such a request, and it would have got a token that is not meant for it.
+            # Azure's store refuses a request with credentials; they would reveal GitHub's token to another service.
             github.violations.append(Violation("request", f"GET {STORE}", "credentials were sent to another server"))
         known = {artifact.id: artifact for one in github.repositories.values() for artifact in one.artifacts}
         found = known.get(int(request.match_info["artifact"]))

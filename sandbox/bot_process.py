@@ -13,7 +13,7 @@ from typing import Any
 
 from sandbox.processes import Launch, Program, inherited, launch
 
-READY = "serving"  # the log line that tells the port
+READY = "serving"  # the log line that has the port
 STARTS_WITHIN = 90.0
 STOPS_WITHIN = 40.0
 
@@ -27,11 +27,12 @@ def free_port() -> int:
 
 
 class BotProcess:
-    """`nightjar serve` (or another command) in a process: started, killed, started again on the same port and data.
+    """A process of `nightjar serve` or another command, which can be killed and restarted on the same port and data.
 
-    `environment` is the bot's own; of ours only what any program needs is handed on. `options` are further ones of the
-    command. `output` is all it printed, and `logs` are the JSON lines of that. `module` starts it in place of `bot`,
-    where a test cannot wait as long; `launch` starts the process. `port` 0 is any free one.
+    `environment` has the bot's variables; from our own environment it gets only what any program needs. `options` are
+    further options of the command. `output` is everything that it printed, and `logs` are the JSON lines in that.
+    `module` runs in place of `bot` if a test cannot wait as long as the bot does, and `launch` starts the process.
+    `port` 0 is any free port.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class BotProcess:
 
     @property
     def url(self) -> str:
-        """Return where it listens, without a slash at the end."""
+        """Return the address at which it listens, without a slash at the end."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
@@ -70,7 +71,7 @@ class BotProcess:
         return self._process.pid
 
     async def start(self) -> BotProcess:
-        """Start it and wait until it serves. Raises AssertionError with its output when it does not."""
+        """Start it and wait until it serves. Raises AssertionError with its output if it does not."""
         process = await self.spawn()
         waits = {asyncio.create_task(self._ready.wait()), asyncio.create_task(process.wait())}
         _, pending = await asyncio.wait(waits, timeout=STARTS_WITHIN, return_when=asyncio.FIRST_COMPLETED)
@@ -103,7 +104,7 @@ class BotProcess:
         return await self._end(None)
 
     async def kill(self) -> None:
-        """Kill it where it stands."""
+        """Kill it with SIGKILL."""
         await self._end(signal.SIGKILL)
 
     def send(self, number: signal.Signals) -> None:
@@ -120,7 +121,7 @@ class BotProcess:
             code = await process.wait()
         if self._reader is not None:
             await self._reader
-        # Only now: while it is stopping, another signal may be sent.
+        # Only after it has ended: while it stops, a test may send another signal.
         self._process = None
         return code
 

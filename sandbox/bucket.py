@@ -1,12 +1,12 @@
-"""An S3 with SQS on your own machine, behind real HTTP: for tests and `make demo`.
+"""A simulated S3 and SQS on this machine, over real HTTP: for tests and `make demo`.
 
-    with BucketServer() as server:                    # server.environment: the AWS_* variables of whoever uses it
+    with BucketServer() as server:                    # server.environment: the AWS_* variables for its clients
         server.create_bucket("device-results")
         queue_url = server.create_queue("device-results", "arrivals")        # receives every manifest.json
         server.client("s3").put_object(Bucket="device-results", Key="results/…/manifest.json", Body=b"{}")
 
-It is moto (https://docs.getmoto.org/en/latest/docs/server_mode.html), in a process of its own that ends with the one
-that started it, however that ends. What it holds is in memory: a server that is started again is empty.
+It runs moto (https://docs.getmoto.org/en/latest/docs/server_mode.html) in a process of its own, which ends with the
+process that started it, even if that is killed. Its content is in memory: after a restart it is empty.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "sandbox",
     "AWS_SECRET_ACCESS_KEY": "nobody's secret",
     "AWS_DEFAULT_REGION": REGION,
-    # Nothing of the person's own, who may have an account.
+    # Hide the settings of the person who runs this, who may have an account at AWS.
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     "AWS_EC2_METADATA_DISABLED": "true",
@@ -35,13 +35,13 @@ NOTHING_OF_THE_PERSONS = {
     "config_file": (None, None, os.devnull, None),
     "credentials_file": (None, None, os.devnull, None),
 }
-"""The same for botocore in this process: settings by their key in a file, variable, value and type."""
+"""The same settings for botocore in this process: key in a file, variable, value and type."""
 
 
 class BucketServer:
-    """The stand-in: started and ended by `with`, or by hand; started again on the same port, and empty.
+    """The server: `with`, or `start` and `stop`, run it. After a restart it has the same port and is empty.
 
-    `port` 0 takes any that is free.
+    `port` 0 is any free port.
     """
 
     def __init__(self, port: int = 0) -> None:
@@ -51,25 +51,25 @@ class BucketServer:
 
     @property
     def url(self) -> str:
-        """Return where it listens."""
+        """Return the address at which it listens."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the variables by which boto3 finds it, wherever it runs."""
+        """Return the environment variables with which boto3 uses it, in any process."""
         return {**ENVIRONMENT, "AWS_ENDPOINT_URL": self.url}
 
     def start(self) -> Self:
-        """Start it and wait until it listens. Raises AssertionError with what it printed when it does not."""
+        """Start it and wait until it listens. Raises AssertionError with its output if it does not."""
         root = str(Path(__file__).parent.parent)
-        process = subprocess.Popen(  # noqa: S603  # nothing of it comes from outside
-            # By its path, for the package around it would be imported too; without the folder of that path (`-P`).
+        process = subprocess.Popen(  # noqa: S603  # no argument comes from outside
+            # Run the file by its path, because `-m` would also import its package; `-P` leaves out the file's folder.
             [sys.executable, "-P", __file__, str(self.port)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=root,
-            start_new_session=True,  # a Ctrl-C is for the one that started it
+            start_new_session=True,  # Ctrl-C is only for the process that started it
             env={name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "COVERAGE_"))},
         )
         assert process.stdout is not None
@@ -83,7 +83,7 @@ class BucketServer:
         return self
 
     def stop(self) -> None:
-        """Stop it and drop its content."""
+        """Stop it; its content is lost."""
         process, self._process = self._process, None
         for client in self._clients.values():
             client.close()
@@ -99,7 +99,7 @@ class BucketServer:
         self.stop()
 
     def client(self, service: str) -> Any:
-        """Return a boto3 client of `s3` or `sqs`, as whoever owns the account."""
+        """Return a boto3 client of `s3` or `sqs` with the credentials of the account's owner."""
         import boto3
         import botocore.session
 
@@ -110,7 +110,7 @@ class BucketServer:
                 aws_secret_access_key=ENVIRONMENT["AWS_SECRET_ACCESS_KEY"],
                 region_name=REGION,
             )
-            make: Any = session.client  # typed for every service of AWS, by packages that are not installed
+            make: Any = session.client  # boto3 has no types without further packages
             self._clients[service] = make(service, endpoint_url=self.url)
         return self._clients[service]
 
@@ -121,7 +121,7 @@ class BucketServer:
     def create_queue(self, bucket: str, name: str, *, visibility: int = 30, suffix: str = "manifest.json") -> str:
         """Create a queue for every object of the bucket whose key has this suffix; return its URL.
 
-        `visibility` is in seconds: after that long a message that was received and not deleted comes again.
+        `visibility` is in seconds: a message that was received and not deleted is delivered again after this time.
         """
         sqs = self.client("sqs")
         attributes: Mapping[str, str] = {"VisibilityTimeout": str(visibility)}
@@ -136,7 +136,7 @@ class BucketServer:
         return url
 
     def forbid(self, bucket: str, *actions: str) -> None:
-        """Refuse such actions on the bucket's objects to everybody; no action at all: allow them again."""
+        """Deny these actions on the bucket's objects to everybody; without actions, allow everything again."""
         s3 = self.client("s3")
         if not actions:
             s3.delete_bucket_policy(Bucket=bucket)
@@ -146,7 +146,7 @@ class BucketServer:
 
 
 def _serve(port: int) -> None:
-    """Listen, say on which port, and end when nobody holds the other end of standard input."""
+    """Listen, print the port, and exit when the other end of standard input is closed."""
     import logging
     import threading
 
@@ -161,13 +161,13 @@ def _serve(port: int) -> None:
         threaded=True,
         request_handler=MotoRequestHandler,
     )
-    # Queue URLs have it.
+    # Queue URLs contain the port.
     os.environ["MOTO_PORT"] = str(server.server_port)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     sys.stdout.write(f"{server.server_port}\n")
     sys.stdout.flush()
     sys.stdin.read()
-    os._exit(0)  # a long poll in one of the threads would go on
+    os._exit(0)  # a long poll in one of the threads would delay a normal exit
 
 
 if __name__ == "__main__":

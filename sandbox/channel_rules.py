@@ -1,6 +1,6 @@
-"""What Discord and Slack take at a webhook, as far as their documentation says it, and how people then read it.
+"""The rules of Discord's and Slack's webhooks, from their documentation, and the text that people see of a message.
 
-Stricter than they are in two ways: a message that could notify anybody is refused, and so is a key that no test needs.
+We are stricter in two ways: a message that could notify anybody is refused, and so is a key that no test needs.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ BREAK = "\N{ZERO WIDTH SPACE}"
 NOT_AN_OBJECT = "not a JSON object"
 
 CONTENT, DESCRIPTION, EMBEDS, MOST_EMBEDS = 2000, 4096, 6000, 10
-"""Characters, and how many: https://docs.discord.com/developers/resources/message#embed-object-embed-limits"""
+"""Limits of characters and of items: https://docs.discord.com/developers/resources/message#embed-object-embed-limits"""
 DISCORD_KEYS = frozenset({"content", "embeds", "allowed_mentions"})
 EMBED_KEYS = frozenset({"description", "color"})
 
 TEXT, BLOCK, MOST_BLOCKS = 4000, 3000, 50
-"""Characters, and how many: https://docs.slack.dev/reference/block-kit/blocks"""
+"""Limits of characters and of items: https://docs.slack.dev/reference/block-kit/blocks"""
 SLACK_KEYS = frozenset({"text", "blocks", "unfurl_links", "unfurl_media"})
 MARKUP = re.compile(r"<[^>]*>")
 
@@ -94,7 +94,7 @@ def _unknown(given: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
 
 
 def _too_long(name: str, text: str | None, limit: int) -> Iterator[str]:
-    # As JavaScript counts: an emoji is two.
+    # Counted as in JavaScript, where an emoji has a length of two.
     length = len((text or "").encode("utf-16-le")) // 2
     if length > limit:
         yield f"{name} of {length} characters"

@@ -1,4 +1,4 @@
-"""A Discord and a Slack on your own machine, behind real HTTP: posts to a webhook are checked and recorded."""
+"""A simulated Discord and Slack on this machine, over real HTTP. They check and record posts to their webhooks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from sandbox.faults import Faults
 class ChannelSandbox:
     """One channel and its webhook, which is at `url`.
 
-    `messages` are the bodies that were taken, `said` the same as people read them, `refused` what was wrong with the
-    others, `requests` every path that was asked for. `faults` have patterns over the path, or `*`, as their routes;
-    their `message` is what is answered. If the webhook is `removed`, nothing is accepted.
+    `messages` are the accepted bodies, `said` the text that people see of them, `refused` the faults of the others,
+    `requests` the paths of all requests. Routes of `faults` are patterns for the path, or `*`; a fault's `message` is
+    the answer. If the webhook is `removed`, nothing is accepted.
     """
 
     def __init__(self, path: str, rules: Callable[[Any], list[str]], text: Callable[[Mapping[str, Any]], str]) -> None:
@@ -41,11 +41,11 @@ class ChannelSandbox:
 
     @property
     def said(self) -> list[str]:
-        """Return the messages as people read them: their lines, without markup and without addresses."""
+        """Return the lines of the messages as people see them, without markup and addresses."""
         return [self._text(message) for message in self.messages]
 
     async def answer(self, request: web.Request) -> web.Response:
-        """Take a message, or refuse it as the real service does."""
+        """Accept a message, or refuse it as the real service does."""
         self.requests.append(request.path_qs)
         fault = self.faults.take(request.method, request.path, request.path)
         if fault is not None and await fault.strike("before", request.transport):
@@ -70,11 +70,11 @@ class ChannelSandbox:
         return self.taken(request)
 
     def taken(self, request: web.Request) -> web.Response:
-        """Return what a message that was taken is answered with."""
+        """Return the answer to an accepted message."""
         return web.Response(text="ok")
 
     def not_found(self) -> web.Response:
-        """Return what somebody reads who posts to a webhook that is not there."""
+        """Return the answer to a post to an unknown webhook."""
         return self.refusal(404, "no_service", {})
 
     def refusal(self, status: int, message: str, headers: Mapping[str, str]) -> web.Response:
@@ -98,7 +98,7 @@ class ChannelSandbox:
             await self.stop()
 
     async def stop(self) -> None:
-        """Be unavailable from now on: nothing answers."""
+        """Stop: from now on, connections fail."""
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -129,17 +129,17 @@ class DiscordSandbox(ChannelSandbox):
         super().__init__("/api/webhooks/223704706495545344", discord_faults, discord_text)
 
     def taken(self, request: web.Request) -> web.Response:
-        """Return the message for who waits for it, and nothing for others."""
+        """Return the message if the caller asked to wait for it, else nothing."""
         if request.query.get("wait") != "true":
             return web.Response(status=204)
         return _json(200, {"id": str(10**18 + len(self.messages)), "type": 0, **self.messages[-1]})
 
     def not_found(self) -> web.Response:
-        """Return what Discord says about webhooks that were removed."""
+        """Return Discord's answer for a webhook that was removed."""
         return self.refusal(404, "Unknown Webhook", {})
 
     def refusal(self, status: int, message: str, headers: Mapping[str, str]) -> web.Response:
-        """Return a refusal; one for too many requests names the seconds to wait."""
+        """Return a refusal; for too many requests, it contains the seconds to wait."""
         body: dict[str, Any] = {"message": message, "code": self.CODES.get(status, 0)}
         if status == 429:
             wait = float(headers.get("Retry-After", self.PAUSE))

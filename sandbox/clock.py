@@ -1,4 +1,4 @@
-"""The sandbox's clock: real time, plus what a test has let pass."""
+"""The sandbox's clock: real time, plus the time that a test has skipped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 
 class Clock:
-    """Tell the time, which tests may move forward to let tokens expire and runs grow old."""
+    """A clock that tests may move forward, so that tokens expire and runs become old."""
 
     def __init__(self) -> None:
         self._ahead = timedelta()
@@ -17,11 +17,11 @@ class Clock:
         self._scheduled: list[tuple[datetime, Callable[[], object]]] = []
 
     def now(self) -> datetime:
-        """Return the present moment in UTC, in whole seconds as GitHub writes them."""
+        """Return the current time in UTC, in whole seconds as GitHub writes them."""
         return self._exactly().replace(microsecond=0)
 
     def seconds(self) -> float:
-        """Return the present moment in seconds since 1970."""
+        """Return the current time in seconds since 1970."""
         return self.now().timestamp()
 
     def advance(self, *, seconds: float = 0, days: float = 0) -> None:
@@ -31,7 +31,7 @@ class Clock:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Stand still while the block runs: what happens in it, on however many repositories, has one moment."""
+        """Stop the clock while the block runs, so that everything in it happens at the same time."""
         self._stopped = self._exactly()
         try:
             yield
@@ -39,7 +39,7 @@ class Clock:
             self._stopped = None
 
     def after(self, seconds: float, action: Callable[[], object]) -> None:
-        """Have something happen once so many seconds have passed, really or by `advance`."""
+        """Run an action after some seconds, which pass in reality or by `advance`."""
         self._scheduled.append((self._exactly() + timedelta(seconds=seconds), action))
         asyncio.get_running_loop().call_later(seconds, self._catch_up)
 
@@ -55,10 +55,10 @@ class Clock:
 
 
 def iso(moment: datetime) -> str:
-    """Return a moment as GitHub's JSON writes it, such as `2026-11-20T05:10:00Z`."""
+    """Return a time as GitHub's JSON has it, such as `2026-11-20T05:10:00Z`."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def iso_or_none(moment: datetime | None) -> str | None:
-    """Return a moment as GitHub's JSON writes it, or None."""
+    """Return a time as GitHub's JSON has it, or None."""
     return None if moment is None else iso(moment)

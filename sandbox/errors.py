@@ -52,7 +52,7 @@ class ApiError(Exception):
 
 
 def not_found() -> ApiError:
-    """Return the 404 that GitHub also gives for what the caller may not know about."""
+    """Return the 404 that GitHub also sends for objects that the caller may not see."""
     return ApiError(404, NOT_FOUND)
 
 
@@ -62,13 +62,13 @@ def locked(what: str) -> ApiError:
 
 
 def not_accessible(permissions: Sequence[str] = (), level: str = "") -> ApiError:
-    """Return the 403 for an App that lacks a permission; a header names those any one of which is enough."""
+    """Return the 403 for an App that lacks a permission; a header names the permissions, of which one is enough."""
     accepted = "; ".join(f"{permission}={level}" for permission in permissions)
     return ApiError(403, NOT_ACCESSIBLE, headers={"X-Accepted-GitHub-Permissions": accepted} if accepted else None)
 
 
 def refused(message: str, *errors: str | Mapping[str, str]) -> ApiError:
-    """Return the 422 for a request that is well formed but clashes with the present state."""
+    """Return the 422 for a well-formed request that conflicts with the current state."""
     return ApiError(422, message, errors=errors)
 
 

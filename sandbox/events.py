@@ -1,4 +1,4 @@
-"""What GitHub tells its Apps: one method per kind of event, each building the body as GitHub would.
+"""GitHub's webhooks: one method for each kind of event, which builds the body as GitHub does.
 
 https://docs.github.com/webhooks/webhook-events-and-payloads
 """
@@ -27,11 +27,11 @@ from sandbox.webhooks import Courier
 Json = dict[str, Any]
 
 MOST_BRANCHES = 10
-"""Branches that a status names."""
+"""The most branches that a status names."""
 
 
 class Events:
-    """Turns changes into webhooks for every App and repository hook that is subscribed."""
+    """Sends each change as a webhook to every App and repository hook that is subscribed."""
 
     def __init__(self, github: Host, webhooks: Courier, violations: list[Violation]) -> None:
         self._github = github
@@ -39,7 +39,7 @@ class Events:
         self._violations = violations
 
     def issue(self, action: str, by: User, issue: Issue, more: Json) -> None:
-        """Tell about a change of an issue or pull request; objects in `more` are turned into JSON."""
+        """Announce a change of an issue or pull request; objects in `more` become JSON."""
         body = {name: _object(issue.repository, value) for name, value in more.items()}
         if isinstance(issue, PullRequest):
             body |= {"number": issue.number, "pull_request": issues.pull(issue)}
@@ -48,14 +48,14 @@ class Events:
         self.send(issue.repository, issue.event, action, by, body)
 
     def comment(self, action: str, by: User, comment: Comment, changed: Json | None = None) -> None:
-        """Tell about a comment."""
+        """Announce a comment."""
         body: Json = {"issue": issues.issue(comment.issue), "comment": issues.comment(comment)}
         if changed is not None:
             body["changes"] = changed
         self.send(comment.issue.repository, "issue_comment", action, by, body)
 
     def review(self, action: str, by: User, review: Review, more: Json | None = None) -> None:
-        """Tell about a review."""
+        """Announce a review."""
         body = {
             "pull_request": issues.pull_simple(review.pull),
             "review": issues.review(review, webhook=True),
@@ -64,7 +64,7 @@ class Events:
         self.send(review.pull.repository, "pull_request_review", action, by, body)
 
     def review_comment(self, action: str, by: User, comment: ReviewComment, more: Json | None = None) -> None:
-        """Tell about a comment on the diff."""
+        """Announce a comment on the diff."""
         body = {
             "pull_request": issues.pull_simple(comment.pull),
             "comment": issues.review_comment(comment),
@@ -73,7 +73,7 @@ class Events:
         self.send(comment.pull.repository, "pull_request_review_comment", action, by, body)
 
     def status(self, by: User, repository: Home, status: CommitStatus) -> None:
-        """Tell about a commit status; of the branches that have its commit, ten at most are named, with their heads."""
+        """Announce a commit status, with at most ten of the branches that have its commit, and their heads."""
         commits = f"{repositories.url(repository)}/commits"
         branches = [
             {
@@ -101,20 +101,20 @@ class Events:
         self.send(run.suite.repository, "check_run", action, by, body, only)
 
     def check_suite(self, action: str, by: User, suite: CheckSuite, only: App | None = None) -> None:
-        """Tell about a check suite."""
+        """Announce a check suite."""
         self.send(suite.repository, "check_suite", action, by, {"check_suite": checks.check_suite(suite)}, only)
 
     def workflow_run(self, action: str, by: User, run: WorkflowRun) -> None:
-        """Tell about an Actions run."""
+        """Announce an Actions run."""
         body = {"workflow_run": checks.workflow_run(run), "workflow": checks.workflow(run)}
         self.send(run.repository, "workflow_run", action, by, body)
 
     def workflow_job(self, action: str, by: User, job: Job) -> None:
-        """Tell about a job of an Actions run."""
+        """Announce a job of an Actions run."""
         self.send(job.run.repository, "workflow_job", action, by, {"workflow_job": checks.job(job)})
 
     def push(self, by: By, repository: Home, ref: str, before: str, after: str) -> None:
-        """Tell about a moved ref."""
+        """Announce a moved ref."""
         who, git = self._github.user(by), repository.git
         start = before if before != NO_COMMIT else repository.refs.get(f"refs/heads/{repository.default_branch}", after)
         deleted, forced = after == NO_COMMIT, False
@@ -139,7 +139,7 @@ class Events:
         self.send(repository, "push", None, who, body)
 
     def merge_group(self, by: User, repository: Home, ref: str, head: Commit, base_ref: str, base_sha: str) -> None:
-        """Tell that a group of the merge queue is to be tested."""
+        """Announce a group that the merge queue wants tested."""
         who = repositories.person(head.author, head)
         short = {"name": who["name"], "email": who["email"]}
         group = {
@@ -159,7 +159,7 @@ class Events:
         self.send(repository, "merge_group", "checks_requested", by, {"merge_group": group})
 
     def ref(self, event: str, by: By, repository: Home, ref: str) -> None:
-        """Tell about a created or deleted branch or tag."""
+        """Announce a created or deleted branch or tag."""
         kind, name = ("tag" if "/tags/" in ref else "branch"), ref.split("/", 2)[2]
         body: Json = {"ref": name, "ref_type": kind, "pusher_type": "user"}
         if event == "create":
@@ -167,7 +167,7 @@ class Events:
         self.send(repository, event, None, self._github.user(by), body)
 
     def installation(self, installation: Installation, action: str, added: Sequence[Home]) -> None:
-        """Tell an App where it was installed; it needs no subscription for that."""
+        """Announce an installation to its App, which needs no subscription for that."""
         names = ("id", "node_id", "name", "full_name", "private")
         short = [{name: repositories.repository(repo)[name] for name in names} for repo in added]
         body: Json = {
@@ -201,7 +201,7 @@ class Events:
         body: Json,
         only: App | None = None,
     ) -> None:
-        """Queue an event for everyone who is subscribed, and wake whoever waits for a change."""
+        """Queue an event for every subscriber, and wake everyone who waits for a change."""
         self._github.changed()
         body |= {"repository": repositories.repository(repository), "sender": users.user(by)}
         if action is not None:

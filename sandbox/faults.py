@@ -43,7 +43,7 @@ class Fault:
         return self.route.search(path) is not None
 
     async def strike(self, when: When, transport: asyncio.BaseTransport | None) -> bool:
-        """Happen, if this is the moment; return whether the fault takes the place of the answer."""
+        """Apply the fault if it is time for it; return whether it replaces the answer."""
         if self.delay and when == "before":
             await asyncio.sleep(self.delay)
         if self.when != when:
@@ -57,18 +57,18 @@ class Fault:
         return lost or self.status is not None
 
     def resume(self) -> None:
-        """Let held requests go on."""
+        """Let held requests continue."""
         assert self.resumed is not None, "only a pause can be resumed"
         self.resumed.set()
 
     def abandon(self) -> None:
-        """Lose the held requests instead: nobody gets an answer, and one held *before* takes no effect."""
+        """Drop the held requests: no client gets an answer, and a request that was held *before* has no effect."""
         self.abandoned = True
         self.resume()
 
 
 class Faults:
-    """The faults that wait for their requests, oldest first; each request meets at most one."""
+    """The faults that wait for their requests, oldest first; at most one applies to a request."""
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []
@@ -89,15 +89,14 @@ class Faults:
         late: float = 0,
         text: str | None = None,
     ) -> Fault:
-        """Add a fault for the next `times` requests of a route (None: all of them), after `skip` that go well.
+        """Add a fault for the next `times` requests of a route (None: for all), after `skip` requests without a fault.
 
-        `route` is a template as in GitHub's documentation, a compiled pattern over the path, or `*`; so may be
-        `method`. `status` answers that error instead, `when` either before the request takes effect or after it did.
-        `message` is GitHub's sentence, for a 403 its usual one unless another is given. `drop` closes the connection
-        without an answer. `delay` waits that many seconds before anything happens.
-        `late`: the request takes effect so many seconds, by the sandbox's clock, after the fault stood in for its
-        answer, as of a server that lost only the answer; without a `status` the connection is closed. `text` is a body
-        that GitHub never sends with such a status: HTML, or JSON of another shape.
+        `route` is a template as in GitHub's documentation, a compiled pattern for the path, or `*`; `method` may be `*`
+        too. `status` is the error to answer, `when` says whether before or after the request takes effect. `message` is
+        GitHub's text, by default its usual one for a 403. `drop` closes the connection without an answer. `delay` waits
+        for so many seconds first. `late`: the request takes effect so many seconds (of the sandbox's clock) after the
+        fault replaced its answer, as on a server that lost only the answer; without a `status`, the connection is
+        closed. `text` is a body that GitHub never sends with this status: HTML, or JSON of another shape.
         """
         if message is None:
             message = NOT_ACCESSIBLE if status == 403 else "Server Error"
@@ -111,14 +110,14 @@ class Faults:
     ) -> Fault:
         """Hold the next requests of a route; await `reached.wait()`, do what the test is about, then `resume()`.
 
-        Where the test kills the client meanwhile, `abandon()` says that nobody waits for the answer now.
+        If the test kills the client meanwhile, it calls `abandon()`, because nobody waits for the answer.
         """
         fault = self.add(method, route, when=when, times=times, skip=skip)
         fault.resumed = asyncio.Event()
         return fault
 
     def take(self, method: str, route: str, path: str) -> Fault | None:
-        """Return the fault that a request meets, counting the hit."""
+        """Return the fault that applies to a request, and count it."""
         for fault in self._faults:
             if not fault.matches(method, route, path):
                 continue
@@ -130,7 +129,7 @@ class Faults:
         return None
 
     def clear(self) -> None:
-        """Forget all faults, letting held requests go on."""
+        """Remove all faults, and let held requests continue."""
         for fault in self._faults:
             if fault.resumed is not None:
                 fault.resumed.set()

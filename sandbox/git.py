@@ -36,7 +36,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class Change:
-    """What one file went through between two commits; `status` is GitHub's word for it.
+    """The change of one file between two commits; `status` is GitHub's word for it.
 
     `previous` is the name that a renamed file had.
     """
@@ -71,7 +71,7 @@ class GitStore:
         return self.commits[sha]
 
     def tree(self, sha: str) -> Mapping[str, str] | None:
-        """Return the files of a tree, None where there is none of that SHA."""
+        """Return the files of a tree, None if no tree has that SHA."""
         known = (commit.files for commit in self.commits.values() if commit.tree_sha == sha)
         return self.trees.get(sha) or next(known, None)
 
@@ -113,13 +113,13 @@ class GitStore:
 
 
 def blob_sha(text: str) -> str:
-    """Return the SHA-1 that git gives a file of this content."""
+    """Return git's SHA-1 of a file with this content."""
     content = text.encode()
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()  # noqa: S324 # git's own hash
 
 
 def tree_sha(files: Mapping[str, str]) -> str:
-    """Return an identifier of a whole tree that changes with any file in it."""
+    """Return an identifier of a tree that changes with any file in it."""
     listing = "".join(f"{blob_sha(text)} {path}\n" for path, text in sorted(files.items()))
     return hashlib.sha1(listing.encode()).hexdigest()  # noqa: S324 # git's own hash
 
@@ -136,9 +136,9 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]
 
 
 def with_renames(found: Iterable[Change]) -> list[Change]:
-    """Return changes with each file that went and came back elsewhere, with the same content, as one that was renamed.
+    """Return changes in which a removed and an added file with the same content become one renamed file.
 
-    GitHub goes further: a file that is renamed and changed by less than half is one too.
+    GitHub does more: it also detects a rename if less than half of the file was changed.
     """
     changed = list(found)
     removed = {change.sha: change for change in changed if change.status == "removed"}

@@ -10,11 +10,11 @@ from sandbox.state import GitHubState
 
 
 class GitHubSandbox(GitHubState):
-    """A GitHub of its own: people act through these methods, Apps over HTTP.
+    """A simulated GitHub: people act through these methods, Apps over HTTP.
 
-    Attributes that tests look at: `requests` (every request, counts, points), `faults`, `webhooks` (deliveries and
-    how they travel), `violations` (what a correct client or a correct sandbox would not have sent), `clock`. Lists lag
-    behind what has happened by `lists_lag` seconds of that clock; a single thing is found by its number at once.
+    Attributes for tests: `requests` (every request, with counts and points), `faults`, `webhooks` (deliveries, and how
+    they are sent), `violations` (what a correct client or sandbox would not have sent), `clock`. Lists show a change
+    only after `lists_lag` seconds of that clock; a single object is found by its number at once.
     """
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The few GraphQL mutations and fields that REST has no counterpart for. All else is answered with a GraphQL error.
+"""The few GraphQL mutations and fields that REST lacks. Everything else gets a GraphQL error.
 
 https://docs.github.com/graphql/reference/mutations#addreaction
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sandbox.state import GitHubState
 
 Json = dict[str, Any]
-# REST's word for a reaction by GraphQL's.
+# REST's name of a reaction for each of GraphQL's names.
 CONTENTS = {
     "THUMBS_UP": "+1",
     "THUMBS_DOWN": "-1",
@@ -43,7 +43,7 @@ Subject = Issue | Comment | Review | ReviewComment
 
 
 def answer(github: GitHubState, token: InstallationToken, request: Json) -> ApiResponse:
-    """Carry out a GraphQL request."""
+    """Execute a GraphQL request."""
     query, variables = str(request.get("query", "")), request.get("variables") or {}
     found = _CALL.search(query)
     if found is None and "mutation" not in query and (objects := dict(_OBJECT.findall(query))):
@@ -81,7 +81,7 @@ def _react(github: GitHubState, token: InstallationToken, mutation: str, values:
 
 
 def _queue(github: GitHubState, token: InstallationToken, mutation: str, values: Json) -> ApiResponse:
-    """Put a pull request into the merge queue, or take it out.
+    """Add a pull request to the merge queue, or remove it.
 
     https://docs.github.com/graphql/reference/mutations#enqueuepullrequest
     """
@@ -155,7 +155,7 @@ def _input(text: str, variables: Json) -> Json:
 
 
 def _subjects(github: GitHubState, token: InstallationToken, wanted: str) -> Iterator[tuple[Issue, Subject]]:
-    """Yield the object with a node id, with the issue or pull request that it belongs to."""
+    """Yield the object with a node ID, together with its issue or pull request."""
     for repository in token.repositories:
         for issue in repository.issues.values():
             subjects: list[Subject] = [issue, *issue.comments]

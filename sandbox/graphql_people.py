@@ -16,7 +16,7 @@ _REPOSITORY = re.compile(r"(\w+)\s*:\s*repository\(\s*owner\s*:\s*\$(\w+)\s*,\s*
 
 
 def answer_person(github: GitHubState, token: UserToken, request: Json) -> ApiResponse:
-    """Answer a query; what the person may not see is null, with an error beside it."""
+    """Answer a query. Objects that the person may not see are null, with an error each."""
     variables = request.get("variables") or {}
     data: Json = {}
     errors = []

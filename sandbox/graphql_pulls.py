@@ -1,4 +1,4 @@
-"""GraphQL's list of a repository's pull requests, with what happened on each.
+"""GraphQL's list of a repository's pull requests, with their timelines.
 
 https://docs.github.com/graphql/reference/objects#repository, its `pullRequests`
 """
@@ -33,9 +33,9 @@ NOT_ACCESSIBLE = "Resource not accessible by integration"
 
 
 def page_of_pulls(repository: Repository, token: InstallationToken, query: str, variables: Json) -> ApiResponse:
-    """Answer one page of the open pull requests, the one first that was updated longest ago.
+    """Answer one page of the open pull requests, least recently updated first.
 
-    A requested team is shown to those who may see teams; others get null.
+    Requested teams are null for callers who may not see teams.
     """
     sizes = {name: int(size) for name, size in _SIZES.findall(query)}
     kinds = {kind.replace("_", "").lower() for kind in re.findall(r"\w+", _KINDS.findall(query)[0])}
@@ -98,7 +98,7 @@ def _reviewers(pull: PullRequest) -> list[User]:
 
 
 def actor(who: User) -> Json | None:
-    """Return an account, None once it was deleted. Bots' names are without their `[bot]` here."""
+    """Return an account, None if it was deleted. GraphQL writes bots' names without `[bot]`."""
     if who.deleted:
         return None
     return {"__typename": who.type, "login": who.login.removesuffix("[bot]"), "databaseId": who.id}
@@ -109,9 +109,9 @@ def _team(team: Team) -> Json:
 
 
 def _happened(pull: PullRequest) -> list[Json]:
-    """Return what the timeline shows, oldest first.
+    """Return the items of the timeline, oldest first.
 
-    A comment on a line, or a reply to one, that belongs to no review has one of its own on GitHub.
+    On GitHub, a comment on a line or a reply to one that belongs to no review gets a review of its own.
     """
     found: list[tuple[datetime, int, Json]] = []
 

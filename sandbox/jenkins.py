@@ -1,4 +1,4 @@
-"""A Jenkins on your own machine, in memory, behind real HTTP: jobs, builds, a queue, crumbs and basic auth."""
+"""A simulated Jenkins on this machine, over real HTTP: jobs, builds, a queue, crumbs and basic auth."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ class Build:
 
     @property
     def url(self) -> str:
-        """Return what a commit status links to."""
+        """Return the address that a commit status links to."""
         return f"{self.job.url}/{self.number}/display/redirect"
 
     def finish(self, result: str) -> None:
-        """Let it end, and tell GitHub."""
+        """End the build, and report it to GitHub."""
         self.result = result
         self.job.report("success" if result == "SUCCESS" else "failure", self)
 
     def finish_silently(self, result: str) -> None:
-        """Let it end without a word to GitHub, as an aborted build may: its status stays pending."""
+        """End the build without a report to GitHub, as an aborted build may: its status stays pending."""
         self.result = result
 
     def as_json(self) -> dict[str, Any]:
-        """Return Jenkins' answer about a build, as far as the bot reads it."""
+        """Return Jenkins' answer about a build, with the members that the bot reads."""
         return {"building": self.result is None, "result": self.result}
 
 
 @dataclass(eq=False)
 class JenkinsJob:
-    """A job by its full name, such as `compiler-cpu/PR-1`; a branch's slash is `%2F` in it, as Jenkins has it.
+    """A job with its full name, such as `compiler-cpu/PR-1`, in which Jenkins writes a branch's slash as `%2F`.
 
-    `status` is the failure that every request for the job is answered with, 404 for one that was removed.
-    `quiet` keeps what was asked for in the queue until `begin`.
+    `status` is an error that answers every request for the job, 404 for a removed job. A `quiet` job leaves requested
+    builds in the queue until `begin`.
     """
 
     jenkins: JenkinsSandbox
@@ -77,17 +77,17 @@ class JenkinsJob:
 
     @property
     def path(self) -> str:
-        """Return where the job is on its server, as URLs write it."""
+        """Return the path of the job on its server."""
         return "".join(f"/job/{quote(part, safe='')}" for part in self.name.split("/"))
 
     def trigger(self) -> None:
-        """Ask for a build, as a push does."""
+        """Request a build, as a push does."""
         self.in_queue = True
         if not self.quiet:
             self.begin()
 
     def begin(self) -> Build:
-        """Let what is in the queue begin; returns the build."""
+        """Start the build that is in the queue; return it."""
         self.in_queue = False
         build = Build(self, len(self.builds) + 1, time.time())
         self.builds.append(build)
@@ -95,13 +95,13 @@ class JenkinsJob:
         return build
 
     def report(self, state: str, build: Build) -> None:
-        """Post the state of a build as a commit status on the head of the job's pull request, where it has one."""
+        """Post the state of a build as a commit status on the head of the job's pull request, if it has one."""
         if self.pull is not None:
             said = f"build {build.number}"
             self.pull.repository.set_status("jenkins", self.pull.head_sha, self.context, state, said, build.url)
 
     def as_json(self) -> dict[str, Any]:
-        """Return Jenkins' answer about a job, as far as the bot reads it."""
+        """Return Jenkins' answer about a job, with the members that the bot reads."""
         last = self.builds[-1] if self.builds else None
         return {
             "inQueue": self.in_queue,
@@ -112,12 +112,11 @@ class JenkinsJob:
 
 
 class JenkinsSandbox:
-    """A Jenkins. `user` and `token` are what the bot is given; `requests` is every request, as method and path.
+    """A Jenkins. `user` and `token` are the bot's credentials; `requests` has the method and path of every request.
 
-    `says` is what it answers to everything, as a page to log in would.
-    `hosts` are the hosts and ports by which it was called. `path` is what its address has after
-    the host; `crumbs` says whether a POST needs one, bound to its session. Faults of `faults` have patterns over the
-    path, or `*`, as their routes.
+    `says`, if set, answers every request, as a login page would. `hosts` are the hosts and ports of the requests.
+    `path` is the part of its address after the host. `crumbs` says whether a POST needs a crumb, which belongs to a
+    session. Routes of `faults` are patterns for the path, or `*`.
     """
 
     def __init__(self, *, path: str = "", crumbs: bool = True) -> None:
@@ -164,7 +163,7 @@ class JenkinsSandbox:
             await self.stop()
 
     async def stop(self) -> None:
-        """Be unavailable from now on: nothing answers."""
+        """Stop: from now on, connections fail."""
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -214,7 +213,7 @@ class JenkinsSandbox:
         return web.Response(status=404)
 
     def _refused(self, request: web.Request) -> int | None:
-        """Return the status that refuses a request: 401 bad credentials, 403 anonymous or without its crumb."""
+        """Return the status that refuses a request: 401 for bad credentials, 403 without any or without a crumb."""
         given = request.headers.get("Authorization", "")
         wanted = "Basic " + b64encode(f"{self.user}:{self.token}".encode()).decode()
         if not given:

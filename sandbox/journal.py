@@ -1,4 +1,4 @@
-"""What the sandbox was asked, for tests and benchmarks that count."""
+"""Record all requests to the sandbox, for tests and benchmarks that count them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Request:
 
     @property
     def points(self) -> int:
-        """Return what the request counts against the secondary limit."""
+        """Return the points of the request under the secondary limit."""
         return READ_POINTS if self.method in {"GET", "HEAD", "OPTIONS"} else WRITE_POINTS
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class RequestJournal:
         self.most_in_flight = 0
 
     def add(self, record: Request) -> None:
-        """Take up a request that has just arrived."""
+        """Record a request that has just arrived."""
         self.records.append(record)
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
@@ -73,7 +73,7 @@ class RequestJournal:
         self._github.changed()
 
     def count(self, method: str = "", route: str = "") -> int:
-        """Return how many requests there were, of one method or route if given."""
+        """Return the number of requests, of one method or route if given."""
         return sum(method in {"", r.method} and route in {"", r.route} for r in self.records)
 
     def counts(self) -> Counter[str]:
@@ -82,7 +82,7 @@ class RequestJournal:
 
     @property
     def writes(self) -> list[Request]:
-        """Return the requests that change something, token requests apart."""
+        """Return the requests with a writing method, without those for tokens."""
         return [r for r in self.records if r.points == WRITE_POINTS and not r.route.endswith("/access_tokens")]
 
     @property
@@ -91,6 +91,6 @@ class RequestJournal:
         return sum(record.points for record in self.records)
 
     def clear(self) -> None:
-        """Forget everything, to count from here."""
+        """Remove all records, to count from now on."""
         self.records.clear()
         self.most_in_flight = self.in_flight

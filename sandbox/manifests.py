@@ -1,4 +1,4 @@
-"""Apps from a manifest: a page creates the App, and a code that is good once and for an hour brings its secrets.
+"""Apps from a manifest: a page creates the App, and a code returns its secrets once, within an hour.
 
 https://docs.github.com/apps/sharing-github-apps/registering-a-github-app-from-a-manifest
 """
@@ -66,14 +66,14 @@ class HasApps(World, Protocol):
 
 @dataclass(frozen=True)
 class ManifestCode:
-    """What a code stands for."""
+    """A code, with its App."""
 
     app: App
     until: datetime
 
 
 class Manifests:
-    """The codes of one GitHub that were not converted yet."""
+    """The codes that were not exchanged yet."""
 
     def __init__(self, github: HasApps) -> None:
         self._github = github
@@ -96,7 +96,7 @@ class Manifests:
         return code
 
     def name_problem(self, name: str) -> str:
-        """Return what GitHub says about a name, empty for one that is free."""
+        """Return GitHub's message about a name, empty if the name is free."""
         if not slug_of(name):
             return NO_NAME
         if len(name) > LONGEST_NAME:
@@ -115,12 +115,12 @@ class Manifests:
 
 
 def slug_of(name: str) -> str:
-    """Return what GitHub makes of a name in addresses."""
+    """Return the form of a name in addresses."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def read_manifest(text: str) -> tuple[Json, list[str]]:
-    """Return a manifest, and what GitHub would not accept of it."""
+    """Return a manifest, and the faults for which GitHub would refuse it."""
     try:
         manifest = json.loads(text)
     except ValueError:

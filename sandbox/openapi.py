@@ -21,7 +21,7 @@ Json = dict[str, Any]
 _DOCUMENT = Path(__file__).with_name("data") / "openapi.json.xz"
 _COMPONENT = "#/components/schemas/"
 _UNUSED = {"description", "example", "examples", "default", "nullable"}
-# GitHub clips a larger page silently, but a client that asks for one has misread the documentation.
+# GitHub silently reduces a larger page, but a client that requests one has misread the documentation.
 MAX_PER_PAGE = 100
 
 
@@ -29,10 +29,10 @@ MAX_PER_PAGE = 100
 def document() -> Json:
     """Return GitHub's OpenAPI 3.0 document."""
     loaded: Json = json.loads(lzma.decompress(_DOCUMENT.read_bytes()))
-    # Here alone Octokit spells an installation out, with an account that is a user *and* an enterprise.
+    # Only here, Octokit writes out the schema of an installation, whose account must be a user *and* an enterprise.
     answer = loaded["paths"]["/app/installations"]["get"]["responses"]["200"]["content"]["application/json"]
     answer["schema"]["items"] = {"$ref": _COMPONENT + "installation"}
-    # Octokit lists an App's events again for each action; for this one the list is older and lacks merge_group.
+    # Octokit repeats the list of an App's events for each action; for this action it is older and lacks merge_group.
     schemas = loaded["components"]["schemas"]
     schemas["webhook-check-suite-rerequested"]["properties"]["check_suite"]["properties"]["app"]["properties"][
         "events"
@@ -65,7 +65,7 @@ def check_query(method: str, template: str, query: Mapping[str, str]) -> Json:
 
 
 def check_path(method: str, template: str, parts: Mapping[str, str]) -> Json:
-    """Return the path's parts in their declared types; raises a 404 `ApiError` for a number that is none."""
+    """Return the path's parts in their declared types; raises a 404 `ApiError` for an invalid number."""
     declared = {p["name"]: p for p in _parameters(method, template) if p["in"] == "path"}
     try:
         return {name: _typed(name, text, declared[name]["schema"]) for name, text in parts.items()}
@@ -91,7 +91,7 @@ def check_body(method: str, template: str, body: Json | None) -> None:
 
 
 def response_problem(method: str, template: str, status: int, body: object) -> str | None:
-    """Return what is wrong with an answer of ours, or None if it conforms to the operation's schema."""
+    """Return the fault in one of our answers, or None if it conforms to the operation's schema."""
     declared = (operation(method, template) or {}).get("responses", {}).get(str(status))
     if declared is None:
         return f"GitHub never answers {status} here"
@@ -103,7 +103,7 @@ def response_problem(method: str, template: str, status: int, body: object) -> s
 
 
 def webhook_problem(event: str, action: str | None, payload: Json) -> str | None:
-    """Return what is wrong with a webhook body, or None if it conforms to GitHub's schema of the event."""
+    """Return the fault in a webhook's body, or None if it conforms to GitHub's schema of the event."""
     operation_id = event.replace("_", "-") + (f"/{action.replace('_', '-')}" if action else "")
     declared = _webhooks().get(operation_id)
     if declared is None:
@@ -225,7 +225,7 @@ def _first(errors: Iterator[ValidationError]) -> str | None:
 
 
 def _explained(error: ValidationError) -> str:
-    """Return where an error lies and what it is; for alternatives, why each does not fit."""
+    """Return the place and the text of an error; for alternatives, why each does not match."""
     where = "/".join(str(part) for part in error.instance_path)
     alternatives = error.kind.as_dict().get("context", [])
     if not alternatives:

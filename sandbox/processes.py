@@ -1,4 +1,4 @@
-"""Programs that end with the one that started them, so that a test or a demo that is killed leaves nothing running."""
+"""Programs that end with their parent process, so that a killed test or demo leaves nothing running."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class Program(Protocol):
-    """A program that runs: what is used of `asyncio.subprocess.Process`."""
+    """A running program: the part of `asyncio.subprocess.Process` that we use."""
 
     pid: int
     stdout: asyncio.StreamReader | None
@@ -45,21 +45,21 @@ class Program(Protocol):
 
 
 class Launch(Protocol):
-    """How a program is started: `python -m MODULE ARGUMENTS`; `merged` sends standard error to standard output."""
+    """Starts a program, `python -m MODULE ARGUMENTS`; `merged` sends standard error to standard output."""
 
     async def __call__(
         self, module: str, *arguments: str, env: Mapping[str, str], cwd: Path | None = None, merged: bool = False
     ) -> Program:
-        """Start it, with the output to be read."""
+        """Start the program, with pipes for its output."""
 
 
 def inherited() -> dict[str, str]:
-    """Return what any program needs of our own environment."""
+    """Return the part of our environment that any program needs."""
     return {name: os.environ[name] for name in INHERITED if name in os.environ}
 
 
 def end_with_parent() -> None:
-    """Have the kernel kill this process when its parent ends: prctl(2), on Linux alone. For `preexec_fn`."""
+    """Let the kernel kill this process when its parent ends: prctl(2), only on Linux. For `preexec_fn`."""
     if _LIBC is not None:
         _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -17,7 +17,7 @@ WINDOW = timedelta(hours=1)
 
 @dataclass
 class Window:
-    """One hour of one caller."""
+    """The limit of one caller in one hour."""
 
     limit: int
     reset: datetime
@@ -36,7 +36,7 @@ class Window:
 
 
 class RateLimits:
-    """The hours of all callers; `limit` may be changed to let a test run into it."""
+    """The limits of all callers. A test may change `limit` to reach it."""
 
     def __init__(self, github: World) -> None:
         self._github = github
@@ -44,7 +44,7 @@ class RateLimits:
         self.limit = DEFAULT_LIMIT
 
     def window(self, caller: str) -> Window:
-        """Return the caller's present hour."""
+        """Return the caller's current hour."""
         now = self._github.clock.now()
         window = self._windows.get(caller)
         if window is None or window.reset <= now:
@@ -53,7 +53,7 @@ class RateLimits:
         return window
 
     def spend(self, caller: str) -> Window:
-        """Count one request; raises the 403 `ApiError` of an exhausted limit."""
+        """Count one request. Raises GitHub's 403 `ApiError` if the limit is exhausted."""
         window = self.window(caller)
         if window.used >= window.limit:
             raise ApiError(403, f"API rate limit exceeded for {caller}.", headers=window.headers)

@@ -1,4 +1,4 @@
-"""A registry with Docker Hub's API on your own machine, behind real HTTP: which tags images have, and when they came.
+"""A simulated Docker Hub on this machine, over real HTTP: the tags of images, with the times of their pushes.
 
 https://docs.docker.com/reference/api/hub/latest/#tag/repositories
 """
@@ -19,9 +19,9 @@ NOT_FOUND = {"message": "object not found", "errinfo": {}}
 
 
 class RegistrySandbox:
-    """Images by `namespace/name`, with their tags. `requests` is every path that was asked for.
+    """Images by `namespace/name`, with their tags. `requests` has the paths of all requests.
 
-    `faults` have patterns over the path, or `*`, as their routes.
+    Routes of `faults` are patterns for the path, or `*`.
     """
 
     def __init__(self) -> None:
@@ -29,11 +29,11 @@ class RegistrySandbox:
         self.images: dict[str, dict[str, str | None]] = {}
         self.requests: list[str] = []
         self.pages: dict[str, str] = {}
-        """What is answered for a path instead, as it is."""
+        """Bodies that replace the answers for some paths."""
         self.url = ""
 
     def push(self, name: str, tag: str, at: str | None = "2026-11-20T00:00:00.123456Z") -> None:
-        """Push an image, at a moment as the registry writes it."""
+        """Push an image; `at` is the time as Docker Hub writes it."""
         self.images.setdefault(name, {})[tag] = at
 
     @asynccontextmanager
@@ -68,7 +68,7 @@ class RegistrySandbox:
         return _answer(self._page(request, tags))
 
     def _page(self, request: web.Request, tags: dict[str, str | None]) -> Json:
-        """Return one page of tags, those first that were pushed last."""
+        """Return one page of tags, most recently pushed first."""
         size, page = (int(request.query.get(name, usual)) for name, usual in (("page_size", 10), ("page", 1)))
         newest = sorted(tags.items(), key=lambda tag: tag[1] or "", reverse=True)
         shown = newest[(page - 1) * size : page * size]

@@ -1,4 +1,4 @@
-"""The table of API routes, and the call that each route's function is given."""
+"""The table of API routes, and the object that describes a call to the function of a route."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FULL_SHA = re.compile(r"[0-9a-f]{40}\Z")
 
 @dataclass(frozen=True)
 class ApiResponse:
-    """What a route answers: JSON, or text as it is."""
+    """The answer of a route: JSON, or plain text."""
 
     body: object = None
     status: int = 200
@@ -43,9 +43,9 @@ class ApiResponse:
 
 @dataclass(frozen=True)
 class Route:
-    """One operation: who may call it, and the function that carries it out.
+    """One operation: who may call it, and the function that executes it.
 
-    `needs` are permissions of which one is enough, at the level that the method implies.
+    `needs` are permissions, of which one is enough, at the level that the method implies.
     """
 
     method: str
@@ -61,13 +61,13 @@ class Route:
 
     @property
     def aiohttp_path(self) -> str:
-        """Return the template for aiohttp, which marks names that may have slashes."""
+        """Return the template for aiohttp, in which names that may contain slashes are marked."""
         several = multi_segment(self.template)
         return re.sub(r"\{(\w+)\}", lambda m: f"{{{m[1]}:.+}}" if m[1] in several else m[0], self.template)
 
     @property
     def sort_key(self) -> tuple[bool, int, int]:
-        """Order routes so that the more specific ones come first."""
+        """Return a key that sorts more specific routes first."""
         several = multi_segment(self.template)
         return bool(several), -self.template.count("/"), self.template.count("{")
 
@@ -81,7 +81,7 @@ def route(
     *needs: str,
     auth: Auth = "installation",
 ) -> Callable[[Callable[[Call], ApiResponse]], Callable[[Call], ApiResponse]]:
-    """Register a function for an operation of GitHub's description."""
+    """Register a function for an operation of GitHub's OpenAPI description."""
 
     def register(handle: Callable[[Call], ApiResponse]) -> Callable[[Call], ApiResponse]:
         ROUTES.append(Route(method, template, handle, needs, auth))
@@ -92,7 +92,7 @@ def route(
 
 @cache
 def multi_segment(template: str) -> frozenset[str]:
-    """Return the names of a path that may hold slashes, such as branch names."""
+    """Return the names of path parts that may contain slashes, such as branch names."""
     item = document()["paths"].get(template, {})
     declared = [p for operation in item.values() for p in operation.get("parameters", [])]
     found = {"ref", "path", "branch"} & set(re.findall(r"\{(\w+)\}", template))
@@ -121,7 +121,7 @@ class Call:
 
     @property
     def repository(self) -> Repository:
-        """Return the repository of the path if the token may do there what the route needs.
+        """Return the repository of the path, if the token has a permission there that the route needs.
 
         https://docs.github.com/rest/using-the-rest-api/troubleshooting-the-rest-api#resource-not-accessible
         """
@@ -145,7 +145,7 @@ class Call:
         return found
 
     def _redirect(self, name: str, moved: Repository) -> ApiError:
-        """Return the answer for a repository that was renamed, except that GitHub names it by its id there.
+        """Return the redirect for a renamed repository; GitHub redirects to an address with the repository's ID.
 
         https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api#follow-redirects
         """
@@ -214,7 +214,7 @@ class Call:
 
 
 def too_long(field_name: str, text: str, limit: int) -> None:
-    """Raise a 422 `ApiError` if a text is longer than GitHub takes."""
+    """Raise a 422 `ApiError` if a text is longer than GitHub accepts."""
     if len(text) > limit:
         raise ApiError(
             422,

@@ -1,4 +1,4 @@
-"""Which fields a GraphQL query asks for, so that the sandbox answers those and no others.
+"""Parse which fields a GraphQL query asks for, so that the sandbox returns those and no others.
 
 https://spec.graphql.org/October2021/#sec-Selection-Sets
 """
@@ -15,12 +15,12 @@ INTERFACES = {"Actor": {"User", "Bot", "Organization", "Mannequin"}}
 
 
 class UnknownField(Exception):
-    """A query asks for what the sandbox does not have."""
+    """A query asks for a field that the sandbox does not have."""
 
 
 @dataclass
 class Selection:
-    """The fields of an object by the names under which they are answered, and those for some of its types alone."""
+    """The fields of an object by their names in the answer, and the fields for only some of its types."""
 
     fields: dict[str, tuple[str, Selection | None]] = field(default_factory=dict)
     fragments: list[tuple[str, Selection]] = field(default_factory=list)
@@ -29,13 +29,13 @@ class Selection:
 
 @dataclass
 class GraphqlDocument:
-    """A query: what it selects, and its named fragments as (type, selection)."""
+    """A query: its selection, and its named fragments as (type, selection)."""
 
     query: Selection
     named: dict[str, tuple[str, Selection]]
 
     def of(self, value: Any, selection: Selection | None) -> Any:
-        """Return as much of a value as a selection asks for; raises `UnknownField`."""
+        """Return the part of a value that a selection asks for. Raises `UnknownField`."""
         if isinstance(value, list):
             return [self.of(item, selection) for item in value]
         if selection is None or value is None:
@@ -53,7 +53,7 @@ class GraphqlDocument:
 
 
 def read(text: str) -> GraphqlDocument:
-    """Read a document of one query and its fragments; arguments are passed over."""
+    """Parse a document with one query and its fragments; ignore arguments."""
     tokens = _TOKEN.findall(re.sub(r"#[^\n]*", "", text))
     query, named = Selection(), {}
     while tokens:

@@ -1,4 +1,4 @@
-"""HTTP: every API request on its way from the socket to its route and back."""
+"""The HTTP server: takes each API request from the socket to its route, and returns the answer."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 PERSON = "ghu_"
-"""What user access tokens begin with."""
+"""The beginning of user access tokens."""
 BODY_LIMIT = 32 * 2**20
 ENTERPRISE = "/api/v3"
-"""Where GitHub Enterprise Server has its API; here it is at both addresses."""
+"""The path of the API on GitHub Enterprise Server; here the API has both paths."""
 CONVERSIONS = "/app-manifests/{code}/conversions"
 NOT_BUILT = "GitHub has this operation but the sandbox does not"
 
@@ -74,7 +74,7 @@ class Server:
             await runner.cleanup()
 
     async def answer(self, request: web.Request, route: Route) -> web.StreamResponse:
-        """Carry out one operation of the API."""
+        """Execute one operation of the API."""
         return await self._exchange(request, route.template, lambda raw: self._answer(request, route, raw))
 
     async def _graphql(self, request: web.Request) -> web.StreamResponse:
@@ -89,7 +89,7 @@ class Server:
         return await self._exchange(request, "/graphql", answer)
 
     async def _conversion(self, request: web.Request) -> web.StreamResponse:
-        """Answer without credentials: the code is one."""
+        """Exchange the code of a manifest. It needs no credentials, because the code is one."""
 
         def answer(_: bytes) -> ApiResponse:
             return ApiResponse(self._github.manifests.convert(request.match_info["code"]), 201)
@@ -109,7 +109,7 @@ class Server:
     async def _exchange(
         self, request: web.Request, template: str, answer: Callable[[bytes], ApiResponse]
     ) -> web.StreamResponse:
-        """Carry out one request, with the fault that applies, and note it in the journal."""
+        """Execute one request, with the fault that applies to it, and record it in the journal."""
         github = self._github
         record = Request(request.method, template, request.path, self._token_kind(request), github.clock.now())
         record.id = uuid.uuid4().hex.upper()
@@ -128,7 +128,7 @@ class Server:
         return self._respond(request, record, given)
 
     async def _meet(self, fault: Fault | None, request: web.Request, when: When) -> ApiResponse | None:
-        """Let a fault happen if this is its moment; returns the answer that it gives instead of the real one."""
+        """Apply a fault if it is time for it; return the answer that replaces the real one."""
         if fault is None or not await fault.strike(when, request.transport):
             return None
         if fault.status is None or fault.abandoned:
@@ -137,7 +137,7 @@ class Server:
         return ApiResponse({"message": fault.message}, fault.status, {**kind, **fault.headers}, fault.text)
 
     def _carry_out(self, request: web.Request, template: str, answer: Callable[[], ApiResponse]) -> ApiResponse:
-        """Return the route's answer or GitHub's error, keeping what broke the rules."""
+        """Return the route's answer or GitHub's error; record violations of the rules."""
         try:
             given = answer()
         except ApiError as error:
@@ -160,7 +160,7 @@ class Server:
         self._github.changed()
 
     def _answer(self, request: web.Request, route: Route, raw: bytes) -> ApiResponse:
-        """Check a request against GitHub's description and its caller's rights, then carry it out."""
+        """Check a request against GitHub's description and the caller's permissions, then execute it."""
         person = None
         if route.auth == "person":
             person = self._github.sign_ins.find(_secret(request))
@@ -183,13 +183,13 @@ class Server:
         body = _json(raw)
         call = Call(self._github, route, request.url, path, query, body or {}, accept, app, token, person)
         if "{owner}" in template:
-            # Whoever may not see the repository learns nothing about the request's other faults.
+            # Callers who may not see the repository get the 404 before any other error about the request.
             _ = call.repository
         openapi.check_body(method, template, body)
         return route.handle(call)
 
     def _client(self, request: web.Request) -> App:
-        """Return the App that shows its client ID and secret."""
+        """Return the App that authenticates with its client ID and secret."""
         try:
             shown = base64.b64decode(_secret(request), validate=True).decode()
         except (binascii.Error, UnicodeDecodeError):
@@ -253,7 +253,7 @@ _SERVER: web.AppKey[Server] = web.AppKey("server")
 
 @cache
 def _api() -> Sequence[web.AbstractResource]:
-    """Return the operations of the API, made once for all servers, for that takes longer than all else at a start."""
+    """Return the operations of the API, made once for all servers: this is the slowest part of a start."""
     router = web.UrlDispatcher()
     for route in sorted(all_routes(), key=lambda route: route.sort_key):
         for prefix in ("", ENTERPRISE):

@@ -109,7 +109,7 @@ def _app(github: GitHubState, given: Mapping[str, str]) -> App | None:
 
 
 def _redirect(app: App, given: Mapping[str, str]) -> str | None:
-    """Return where a person is sent back to; None for an address that is not registered."""
+    """Return the address to which a person is sent back; None if it is not registered."""
     wanted = given.get("redirect_uri") or app.callback_urls[0]
     return wanted if wanted in app.callback_urls else None
 

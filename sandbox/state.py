@@ -1,4 +1,4 @@
-"""Everything that one simulated GitHub holds, and how it changes, without HTTP."""
+"""The state of a simulated GitHub, without HTTP."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class GitHubState:
         self.rate_limits = RateLimits(self)
         self.faults = Faults()
         self.knows_merge_queues = True
-        """Whether GraphQL has the fields of merge queues: Enterprise Server before 3.12 has not."""
+        """Whether GraphQL has the fields of merge queues; Enterprise Server before 3.12 lacks them."""
         self.finds_apps_as_creators = True
-        """Whether lists filtered by `creator=` know Apps: on github.com they do, and elsewhere they may not."""
+        """Whether lists can be filtered by an App with `creator=`: on github.com they can, elsewhere perhaps not."""
         self.tokens = Tokens(self.clock, self.apps)
         self.manifests = Manifests(self)
         self.sign_ins = SignIns(self.clock)
@@ -56,7 +56,7 @@ class GitHubState:
         self.actions_app = self._new_app(ACTIONS_APP_ID, "github-actions", self.user("github"))
 
     def new_id(self) -> int:
-        """Return a number that nothing else has."""
+        """Return a unique number."""
         return next(self._ids)
 
     def user(self, who: By) -> User:
@@ -116,7 +116,7 @@ class GitHubState:
         return App(self, number, slug, owner, bot, self.clock.now(), new_private_key(slug))
 
     def listed(self, items: Sequence[T]) -> list[T]:
-        """Return what a list shows: without what appeared within the last `lists_lag` seconds."""
+        """Return the items of a list, without those of the last `lists_lag` seconds."""
         newest = self.clock.now() - timedelta(seconds=self.lists_lag)
         return [item for item in items if not self.lists_lag or _made_at(item, newest) <= newest]
 
@@ -126,7 +126,7 @@ class GitHubState:
         self._changed = asyncio.Event()
 
     async def until(self, condition: Callable[[], object], *, timeout: float = 30, what: str = "") -> None:  # noqa: ASYNC109 # tests name the deadline where they wait
-        """Wait until a condition holds, looking whenever anything changed.
+        """Wait until a condition holds; check it after each change.
 
         Raises AssertionError with every conversation, failed request and delivery when the time is up.
         """

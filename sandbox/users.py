@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 Role = Literal["admin", "maintain", "write", "triage", "read", "none"]
-# The two older words that `permission` still uses beside `role_name`.
+# The two older words that `permission` still uses, next to `role_name`.
 # https://docs.github.com/rest/collaborators/collaborators#get-repository-permissions-for-a-user
 LEGACY_PERMISSION: dict[str, str] = {"maintain": "write", "triage": "read"}
 
 
 class Site(Protocol):
-    """Where an account lives."""
+    """The GitHub of an account."""
 
     @property
     def url(self) -> str:
@@ -31,7 +31,7 @@ class User:
     created_at: datetime
     type: Literal["User", "Organization", "Bot"] = "User"
     deleted: bool = False
-    """What a deleted account wrote stays, by nobody: its user is null."""
+    """Whether the account was deleted. What it wrote stays, with null as its author."""
     app_id: int | None = None
     """The App whose bot this is."""
 

@@ -1,4 +1,4 @@
-"""Delivery of webhooks: signed, recorded, once, and in whatever order a test asks for.
+"""Deliver webhooks: signed, recorded, once, and in the order that a test asks for.
 
 https://docs.github.com/webhooks/using-webhooks/handling-failed-webhook-deliveries
 """
@@ -66,10 +66,10 @@ class SentDelivery:
 
 
 class Courier:
-    """Sends deliveries one after the other in the order of the changes, by default.
+    """Sends deliveries, by default one after another in the order of the changes.
 
-    GitHub promises no order and never repeats a delivery by itself; tests ask for both with `hold`, `release`, `lose`,
-    `duplicate` and `send_under_new_guid`.
+    GitHub guarantees no order and never repeats a delivery by itself. Tests get other orders and repetitions with
+    `hold`, `release`, `lose`, `duplicate` and `send_under_new_guid`.
     """
 
     def __init__(self, github: World) -> None:
@@ -139,17 +139,17 @@ class Courier:
     # What tests ask for
 
     def hold(self) -> None:
-        """Keep every new delivery back until `release`."""
+        """Hold back every new delivery until `release`."""
         self._holding = True
 
     def release(self, order: Callable[[list[SentDelivery]], Iterable[SentDelivery]] = list) -> None:
-        """Send what was held back, in the order that a function such as `reversed` gives."""
+        """Send the held deliveries, in the order that a function such as `reversed` gives them."""
         held, self.held, self._holding = self.held, [], False
         for delivery in order(held):
             self._send(delivery)
 
     def lose(self, event: str = "", times: int = 1) -> None:
-        """Let the next deliveries (of one event) fail as if the receiver were down; GitHub keeps a record of them."""
+        """Let the next deliveries (of one event) fail as if the receiver were down; GitHub still records them."""
         left = [times]
 
         def take(delivery: SentDelivery) -> bool:
@@ -161,7 +161,7 @@ class Courier:
         self._lose.append(take)
 
     def duplicate(self, times: int = 2) -> None:
-        """Send every delivery from now on so many times, under the same GUID."""
+        """Send every delivery from now on several times, with the same GUID."""
         self._copies = times
 
     def find(self, event: str, action: str | None = None) -> list[SentDelivery]:
@@ -169,7 +169,7 @@ class Courier:
         return [d for d in self.deliveries if d.event == event and action in {None, d.action}]
 
     def redeliver(self, delivery: SentDelivery) -> SentDelivery:
-        """Send a delivery once more, as the button in the App's settings does: a new id, the same GUID."""
+        """Redeliver a delivery, as the button in the App's settings does: with a new ID and the same GUID."""
         now = self._github.clock.now()
         again = replace(delivery, id=self._github.new_id(), created_at=now, redelivery=True, status="queued")
         self.deliveries.append(again)
@@ -177,7 +177,7 @@ class Courier:
         return again
 
     def send_under_new_guid(self, delivery: SentDelivery) -> SentDelivery:
-        """Send the same body under another GUID, as a second hook on the same events does."""
+        """Send the same body with another GUID, as a second hook for the same events does."""
         again = replace(delivery, id=self._github.new_id(), guid=str(uuid.uuid4()), status="queued")
         self.deliveries.append(again)
         self._send(again)
@@ -229,7 +229,7 @@ class Courier:
 
 
 def content_type_of(target: App | Hook) -> str:
-    """Return how a receiver gets its bodies.
+    """Return the content type in which a receiver gets the bodies.
 
     https://docs.github.com/webhooks/types-of-webhooks#content-type
     """

@@ -1,6 +1,6 @@
-"""What an App without the permission `workflows` may not do: merge or move a branch across a change of workflow files.
+"""Refuse an App without the permission `workflows` that merges or moves a branch across a change of workflow files.
 
-GitHub answers as for any permission that is missing: https://github.com/chdsbd/kodiak/issues/641
+GitHub answers as for any missing permission: https://github.com/chdsbd/kodiak/issues/641
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FOLDER = ".github/workflows/"
 
 
 def check_workflows(call: Call, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Raise GitHub's 403 `ApiError` where workflow files differ between two trees, and the token may not write them."""
+    """Raise GitHub's 403 `ApiError` if workflow files differ between two trees and the token may not write them."""
     if call.token is None or call.token.may("workflows", "write"):
         return
     if any(change.path.startswith(FOLDER) for change in changes(before, after)):

@@ -1,6 +1,6 @@
-"""What the model classes need of the GitHub that they live in.
+"""The interface between the model classes and the GitHub that contains them.
 
-The model is built upon this module, so the objects of which `Announcer` tells have no types here.
+The model imports this module, so the objects that `Announcer` announces have no types here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 
 class World(Protocol):
-    """One GitHub: its clock, its accounts, and how a change becomes known."""
+    """One GitHub: its clock, its accounts, and the announcer of changes."""
 
     @property
     def url(self) -> str:
@@ -28,18 +28,18 @@ class World(Protocol):
 
     @property
     def users(self) -> Mapping[str, User]:
-        """Return the accounts by their logins in lower case."""
+        """Return the accounts by their lowercase logins."""
 
     @property
     def events(self) -> Announcer:
-        """Return what sends webhooks."""
+        """Return the sender of webhooks."""
 
     @property
     def actions_app(self) -> Any:
         """Return the App of GitHub Actions."""
 
     def new_id(self) -> int:
-        """Return a number that nothing else has."""
+        """Return a unique number."""
 
     def user(self, who: By) -> User:
         """Return the account of a login, created if missing."""
@@ -49,7 +49,7 @@ class World(Protocol):
 
 
 class Announcer(Protocol):
-    """Sends the webhooks of a change; `sandbox.events` says what each one holds."""
+    """Sends the webhooks of a change; `sandbox.events` builds their bodies."""
 
     def issue(self, action: str, by: User, issue: Any, more: Json) -> None:
         """Announce a change of an issue or pull request."""

@@ -92,7 +92,7 @@ def _addresses(on: DemoStage) -> str:
 
 
 def _be_a_lab(on: DemoStage) -> str:
-    """Return what to type in another terminal in order to be a lab of this demo."""
+    """Return the commands for another terminal with which to act as a lab of this demo."""
     variables = {**on.lab.variables, "NIGHTJAR_URL": on.bot.url, "NIGHTJAR_TARGET": OTHER}
     assignments = shlex.join(f"{name}={value}" for name, value in variables.items())
     return BE_A_LAB.format(lab=shlex.quote(str(ROOT / "lab")), variables=assignments, target=OTHER)

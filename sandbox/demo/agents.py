@@ -14,7 +14,7 @@ from sandbox.demo.reports import RESULTS
 from sandbox.processes import Program, inherited, launch
 
 TESTS = 'cp {results}/"$NIGHTJAR_SUITE".xml "$NIGHTJAR_RESULTS/"; exit 1'
-"""What a simulated device does: it has the real results of the suite."""
+"""The command of a simulated device: it copies the real results of the suite."""
 HANGS = "sleep 600"
 LEAST_FREE = "1"
 
@@ -25,7 +25,7 @@ def device(nightly_run: str) -> str:
 
 
 class DemoAgent:
-    """One agent: started, killed, and started again. `report` gets a line for each thing that it says."""
+    """An agent that can be killed and restarted. `report` gets each line of its log."""
 
     def __init__(
         self, name: str, targets: Sequence[str], script: str, folder: Path, mirror: Path, report: Callable[[str], None]
@@ -64,11 +64,11 @@ class DemoAgent:
             await self._reader
 
     def claimed(self, attempt: int) -> bool:
-        """Whether it has got a job, for its first attempt or a later one."""
+        """Whether it has claimed a job in this attempt."""
         return any(f"attempt {attempt}" in line for line in self.said)
 
     async def claims(self, attempt: int) -> None:
-        """Wait until it has got a job for this attempt."""
+        """Wait until it has claimed a job in this attempt."""
         while not self.claimed(attempt):
             self._spoke.clear()
             await self._spoke.wait()
@@ -76,7 +76,7 @@ class DemoAgent:
     async def _read(self, process: Program) -> None:
         assert process.stderr is not None
         async for raw in process.stderr:
-            # After the date, the time and the level.
+            # The text comes after date, time and level.
             line = raw.decode(errors="replace").rstrip().split(" ", 3)[-1]
             self.said.append(line)
             self._spoke.set()

@@ -34,7 +34,7 @@ FLOWS = ("onnxruntime-cpu", "tvm-llvm")
 TVM = FLOWS[1]
 CASES = 300
 LIMIT = 180.0
-"""Seconds that both flows may take together."""
+"""The most seconds for both flows together."""
 SETTINGS = """\
 mentions: ["@ci"]
 public_url: {{url}}
@@ -57,12 +57,12 @@ TROUBLES = {
     "Output Mismatch": Trouble.OUTPUT,
     "Process Crash": Trouble.CRASH,
 }
-"""What the report calls a stage, and what the dashboard makes of it."""
+"""The name of each stage in the report, and on the dashboard."""
 UNSUPPORTED = re.compile(r"not supported for frontend ONNX: (\w+)")
 
 
 class BackendSuite:
-    """The scripted lab: it tests a commit on two backends and uploads what it measured."""
+    """The scripted lab: it tests a commit on two backends and uploads the results."""
 
     def __init__(self, on: DemoStage, folder: Path) -> None:
         self.on = on

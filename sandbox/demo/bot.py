@@ -1,6 +1,6 @@
-"""The bot as `nightjar` starts it, with two waits shortened, for which the demo has no time.
+"""Start the bot as `nightjar` does, with two waits shortened for the demo.
 
-A lab may be silent for three minutes before its job is handed out again. Nobody who watches waits nine of them.
+A lab may be silent for three minutes before its job goes to another machine. Three attempts would take nine minutes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ TICK = "* * * * * */2"
 
 
 def shorten() -> None:
-    """Shorten the leases of jobs, and look at them more often."""
+    """Shorten the leases of jobs, and check them more often."""
     for module in (model, transitions):
         vars(module)["LEASE_SECONDS"] = LEASE_SECONDS
     sweep.TICK = TICK

@@ -1,4 +1,4 @@
-"""What a contributor sees: review requests, commands, an answer to a typo, a rerun, a merge."""
+"""A contributor's conversation with the bot: review requests, commands, an answer to a typo, a rerun, a merge."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Conversation:
         await self.on.check("CI runs the slow tests", lambda: on)
 
     async def _decision(self) -> dict[str, object]:
-        """Ask the bot what CI should do, as a CI step would."""
+        """Ask the bot what CI should run, as a CI step does."""
         url = f"{self.on.bot.url}/api/v1/repos/{REPOSITORY}/pulls/{self.pull.number}/decision"
         async with self.on.http.get(url) as answer:
             body: dict[str, object] = await answer.json()

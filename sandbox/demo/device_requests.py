@@ -1,4 +1,4 @@
-"""Tests on request: a contributor asks, a maintainer approves, agents test; one is killed, and one never comes back."""
+"""Tests on request: a contributor asks, a maintainer approves, agents test; one is killed, and one never returns."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class DeviceRequests:
             await self._linked(pull, target)
 
     async def _lose(self, agent: DemoAgent, token: str) -> None:
-        """Have an agent lose its machine in each attempt, and never come back after the last one."""
+        """Let an agent lose its machine in each attempt, and not return after the last one."""
         for attempt in range(1, MOST_ATTEMPTS + 1):
             await agent.start(self.on.bot.url, token)
             async with asyncio.timeout(PATIENCE):

@@ -40,7 +40,7 @@ LOAD_SECONDS = 30.0
 
 
 class Browser:
-    """A Chromium that takes screenshots; `port` is where it serves the DevTools protocol."""
+    """A Chromium that takes screenshots; `port` is that of the DevTools protocol."""
 
     def __init__(self, http: aiohttp.ClientSession, port: int) -> None:
         self._http = http

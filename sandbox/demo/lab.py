@@ -32,7 +32,7 @@ class DemoLab:
             "NIGHTJAR_LAB": LAB,
             "NIGHTJAR_BUCKET": bucket_name,
         }
-        """What a lab's machine has in its environment, but for the bot's address."""
+        """The environment of a lab's machine, without the bot's address."""
         self._environment = {**inherited(), **self.variables}
         self._bucket = bucket
 

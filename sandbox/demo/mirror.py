@@ -1,4 +1,4 @@
-"""The lab's git mirror: a real repository, for the sandbox has the API of one and no git protocol."""
+"""The lab's git mirror: a real repository, because the sandbox has GitHub's API but no git protocol."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Mirror:
 
     def _git(self, *arguments: str) -> str:
         who = {f"GIT_{role}_{what}": text for role in ("AUTHOR", "COMMITTER") for what, text in PERSON.items()}
-        done = subprocess.run(  # noqa: S603  # nothing of it comes from outside
+        done = subprocess.run(  # noqa: S603  # no argument comes from outside
             ["git", *arguments],  # noqa: S607
             cwd=self.folder,
             env={**inherited(), **who, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
@@ -47,7 +47,7 @@ class Mirror:
 
 
 def push_to_fork(repo: Repository, mirror: Mirror, branch: str, files: Mapping[str, str], message: str) -> str:
-    """Push a commit to a contributor's fork, under the SHA that it has in the mirror; return that."""
+    """Push a commit to a contributor's fork with the same SHA as in the mirror; return the SHA."""
     base = repo.git.commits[repo.branch(repo.default_branch)]
     tree = {**base.files, **files}
     author, now = repo.github.user(AUTHOR), repo.github.clock.now()

@@ -27,7 +27,7 @@ _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
 class Narrator:
-    """Prints what is new in a repository, each fact once."""
+    """Prints each new fact about a repository once."""
 
     def __init__(self, github: GitHubSandbox, repository: Repository) -> None:
         self._github = github
@@ -95,7 +95,7 @@ def _check(check: CheckRun) -> str:
 
 
 def _why(check: CheckRun) -> str:
-    """Return the reason of a check run, without Markdown and the sentence that all have."""
+    """Return the reason of a check run, without Markdown and without the sentence that all have."""
     first = (check.summary or "").partition("\n\n")[0]
     plain = _LINK.sub(r"\1", _NOTE.sub("", first.removesuffix(ADVISORY))).replace("**", "").replace("`", "")
     return plain.removeprefix("### ")

@@ -1,4 +1,4 @@
-"""What a lab and maintainers see: a moving branch, two nightly runs, a broken lab, and a tested pull request."""
+"""A lab's part of the demo: a moving branch, two nightly runs, a broken lab, and a tested pull request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST = "First run, nothing to compare with, 20 failing · 438 passed, 1 skipped
 SECOND = "9 new failures, 13 fixed"
 """The totals of the reports, counted by another reader in tests/results/."""
 FAILURE = ("tests/python/te/test_te_verify_compute.py", 54)
-"""Where the one test fails that the pull request breaks, as the lab's traceback says."""
+"""The place of the one failure that the pull request causes, from the lab's traceback."""
 TITLE = "[TE] Revert the changes of 0.26"
 BODY = """\
 Since the last nightly run, three tests of `te` crash their process. This reverts `te` to 0.25.

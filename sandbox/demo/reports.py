@@ -1,7 +1,7 @@
 """The reports that the lab of the demo uploads, and their test files.
 
-They are real ones of Apache TVM (tests/data/README.md). The demo's repository has each test file under its real path,
-shortened: of most tests the name alone; of those that failed what their traceback shows, at its real line.
+They are real reports of Apache TVM (tests/data/README.md). The demo's repository has each test file at its real path,
+shortened to the names of most tests; failed tests have the code from their traceback, at its real line.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def test_files(nightly_run: str) -> dict[str, str]:
 
 
 def _place(case: Case) -> tuple[str, str]:
-    """Return a case's file and class; a case of pytest's own is in no file, and of a broken file there is no class."""
+    """Return a case's file and class; a case for pytest itself has no file, and a broken file has no class."""
     dotted = (case.classname or case.name).split(".")
     module = next((n for n, part in enumerate(dotted, 1) if part.startswith("test_")), 0)
     return ("/".join(dotted[:module]) + ".py" if module else "", "".join(dotted[module:]))
@@ -60,7 +60,7 @@ def _lines(file: str, tests: dict[tuple[str, str], Case]) -> list[str]:
 
 
 def _shown(file: str, text: str) -> tuple[int, list[str]] | None:
-    """Return the function that the end of a traceback of pytest's shows, and at which line of its file it begins."""
+    """Return the lines of the function at the end of a pytest traceback, and the line at which it begins."""
     frames = re.findall(rf"^{re.escape(file)}:(\d+): ", text, re.MULTILINE)
     lines = text.splitlines()
     last = max((n for n, line in enumerate(lines) if line.startswith(">")), default=0)

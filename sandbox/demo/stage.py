@@ -50,7 +50,7 @@ repositories:
 """
 ON_REQUEST = "tier: 2, suites: [te], timeout: 5m"
 PATIENCE = 60.0
-"""Seconds that a check may take, also on a slow machine."""
+"""The most seconds for a check, on a slow machine too."""
 
 
 @dataclass
@@ -129,7 +129,7 @@ async def _bucket() -> AsyncIterator[BucketServer]:
 
 
 def _config(settings: str, url: str, jenkins: str, queue: str) -> str:
-    # Half a day away: the demo runs the timer itself.
+    # Half a day from now, so that only the demo runs the timer.
     at = f"{(time.gmtime().tm_hour + 12) % 24:02}:00"
     targets = {"target": TARGET, "other": OTHER, "lost": LOST, "on_request": ON_REQUEST}
     return settings.format(url=url, jenkins=jenkins, at=at, ci=CI, bucket=BUCKET, queue=queue, lab=LAB, **targets)

@@ -1,1 +1,1 @@
-"""What a repository on GitHub holds: people's work, checks, workflow runs and rules, without HTTP."""
+"""The objects of a repository on GitHub: people's work, checks, workflow runs and rules, without HTTP."""

@@ -1,4 +1,4 @@
-"""What was done to the refs of a repository, as its page *Activity* lists it."""
+"""Moves of the refs of a repository, as its page *Activity* lists them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Activity:
 
 
 def kind_of_move(git: GitStore, before: str, after: str) -> str:
-    """Return GitHub's `activity_type` for a branch that moved from one commit to another, or came or went."""
+    """Return GitHub's `activity_type` for a branch that was moved, created or deleted."""
     if before == NO_COMMIT:
         return "branch_creation"
     if after == NO_COMMIT:

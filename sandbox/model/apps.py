@@ -93,7 +93,7 @@ class App:
     client_id: str = field(default_factory=lambda: f"Iv23li{secrets.token_hex(7)}")
     client_secret: str = field(default_factory=lambda: secrets.token_hex(20), repr=False)
     callback_urls: tuple[str, ...] = ()
-    """Where people who sign in may be sent back to."""
+    """The addresses to which people may be sent back after they sign in."""
     person_tokens_expire: bool = True
     installations: dict[int, Installation] = field(default_factory=dict)
 
@@ -144,7 +144,7 @@ class Installation:
 
     @property
     def permissions(self) -> dict[str, str]:
-        """Return what the App may do here: an owner of the account has to accept what is added later."""
+        """Return the App's permissions here; an owner of the account has to accept permissions that are added later."""
         return self.app.permissions if self.accepted is None else self.accepted
 
     def suspend(self) -> None:
@@ -163,7 +163,7 @@ class Installation:
         self.app.github.events.installation(self, "new_permissions_accepted", self.repositories)
 
     def remove(self, repository: Home) -> None:
-        """Take a repository away from the App."""
+        """Remove a repository from the installation."""
         self.repositories.remove(repository)
         self.app.github.events.installation(self, "removed", [repository])
 
@@ -183,11 +183,11 @@ class InstallationToken:
     permissions: Mapping[str, str]
     repositories: list[Home]
     asked: frozenset[str] | None = None
-    """What narrows it of a request (`repositories`, `repository_ids`, `permissions`); None: it was not requested."""
+    """The keys of the request that narrow it (`repositories`, `repository_ids`, `permissions`); None: not requested."""
 
     @property
     def too_broad(self) -> str | None:
-        """Say how it gives more than a careful App asks for, None where it does not or no App asked for it."""
+        """Say in what way it gives more than a careful App requests; None if it does not, or no App requested it."""
         if self.asked is None:
             return None
         if "permissions" not in self.asked:
@@ -251,7 +251,7 @@ class Tokens:
         return list(self._tokens.values())
 
     def expire_all(self) -> None:
-        """Let every token that was issued end now, as if its hour had passed, and the clock stay as it is."""
+        """Expire all issued tokens now, as if an hour had passed, without moving the clock."""
         for token in self._tokens.values():
             token.expires_at = self._clock.now()
 
@@ -294,7 +294,7 @@ def new_private_key(number: int) -> str:
     return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
 
 
-# A bot shows the same token with each of its requests, and to verify one takes as long as to answer a request.
+# A bot sends the same token with each request, and verifying one takes as long as answering a request.
 @lru_cache(maxsize=1000)
 def _claimed_app(encoded: str) -> int:
     return int(jwt.decode(encoded, options={"verify_signature": False})["iss"])

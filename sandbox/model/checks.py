@@ -46,12 +46,12 @@ class CheckSuite:
 
     @property
     def latest(self) -> list[CheckRun]:
-        """Return the newest run of each name: the ones that count."""
+        """Return the newest run of each name; only these count."""
         return list({run.name: run for run in self.runs}.values())
 
     @property
     def status(self) -> str:
-        """Return `queued` while empty, then what its runs are."""
+        """Return `queued` while it has no runs, then their combined status."""
         if not self.runs:
             return "queued"
         states = {run.status for run in self.latest}
@@ -59,7 +59,7 @@ class CheckSuite:
 
     @property
     def conclusion(self) -> str | None:
-        """Return the worst conclusion, or None while something runs."""
+        """Return the worst conclusion, or None while a run is not completed."""
         if self.status != "completed":
             return None
         conclusions = {run.conclusion for run in self.latest}
@@ -92,7 +92,7 @@ class CheckRun:
 
     @property
     def created_at(self) -> datetime | None:
-        """Return when it appeared: GitHub reports when it was started, which an App may set."""
+        """Return when it was created; GitHub reports only the start time, which an App may set."""
         return self.started_at
 
     @property
@@ -111,7 +111,7 @@ class CheckRun:
         return self.suite.app
 
     def change(self, by: User, **values: Any) -> None:
-        """Take over new values (annotations are appended, as GitHub does) and send the webhooks."""
+        """Set new values, append annotations as GitHub does, and send the webhooks."""
         github = self.suite.repository.github
         was_completed = self.status == "completed"
         self.annotations.extend(values.pop("annotations", []))

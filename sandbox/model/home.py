@@ -1,6 +1,6 @@
-"""What a repository is to the issues, checks, workflow runs and installations that belong to it.
+"""The base class of repositories, for the issues, checks, workflow runs and installations that belong to one.
 
-`Repository` creates these, so they import its base class from here. Their own classes have no types in it.
+`Repository` creates these objects, so they import its base class from here, and this module has no types for them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEADS = "refs/heads/"
 
 
 class Home(ABC):
-    """A repository without what creates issues, checks and workflow runs; forks share its commits."""
+    """A repository, without the methods that create issues, checks and workflow runs; forks share its commits."""
 
     def __init__(self, github: World, owner: User, name: str, git: GitStore | None = None) -> None:
         self.github = github
@@ -43,7 +43,7 @@ class Home(ABC):
         self.merge_methods: tuple[str, ...] = METHODS
         self.roles: dict[User, Role] = {}
         self.private_members: set[str] = set()
-        """Who has a role as a member of the organization and does not show the membership."""
+        """People with a role as members of the organization whose membership is private."""
         self.teams: dict[str, Team] = {}
         self.labels: dict[str, Label] = {}
         self.issues: dict[int, Any] = {}
@@ -111,18 +111,18 @@ class Home(ABC):
         return [status for status in reversed(self._statuses) if status.sha == sha]
 
     def statuses(self, sha: str) -> list[CommitStatus]:
-        """Return the present status of each context of a commit, newest first."""
+        """Return the current status of each context of a commit, newest first."""
         found: dict[str, CommitStatus] = {}
         for status in self.all_statuses(sha):
             found.setdefault(status.context.lower(), status)
         return list(found.values())
 
     def status(self, sha: str, context: str) -> CommitStatus | None:
-        """Return the present status of one context, or None."""
+        """Return the current status of one context, or None."""
         return next((s for s in self.statuses(sha) if s.context.lower() == context.lower()), None)
 
     def branches_with(self, sha: str) -> list[tuple[str, str]]:
-        """Return the branches that have a commit, with their heads: first those of which it is the head."""
+        """Return the branches that contain a commit, with their heads; first those whose head it is."""
         heads = [(ref.removeprefix(HEADS), head) for ref, head in self.refs.items() if ref.startswith(HEADS)]
         found = [(name, head) for name, head in heads if head == sha or self.git.contains(head, sha)]
         return sorted(found, key=lambda branch: branch[1] != sha)
@@ -142,15 +142,15 @@ class Home(ABC):
         message: str = "Improve it",
         onto: str | None = None,
     ) -> Commit:
-        """Push one commit to a branch, created if need be; a None in `files` deletes the file."""
+        """Push one commit to a branch, created if missing; a None in `files` deletes the file."""
 
     @abstractmethod
     def move(self, ref: str, sha: str | None, by: By) -> None:
-        """Point a ref at a commit (None deletes it), and send what GitHub sends."""
+        """Point a ref at a commit (None deletes it), and send GitHub's webhooks."""
 
     @abstractmethod
     def queue(self, branch: str) -> list[Any] | None:
-        """Return the merge queue of a branch, None where it has none."""
+        """Return the merge queue of a branch, None if it has none."""
 
     @abstractmethod
     def new_check_suite(self, app: Any, sha: str, branch: str | None = None) -> Any:
@@ -164,4 +164,4 @@ class Home(ABC):
 
     @abstractmethod
     def check_runs(self, sha: str, name: str = "") -> list[Any]:
-        """Return the newest check run of each name and App on a commit, perhaps of one name alone."""
+        """Return the newest check run of each name and App on a commit, of one name if given."""

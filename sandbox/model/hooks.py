@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(eq=False)
 class Hook:
-    """A webhook of one repository, beside those of the Apps."""
+    """A webhook of one repository, independent of the Apps' webhooks."""
 
     id: int
     url: str

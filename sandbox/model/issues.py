@@ -1,4 +1,4 @@
-"""Issues, and what they share with pull requests: the conversation, labels, open and closed."""
+"""Issues, with the parts that pull requests share: the conversation, labels and the state."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Issue:
         self.locked = False
         """Whether only people with write access may comment and react, and no App."""
         self.last_edited: tuple[datetime, User] | None = None
-        """When the text was changed last, and who did it."""
+        """The time of the last change of the text, and who made it."""
         self.history: list[tuple[str, User, datetime]] = []
         """What was announced: the action, the person and the time. A new title is `renamed`."""
 
@@ -152,12 +152,12 @@ class Issue:
         self.github.events.issue(action, self.github.user(by), self, more or {})
 
     def touch(self) -> None:
-        """Note that something changed now."""
+        """Set the time of the last update to now."""
         self.updated_at = self.github.clock.now()
 
 
 def reactions_of(subject: Issue | Reactable) -> list[Reaction]:
-    """Return the list in which a subject keeps its reactions."""
+    """Return the list of a subject's reactions."""
     return subject.reactions_to_body if isinstance(subject, Issue) else subject.reactions
 
 

@@ -1,4 +1,4 @@
-"""Whether a pull request may be merged: what rules and protection of its base branch require of it."""
+"""Decide whether a pull request may be merged under the rules and protection of its base branch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOT_QUEUEABLE = "Pull request is not mergeable"
 
 
 def check(pull: PullRequest, method: str) -> None:
-    """Raise GitHub's 405 `ApiError` where classic protection or a rule forbids a merge right now."""
+    """Raise GitHub's 405 `ApiError` if classic protection or a rule forbids the merge now."""
     repository = pull.repository
     if method not in repository.merge_methods:
         raise ApiError(405, NOT_ALLOWED.format(method=method.capitalize()))
@@ -32,7 +32,7 @@ def check(pull: PullRequest, method: str) -> None:
 
 
 def check_head(pull: PullRequest) -> None:
-    """Raise GitHub's 405 `ApiError` where the head itself is not fit to be merged."""
+    """Raise GitHub's 405 `ApiError` if the head itself cannot be merged."""
     repository = pull.repository
     rules = repository.rules.get(pull.base_ref, Rules())
     classic = dict.fromkeys(repository.protected.get(pull.base_ref, ()))
@@ -54,7 +54,7 @@ def is_behind(pull: PullRequest) -> bool:
 
 
 def is_blocked(pull: PullRequest) -> bool:
-    """Say whether protection or a rule keeps an open pull request from being merged: `mergeable_state` `blocked`."""
+    """Say whether protection or a rule blocks the merge of an open pull request: `mergeable_state` `blocked`."""
     try:
         check_head(pull)
     except ApiError as error:

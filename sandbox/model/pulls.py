@@ -71,7 +71,7 @@ class ReviewComment:
 
 @dataclass(eq=False)
 class QueueEntry:
-    """A pull request in a merge queue: which head was put there, and who did it."""
+    """A pull request in a merge queue: the head that was added, and who added it."""
 
     pull: PullRequest
     head_sha: str
@@ -105,9 +105,9 @@ class PullRequest(Issue):
         self.merged_by: User | None = None
         self.merge_commit_sha: str | None = None
         self.maintainers_may_push = True
-        """Whether the author of one from a fork allows edits by maintainers."""
+        """Whether the author of a pull request from a fork allows edits by maintainers."""
         self.undecided = 0
-        """How often GitHub is to answer that it does not know yet whether there are conflicts."""
+        """How many more times GitHub answers that it is still checking for conflicts."""
         self.pushes: list[Push] = []
         self.requested_reviewers: list[User] = []
         self.requested_teams: list[Team] = []
@@ -126,14 +126,14 @@ class PullRequest(Issue):
 
     @property
     def files(self) -> list[Change]:
-        """Return what the pull request changes, relative to where it left its base."""
+        """Return the changes of the pull request since its merge base."""
         git = self.repository.git
         start = git.merge_base(self.head_sha, self.base_sha)
         return changes(start.files if start else {}, git.commits[self.head_sha].files)
 
     @property
     def mergeable(self) -> bool | None:
-        """Return whether base and head changed different files since they parted; None once closed."""
+        """Return whether base and head changed different files since the merge base; None once closed."""
         if self.state != "open":
             return None
         git = self.repository.git
@@ -151,7 +151,7 @@ class PullRequest(Issue):
         message: str = "Address review comments",
         force: bool = False,
     ) -> Commit:
-        """Push one more commit to the head branch; `force` replaces what was there by this commit alone."""
+        """Push one more commit to the head branch; `force` replaces all earlier commits by this one."""
         start = self.repository.git.merge_base(self.head_sha, self.base_sha) if force else None
         return self.head_repository.push(
             self.head_ref, files, by=by or self.user, message=message, onto=start.sha if start else None
@@ -174,7 +174,7 @@ class PullRequest(Issue):
         state: ReviewState = "COMMENTED",
         comments: Iterable[tuple[str, int, str]] = (),
     ) -> Review:
-        """Submit a review, with comments as (path, line, text); it answers the person's review request."""
+        """Submit a review, with comments as (path, line, text); this completes the person's review request."""
         user, now = self.github.user(by), self.github.clock.now()
         made = Review(self.github.new_id(), self, user, body, state, self.head_sha, now)
         self.reviews.append(made)
@@ -234,7 +234,7 @@ class PullRequest(Issue):
         self.github.events.review_comment("edited", comment.user, comment, more)
 
     def request_review(self, by: By, *names: str) -> None:
-        """Ask people (by login) and teams (as `owner/slug`) for a review; who is asked already is not asked again."""
+        """Request reviews from people (by login) and teams (as `owner/slug`) that were not requested yet."""
         for name in names:
             if "/" in name:
                 team = self.repository.teams[name.partition("/")[2]]
@@ -248,7 +248,7 @@ class PullRequest(Issue):
                 self.announce("review_requested", by, {"requested_reviewer": user})
 
     def remove_review_request(self, by: By, *names: str) -> None:
-        """Take review requests back."""
+        """Withdraw review requests."""
         for name in names:
             if "/" in name:
                 team = self.repository.teams[name.partition("/")[2]]
@@ -270,7 +270,7 @@ class PullRequest(Issue):
         self.announce("converted_to_draft", by)
 
     def merge(self, by: By, method: str = "merge", title: str | None = None, message: str | None = None) -> str:
-        """Merge, whoever may or may not do so, and return the SHA of the commit on the base branch."""
+        """Merge without checking permissions, and return the SHA of the commit on the base branch."""
         user, git = self.github.user(by), self.repository.git
         tip = git.commits[self.repository.branch(self.base_ref)]
         if method == "rebase":
@@ -285,7 +285,7 @@ class PullRequest(Issue):
         return self._merged(user, git.commit(parents, files, text, user, self.github.clock.now()))
 
     def _replayed(self, tip: Commit) -> Commit:
-        """Return the last of the pull request's commits, each made again on top of the base."""
+        """Recreate each of the pull request's commits on top of the base; return the last one."""
         git = self.repository.git
         for commit in self.commits:
             before = git.commits[commit.parents[0]].files if commit.parents else {}
@@ -320,14 +320,14 @@ class PullRequest(Issue):
         return made.sha
 
     def retarget(self, by: By, base: str) -> None:
-        """Propose it to another branch."""
+        """Change the base branch."""
         before = {"ref": {"from": self.base_ref}, "sha": {"from": self.base_sha}}
         self.base_ref, self.base_sha = base, self.repository.branch(base)
         self.announce("edited", by, {"changes": {"base": before}})
 
     @property
     def queue(self) -> list[QueueEntry] | None:
-        """Return the merge queue of the base branch, None where it has none."""
+        """Return the merge queue of the base branch, None if it has none."""
         return self.repository.queue(self.base_ref)
 
     @property
@@ -336,7 +336,7 @@ class PullRequest(Issue):
         return next((entry for entry in self.queue or () if entry.pull is self), None)
 
     def enqueue(self, by: By) -> QueueEntry:
-        """Put it at the end of the merge queue."""
+        """Add it to the end of the merge queue."""
         assert self.queue is not None, f"{self.base_ref} has no merge queue"
         made = QueueEntry(self, self.head_sha, self.github.user(by))
         self.queue.append(made)
@@ -360,7 +360,7 @@ class PullRequest(Issue):
         return made.sha
 
     def dequeue(self, by: By, reason: str = "MANUAL") -> None:
-        """Take it out of the merge queue."""
+        """Remove it from the merge queue."""
         assert self.queue is not None
         assert self.queued is not None
         self.queue.remove(self.queued)

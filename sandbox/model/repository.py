@@ -1,4 +1,4 @@
-"""Repositories: who may do what, refs, and everything that hangs on commits."""
+"""Repositories: roles, refs, and everything that belongs to commits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sandbox.world import World
 
 
 class Host(World, Protocol):
-    """What a repository needs of its GitHub: the other repositories, and the Apps that see it."""
+    """The parts of a GitHub that a repository needs: the other repositories, and the Apps."""
 
     @property
     def apps(self) -> Mapping[int, App]:
@@ -32,11 +32,11 @@ class Host(World, Protocol):
 
     @property
     def repositories(self) -> dict[str, Repository]:
-        """Return the repositories by their names in lower case."""
+        """Return the repositories by their lowercase names."""
 
     @property
     def moved(self) -> dict[str, Repository]:
-        """Return renamed repositories by their old names in lower case."""
+        """Return renamed repositories by their old lowercase names."""
 
 
 class Repository(Home):
@@ -66,7 +66,7 @@ class Repository(Home):
         return f"<repository {self.full_name}>"
 
     def rename(self, by: By, name: str) -> None:
-        """Give it another name; its old one leads to it.
+        """Rename it; the old name redirects to it.
 
         https://docs.github.com/repositories/creating-and-managing-repositories/renaming-a-repository
         """
@@ -76,7 +76,7 @@ class Repository(Home):
         self.github.events.send(self, "repository", "renamed", self.github.user(by), changes)
 
     def transfer(self, by: By, to: str) -> None:
-        """Give it to another account; an App sees it there if it is installed there. Only Apps there are notified.
+        """Transfer it to another account. Only Apps that are installed there see it and are notified.
 
         https://docs.github.com/webhooks/webhook-events-and-payloads?actionType=transferred#repository
         """
@@ -107,7 +107,7 @@ class Repository(Home):
         self.github.events.send(self, "repository", "privatized", self.github.user(by), {})
 
     def delete(self, by: By) -> None:
-        """Delete it; GitHub tells its Apps once more."""
+        """Delete it, and notify its Apps."""
         self.github.events.send(self, "repository", "deleted", self.github.user(by), {})
         del self.github.repositories[self.full_name.lower()]
 
@@ -128,7 +128,7 @@ class Repository(Home):
         return self.teams[slug]
 
     def add_webhook(self, url: str, secret: str, *events: str) -> Hook:
-        """Add a webhook of the repository's own, beside those of Apps: one change then has two GUIDs."""
+        """Add a webhook to the repository, besides those of Apps: each change then has two GUIDs."""
         self.hooks.append(Hook(self.github.new_id(), url, secret, events))
         return self.hooks[-1]
 
@@ -143,9 +143,9 @@ class Repository(Home):
         message: str = "Improve it",
         onto: str | None = None,
     ) -> Commit:
-        """Push one commit to a branch, made there if need be; a None in `files` deletes the file.
+        """Push one commit to a branch, created if missing; a None in `files` deletes the file.
 
-        `onto` is the parent, if it is not the branch's tip: the push is then forced, or begins a branch.
+        `onto` is the parent if it is not the head of the branch: the push is then forced, or creates the branch.
         """
         ref = HEADS + branch
         parent = onto or self.refs.get(ref) or self.refs.get(HEADS + self.default_branch)
@@ -161,7 +161,7 @@ class Repository(Home):
         return made
 
     def move(self, ref: str, sha: str | None, by: By) -> None:
-        """Point a ref at a commit (None deletes it), tell the Apps, and let pull requests follow, or end."""
+        """Point a ref at a commit (None deletes it), notify the Apps, and update or close pull requests."""
         by, before = self.github.user(by), self.refs.get(ref, NO_COMMIT)
         if sha is None:
             del self.refs[ref]
@@ -194,7 +194,7 @@ class Repository(Home):
         self.protected[branch], self.approvals[branch] = required, approvals
 
     def queue(self, branch: str) -> list[QueueEntry] | None:
-        """Return the merge queue of a branch, by a rule or by classic protection; None where it has none."""
+        """Return the merge queue of a branch, from a rule or classic protection; None if it has none."""
         if branch not in self.classic_queues and not self.rules.get(branch, Rules()).queue:
             return None
         return self._queues.setdefault(branch, [])
@@ -231,7 +231,7 @@ class Repository(Home):
         files: Mapping[str, str | None] | None = None,
         fork: bool = False,
     ) -> PullRequest:
-        """Push a commit to a new branch, of the author's fork if asked, and open a pull request for it."""
+        """Push a commit to a new branch, in the author's fork with `fork`, and open a pull request for it."""
         home = self.fork(author) if fork else self
         base = base or self.default_branch
         branch = branch or f"{author}-patch-{len(self.issues) + 1}"
@@ -247,7 +247,7 @@ class Repository(Home):
     def _next_number(self) -> int:
         return max(self.issues, default=0) + 1
 
-    # What hangs on commits
+    # What belongs to commits
 
     def check_suite(self, app: App, sha: str, branch: str | None = None) -> CheckSuite:
         """Return an App's suite on a commit, created if missing."""
@@ -257,7 +257,7 @@ class Repository(Home):
         return self.new_check_suite(app, sha, branch)
 
     def new_check_suite(self, app: App, sha: str, branch: str | None = None) -> CheckSuite:
-        """Make one more suite of an App on a commit: each workflow run of GitHub Actions has its own."""
+        """Create another suite of an App on a commit: each workflow run of GitHub Actions has its own."""
         now = self.github.clock.now()
         names = (name for name, _ in self.branches_with(sha))
         made = CheckSuite(self.github.new_id(), self, app, sha, branch or next(names, None), now, now)
@@ -277,7 +277,7 @@ class Repository(Home):
         return run
 
     def check_runs(self, sha: str, name: str = "") -> list[CheckRun]:
-        """Return the newest check run of each name and App on a commit, perhaps of one name alone."""
+        """Return the newest check run of each name and App on a commit, of one name if given."""
         runs = [run for suite in self.suites if suite.head_sha == sha for run in suite.latest]
         return [run for run in runs if name in {"", run.name}]
 
@@ -299,7 +299,7 @@ class Repository(Home):
         return begin_run(self, head_sha, name, conclusion, jobs or {}, event, by, branch)
 
     def _begin_suites(self, by: User, sha: str, branch: str) -> None:
-        """Give every App that writes checks a suite for the push, as GitHub does by default."""
+        """Create a suite for the push for every App that writes checks, as GitHub does by default."""
         for app in self.github.apps.values():
             if app.covers(self) and app.permissions.get("checks") == "write":
                 self.github.events.check_suite("requested", by, self.check_suite(app, sha, branch), only=app)

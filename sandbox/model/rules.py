@@ -1,4 +1,4 @@
-"""What a branch requires of those who merge into it: the rules of a ruleset, and its merge queue.
+"""The requirements for merges into a branch: the rules of a ruleset, and a merge queue.
 
 https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/managing-rulesets
 """
@@ -21,7 +21,7 @@ class Rules:
     methods: tuple[str, ...] = METHODS
     queue: bool = False
     strict: bool = False
-    """Whether a head must have all commits of the base."""
+    """Whether a head must contain all commits of the base."""
 
 
 def as_json(rules: Rules, source: str) -> list[dict[str, Any]]:

@@ -30,12 +30,12 @@ WRONG_REDIRECT = "redirect_uri_mismatch"
 
 
 class SignInError(Exception):
-    """Refuse an exchange of a code, by the name of GitHub's error."""
+    """An exchange of a code was refused; the text is the name of GitHub's error."""
 
 
 @dataclass(frozen=True)
 class SignInCode:
-    """What GitHub sends a person back with; it works once."""
+    """The code with which GitHub sends a person back; it works once."""
 
     app: App
     user: User
@@ -46,7 +46,7 @@ class SignInCode:
 
 @dataclass(eq=False)
 class UserToken:
-    """A user access token: `ghu_…`. It reaches what both the App and the person may see."""
+    """A user access token: `ghu_…`. It gives access to what both the App and the person may see."""
 
     value: str
     app: App
@@ -81,7 +81,7 @@ class SignIns:
         return code
 
     def exchange(self, app: App, code: str, redirect_uri: str, verifier: str) -> UserToken:
-        """Return a token for a code, which works no second time. Raises `SignInError`."""
+        """Exchange a code for a token; a code works only once. Raises `SignInError`."""
         known = self._codes.pop(code, None)
         if known is None or known.app is not app or known.expires_at <= self._clock.now():
             raise SignInError(BAD_CODE)

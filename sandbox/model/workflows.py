@@ -27,7 +27,7 @@ RERUN_WINDOW_DAYS = 30
 ARTIFACTS_LAST = timedelta(days=90)
 LINK_LASTS = timedelta(minutes=1)
 STORE = "/artifact-store/{artifact}/{ticket}"
-"""The path of the store outside of the API, from which artifacts are downloaded."""
+"""The path of the store outside the API from which artifacts are downloaded."""
 FAILED = {"failure", "cancelled", "timed_out", "action_required", "startup_failure", "stale"}
 
 
@@ -50,7 +50,7 @@ class Job:
 
     @property
     def status(self) -> str:
-        """Return queued, in_progress or completed."""
+        """Return `queued`, `in_progress` or `completed`."""
         return self.check_run.status
 
     @property
@@ -78,16 +78,16 @@ class Artifact:
 
     @property
     def expires_at(self) -> datetime:
-        """Return when it is removed."""
+        """Return when it expires."""
         return self.created_at + ARTIFACTS_LAST
 
     @property
     def digest(self) -> str:
-        """Return what GitHub shows of its content."""
+        """Return GitHub's digest of its content."""
         return f"sha256:{hashlib.sha256(self.content).hexdigest()}"
 
     def link(self) -> str:
-        """Return an address that leads to the content for a minute, without credentials."""
+        """Return an address from which the content can be downloaded for a minute, without credentials."""
         github = self.run.repository.github
         ticket = f"ticket-{len(self.tickets) + 1}"
         self.tickets[ticket] = github.clock.now() + LINK_LASTS
@@ -116,11 +116,11 @@ class WorkflowRun:
     attempt: int = 1
     triggering_actor: User | None = None
     head_repository: Home | None = None
-    """A fork, where the commit comes from one."""
+    """The fork from which the commit comes, if any."""
     jobs: list[Job] = field(default_factory=list)
     artifacts: list[Artifact] = field(default_factory=list)
     inputs: dict[str, str] = field(default_factory=dict)
-    """What it was started with, where a request started it."""
+    """The inputs of the request that started it, if a request did."""
 
     @property
     def node_id(self) -> str:
@@ -129,11 +129,11 @@ class WorkflowRun:
 
     @property
     def latest_jobs(self) -> list[Job]:
-        """Return the jobs as the newest attempt shows them: those that were not run again stay."""
+        """Return the jobs of the newest attempt, including those that were not rerun."""
         return list({job.name: job for job in self.jobs}.values())
 
     def start(self) -> None:
-        """Let a queued run begin."""
+        """Start a queued run."""
         self.status = "in_progress"
         github = self.repository.github
         for job in self.latest_jobs:
@@ -142,7 +142,7 @@ class WorkflowRun:
         github.events.workflow_run("in_progress", self.actor, self)
 
     def finish(self, conclusion: str, jobs: Mapping[str, str] | None = None) -> None:
-        """Let the run end; jobs that are not named and still run end like the whole."""
+        """Complete the run. Running jobs that are not named get the conclusion of the run."""
         github = self.repository.github
         for job in self.latest_jobs:
             if job.status != "completed":
@@ -173,7 +173,7 @@ class WorkflowRun:
         github.events.workflow_run("requested", by, self)
 
     def approve(self, by: User) -> None:
-        """Let a run begin that waits for a maintainer; raises GitHub's 403 `ApiError` if it does not wait."""
+        """Start a run that waits for a maintainer; raises GitHub's 403 `ApiError` if it does not wait."""
         github = self.repository.github
         if self.conclusion != "action_required":
             raise ApiError(403, NOT_WAITING)
@@ -191,7 +191,7 @@ class WorkflowRun:
         return made
 
     def add_job(self, name: str) -> Job:
-        """Add a queued job to the present attempt."""
+        """Add a queued job to the current attempt."""
         github = self.repository.github
         suite = next(suite for suite in self.repository.suites if suite.id == self.suite_id)
         run = self.repository.add_check_run(

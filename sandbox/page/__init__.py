@@ -26,7 +26,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def add_routes(application: web.Application, github: GitHubState, unknown: Handler) -> None:
-    """Add the pages to the server; addresses that name nothing are left to `unknown`."""
+    """Add the pages to the server; `unknown` handles all other addresses."""
     pages: dict[str, Callable[[web.Request], str]] = {
         "/": lambda request: index_page(github),
         "/{owner}/{repo}": lambda request: repository_page(_repository(github, request)),
@@ -72,7 +72,7 @@ def _check_run(github: GitHubState, request: web.Request) -> CheckRun:
 
 
 def _presses(github: GitHubState, unknown: Handler) -> Handler:
-    """Return what presses a button of a check run, as the person that the form names, and shows the result."""
+    """Return the handler that presses a button of a check run as the person in the form, and shows the result."""
 
     async def press(request: web.Request) -> web.StreamResponse:
         form = await request.post()
@@ -85,7 +85,7 @@ def _presses(github: GitHubState, unknown: Handler) -> Handler:
             return web.Response(status=422, text=NO_BUTTON)
         before = _shown(run)
         run.press(by, action)
-        with suppress(AssertionError):  # a bot that has nothing to say leaves it as it is
+        with suppress(AssertionError):  # the bot may have nothing to change
             await github.until(lambda: _shown(run) != before, timeout=ANSWERS_WITHIN)
         raise web.HTTPSeeOther(address(newest(run)))
 

@@ -21,17 +21,17 @@ UNKNOWN_FILE = "There is no such file at this commit."
 
 
 def address(run: CheckRun) -> str:
-    """Return where a check run's page is."""
+    """Return the address of a check run's page."""
     return f"/{run.suite.repository.full_name}/runs/{run.id}"
 
 
 def newest(run: CheckRun) -> CheckRun:
-    """Return the newest run of the same name of the same App on the same commit: the one that counts."""
+    """Return the newest run of the same App and name on the same commit; only that one counts."""
     return next(other for other in run.suite.latest if other.name == run.name)
 
 
 def marks(repository: Home, sha: str) -> str:
-    """Return the marks of a commit's statuses and check runs, each a link to where it says more."""
+    """Return the marks of a commit's statuses and check runs, each a link to its details."""
     commit = f"/{repository.full_name}/commit/{sha}"
     found = [
         (commit, f"{status.context}: {status.description or status.state}", status.state)
@@ -45,7 +45,7 @@ def marks(repository: Home, sha: str) -> str:
 
 
 def check_run(run: CheckRun) -> str:
-    """Return one check run among others: a line that opens to its summary and annotations."""
+    """Return one check run in a list: a line that expands to its summary and annotations."""
     label = escape(run.title or _state(run).replace("_", " "))
     line = (
         f'{icon(_state(run))} <img class="avatar small" alt="" src="/avatars/{run.app.bot.id}">'
@@ -64,7 +64,7 @@ def check_run(run: CheckRun) -> str:
 
 
 def check_run_page(run: CheckRun) -> str:
-    """Return the page of one check run, with all that it says, and its buttons."""
+    """Return the page of one check run, with its whole content and its buttons."""
     repository = run.suite.repository
     home, commit = f"/{repository.full_name}", f"/{repository.full_name}/commit/{run.head_sha}"
     said = f'<h2 class="verdict">{escape(run.title)}</h2>' if run.title else ""

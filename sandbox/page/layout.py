@@ -1,4 +1,4 @@
-"""What all pages share: frame, avatars, times, badges."""
+"""The parts that all pages share: frame, avatars, times, badges."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def frame(title: str, crumbs: Iterable[tuple[str, str]], content: str) -> str:
 
 
 def person(who: User, *, avatar: bool = False) -> str:
-    """Return a person's name as a link, perhaps behind their picture."""
+    """Return a person's name as a link, after their picture with `avatar`."""
     label = '<span class="bot">bot</span>' if who.type == "Bot" else ""
     name = escape(who.login.removesuffix("[bot]"))
     picture = f'<img class="avatar" alt="" src="/avatars/{who.id}">' if avatar else ""
@@ -61,7 +61,7 @@ def person(who: User, *, avatar: bool = False) -> str:
 
 
 def moment(when: datetime) -> str:
-    """Return a time of day with the full date behind it."""
+    """Return a time of day, with the full date as its title."""
     return f'<time datetime="{when.isoformat()}" title="{when:%Y-%m-%d %H:%M:%S} UTC">{when:%H:%M:%S}</time>'
 
 

@@ -1,4 +1,4 @@
-"""The page of an issue or pull request: its conversation, and what was checked."""
+"""The page of an issue or pull request: its conversation and its checks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _subtitle(issue: Issue) -> str:
 
 
 def _entries(issue: Issue) -> Iterator[Entry]:
-    """Yield everything in the conversation with what it is sorted by."""
+    """Yield each item of the conversation with its sort key."""
     body = issue.body or "_No description provided._"
     yield issue.created_at, issue.id, _box(issue.user, issue.created_at, body, issue.reactions_to_body)
     for comment in issue.comments:
@@ -118,7 +118,7 @@ def _review_comment(comment: ReviewComment) -> str:
 
 
 def _merge_box(pull: PullRequest) -> str:
-    """Return what hangs on the head commit: statuses, then check runs with their output."""
+    """Return the statuses of the head commit, then its check runs with their output."""
     statuses = pull.repository.statuses(pull.head_sha)
     runs = pull.repository.check_runs(pull.head_sha)
     if not statuses and not runs:

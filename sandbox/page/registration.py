@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 NEW_APP = "/settings/apps/new"
 SIGNED_IN = "octocat"
-"""Who looks at the pages that GitHub shows to people who are signed in."""
+"""The person who is signed in on these pages."""
 
 
 def add_registration_routes(application: web.Application, github: GitHubState, unknown: Handler) -> None:

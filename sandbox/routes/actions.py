@@ -24,7 +24,7 @@ def list_runs(call: Call) -> ApiResponse:
 
 
 def _asked_for(call: Call, runs: Sequence[WorkflowRun]) -> list[WorkflowRun]:
-    """Return those of some runs that the query asks for, newest first."""
+    """Return the runs that match the query, newest first."""
     query, found = call.query, list(reversed(runs))
     for name, attribute in (("head_sha", "head_sha"), ("event", "event"), ("branch", "head_branch")):
         if name in query:
@@ -50,14 +50,14 @@ def list_runs_of_workflow(call: Call) -> ApiResponse:
 
 @route("GET", f"{RUN}/artifacts", "actions")
 def list_artifacts(call: Call) -> ApiResponse:
-    """List what a run has uploaded, in all of its attempts."""
+    """List the artifacts of a run, from all its attempts."""
     found = [one for one in _run(call).artifacts if call.query.get("name") in (None, one.name)]
     return call.page(list(reversed(found)), checks.artifact, "artifacts")
 
 
 @route("GET", f"{REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}", "actions")
 def download_artifact(call: Call) -> ApiResponse:
-    """Send whoever asks to where the archive is."""
+    """Redirect to the address of the archive."""
     found = next((one for one in call.repository.artifacts if one.id == call.path["artifact_id"]), None)
     if found is None or call.path["archive_format"] != "zip":
         raise not_found()
@@ -88,7 +88,7 @@ def get_job(call: Call) -> ApiResponse:
 
 @route("POST", f"{RUN}/approve", "actions")
 def approve(call: Call) -> ApiResponse:
-    """Let a run begin that waits for a maintainer's approval."""
+    """Start a run that waits for a maintainer's approval."""
     _run(call).approve(call.actor)
     return ApiResponse({}, 201)
 

@@ -78,7 +78,7 @@ def create_pull(call: Call) -> ApiResponse:
 
 @route("GET", PULL, "pull_requests")
 def get_pull(call: Call) -> ApiResponse:
-    """Return one pull request; whether it conflicts is found out after the first who asked."""
+    """Return one pull request; GitHub begins to check for conflicts only at the first request."""
     pull, body = call.pull, issues.pull(call.pull)
     if pull.undecided > 0:
         pull.undecided -= 1
@@ -137,7 +137,7 @@ def merge(call: Call) -> ApiResponse:
 
 @route("PUT", f"{PULL}/update-branch", "pull_requests")
 def update_branch(call: Call) -> ApiResponse:
-    """Merge the base into the head branch, where the caller may push to the head's repository."""
+    """Merge the base into the head branch, if the caller may push to the head's repository."""
     pull = call.pull
     if call.body.get("expected_head_sha") not in {None, pull.head_sha}:
         raise refused(UNEXPECTED_HEAD)
@@ -156,7 +156,7 @@ def update_branch(call: Call) -> ApiResponse:
 
 @route("GET", f"{PULL}/requested_reviewers", "pull_requests")
 def list_requested(call: Call) -> ApiResponse:
-    """List who is asked for a review and has not answered yet."""
+    """List the requested reviewers who have not reviewed yet."""
     pull = call.pull
     people = [users.user(user) for user in pull.requested_reviewers]
     return ApiResponse({"users": people, "teams": [users.team(team) for team in pull.requested_teams]})
@@ -164,7 +164,7 @@ def list_requested(call: Call) -> ApiResponse:
 
 @route("POST", f"{PULL}/requested_reviewers", "pull_requests")
 def request_reviewers(call: Call) -> ApiResponse:
-    """Ask for reviews; one name that may not be asked refuses the whole request."""
+    """Request reviews; one invalid name refuses the whole request."""
     pull = call.pull
     people, teams = _named(call, pull)
     if any(user is pull.user for user in people):
@@ -175,7 +175,7 @@ def request_reviewers(call: Call) -> ApiResponse:
 
 @route("DELETE", f"{PULL}/requested_reviewers", "pull_requests")
 def remove_reviewers(call: Call) -> ApiResponse:
-    """Withdraw requests for review; names that were not asked are passed over."""
+    """Withdraw review requests; ignore names that were not requested."""
     pull = call.pull
     people, teams = _named(call, pull)
     asked = [user.login for user in people if user in pull.requested_reviewers]
@@ -208,7 +208,7 @@ def _named(call: Call, pull: PullRequest) -> tuple[list[User], list[Team]]:
 
 @route("GET", f"{REPO}/commits/{{commit_sha}}/pulls", "pull_requests")
 def list_pulls_of_commit(call: Call) -> ApiResponse:
-    """List the pull requests that hold a commit: open ones, or the merged one that brought it."""
+    """List the pull requests with a commit: open ones, or the merged one that added it."""
     commit, repository = call.commit(call.path["commit_sha"]), call.repository
     found: list[Issue] = [
         pull

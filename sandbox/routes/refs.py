@@ -108,7 +108,7 @@ def get_branch(call: Call) -> ApiResponse:
 
 @route("GET", f"{REPO}/rules/branches/{{branch}}", "metadata")
 def list_rules(call: Call) -> ApiResponse:
-    """List the rules that hold for a branch, whether it exists or not; classic protection is none of them."""
+    """List the rules for a branch, even if it does not exist; classic protection is not included."""
     found = rules.as_json(call.repository.rules.get(call.path["branch"], rules.Rules()), call.repository.full_name)
     return call.page(found, lambda rule: rule)
 

@@ -25,7 +25,7 @@ def get_repository(call: Call) -> ApiResponse:
 
 @route("GET", f"{REPO}/activity", "contents")
 def list_activities(call: Call) -> ApiResponse:
-    """List pushes and the branches that were made or deleted, newest first."""
+    """List pushes and created or deleted branches, newest first."""
     repository, query = call.repository, call.query
     ref = query.get("ref", "")
     wanted = ref if ref.startswith(HEADS) else HEADS + ref

@@ -25,7 +25,7 @@ def status(repository: Home, found: CommitStatus) -> Json:
 
 
 def simple_status(repository: Home, found: CommitStatus) -> Json:
-    """Return a `simple-commit-status`, as the combined status holds it."""
+    """Return a `simple-commit-status`, as in the combined status."""
     return {
         "id": found.id,
         "node_id": found.node_id,
@@ -60,7 +60,7 @@ def combined_status(repository: Home, sha: str, statuses: list[CommitStatus]) ->
 
 
 def check_run(found: CheckRun, *, webhook: bool = False) -> Json:
-    """Return a `check-run`, or the form with the suite inside that webhooks carry."""
+    """Return a `check-run`, or the form of webhooks, which contains the suite."""
     repository = found.suite.repository
     base, html = repositories.url(repository), repositories.page(repository)
     url = f"{base}/check-runs/{found.id}"
@@ -189,7 +189,7 @@ def workflow_run(found: WorkflowRun) -> Json:
 
 
 def workflow(found: WorkflowRun) -> Json:
-    """Return a `workflow`, which webhooks carry beside the run."""
+    """Return a `workflow`, which webhooks contain next to the run."""
     base, moment = repositories.url(found.repository), iso(found.created_at)
     return {
         "id": found.workflow_id,

@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 
 def association(repository: Home, who: User) -> str:
-    """Return how somebody is related to the repository, in GitHub's words."""
+    """Return somebody's relation to the repository, in GitHub's words."""
     if who is repository.owner:
         return "OWNER"
     if repository.is_collaborator(who) and who.login not in repository.private_members:
@@ -30,7 +30,7 @@ def association(repository: Home, who: User) -> str:
 
 
 def association_of_author(pull: PullRequest) -> str:
-    """Return how GraphQL says that a pull request's author is related: webhooks say NONE of newcomers."""
+    """Return the author's relation as GraphQL has it; webhooks say NONE for newcomers."""
     found = association(pull.repository, pull.user)
     return "FIRST_TIME_CONTRIBUTOR" if found == "NONE" else found
 
@@ -63,7 +63,7 @@ def issue_page(found: Issue) -> str:
 
 
 def issue(found: Issue) -> Json:
-    """Return an `issue`; a pull request shows itself by its `pull_request` key."""
+    """Return an `issue`; a pull request also has the key `pull_request`."""
     base = repositories.url(found.repository)
     url = f"{base}/issues/{found.number}"
     body = {
@@ -115,7 +115,7 @@ def _common(found: Issue) -> Json:
 
 
 def pull_simple(found: PullRequest) -> Json:
-    """Return a `pull-request-simple`, as lists hold it."""
+    """Return a `pull-request-simple`, as in lists."""
     base = repositories.url(found.repository)
     url, issue_url, html = f"{base}/pulls/{found.number}", f"{base}/issues/{found.number}", issue_page(found)
     links = {
@@ -172,7 +172,7 @@ def pull(found: PullRequest) -> Json:
 
 
 def pull_minimal(found: PullRequest) -> Json:
-    """Return a `pull-request-minimal`, as check runs and workflow runs name it."""
+    """Return a `pull-request-minimal`, as in check runs and workflow runs."""
     return {
         "id": found.id,
         "number": found.number,

@@ -120,7 +120,7 @@ def full_repository(found: Home) -> Json:
 
 
 def email(who: User) -> str:
-    """Return somebody's private address, as GitHub makes one up for commits."""
+    """Return somebody's no-reply address, which GitHub uses in commits."""
     return f"{who.id}+{who.login.replace('[bot]', '')}@users.noreply.example.org"
 
 
@@ -252,7 +252,7 @@ def label(repo: Home, found: Label) -> Json:
 
 
 def file(repo: Home, at: str, path: str, text: str | None, tree: str = "") -> Json:
-    """Return a file, or without text a folder with its tree, as `GET contents` lists it: everything but the content."""
+    """Return a file, or a folder with its `tree` if there is no text, as `GET contents` lists it, without content."""
     kind = "dir" if text is None else "file"
     api = f"{url(repo)}/contents/{path}?ref={at}"
     html = f"{page(repo)}/{'tree' if text is None else 'blob'}/{at}/{path}"

@@ -16,22 +16,22 @@ GHOST_ID = 10137
 
 
 def page_name(who: User) -> str:
-    """Return the last part of the address of somebody's page; those of bots are their Apps' pages."""
+    """Return the last part of the address of somebody's page; for a bot, its App's page."""
     return f"apps/{who.login.removesuffix('[bot]')}" if who.type == "Bot" else who.login
 
 
 def picture(who: User) -> str:
-    """Return the address of somebody's picture; a bot's is that of its App, whose number it has."""
+    """Return the address of somebody's picture; for a bot, the picture of its App."""
     return f"{who.github.url}/avatars/{f'in/{who.app_id}' if who.app_id else who.id}?v=4"
 
 
 def author(who: User) -> Json | None:
-    """Return the `simple-user` who wrote something, null once the account was deleted."""
+    """Return the `simple-user` who wrote something, null if the account was deleted."""
     return None if who.deleted else user(who)
 
 
 def opener(who: User) -> Json:
-    """Return the `simple-user` who opened a pull request: once the account was deleted, @ghost, who is nobody."""
+    """Return the `simple-user` who opened a pull request; @ghost if the account was deleted."""
     return user(replace(who, id=GHOST_ID, login="ghost", type="User") if who.deleted else who)
 
 
@@ -164,5 +164,5 @@ def installation(found: Installation) -> Json:
 
 
 def installation_reference(found: Installation) -> Json:
-    """Return the `simple-installation` that webhook bodies carry."""
+    """Return the `simple-installation` of webhook bodies."""
     return {"id": found.id, "node_id": node_id("MDIzOk", found.id)}
