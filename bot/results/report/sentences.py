@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from nightjar_formats.model import Status
 
@@ -82,10 +82,11 @@ def _changes(findings: Findings) -> str:
         changes.append(texts.TITLE_IGNORED.format(failures=failures, login=plain(findings.ignored.by)))
     if findings.quarantined:
         changes.append(texts.TITLE_QUARANTINED.format(failures=counted(len(findings.quarantined), "failure")))
-    # Those are counted once, whether they are new or not.
+    # Each failing test is counted once: as new, quarantined, confirmed, or still failing.
     quarantined = {(one.suite, one.test) for one, _ in findings.quarantined}
-    if confirmed := _besides(quarantined, ((suite.suite, it.confirmed) for suite, it in findings.reported)):
-        changes.append(texts.TITLE_CONFIRMED.format(failures=counted(confirmed, "failure")))
+    confirmed = {(suite.suite, test) for suite, it in findings.reported for test in it.confirmed} - quarantined
+    if confirmed:
+        changes.append(texts.TITLE_CONFIRMED.format(failures=counted(len(confirmed), "failure")))
     kinds = {
         "known flaky": len(findings.known_flaky),
         "fixed": sum(len(c.fixed) for c in compared),
@@ -98,13 +99,9 @@ def _changes(findings: Findings) -> str:
     changes += [f"{number:,} {kind}" for kind, number in kinds.items() if number]
     added = sum(len(set(c.new) - {*c.new_failures, *c.known_flaky}) for c in compared)
     changes += [counted(added, "new test")] if added else []
-    still = _besides(quarantined, ((suite.suite, it.comparison.still_failing) for suite, it in findings.reported))
+    failed_before = {(suite.suite, test) for suite, it in findings.reported for test in it.comparison.still_failing}
+    still = len(failed_before - quarantined - confirmed)
     return ", ".join([*(changes or [texts.TITLE_SAME]), *([f"{still:,} still failing"] if still else [])])
-
-
-def _besides(quarantined: Collection[tuple[str, str]], failing: Iterable[tuple[str, Iterable[str]]]) -> int:
-    """Return how many failing tests of some suites are not quarantined."""
-    return sum((suite, test) not in quarantined for suite, tests in failing for test in tests)
 
 
 def _totals(findings: Findings) -> str:
