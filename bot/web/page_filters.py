@@ -51,6 +51,12 @@ def day(seconds: float | datetime) -> str:
     return f"{at.astimezone(UTC):%m-%d}"
 
 
+def date(seconds: float | datetime) -> str:
+    """Write the day of a moment with its year: 2026-11-23."""
+    at = seconds if isinstance(seconds, datetime) else datetime.fromtimestamp(seconds, UTC)
+    return f"{at.astimezone(UTC):%Y-%m-%d}"
+
+
 def age(seconds: float) -> str:
     """Write how long something lasts, in its largest unit: 40 s, 5 min, 36 h, 12 days."""
     if seconds < MINUTE:
@@ -100,6 +106,7 @@ FILTERS: dict[str, Callable[..., object]] = {
     "counted": counted,
     "short": short,
     "moment": moment,
+    "date": date,
     "day": day,
     "age": age,
     "duration": duration,

@@ -125,3 +125,10 @@ async def test_the_first_nightly_run(first: DashboardSite, path: str, says: str)
 async def test_everything_is_green(green: DashboardSite, path: str, says: str) -> None:
     status, _, page = await green.get(path)
     assert (status, says in page) == (200, True)
+
+
+async def test_a_lab_without_uploads_is_not_shown_as_one_whose_uploads_were_read(first: DashboardSite) -> None:
+    _, _, page = await first.get(lab_path("octocat/new", "example-lab"))
+    assert "The lab uploaded nothing for a nightly commit of the last 30 days." in page
+    assert "the bot read all uploads" not in page
+    assert "note good" not in page

@@ -1,0 +1,63 @@
+"""Every page on a small phone: nothing scrolls sideways, is cut off, or loses its heading.
+
+Layouts do not depend on the color scheme; `tests/web/test_contrast.py` checks the colors of both.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.conftest import FAULTS, NARROW, Walk
+from tests.handlers.dashboard.test_statements import ADDRESSES, PARTS
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("browser")]
+
+NEW, WITHOUT_LABS = "/r/octocat/new", "/r/octocat/docs"
+VIEWS = ("", "/compare", "/flaky", "/slow", "/skipped", "/nightly")
+PAGES = [
+    *(
+        path.format(**PARTS) + query
+        for path, queries in ADDRESSES.items()
+        for query in queries
+        if not path.endswith((".svg", ".atom"))
+    ),
+    "/help",
+    "/help?repo=octocat/compiler",
+    *(f"{NEW}{view}" for view in VIEWS),
+    f"{NEW}/labs/example-lab",
+    *(f"{WITHOUT_LABS}{view}" for view in VIEWS),
+]
+MISSING = ["/r/nobody/nothing", "/r/octocat/compiler/pulls/x", "/r/octocat/compiler/tests"]
+
+BROKEN = """() => {
+  const main = document.querySelector("main");
+  main.innerHTML = `<table class="rows"><tbody><tr><th>a</th><td>7</td></tr></tbody></table> <time>07:30</time>
+    <svg width="64" height="20" viewBox="0 0 640 200"><text y="90">tiny</text></svg> <pre>long long long</pre>`;
+  Object.assign(main.querySelector("pre").style, {overflow: "hidden", whiteSpace: "nowrap", width: "3em"});
+  Object.assign(main.style, {width: "500px"});
+}"""
+
+
+@pytest.mark.parametrize("paths", [PAGES, MISSING], ids=["pages", "errors"])
+async def test_pages_fit_on_a_small_phone(walk: Walk, paths: list[str]) -> None:
+    await walk.page.set_viewport_size({"width": NARROW, "height": 800})
+    found = {}
+    for path in paths:
+        await walk.page.goto(walk.url + path)
+        if faults := await walk.page.evaluate(FAULTS):
+            found[path] = faults
+    assert found == {}
+
+
+async def test_a_fault_is_found(walk: Walk) -> None:
+    await walk.page.set_viewport_size({"width": NARROW, "height": 800})
+    await walk.go("/help")
+    await walk.page.evaluate(BROKEN)
+    kinds = [fault.split(":")[0] for fault in await walk.page.evaluate(FAULTS)]
+    assert kinds == [
+        "the page is 500 pixels wide",
+        "a cell without its heading",
+        "too small to read",
+        "no zone",
+        "cut off",
+    ]
