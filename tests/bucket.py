@@ -1,7 +1,7 @@
-"""S3 and SQS for tests: a stand-in for the session with a fresh bucket for each test, and a service by script.
+"""S3 and SQS for tests: a simulated S3 with a fresh bucket for each test, and a scripted server.
 
-The stand-in keeps what it is given. The service by script says what no stand-in says when asked: that it is busy, less
-than it promised, or nothing. It answers from the test's own event loop, so that a call that blocks it fails.
+The simulated S3 stores objects. The scripted server gives answers that the simulated one cannot: that it is busy, a
+body that is too short, or no answer at all. It runs in the test's own event loop, so a call that blocks the loop fails.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NUMBERS = itertools.count(1)
 
 @dataclass
 class World:
-    """A bucket of a running stand-in, its owner's hands, and our clients, which know of it by the environment."""
+    """A bucket on a simulated S3, the owner's client, and our clients, which find it through the environment."""
 
     server: BucketServer
     aws: Aws
@@ -35,11 +35,11 @@ class World:
         self.server.create_bucket(self.name)
 
     def put(self, key: str, body: bytes = b"{}") -> str:
-        """Upload as somebody else would; returns the ETag without quotes."""
+        """Upload with the owner's client; return the ETag without quotes."""
         return str(self.s3.put_object(Bucket=self.name, Key=key, Body=body)["ETag"]).strip('"')
 
     def keys(self, prefix: str) -> list[str]:
-        """Return the keys that begin so, up to a thousand."""
+        """Return the keys with a prefix, up to a thousand."""
         listed = self.s3.list_objects_v2(Bucket=self.name, Prefix=prefix).get("Contents", ())
         return [str(item["Key"]) for item in listed]
 
@@ -53,7 +53,7 @@ class World:
             self.server.client("sqs").send_message(QueueUrl=queue_url, MessageBody=body)
 
     def waiting(self, queue_url: str) -> int:
-        """Return how many messages a queue holds, also those that were handed out and not deleted."""
+        """Return the number of messages in a queue, including those that were received and not deleted."""
         names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
         message = self.server.client("sqs").get_queue_attributes(QueueUrl=queue_url, AttributeNames=names)["Attributes"]
         return sum(int(message[name]) for name in names)
@@ -65,7 +65,7 @@ class World:
 
 
 def point_to(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have boto3 find a service, and nothing of what the person who runs the tests has set up."""
+    """Point boto3 at a service, and hide the settings of the person who runs the tests."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     for name, value in {**ENVIRONMENT, "AWS_ENDPOINT_URL": url}.items():
@@ -74,14 +74,14 @@ def point_to(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def bucket_server() -> Iterator[BucketServer]:
-    """Return the session's stand-in; a test that stops it has one of its own instead."""
+    """Return the session's simulated S3; a test that stops it must have its own."""
     with BucketServer() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def bucket_aws() -> Iterator[Aws]:
-    """Return our clients for the session's stand-in: making them takes longer than most tests."""
+    """Return our clients for the session's simulated S3: making them takes longer than most tests."""
     aws = Aws()
     yield aws
     aws.close()
@@ -89,13 +89,13 @@ def bucket_aws() -> Iterator[Aws]:
 
 @pytest.fixture
 def aws_world(bucket_server: BucketServer, bucket_aws: Aws, monkeypatch: pytest.MonkeyPatch) -> World:
-    """Return a fresh bucket of the session's stand-in."""
+    """Return a fresh bucket on the session's simulated S3."""
     return _world(bucket_server, bucket_aws, monkeypatch)
 
 
 @pytest.fixture
 def own_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """Return a fresh bucket of a stand-in of the test's own, which it may stop and start."""
+    """Return a fresh bucket on a simulated S3 of the test's own, which it may stop and start."""
     aws = Aws()
     with BucketServer() as server:
         yield _world(server, aws, monkeypatch)
@@ -113,14 +113,14 @@ Answer = web.StreamResponse | Callable[[web.Request], Awaitable[web.StreamRespon
 
 
 def fault(status: int, code: str) -> web.Response:
-    """Return an error as S3 words it (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html)."""
+    """Return an error in S3's format (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html)."""
     text = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>In AWS's own words</Message></Error>"
     return web.Response(status=status, text=text, content_type="application/xml")
 
 
 @dataclass
 class Script:
-    """A service that gives the answers of its list in turn, and the last one for ever."""
+    """A server that gives the answers of its list in turn, and repeats the last one."""
 
     answers: list[Answer] = field(default_factory=list)
     requests: list[web.Request] = field(default_factory=list)
@@ -134,13 +134,13 @@ class Script:
         if not isinstance(answer, web.StreamResponse):
             return await answer(request)
         assert isinstance(answer, web.Response)
-        # A response is sent once; the next request gets a copy.
+        # A response can be sent only once, so each request gets a copy.
         return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
 
 
 @pytest.fixture
 async def script(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Script]:
-    """Return a service that answers as the test says, and to which the environment points."""
+    """Return a server with the test's answers, to which the environment points."""
     script = Script()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", script.answer)
@@ -151,7 +151,7 @@ async def script(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Script]:
 
 @pytest.fixture
 def aws() -> Iterator[Aws]:
-    """Return clients that find what the environment names, and try once."""
+    """Return clients for the service in the environment, without retries."""
     aws = Aws(attempts=1)
     yield aws
     aws.close()

@@ -1,6 +1,6 @@
 """Fixtures of everything durable, as this version writes it: records, effects, internal events, and handler names.
 
-`make fixtures` adds those of new kinds. It changes none that is there: databases hold what these show.
+`make fixtures` adds fixtures of new kinds. It changes no existing one, because databases contain such data.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ FOLDER = Path(__file__).parent / "data" / "durable"
 Fixtures = dict[str, Any]
 SCALARS: Mapping[str, Any] = {"string": "text", "integer": 7, "number": 1.5, "boolean": True, "null": None}
 CHECKED = {"conclusion": "neutral"}
-"""Fields that a type checks beyond what its schema says."""
+"""Values of fields that a type checks beyond its schema."""
 
 
 def example(kind: Any) -> Any:
-    """Return JSON values of a type, with a value in each field; the first of several types that is not null."""
+    """Return JSON of a type, with a value in each field; of several types, use the first that is not null."""
     schema = TypeAdapter(kind).json_schema(mode="serialization")
     return _example(schema, schema.get("$defs", {}))
 
@@ -62,17 +62,17 @@ def effects() -> Fixtures:
 
 
 def handlers() -> Fixtures:
-    """Return the names of all handlers, each with the events that it gets."""
+    """Return the names of all handlers, each with its events."""
     return {one.name: sorted({event for event, _ in one.wants}) for one in full_router().handlers}
 
 
 def conclusions() -> Fixtures:
-    """Return an example of what each handler with a conclude stage stores for it."""
+    """Return an example of the basis of each handler with a conclude stage."""
     return {one.name: example(one.conclude.basis) for one in full_router().handlers if one.conclude is not None}
 
 
 def events() -> Fixtures:
-    """Return the body of each internal event, with an example of what it is about."""
+    """Return the body of each internal event, with an example of its content."""
     about = Repository(7, "octocat/compiler", 42)
     return {event.name: event.body(about, event.load(example(event.codec))) for event in EVENTS.values()}
 

@@ -1,6 +1,6 @@
-"""Databases that hold what a large project leaves behind in weeks: 200,000 jobs, a million results, 20,000 device jobs.
+"""Databases with the data of a large project's weeks: 200,000 jobs, a million results, 20,000 device jobs.
 
-It is made by the database itself, in seconds. `tests/test_plans.py` has it explain how it would run each statement.
+SQL creates the data in seconds. `tests/test_plans.py` lets these databases explain how they would run each statement.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from bot.engine.sqlite import SqliteConnector
 
 JOBS = 200_000
 RUNS, TESTS = 50_000, 20
-"""A run's results are one row, however many they are; more rows are what makes a plan matter."""
+"""Runs, and tests of each. All results of a run are one row, so only the number of runs matters for plans."""
 PLANS = 3
-"""Jobs of each delivery: its own, one plan, one effect."""
+"""Jobs of each delivery: the delivery's own, one plan, one effect."""
 
-# A tenth of the deliveries wait until tomorrow, as many as wait behind a limit of GitHub's, and a few have failed.
+# A tenth of the deliveries wait until tomorrow, as many wait for a limit of GitHub's, and a few have failed.
 ENGINE = """
 INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args, status, scheduled_at)
 SELECT 'default', task, 0, 'pr:2#' || (n / 20), 'once:' || task || ':old-' || n,
@@ -111,9 +111,9 @@ def fill_sqlite(path: Path) -> None:
 
 
 def fill_postgres(url: str) -> None:
-    """Fill a database that has all tables, and have its statistics known, as autovacuum would within a minute."""
+    """Fill a database that has all tables, and update its statistics, as autovacuum does within a minute."""
     with psycopg.connect(url, autocommit=True) as connection:
-        # An index that is made of all rows at once costs half.
+        # Creating an index after all rows are inserted costs half.
         indices = connection.execute(PLAIN_INDICES).fetchall()
         connection.execute(";".join(f"DROP INDEX {name}" for name, _ in indices).encode())
         connection.execute(

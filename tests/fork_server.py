@@ -1,8 +1,8 @@
-"""Start the bot's processes by fork from one that has imported it, for the imports cost more than most tests.
+"""Fork the bot's processes from one that has already imported it, because the imports cost more than most tests.
 
-`launch` takes the place of `sandbox.processes.launch`. What it starts is a process like any other: with a pid, an
-environment, a folder, output and an exit status of its own, and it dies with the tests. What it does not show is that
-`python -m bot` imports what it needs: at least one test of each command starts that.
+`launch` replaces `sandbox.processes.launch`. It starts a normal process, with a pid, an environment, a folder, output
+and an exit status of its own, which ends with the tests. Such a process does not show that `python -m bot` imports
+everything that it needs, so at least one test of each command starts that.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ PRELOADED = (
 )
 NUMBER = struct.Struct("!i")
 UNDERSTOOD = {"PYTHONPATH", "PYTHONWARNINGS", "PYTHONDEVMODE"}
-"""What can be set in a process after it has started, and what makes a process that forks of its own."""
+"""Variables that can be set after a start, or that select a fork server of their own."""
 
 
 class Request(NamedTuple):
-    """What to run, as `python -m` does."""
+    """What to run, as with `python -m`."""
 
     module: str
     arguments: Sequence[str]
@@ -108,7 +108,7 @@ async def _all(stream: asyncio.StreamReader | None) -> bytes:
 async def launch(
     module: str, *arguments: str, env: Mapping[str, str], cwd: Path | None = None, merged: bool = False
 ) -> processes.Program:
-    """Fork a process that runs a module; start one from scratch for what Python itself reads of the environment."""
+    """Fork a process that runs a module; start a new one if the environment has variables that Python itself reads."""
     special = {name for name in env if name.startswith("PYTHON") and env[name] != os.environ.get(name)}
     if sys.platform != "linux" or not special <= UNDERSTOOD:
         return await processes.launch(module, *arguments, env=env, cwd=cwd, merged=merged)
@@ -140,7 +140,7 @@ async def _pipe() -> tuple[asyncio.StreamReader, int]:
 
 @functools.cache
 def _control(dev_mode: str) -> socket.socket:
-    """Start the process that forks; it ends with this one."""
+    """Start the fork server; it ends with this process."""
     ours, theirs = socket.socketpair()
     with theirs:
         server = subprocess.Popen(
@@ -161,7 +161,7 @@ def _control(dev_mode: str) -> socket.socket:
 
 
 def main() -> None:
-    """Fork for each request; a child returns from here to what it is to run, and ends as any program does."""
+    """Fork for each request; a child runs its module and ends like any program."""
     control = socket.socket(fileno=int(sys.argv[1]))
     for module in PRELOADED:
         importlib.import_module(module)
@@ -208,12 +208,12 @@ def _serve(control: socket.socket) -> Request | None:
 def _report(job: socket.socket, number: int) -> None:
     try:
         job.sendall(NUMBER.pack(number))
-    except ConnectionError:  # the test that started it waits no more
+    except ConnectionError:  # the test that started it no longer waits
         return
 
 
 def _become(job: socket.socket, outputs: Sequence[int], parent: int) -> Request:
-    """Read what to run, and take its output, environment and folder."""
+    """Read the request, and apply its outputs, environment and folder."""
     end_with_parent()
     if os.getppid() != parent:
         os._exit(1)
@@ -228,7 +228,7 @@ def _become(job: socket.socket, outputs: Sequence[int], parent: int) -> Request:
     time.tzset()
     os.chdir(request.cwd)
     warnings.resetwarnings()
-    # As Python does when it starts.
+    # Python does this when it starts.
     for category in (ResourceWarning, ImportWarning, PendingDeprecationWarning, DeprecationWarning):
         warnings.simplefilter("default" if sys.flags.dev_mode else "ignore", category)
     if action := request.env.get("PYTHONWARNINGS"):

@@ -1,4 +1,4 @@
-"""GitHub's own Markdown parser, cmark-gfm: the oracle for what a text looks like on GitHub."""
+"""Render texts with GitHub's own Markdown parser, cmark-gfm, to see how GitHub shows them."""
 
 from html.parser import HTMLParser
 
@@ -12,7 +12,7 @@ def rendered(markdown: str, *, raw_html: bool = False) -> str:
 
 
 class Page(HTMLParser):
-    """What a rendered text is made of; `speech` is what stands outside of code."""
+    """The elements of a rendered text; `speech` is the text outside code."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

@@ -2,12 +2,11 @@
 
     NIGHTJAR_CLOCK_STEP=60 pytest -p tests.jumping tests/conversations
 
-Both clocks jump that a test may read: the sandbox GitHub's, when a test calls it or changes something there, and
-`time.time` and `datetime.now` in the modules of tests. What the product reads stays real, and what it asks the sandbox
-for over HTTP sees the clock stand still: with a minute for each of those readings no token would last. For the same
-reason the clock jumps no further than `FURTHEST` in one test. The monotonic clock is left alone: time-outs are no
-readings. Nothing jumps in a test with the marker `one_clock`: what it shows is how the bot compares another clock,
-GitHub's or the test's, with its own.
+Two clocks jump: the sandbox GitHub's, when a test calls it or changes something there, and `time.time` and
+`datetime.now` in the modules of tests. The product's own clock is real, and the sandbox's clock does not jump during
+its requests over HTTP, because a minute for each would expire every token. For the same reason, the clocks jump at most
+`FURTHEST` in one test. The monotonic clock does not jump, because time-outs compare no readings. In a test with the
+marker `one_clock`, nothing jumps: it tests how the bot compares GitHub's or the test's clock with its own.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from sandbox import clock as sandbox_clock
 
 STEP = float(os.environ.get("NIGHTJAR_CLOCK_STEP", "0"))
 FURTHEST = 50 * 60.0
-"""Seconds: less than the hour of a token, which would otherwise be refused, and made and asked for once more."""
+"""Seconds: less than a token's hour, after which the bot would request another one."""
 SANDBOX, TESTS = Path(sandbox_clock.__file__).parent, Path(__file__).parent
 
 
 class Jump:
-    """How far the clock is ahead, since the present test began."""
+    """The time by which the clocks have jumped in the current test."""
 
     def __init__(self) -> None:
         self.begin(STEP)
@@ -73,7 +72,7 @@ JUMPING = JumpingTimeModule("time")
 
 
 def pytest_configure() -> None:
-    """Have the sandbox's clock jump."""
+    """Let the sandbox's clock jump."""
     exactly = sandbox_clock.Clock._exactly
 
     def jumping(self: sandbox_clock.Clock) -> datetime.datetime:
@@ -92,12 +91,12 @@ def _is_read_by_a_test() -> bool:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Begin each test at the present moment."""
+    """Begin each test without a jump."""
     JUMP.begin(0.0 if item.get_closest_marker("one_clock") else STEP)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have the tests' own clocks jump, once their modules are there."""
+    """Let the tests' own clocks jump, once their modules are imported."""
     for name, module in list(sys.modules.items()):
         if name.startswith(("tests.", "sandbox.")) and name != __name__:
             if getattr(module, "time", None) is time:

@@ -1,4 +1,4 @@
-"""Addresses whose every parameter is wrong in some way, made from what the routes declare."""
+"""Generate addresses with invalid parameters from the declarations of the routes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ TEXTS = (
     "csv",
     "json",
 )
-"""What people, programs and scanners put where something else belongs."""
+"""Texts that people, programs and scanners put into parameters."""
 Described = tuple[str, Sequence[str], Sequence[tuple[str, Mapping[str, Any]]]]
 """A path, its parts in braces, and its parameters with their schemas."""
 
@@ -101,11 +101,11 @@ def several(routes: Sequence[Described], known: Mapping[str, str]) -> st.SearchS
 
 
 def allowed(schema: Mapping[str, Any]) -> list[str]:
-    """Return the values that a schema lists, and one that is none."""
+    """Return the values that a schema lists, and one that it does not."""
     return [str(one) for part in (schema, *schema.get("anyOf", ())) for one in part.get("enum", ())] or ["-"]
 
 
 def address(path: str, parts: Mapping[str, str], query: Mapping[str, str]) -> str:
-    """Return an address, with every character as bytes that a server may receive."""
+    """Return an address in which every character is encoded as a server may receive it."""
     filled = path.format(**{name: quote(text, safe="", errors="surrogatepass") for name, text in parts.items()})
     return f"{filled}?{urlencode(query, errors='surrogatepass')}" if query else filled

@@ -1,4 +1,4 @@
-"""What is dear to make and the same for all workers of pytest-xdist is made by the first that needs it."""
+"""Make an expensive value once for all workers of pytest-xdist: in the first worker that needs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[], T]) -> T:
-    """Return what `make` returns, in whichever worker it was called; it has to be picklable."""
+    """Return the result of `make`, which only one worker calls; it must be picklable."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return make()
     # https://pytest-xdist.readthedocs.io/en/stable/how-to.html#making-session-scoped-fixtures-execute-only-once

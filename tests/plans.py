@@ -1,7 +1,7 @@
-"""What a database would do to run a statement, as far as it is more than finding a few rows by an index.
+"""Explain statements: list the steps of a database that do more than find a few rows by an index.
 
-SQLite says it of tables of any size (https://sqlite.org/eqp.html); PostgreSQL of those whose statistics it
-knows, so both are asked on filled databases (`tests/filled.py`).
+SQLite's explanations do not depend on the size of tables (https://sqlite.org/eqp.html), but PostgreSQL's depend on its
+statistics, so both databases are filled (`tests/filled.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bot.engine.portable import add_functions
 from tests.statements import Statement
 
 MANY = 1_000
-"""Rows from which on a table or an index is large, and a sort is one that an index should have saved."""
+"""The number of rows from which a table or index counts as large, and a sort as one that an index should avoid."""
 _ALIAS = re.compile(
     r"\b((?:nightjar|procrastinate)_\w+)(?:\s+AS)?\s+(?!WHERE|ON|JOIN|SET|LEFT|ORDER|INDEXED|GROUP)(\w+)", re.I
 )
@@ -33,7 +33,7 @@ _SQLITE_RANGE = re.compile(
 _SQLITE_EQUAL = re.compile(r"^SEARCH (\S+) USING (?:COVERING )?INDEX (\S+) \(((?:[^()<>]+=\?(?: AND )?)+)\)$")
 NESTED = re.compile(r"\bprocrastinate_\w+\(")
 """A function whose statements are explained as they run."""
-# Where a table is small or a list long, PostgreSQL rightly reads all of it: what is asked is whether there is an index.
+# PostgreSQL rightly reads all of a small table, or for a long list. The question here is whether an index exists.
 PREPARE = """
 SET enable_seqscan = off;
 LOAD 'auto_explain';
@@ -47,11 +47,11 @@ class SqlitePlans:
 
     def __init__(self, path: Path) -> None:
         with closing(sqlite3.connect(path, isolation_level=None)) as counting:
-            # Of each table and index; the planner must not know it, as it does not in production.
+            # The sizes of tables and indexes. The planner must not know them, because in production it does not.
             counting.execute("ANALYZE")
             self.rows = dict[str, int]()
             self.rows_of_key = dict[str, list[int]]()
-            """How many rows of each index are alike in its first column, in its first two columns, and so on."""
+            """For each index, how many rows share the first column, the first two columns, and so on."""
             for table, index, stat in counting.execute("SELECT tbl, idx, stat FROM sqlite_stat1"):
                 count, *alike = (int(number) for number in stat.split() if number.isdecimal())
                 if index is not None:
@@ -92,7 +92,7 @@ class SqlitePlans:
 
 
 class _Any(dict[str, Any]):
-    """Values by name; what was not given is null."""
+    """Values by name; missing ones are null."""
 
     def __missing__(self, name: str) -> None:
         return None
@@ -113,7 +113,7 @@ class PostgresPlans:
         self._table_of: dict[str, str] = dict(of_indexes)
         self._said = list[str]()
         self.most = 0
-        """Rows of the largest step of the last statement that was explained."""
+        """The rows of the largest step of the last explained statement."""
         self._connection.add_notice_handler(lambda said: self._said.append(str(said.message_primary)))
         self._connection.execute(PREPARE.encode())
         self._connection.commit()

@@ -1,8 +1,8 @@
 """A real PostgreSQL server of the tests' own, and fixtures that give each test a database.
 
-The server lives in a folder of its own, on a free port of 127.0.0.1, and ends with the tests, however they end. Each
-worker of pytest-xdist has one. It does not wait for the disk: what it has committed outlives its own crash, which tests
-cause, and not a power cut, which none can.
+The server has a folder of its own and a free port of 127.0.0.1, and ends with the tests, even if they are killed. Each
+worker of pytest-xdist has one. It does not wait for the disk: commits survive a crash of the server, which tests cause,
+but not a power cut, which no test can cause.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ SETTINGS = {
     "full_page_writes": "off",
     "max_connections": "100",
     "shared_buffers": "32MB",
-    # No errors of statements, but that the server is ready.
+    # Do not log errors of statements, but log that the server is ready.
     "log_min_messages": "log",
     "log_checkpoints": "off",
-    # A server that crashes waits so long for whoever has connected meanwhile and says nothing; a minute by default.
+    # A crashed server waits this long for clients that connected and sent nothing; a minute by default.
     "authentication_timeout": "10s",
 }
 PR_SET_PDEATHSIG = 1
 LONGEST_ENTRY = 1 << 20
-"""Bytes of an entry of the log; the kernel has a lower limit (`wmem_default` in socket(7))."""
+"""The most bytes of an entry of the log; the kernel's own limit is lower (`wmem_default` in socket(7))."""
 
 
 def program(name: str) -> Path:
-    """Find a program of the newest PostgreSQL that is installed."""
+    """Find a program of the newest installed PostgreSQL."""
     folders = sorted(Path(PLACES).glob("*/bin"), key=lambda folder: float(folder.parent.name), reverse=True)
     for folder in folders:
         if (folder / name).exists():
@@ -62,7 +62,7 @@ def program(name: str) -> Path:
 
 
 def unprivileged() -> dict[str, Any]:
-    """Return how to start a program as a user that PostgreSQL accepts: not as root."""
+    """Return the arguments that start a program as a user that PostgreSQL accepts: not as root."""
     if os.geteuid() != 0:
         return {}
     for name in ("postgres", "nobody"):
@@ -73,7 +73,7 @@ def unprivileged() -> dict[str, Any]:
 
 
 def end_with_parent() -> None:
-    """Have the kernel stop this process when the tests' process ends, even by SIGKILL."""
+    """Let the kernel stop this process when the tests' process ends, even by SIGKILL."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGQUIT)
 
 
@@ -95,18 +95,19 @@ class PostgresServer:
             cwd=folder,
             **self._as,
         )
-        # Held for as long as the server may be started again, or another program could be given the port meanwhile:
-        # Linux lets somebody listen who asks for a port that is only bound, and gives it to nobody who takes any.
+        # Hold the port while the server may be restarted; otherwise another program could get it in between.
+        # Linux lets a program listen on a port that another has only bound, but does not pick such a port for a
+        # program that asks for any.
         self._held = socket.socket()
         self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._held.bind(("127.0.0.1", 0))
         self.port: int = self._held.getsockname()[1]
 
     def start(self) -> None:
-        """Start the server and wait until it says that it answers."""
+        """Start the server and wait until it logs that it is ready."""
         settings = [f"--{name}={value}" for name, value in self.settings.items()]
         place = ["-h", "127.0.0.1", "-p", str(self.port), "-k", str(self.folder)]
-        # Each entry of the log is one write, and here one message: in a pipe, long ones of several processes mix.
+        # A socket delivers each write of a log entry as one message; in a pipe, long entries of several processes mix.
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with its:
             self._process = subprocess.Popen(
@@ -121,7 +122,7 @@ class PostgresServer:
         self._output.wait_for(READY)
 
     def log(self) -> str:
-        """Return what the server has logged since its start, up to now."""
+        """Return the server's log since its start."""
         end = f"read up to here: {next(self._numbers)}"
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(f"DO $$ BEGIN RAISE LOG '{end}'; END $$".encode())
@@ -129,12 +130,12 @@ class PostgresServer:
 
     @property
     def pid(self) -> int:
-        """The process of the server that runs; its connections have processes below it."""
+        """The main process of the running server; each connection has a child process."""
         assert self._process is not None
         return self._process.pid
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """Stop the server: SIGINT as `pg_ctl stop -m fast` does, SIGQUIT as `-m immediate`, which is a crash."""
+        """Stop the server: SIGINT is like `pg_ctl stop -m fast`, SIGQUIT like `-m immediate`, which is a crash."""
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(STARTING)
@@ -146,7 +147,7 @@ class PostgresServer:
         self._held.close()
 
     def restart_immediately(self) -> None:
-        """Crash the server and start it again: all connections break, what was committed is there."""
+        """Crash the server and restart it: all connections break, and committed data remains."""
         self.stop(signal.SIGQUIT)
         self.start()
 
@@ -162,13 +163,13 @@ class PostgresServer:
         return self.url(name)
 
     def drop_database(self, url: str) -> None:
-        """Remove a database, whoever is still connected to it."""
+        """Remove a database, even if clients are connected to it."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)".encode())
 
 
 class _Output:
-    """What a server says, read by a thread all the time: the server would stand still if nobody read it."""
+    """The output of a server, which a thread reads all the time, because the server would block otherwise."""
 
     def __init__(self, output: socket.socket) -> None:
         self._said = bytearray()
@@ -187,7 +188,7 @@ class _Output:
             self._more.notify_all()
 
     def wait_for(self, text: bytes) -> str:
-        """Wait until the server has said something; return all that it has said."""
+        """Wait until the output contains a text; return the whole output."""
         with self._more:
             self._more.wait_for(lambda: self._ended or text in self._said, STARTING)
             if text not in self._said:
@@ -197,7 +198,7 @@ class _Output:
 
 @contextlib.contextmanager
 def running_server(settings: dict[str, str] | None = None) -> Iterator[PostgresServer]:
-    """Run a server of one's own, with settings beyond the usual ones."""
+    """Run another server, with additional settings."""
     folder = Path(tempfile.mkdtemp(prefix="nightjar-pg-"))
     try:
         server = PostgresServer(folder, settings=settings)
@@ -227,7 +228,7 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture
 def sqlite_url(tmp_path: Path) -> str:
-    """Return the URL of a SQLite database that is not there yet."""
+    """Return the URL of a SQLite database that does not exist yet."""
     return f"sqlite:///{tmp_path}/nightjar.db"
 
 

@@ -1,6 +1,6 @@
-"""Processes that read text from outside, shared by the tests of a worker: to start them costs more than most tests.
+"""Share the processes that read text from outside among the tests of a worker: a start costs more than most tests.
 
-A job works in a process that is forked for it and ends with it, so nothing of a test is left for the next one.
+Each job runs in a process that is forked for it and ends with it, so no state of a test remains for the next one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ async def lent_pool() -> AsyncIterator[Pool]:
     pool = _idle.pop() if _idle else _started()
     pool.limits = AllLimits()
     yield pool
-    # Not after an error: its jobs may go on.
+    # Not after an error, because its jobs may still run.
     assert not pool.waiting
     _idle.append(pool)
 

@@ -1,4 +1,4 @@
-"""Commands as operators run them: a process of its own, with its own environment, output and exit status."""
+"""Run commands as operators do: in a process with its own environment, output and exit status."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OURS = ("GITHUB_", "DATABASE_", "AWS_", "JENKINS_", "DISCORD_", "SLACK_")
 
 @dataclass
 class Finished:
-    """What a command left behind."""
+    """The exit status and the output of a command."""
 
     status: int
     out: str
@@ -27,7 +27,7 @@ class Finished:
 
 
 def environment(more: Mapping[str, str]) -> dict[str, str]:
-    """Return this process's environment with nothing of ours in it but what is given."""
+    """Return this process's environment without our variables, and with `more`."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     return {**clean, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", **more}
 

@@ -1,4 +1,4 @@
-"""An application on a free port."""
+"""Serve an application on a free port."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aiohttp import web
 @asynccontextmanager
 async def served(app: web.Application) -> AsyncIterator[str]:
     """Serve an application, and yield its address without a slash at the end."""
-    # Who still waits for an answer at the end waits for ever: no test needs it.
+    # Do not wait for open requests at the end: no test needs their answers.
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:

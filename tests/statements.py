@@ -1,7 +1,7 @@
-"""Each statement that the bot runs in the tests, collected where a driver is given it, so that none is left out.
+"""Collect every statement that the bot runs in the tests, at the database drivers.
 
-`tests/test_plans.py` has both databases explain them. Those of the tests themselves are left out: who asks is found on
-the stack, once for each text.
+`tests/test_plans.py` lets both databases explain them. Statements of the tests themselves do not count; the stack shows
+who runs a statement, and is read once for each text.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from bot.engine import portable, sqlite
 from tests import unclosed
 
 FOLDER = "NIGHTJAR_STATEMENTS"
-"""The variable that names the folder in which each process of the tests leaves what it has run."""
+"""The variable with the folder to which each process of the tests writes its statements."""
 
 SQLITE, POSTGRES = "sqlite", "postgresql"
 _ROOT = f"{Path(__file__).parents[1]}/"
-# What hands statements on, for others.
+# Functions that run statements for others.
 CARRIERS = {"bot/engine/postgres.py", "bot/engine/sqlite.py", "bot/engine/sqlite_writer.py", "bot/engine/portable.py"}
 CARRIERS |= {"bot/results/store/database.py", "tests/statements.py", "tests/unclosed.py", "bot/engine/database.py"}
 NOT_THE_BOT = ("tests/", "benchmarks/", "sandbox/", "scripts/", "bot/results/migrations/", "bot/engine/backup.py")
-"""Whose statements are not collected: they run once, or in no server."""
+"""Folders whose statements are not collected: they run once, or not in a server."""
 NAMED = frozenset(sql.queries.values())
 """Procrastinate's own queries."""
 _READS_OR_WRITES = re.compile(r"\s*(?:--[^\n]*\s+)*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b", re.IGNORECASE)
@@ -44,7 +44,7 @@ _MANY = re.compile(r"(\(\?(?:, \?)*\)|\?)(?:, \1)+")
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement in a database's own words, with the first values that it was given, and who asked for it."""
+    """A statement in a database's own dialect, with the first values that it got, and the function that ran it."""
 
     database: str
     text: str
@@ -53,7 +53,7 @@ class Statement:
 
     @property
     def kind(self) -> str:
-        """The text without how many values each list has."""
+        """The text, without the number of values in each list."""
         return _MANY.sub(r"\1, ...", _PARAMETER.sub("?", self.text))
 
 
@@ -65,7 +65,7 @@ class CollectedStatements:
         self._kinds = dict[tuple[str, str], Statement]()
 
     def note(self, database: str, text: object, values: object) -> None:
-        """Note what a driver is about to run, if the bot asks for it and it is new."""
+        """Record a statement that a driver is about to run, if the bot runs it and it is new."""
         text = text.decode() if isinstance(text, bytes) else text
         if not isinstance(text, str) or (database, text) in self._texts:
             return
@@ -76,7 +76,7 @@ class CollectedStatements:
             self._add(database, text, values, asker)
 
     def note_portable(self, text: str, values: Mapping[str, object]) -> None:
-        """Note what the engine's connector to SQLite was asked for, which runs on PostgreSQL as well."""
+        """Record a statement of the engine's connector to SQLite, which also runs on PostgreSQL."""
         if text in sqlite._NAMED or (SQLITE, translated := portable.translate(text)) in self._texts:
             return
         asker, _ = _asker()
@@ -97,7 +97,7 @@ class CollectedStatements:
             self._kinds.setdefault((database, statement.kind), statement)
 
     def statements(self) -> list[Statement]:
-        """Return those of this process, and of all that have left theirs."""
+        """Return the statements of this process, and of all processes that have written theirs."""
         kinds = dict(self._kinds)
         if folder := os.environ.get(FOLDER):
             for path in sorted(Path(folder).glob("*.pickle")):
@@ -106,7 +106,7 @@ class CollectedStatements:
         return list(kinds.values())
 
     def leave(self) -> None:
-        """Leave those of this process for the one that explains them."""
+        """Write the statements of this process for the process that explains them."""
         if (folder := os.environ.get(FOLDER)) and self._kinds:
             Path(folder).mkdir(parents=True, exist_ok=True)
             path = Path(folder) / f"{uuid.uuid4().hex}.pickle"
@@ -114,7 +114,7 @@ class CollectedStatements:
 
 
 def _as_stored(values: Any) -> Any:
-    """Return values without views of memory, which nobody can leave for another process."""
+    """Return values without memory views, which cannot be pickled."""
     if isinstance(values, Mapping):
         return {name: _as_stored(value) for name, value in values.items()}
     if isinstance(values, list | tuple):
@@ -123,7 +123,7 @@ def _as_stored(values: Any) -> Any:
 
 
 def _asker() -> tuple[str | None, str]:
-    """Return the innermost function of the project that hands on nothing for others, and the innermost that does."""
+    """Return the innermost function of the project that runs its own statement, and the innermost that runs others'."""
     frame: FrameType | None = sys._getframe(2)
     carrier = ""
     while frame is not None:
@@ -138,7 +138,7 @@ def _asker() -> tuple[str | None, str]:
 
 
 class NotedCursor(sqlite3.Cursor):
-    """A cursor of SQLite that notes what it runs."""
+    """A cursor of SQLite that records its statements."""
 
     def execute(self, text: str, values: Any = (), /) -> NotedCursor:
         collected.note(SQLITE, text, values)
@@ -153,7 +153,7 @@ class NotedCursor(sqlite3.Cursor):
 
 
 def pytest_configure() -> None:
-    """Have all drivers' cursors, and the engine's connector to SQLite, give what they run to `collected`."""
+    """Let all drivers' cursors and the engine's connector to SQLite record their statements in `collected`."""
     unclosed.Watched.cursor_class = NotedCursor
     for cursor in (psycopg.Cursor, psycopg.AsyncCursor):
         for name in ("execute", "executemany"):
@@ -179,7 +179,7 @@ def _noting(run: Any, *, many: bool) -> Any:
 
 
 def pytest_sessionfinish() -> None:
-    """Leave what this process has run."""
+    """Write the statements of this process."""
     collected.leave()
 
 

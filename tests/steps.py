@@ -1,14 +1,14 @@
-"""Count the work of a function: steps of the interpreter, what C functions have to go through, and memory.
+"""Count the work of a function: steps of the interpreter, the lengths that C functions process, and memory.
 
-Time is not looked at: it depends on the machine, and on who else uses it. The kernel could count instructions, but not
-on every machine. So this counts
+Time is no measure, because it depends on the machine and its other users, and not every kernel counts instructions. So
+this counts
 
 - every instruction that the interpreter executes;
-- for every call of a method in C of a text, a list, and so on, its length, unless it is known to take constant time:
-  a `find` or an `index` in a loop shows, though it is one instruction each time;
-- the bytes that are held at once.
+- for every call of a C method of a text, a list, and so on, its length, unless the method takes constant time: a `find`
+  or an `index` in a loop counts, although it is one instruction each time;
+- the most bytes that are held at the same time.
 
-It does not see what operators go through (`a + b`, `a[1:]`, `a in b`), nor RE2, which is linear by its construction.
+It does not count the work of operators (`a + b`, `a[1:]`, `a in b`) and of RE2, which is linear by construction.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CONSTANT = frozenset({
 })
 # fmt: on
 FAR = 2.8
-"""What has to do more than this many times as much for twice the input is not linear; quadratic work is 4."""
+"""Twice the input may cost at most this many times the work to count as linear; quadratic work costs 4 times."""
 
 
 def assert_linear(make: Callable[[int], Callable[[], object]], size: int, *, memory: bool = False) -> None:
@@ -36,8 +36,8 @@ def assert_linear(make: Callable[[int], Callable[[], object]], size: int, *, mem
 
     `make` prepares a function for an input of a size.
     """
-    # What is made once and cached, such as compiled patterns, is not counted. And Python 3.14 reports each instruction
-    # of a function only from its second traced call on.
+    # Values that are made once and cached, such as compiled patterns, do not count. Also, Python 3.14 reports each
+    # instruction of a function only from its second traced call on.
     steps_of(make(8))
     once, twice = steps_of(make(size)), steps_of(make(2 * size))
     assert twice <= FAR * once + 2_000, f"{once} steps for {size}, {twice} for twice as much"
@@ -47,7 +47,7 @@ def assert_linear(make: Callable[[int], Callable[[], object]], size: int, *, mem
 
 
 def steps_of(function: Callable[[], object]) -> int:
-    """Return how many steps a function takes."""
+    """Return the number of steps of a function."""
     steps = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Databases with all tables, which are made once in a worker: to make them costs more than most tests.
+"""Databases with all tables, which are created once per worker: creating them costs more than most tests.
 
 A SQLite file is copied; a PostgreSQL database is emptied after each test, which costs a tenth of a new one.
 """
@@ -20,12 +20,12 @@ from tests.postgres import PostgresServer
 
 SQLITE = "sqlite:///"
 VERSIONS = ("nightjar_schema", "nightjar_results_version")
-"""Tables with a row that says which version of the others there is."""
+"""Tables with a row that has the version of the schema."""
 
 
 def with_tables(url: str) -> str:
-    """Make the file of a SQLite database with all tables in it, where there is none; return the URL."""
-    from bot.engine.sqlite import create_privately  # here, for this module is imported whatever is tested
+    """Create the file of a SQLite database with all tables, if it does not exist; return the URL."""
+    from bot.engine.sqlite import create_privately  # imported here, because every test imports this module
 
     path = Path(url.removeprefix(SQLITE))
     if url.startswith(SQLITE) and not path.exists():
@@ -42,7 +42,7 @@ def idle_databases() -> list[str]:
 
 @pytest.fixture
 def postgres_with_tables(postgres_server: PostgresServer, idle_databases: list[str]) -> Iterator[str]:
-    """Return the URL of a PostgreSQL database with all tables, and nothing in them."""
+    """Return the URL of a PostgreSQL database with all tables, which are empty."""
     if idle_databases:
         url = idle_databases.pop()
     else:
@@ -55,7 +55,7 @@ def postgres_with_tables(postgres_server: PostgresServer, idle_databases: list[s
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url_with_tables(request: pytest.FixtureRequest) -> str:
-    """Return the URL of a database with all tables, and nothing in them, of each kind in turn."""
+    """Return the URL of a database of each kind in turn, with all tables, which are empty."""
     if request.param == "sqlite":
         return with_tables(request.getfixturevalue("sqlite_url"))
     url: str = request.getfixturevalue("postgres_with_tables")
@@ -69,7 +69,7 @@ def _empty(url: str) -> None:
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
-        # Without triggers and foreign keys: all rows go.
+        # Without triggers and foreign keys, because all rows are deleted.
         statements = ["SET session_replication_role = replica"]
         statements += [f"DELETE FROM {name}" for (name,) in tables if name not in VERSIONS]
         connection.execute(";".join(statements).encode())
@@ -85,10 +85,10 @@ def _with_tables() -> bytes:
 
 
 def make_tables(url: str) -> None:
-    """Make all tables in an empty database."""
+    """Create all tables in an empty database."""
     from bot.results.store.store import ResultsStore
 
-    # In a thread, for the event loop of a test may run in this one.
+    # In a thread, because a test's event loop may run in this one.
     with ThreadPoolExecutor(1) as beside:
         beside.submit(asyncio.run, _engine_tables(url)).result()
     with closing(ResultsStore(url)) as store:

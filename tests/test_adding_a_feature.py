@@ -1,4 +1,4 @@
-"""`docs/architecture.md`, *Adding a feature*, followed to the letter: its files and its line are made, and it runs."""
+"""Follow `docs/architecture.md`, *Adding a feature*, literally: create its files, add its line, and run the feature."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECRET = "only-the-tests-know-this-secret"
 
 
 def follow_the_page(folder: Path) -> list[str]:
-    """Do in a folder what the page says; return the files that it makes."""
+    """Follow the page in a folder; return the files that it creates."""
     shutil.copytree(ROOT / "handlers", folder / "handlers", ignore=shutil.ignore_patterns("__pycache__"))
     section = PAGE.read_text(encoding="utf-8").partition("\n## Adding a feature\n")[2].partition("\n## ")[0]
     blocks = {found["place"]: found["code"] for found in BLOCK.finditer(section)}
@@ -40,7 +40,7 @@ def follow_the_page(folder: Path) -> list[str]:
 
 
 def make_docs(folder: Path) -> None:
-    """Do what `make docs` does, in a copy of the checkout."""
+    """Run `make docs` in a copy of the checkout."""
     for name in ("docs", "scripts", "bot"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("README.md", "pyproject.toml"):

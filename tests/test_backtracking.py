@@ -1,4 +1,4 @@
-"""Where Python's own `re` meets text from outside, no pattern can backtrack."""
+"""No pattern for Python's own `re` that is used on text from outside can backtrack."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ OF_OURS = frozenset(
         "lab/nightjar_formats/patterns/with_re.py",
     }
 )
-"""Modules that match text which is written in this repository, or read by whoever wrote it."""
+"""Modules that match only text of this repository, or text on the machine of its author."""
 
 
 def compiled(module: Path) -> Iterator[str]:
-    """Yield the patterns that a module compiles with `re`: literals, or what it puts together when it is imported."""
+    """Yield the patterns that a module compiles with `re`: literals, or patterns that it assembles at import."""
     tree, at_import = ast.parse(module.read_text()), False
     in_functions = {id(inner) for node in ast.walk(tree) if isinstance(node, FUNCTIONS) for inner in ast.walk(node)}
     for node in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""What the benchmarks count and compare with: a fault there would pass for a measurement."""
+"""The benchmarks' own code: a fault in it would look like a measurement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One name for one thing: whoever searches for a class finds one, and not six that are called alike."""
+"""Class names are unique: a search for a class finds one, and not six with the same name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 
 FOLDERS = ("benchmarks", "bot", "handlers", "lab/nightjar_formats", "lab/nightjar_lab", "sandbox", "scripts")
 GITHUB = frozenset({"Commit", "PullRequest", "Repository"})
-"""What the bot reads of GitHub and the sandbox models: both call these what GitHub calls them."""
+"""Names of GitHub's objects, which the bot reads and the sandbox models."""
 
 
 def test_no_two_public_classes_have_the_same_name() -> None:

@@ -24,7 +24,7 @@ FILES = sorted(
 MOST_COLUMNS = 120
 MOST_LINES = 30
 FREE = ("|", "![")
-"""How lines begin that may be longer: tables and pictures."""
+"""Beginnings of lines that may be longer: tables and pictures."""
 ADDRESS = re.compile(r"\]\(https://[^)]*\)")
 """Addresses do not count."""
 

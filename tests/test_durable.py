@@ -1,4 +1,4 @@
-"""What databases hold by now is read by this version: no durable name is lost, and no shape is another one."""
+"""This version reads the data of all earlier ones: no durable name is lost, and no shape has changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MISSING = "there is no fixture of {names}; run: make fixtures"
 
 
 def lacks(fixture: Any, read: Any) -> list[str]:
-    """Return the fields of a fixture that are lost, or have another value, once it was read and written again."""
+    """Return the fields of a fixture that are lost or changed after it was read and written again."""
     if isinstance(fixture, dict) and isinstance(read, dict):
         lost = [name for name in fixture if name not in read]
         below = [(name, lacks(value, read[name])) for name, value in fixture.items() if name in read]
@@ -75,7 +75,7 @@ def test_handlers_keep_their_names() -> None:
 
 @dataclass(frozen=True)
 class Renamed:
-    """What a change makes of a record: one field has another name."""
+    """A record after a change in which a field was renamed."""
 
     oid: str = ""
 

@@ -1,4 +1,4 @@
-"""Files stay small enough to be read in one go: a larger one is about two things."""
+"""Files are small enough to be read in one go: a larger file has two subjects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests hand in what they need otherwise: none changes a module of ours, which other tests and workers share.
+"""Tests pass other values as arguments: none changes a module of ours, which other tests share.
 
 A constant that is patched by its name stops being patched when it moves or is bound elsewhere, and no test says so.
 """
@@ -18,7 +18,7 @@ INSTRUMENTS = {
     "tests/jumping.py": "has the sandbox's clock jump, in runs that ask for it",
     "tests/statements.py": "collects the statements that the engine prepares",
 }
-"""They watch a whole run, and change what no test asserts."""
+"""They observe a whole run, and change nothing that a test asserts."""
 pytestmark = pytest.mark.xdist_group("source")
 
 
@@ -27,7 +27,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _imported(tree: ast.Module) -> dict[str, str]:
-    """Return what our names in a file stand for: `bot.web.oidc` for `oidc`, classes and functions included."""
+    """Return the full name of each of our names in a file: `bot.web.oidc` for `oidc`; also of classes and functions."""
     found = dict[str, str]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -39,7 +39,7 @@ def _imported(tree: ast.Module) -> dict[str, str]:
 
 
 def _ours(node: ast.expr, imported: Mapping[str, str]) -> bool:
-    """Return whether an expression is a module of ours, or what one defines: also by its dotted name, as text."""
+    """Return whether an expression is one of our modules or a name from one, also as a text with its dotted name."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str) and _is_ours(node.value) and "." in node.value
     while isinstance(node, ast.Attribute):
@@ -48,7 +48,7 @@ def _ours(node: ast.expr, imported: Mapping[str, str]) -> bool:
 
 
 def _assigned(tree: ast.Module, imported: Mapping[str, str]) -> Iterator[int]:
-    """Yield the lines that give an attribute of a module or a class of ours another value."""
+    """Yield the lines that assign to an attribute of one of our modules or classes."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and _ours(node.value, imported):
             yield node.lineno

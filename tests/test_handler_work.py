@@ -1,4 +1,4 @@
-"""What handlers do in a thread of the server with text from outside takes twice the work for twice as much of it."""
+"""The work of handlers with text from outside, in a thread of the server, is linear in the length of the text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from handlers.team_tags.topics import OpenedThread, topic_subscribers
 from tests.results.reported import ABOUT, BASE, SHA, a_suite, compared, findings
 from tests.steps import assert_linear
 
-# `.github/nightjar.yaml`: anybody with the write role writes it.
+# `.github/nightjar.yaml`: anybody with the write role can change it.
 
 YAML: Mapping[str, Callable[[int], str]] = {
     "mappings in mappings": lambda size: "lint: " + "{a: " * size,
@@ -77,7 +77,7 @@ def test_a_repositorys_file_that_is_too_large_is_refused_before_it_is_parsed() -
     assert faults(" " * (MOST_BYTES + 1)) == [FILE_TOO_LARGE.format(most=MOST_BYTES // 1024)]
 
 
-# Tests of artifacts: the code of a pull request decides how many there are, and how they are called.
+# Tests of artifacts: the code of a pull request chooses their number and names.
 
 SHAPES: Mapping[str, Callable[[int], str]] = {
     "many of one file": lambda number: f"tests/test_a.py::test_{number}",

@@ -1,4 +1,4 @@
-"""What docs/labs.md tells labs and maintainers to do does what it says."""
+"""The instructions for labs and maintainers in docs/labs.md work."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def holds(operator: str, key: str, wanted: str, context: dict[str, str]) -> bool
 
 
 def allowed(*policies: dict[str, Any], action: str, resource: str, **context: str) -> bool:
-    """Evaluate policies as AWS does: what no statement allows, or one denies, is denied."""
+    """Evaluate policies as AWS does: an action is denied if no statement allows it or one denies it."""
     known = {key.replace("__", ":").replace("_", "-"): value for key, value in context.items()}
     effects = {
         statement["Effect"]
@@ -197,7 +197,7 @@ def test_only_this_bucket_of_this_account_may_write_to_the_queue() -> None:
 def test_s3_takes_the_policy_and_tells_the_queue_of_manifests_alone(aws_world: World) -> None:
     text = json.dumps(policy("bucket")).replace("device-results", aws_world.name)
     aws_world.s3.put_bucket_policy(Bucket=aws_world.name, Policy=text)
-    aws_world.s3.delete_bucket_policy(Bucket=aws_world.name)  # the stand-in ignores conditions
+    aws_world.s3.delete_bucket_policy(Bucket=aws_world.name)  # the simulated S3 ignores conditions
     url = aws_world.queue(suffix="-")
     sqs = aws_world.server.client("sqs")
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
@@ -212,7 +212,7 @@ def test_s3_takes_the_policy_and_tells_the_queue_of_manifests_alone(aws_world: W
 
 
 def test_a_store_that_shuts_an_upload_out_names_the_policy(aws_world: World) -> None:
-    """The stand-in ignores conditions, as Ceph does: the policy for AWS denies every upload there."""
+    """The simulated S3 ignores conditions, as Ceph does: there, the policy for AWS denies every upload."""
     text = json.dumps(policy("bucket")).replace("device-results", aws_world.name)
     aws_world.s3.put_bucket_policy(Bucket=aws_world.name, Policy=text)
     key, digest = f"results/octocat/compiler/example-lab/adreno/{SHA}/1/te.xml", hashlib.sha256(b"x").hexdigest()

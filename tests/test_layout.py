@@ -1,4 +1,4 @@
-"""The rules of docs/architecture.md that import-linter cannot see: what lies in `bot/`, and who decides."""
+"""The rules of docs/architecture.md that import-linter cannot check: the files of `bot/`, and who decides."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARSES_OUR_TEXT = {
     "bot/effects/section_state.py": "replaces the mark above a section of a comment",
     "handlers/ci_decisions/ask_github.py": "asks GitHub while the bot is down: the text of a status is all there is",
 }
-# One worker reads all of it, once.
+# One worker parses all files, once.
 pytestmark = pytest.mark.xdist_group("source")
 SEARCHES = frozenset({"startswith", "endswith", "partition", "split"})
 

@@ -1,4 +1,4 @@
-"""What `make mutants` works on: a module or a test that was moved is still named by its new path."""
+"""`make mutants` names existing files: a module or a test that was moved has its new path there."""
 
 from __future__ import annotations
 

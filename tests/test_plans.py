@@ -35,13 +35,13 @@ STILL_TO_BE_WRITTEN = "it reads what check runs are still to be written, which a
 
 
 class Exempt(NamedTuple):
-    """Why a function's statements may read or sort much: of which tables, or `SORTS`."""
+    """Why a function's statements may read much from some tables, or sort much (`SORTS`)."""
 
     why: str
     what: tuple[str, ...]
 
     def holds(self, step: str) -> bool:
-        """Say whether a step is what is meant."""
+        """Say whether a step is exempt."""
         return any(f" {subject} " in f"{step} " for subject in self.what)
 
 
@@ -87,7 +87,7 @@ EXCEPTIONS = {
     "handlers/hardware/jobs/store.py:JobStore.unshown": exempt(STILL_TO_BE_WRITTEN, "nightjar_device_jobs"),
     "handlers/hardware/jobs/store.py:JobStore.remove_old": exempt(RETENTION, "nightjar_device_jobs"),
 }
-"""By the function that asks."""
+"""Exemptions by the function that runs the statements."""
 
 SHORT_TABLES = {
     "procrastinate_workers": "one row for each process",
@@ -97,7 +97,7 @@ SHORT_TABLES = {
     "nightjar_results_version": "one row",
     "nightjar_revisions": "one row for each repository",
 }
-"""Tables that hold little, however much has happened. All others are filled."""
+"""Tables that stay small. All others are filled."""
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import psycopg
 from tests.postgres import PostgresServer, running_server
 
 LONG = 20_000
-"""Characters of an entry: more than a pipe takes in one piece (`PIPE_BUF` in pipe(7))."""
+"""Characters of an entry: more than a pipe accepts in one piece (`PIPE_BUF` in pipe(7))."""
 
 
 def log_often(server: PostgresServer, letter: str) -> None:

@@ -1,6 +1,6 @@
-"""What text from outside costs each of its readers: twice as much of it takes twice the work, whatever it says.
+"""The work of each reader of text from outside is linear: twice the text takes twice the work, whatever the text is.
 
-The texts are those that made a reader slow, here or elsewhere, and those that come near to what each reader looks for.
+The texts are those that made a reader slow, here or elsewhere, and those that nearly match what a reader searches for.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ AUTHOR = Person(5, "octocat", False)
 SECRETS = Redactor(["hunter22"])
 JENKINS = "https://ci.example.org"
 SIZE = 150
-"""Characters of the shorter text; what is quadratic shows in a few hundred."""
+"""Characters of the shorter text; a few hundred are enough to show quadratic work."""
 
 Reader = Callable[[str], object]
 

@@ -1,4 +1,4 @@
-"""The guard against connections that a test leaves open names the line and the test, and tells once."""
+"""The guard against open connections names the line and the test, and reports each connection once."""
 
 from __future__ import annotations
 

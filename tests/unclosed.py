@@ -24,7 +24,7 @@ _PACKAGES = str(Path(sys.prefix))
 
 
 class Watched(sqlite3.Connection):
-    """A connection that is known, with the line and the test that opened it, until it is closed."""
+    """A connection that is registered, with the line and the test that opened it, until it is closed."""
 
     opened = ""
     cursor_class: type[sqlite3.Cursor] = sqlite3.Cursor
@@ -51,7 +51,7 @@ _open: set[Watched] = set()
 
 
 def _place() -> str:
-    """Return the innermost line of this repository that led to the opening."""
+    """Return the innermost line of this repository that opened the connection."""
     frame = sys._getframe(2)
     while frame.f_back is not None:
         name = frame.f_code.co_filename
@@ -63,12 +63,12 @@ def _place() -> str:
 
 @contextlib.contextmanager
 def all_closed() -> Generator[None]:
-    """Raise AssertionError if a connection that is opened meanwhile is still open at the end."""
+    """Raise AssertionError if a connection that was opened in the block is open at its end."""
     before = frozenset(_open)
     yield
     left = _open - before
     if left:
-        # Its own test reports it; a later test must not.
+        # Only its own test reports it, not a later one.
         _open.difference_update(left)
         for connection in left:
             with contextlib.suppress(sqlite3.Error):  # another thread's
@@ -82,7 +82,7 @@ def in_transaction() -> list[str]:
 
 
 def watch() -> None:
-    """Have `sqlite3.connect` make such connections."""
+    """Let `sqlite3.connect` make such connections."""
     watched = functools.partial(sqlite3.connect, factory=Watched)
     for module in (sqlite3, sqlite3.dbapi2):
-        setattr(module, "connect", watched)  # noqa: B010  # to mypy a function's type is not a partial's
+        setattr(module, "connect", watched)  # noqa: B010  # for mypy, a function and a partial have different types

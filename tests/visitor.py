@@ -1,4 +1,4 @@
-"""A browser without a window: it has cookies, and signs in with the sandbox."""
+"""A minimal browser: it stores cookies, and signs in at the sandbox."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Shown:
 
     @property
     def location(self) -> str:
-        """Return where a person is sent."""
+        """Return the address of a redirect."""
         return self.headers["Location"]
 
     @property
@@ -47,18 +47,18 @@ class Shown:
 
 @dataclass
 class Visitor:
-    """A person at the pages of a bot; each has cookies of their own."""
+    """A person who uses the pages of a bot; each has their own cookies."""
 
     url: str
     client: aiohttp.ClientSession
     cookies: dict[str, str] = field(default_factory=dict)
 
     async def get(self, path: str, **headers: str) -> Shown:
-        """Open an address of the bot, or a whole one that somebody was sent to."""
+        """Open a path of the bot, or a complete address, such as that of a redirect."""
         return await self._ask("GET", path, {"Accept": "text/html", **headers})
 
     async def post(self, path: str, form: Mapping[str, str], origin: str | None = "", **headers: str) -> Shown:
-        """Send a form, as from a page of the bot; another `origin` is another site's page, None that of no browser."""
+        """Send a form, as a page of the bot does; `origin` may be another site's, or None for no browser."""
         if origin is not None:
             headers["Origin"] = origin or self.url
         return await self._ask("POST", path, {"Accept": "text/html", **headers}, form)
@@ -70,14 +70,14 @@ class Visitor:
         return URL(shown.location, encoded=True)
 
     async def agree(self, asked: URL, login: str) -> str:
-        """Say on GitHub's page who one is; return the address that GitHub sends one back to."""
+        """Choose an account on GitHub's page; return the address to which GitHub redirects."""
         form = {**asked.query, "by": login}
         async with self.client.post(asked.with_query(None), data=form, allow_redirects=False) as answer:
             assert answer.status == 302, await answer.text()
             return answer.headers["Location"]
 
     async def sign_in(self, login: str, destination: str = "/") -> Shown:
-        """Sign in; return the answer to what GitHub sent one back with."""
+        """Sign in; return the bot's answer to GitHub's redirect."""
         return await self.get(await self.agree(await self.begin(destination), login))
 
     async def _ask(
@@ -97,11 +97,11 @@ class Visitor:
 
 
 def may_sign_in(town: Town) -> None:
-    """Register at the sandbox what a bot with the environment `SIGN_IN` shows."""
+    """Register the client ID and secret of `SIGN_IN` at the sandbox."""
     town.app.client_id, town.app.client_secret = SIGN_IN["GITHUB_CLIENT_ID"], SIGN_IN["GITHUB_CLIENT_SECRET"]
     town.app.callback_urls = (f"{town.url}/login/callback",)
 
 
 def asked_of(github: GitHubSandbox, route: str) -> int:
-    """Return how many requests of a route were made with people's own tokens."""
+    """Return the number of requests of a route with people's own tokens."""
     return sum(one.route == route and one.token == "person" for one in github.requests.records)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from tests.unclosed import in_transaction
 
 DEADLINE = 60.0
-"""Seconds: far more than anything here takes, so that only a fault meets it."""
+"""Seconds: far more than anything here takes, so that only a fault reaches it."""
 
 PAUSE = 0.01
 
@@ -37,7 +37,7 @@ async def until(condition: Callable[[], object], *, deadline: float = DEADLINE, 
 
 
 def _who_may_be_waited_for() -> list[str]:
-    """Return the SQLite transactions of this process that are open, and what its other threads do."""
+    """Return the open SQLite transactions of this process, and the stacks of its other threads."""
     here = threading.get_ident()
     stacks = [
         "".join(traceback.format_stack(frame, limit=12))

@@ -1,4 +1,4 @@
-"""A town where a branch follows main, by a clock that a test puts forward."""
+"""A town with a tracking branch of main, and a clock that a test advances."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BranchTown:
     """A town whose branch moves when a test lets the time pass."""
 
     PATH: ClassVar[str]
-    """What the API calls the branch."""
+    """The name of the branch in the API."""
 
     town: Town
     time: Moments
@@ -38,7 +38,7 @@ class BranchTown:
 
     @property
     def head(self) -> str | None:
-        """Return where the branch is."""
+        """Return the head of the branch."""
         return self.town.repo.refs.get(f"refs/heads/{self.branch}")
 
     async def branch_state(self) -> dict[str, Any]:

@@ -74,12 +74,12 @@ BUILDKITE = {
 
 @cache
 def rsa_key(name: str) -> RSAPrivateKey:
-    """Return a key, the same one each time."""
+    """Return a private key, the same one for each name."""
     return generate_private_key(public_exponent=65537, key_size=2048)
 
 
 def public_pem(name: str) -> bytes:
-    """Return what everybody knows of a key."""
+    """Return the public key, as PEM."""
     return rsa_key(name).public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
@@ -146,7 +146,7 @@ async def issuer_of_tokens() -> AsyncIterator[Issuer]:
 
 @dataclass(frozen=True)
 class DeviceLab:
-    """A bot with a lab that accepts requests, and what the lab calls."""
+    """A bot with a lab that accepts requests, and the lab's calls."""
 
     town: Town
     issuer: Issuer
@@ -184,11 +184,11 @@ class DeviceLab:
             return answer.status, answer.headers, json.loads(text) if text else None
 
     def metrics(self) -> str:
-        """Return all that is measured, as a port of its own shows it to operators."""
+        """Return all metrics, as the operators' port shows them."""
         return self.town.bot.metrics.exposition()[0].decode()
 
     async def claim(self, *, wait: int = 0, token: str | None = "", lab: str = LAB, target: str = TARGET) -> Any:
-        """Claim a job; returns it, or None where there is none."""
+        """Claim a job; return it, or None if there is none."""
         status, _, body = await self.call("claims", {"targets": [target], "wait": wait}, token=token, lab=lab)
         assert status in (200, 204), (status, body)
         return body

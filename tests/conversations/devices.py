@@ -1,4 +1,4 @@
-"""A town whose lab accepts requests, and what people, labs and the clock do there."""
+"""A town whose lab accepts requests, with the actions of people, labs and the clock."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Devices:
         return claimed
 
     async def sweep(self, later: float = 0.0) -> None:
-        """Let time pass, and the sweep look."""
+        """Let time pass, and run the sweep."""
         self.place.time.ahead += later
         await self.place.town.bot.services.part(SWEEP).tick()
         await self.place.town.quiet()

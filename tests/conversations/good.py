@@ -1,4 +1,4 @@
-"""A town with a last good branch, by a clock that a test puts forward."""
+"""A town with a last good branch, and a clock that a test advances."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ repositories:
     last_good: {branch: last-successful, require: [%s]}
 """
 QUIET = "    slow_tests: false\n"
-"""The bot then says nothing of its own of a commit."""
+"""Without slow tests, the bot sets no status of its own on a commit."""
 SCHEDULE = FixedInterval(900)
 BRANCH = "last-successful"
 
@@ -45,7 +45,7 @@ class GoodTown(BranchTown):
         return sha
 
     def check(self, sha: str, checks: Mapping[str, str | None]) -> None:
-        """Let another App check a commit, perhaps once more."""
+        """Let another App check a commit, or check it again."""
         for name, conclusion in checks.items():
             run = self.town.repo.add_check_run(self.ci, sha, name, by="hubot", status="in_progress")
             if conclusion is not None:
@@ -57,7 +57,7 @@ class GoodTown(BranchTown):
         return self.town.github.create_app("example-ci", events=())
 
     async def asked(self) -> list[Request]:
-        """Look, and return the requests that this takes."""
+        """Run a scan, and return its requests."""
         self.town.github.requests.clear()
         await self.scan()
         return [one for one in self.town.github.requests.records if one.token == "installation"]
@@ -70,7 +70,7 @@ class GoodTown(BranchTown):
 
 
 def routes(requests: Sequence[Request]) -> Counter[str]:
-    """Return how many requests were made of each route, without the repository's name."""
+    """Return the number of requests of each route, without the repository's name."""
     return Counter(f"{one.method} {one.route.removeprefix('/repos/{owner}/{repo}')}" for one in requests)
 
 

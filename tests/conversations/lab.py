@@ -1,4 +1,4 @@
-"""A lab in a town: it uploads what it tested to a bucket, and the bot looks there when the test says so."""
+"""A lab in a town: it uploads results to a bucket, and the bot scans the bucket when the test says so."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr  # it only writes
+from xml.sax.saxutils import escape, quoteattr  # only for writing
 
 from handlers.hardware.watch import WATCH
 from sandbox.model.checks import CheckRun
@@ -39,7 +39,7 @@ FILES: Mapping[str, str | None] = {TEST_FILE: "def test_add(): ...\n"}
 
 
 def junit(**verdicts: str) -> bytes:
-    """Return a JUnit file of pytest's with these tests of TEST_FILE: passed, skipped, failed or a failure's text."""
+    """Return pytest's JUnit file with these tests of TEST_FILE: `passed`, `skipped`, or the text of a failure."""
     classname = TEST_FILE.removesuffix(".py").replace("/", ".")
     cases = []
     for name, verdict in verdicts.items():
@@ -53,9 +53,9 @@ def junit(**verdicts: str) -> bytes:
 
 @dataclass
 class Moments:
-    """The time by which the bot watches: put forward by hand, and going on by itself.
+    """The bot's clock in a test, which advances by itself and when the test says so.
 
-    The real clock is read once, so that nothing depends on what it does during a test.
+    It reads the real clock once, so that no test depends on changes of that.
     """
 
     ahead: float = 0.0
@@ -66,7 +66,7 @@ class Moments:
         return self.began + time.monotonic() + self.ahead
 
     def come_to(self, moment: float) -> None:
-        """Put the time forward, or back, to a moment in seconds since 1970."""
+        """Set the time to a moment, in seconds since 1970."""
         self.ahead += moment - self()
 
 
@@ -82,7 +82,7 @@ class LabTown:
     runs: int = 0
 
     def nightly_run(self, files: Mapping[str, str | None] = FILES) -> str:
-        """Move the nightly branch on by one commit; returns its SHA."""
+        """Push one commit to the nightly branch; return its SHA."""
         self.town.github.clock.advance(seconds=20)
         self.nightly_runs += 1
         marker = {"nightly-run.txt": f"nightly run {self.nightly_runs}\n"}
@@ -116,7 +116,7 @@ class LabTown:
         return folder
 
     async def scan(self, later: float = 60.0) -> None:
-        """Let some seconds pass and the bot look around, and wait until it has finished."""
+        """Let some seconds pass, let the bot scan, and wait until it has finished."""
         self.time.ahead += later
         await self.town.bot.services.part(WATCH).tick()
         await self.town.quiet()
@@ -152,13 +152,13 @@ async def lab_town(
     targets: str = "[hexagon-v73, adreno]",
     **options: Any,
 ) -> AsyncIterator[LabTown]:
-    """Start a town with a lab; the bot looks around when a test says so.
+    """Start a town with a lab; the bot scans when a test says so.
 
-    `repository` as app.yaml spells it; `features`, `more_labs` and `settings` are lines of app.yaml beside what stands
-    there: of the repository, below its labs, and at the top.
+    `repository` is the name in app.yaml. `features`, `more_labs` and `settings` are further lines of app.yaml: of the
+    repository, of its labs, and of the top level.
     """
     bucket.create()
-    # Shorter than the pause that a test makes before a scan, so that the bot's own timer adds no listing.
+    # Shorter than the time that a test lets pass before a scan, so that the bot's own timer causes no listing.
     source = f"queue: {queue}" if queue else "poll: 55s"
     config = settings + CONFIG.format(
         repository=repository,

@@ -1,4 +1,4 @@
-"""A town where pull requests are merged by comments, and what people see of it."""
+"""A town where comments merge pull requests, and the bot's visible answers."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def ready(here: Town, author: str = "hubot", **values: Any) -> PullRequest:
 
 
 async def says(here: Town, pull: PullRequest, text: str, by: str = "octocat") -> str:
-    """Let somebody comment, and return the bot's reactions and what it answered, without the link at its top."""
-    # Nobody reads a push in the second in which it happens.
+    """Let somebody comment; return the bot's reactions and its answer, without the link at the top."""
+    # GitHub's times have full seconds: a comment in the second of a push would count as written before it.
     here.github.clock.advance(seconds=1)
     comment = pull.comment(by, text)
     await here.quiet()

@@ -1,4 +1,4 @@
-"""A town whose nightly branch moves, by a clock that a test puts forward."""
+"""A town with a nightly branch, and a clock that a test advances."""
 
 from __future__ import annotations
 

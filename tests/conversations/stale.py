@@ -1,4 +1,4 @@
-"""A town where reviews are waited for, and a clock by which people did what they did some days ago."""
+"""A town with pending reviews, where people's actions can lie days in the past."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ repositories:
 EVERY = FixedInterval(900)
 DAY = 86_400.0
 MORE = 0.05
-"""Of a day, so that full days have passed by the bot's clock and by GitHub's, however long a test takes."""
+"""A part of a day, so that full days have passed on the bot's and on GitHub's clock, even if a test takes long."""
 
 
 @dataclass
 class StaleTown:
-    """A town whose bot looks for stale reviews when a test lets a quarter of an hour pass."""
+    """A town whose bot scans for stale reviews when a test lets a quarter of an hour pass."""
 
     town: Town
     time: Moments
 
     @contextmanager
     def days_ago(self, days: float) -> Iterator[None]:
-        """Let what people do meanwhile have been done so many days, and a little, before what the bot takes for now."""
+        """Date people's actions in the block so many days, and a little more, before the bot's current time."""
         apart = days + MORE - self.time.ahead / DAY
         self.town.github.clock.advance(days=-apart)
         yield
@@ -55,7 +55,7 @@ class StaleTown:
         await self.town.quiet()
 
     def reminders(self, pull: PullRequest) -> list[str]:
-        """Return what people were reminded with, without its marker."""
+        """Return the texts of the reminders, without their markers."""
         return [comment.body.partition("\n")[2] for comment in pull.comments_by(BOT)]
 
 

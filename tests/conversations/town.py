@@ -1,4 +1,4 @@
-"""A town to hold conversations in: a GitHub, a repository, and the real bot in this process, over real HTTP."""
+"""A town is the place of a conversation: a GitHub, a repository, and the real bot in this process, over real HTTP."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ BOT = "nightjar[bot]"
 LAST_SCANS: LiteralString = (
     "SELECT id FROM procrastinate_jobs WHERE lock = 'timer:repository-files' AND status = 'succeeded'"
 )
-"""Whether all repositories' own settings were read."""
+"""The last timer of a start: it has run if this finds a row."""
 UNSETTLED: LiteralString = "SELECT id FROM procrastinate_jobs WHERE status IN ('todo', 'doing') LIMIT 1"
-"""What the bot has still to do. It is asked some hundred times a test, so that the deliveries are not read for it."""
+"""Finds a job that the bot has not finished. It runs hundreds of times per test, so it does not read deliveries."""
 UNHURRIED = Allowance(
     writes_per_minute=10_000, writes_per_hour=100_000, rest_points_per_minute=1_000_000, write_spacing=0
 )
-"""github.com needs a second between two writes; these conversations do not."""
+"""github.com requires a second between two writes; these conversations do not."""
 SOON = WorkerPace(check_after=0.3)
-"""The bot checks after this time whether a write without an answer took effect: nobody here waits for 12 seconds."""
+"""The time after which the bot checks whether a write without an answer took effect, instead of 12 seconds."""
 
 SELDOM = 0.03
-"""Seconds between two checks whether the bot is idle: each costs as much as a request."""
+"""Seconds between two checks whether the bot is idle; each costs as much as a request."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Town:
     url: str
 
     async def quiet(self) -> None:
-        """Wait until every webhook was answered and nothing is left that the bot would do about them."""
+        """Wait until every webhook was answered and the bot has nothing left to do."""
         while True:
             await self.github.delivered()
             seen = len(self.github.webhooks.deliveries)
@@ -70,7 +70,7 @@ class Town:
                 return
 
     async def started(self) -> None:
-        """Wait until the bot has done what it does when it starts: timers that then run ask GitHub for something."""
+        """Wait until the bot has finished its start, in which timers send requests to GitHub."""
 
         async def scanned() -> bool:
             return bool(await self.bot.engine.database.connector.execute_query_all_async(LAST_SCANS))
@@ -91,7 +91,7 @@ class Town:
             return response.status, response.content_type, await response.json(content_type=None)
 
     async def failures(self) -> list[str]:
-        """Return what the audit record says about the jobs that failed for good."""
+        """Return the texts of all jobs that failed for good, from the audit record."""
         records = await self.bot.engine.journal.recent(limit=500, failed=True)
         return [job.text for record in records for job in record.jobs if job.state == "failed"]
 
@@ -115,9 +115,9 @@ async def town(
 ) -> AsyncIterator[Town]:
     """Start everything; at the end the bot has broken none of GitHub's rules, and links what each effect did.
 
-    `now` is what the watch over results goes by, and `allowance` what the bot may ask of GitHub. `permissions` are the
-    App's; with `teams` the owner of the repository is an organization that has them. `files` are in the repository when
-    the bot starts.
+    `now` is the clock of timers and results, and `allowance` has the bot's limits at GitHub. `permissions` are the
+    App's. With `teams`, the owner of the repository is an organization with these teams. `files` are in the repository
+    when the bot starts.
     """
     github = GitHubSandbox()
     async with github.serve() as api_url, lent_pool() as pool:
@@ -189,7 +189,7 @@ async def works(database_url: str) -> AsyncIterator[Works]:
 
 @asynccontextmanager
 async def replica_of(town: Town, config: str, now: Callable[[], float]) -> AsyncIterator[Bot]:
-    """Run another bot beside a town's own, on the same database."""
+    """Run a second bot on the database of a town."""
     parsed, settings = parse_config(config.encode(), "app.yaml"), town.bot.settings
     async with lent_pool() as pool, running(parsed, settings, None, UNHURRIED, now, pool=pool) as other:
         yield other.bot

@@ -1,6 +1,6 @@
-"""A GitHub, a Jenkins and the pipeline between them, driven one delivery after the other, as the engine does it.
+"""A GitHub, a Jenkins and the pipeline between them, which process one delivery after another, as the engine does.
 
-Durability, retries and order under load are the engine's, and tested there; here a `TryAgain` simply comes out.
+Durability, retries and order under load are tested with the engine; here, a `TryAgain` is simply raised.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ STORED: LiteralString = "SELECT key, value, version FROM nightjar_records ORDER 
 
 @dataclass
 class World:
-    """Everything that a test may look at or set in motion."""
+    """Everything that a test can check or start."""
 
     github: GitHubSandbox
     jenkins: JenkinsSandbox
@@ -69,30 +69,30 @@ class World:
     records: Records
     connector: BaseAsyncConnector
     applied: list[str] = field(default_factory=list)
-    """What the audit record says about each effect."""
+    """The text of each effect for the audit record."""
     planned_to_write: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
     """What each handler planned and concluded, as JSON, by the handler's name."""
     run_dry_first: bool = False
-    """Whether each delivery is run dry, and what that shows compared with what is written then."""
+    """Whether each plan is run dry first, and the dry run is compared with the plan."""
     announced: list[Delivery] = field(default_factory=list)
-    """Deliveries of the bot's own that nobody has processed yet."""
+    """The bot's own deliveries that are not processed yet."""
 
     async def accept(self, guid: str, event: str, body: str, lock: str, *, not_before: float | None = None) -> bool:
-        """Take a delivery of the bot's own, as the engine does; return whether it is new."""
+        """Accept a delivery of the bot's own, as the engine does; return whether it is new."""
         known = any(one.guid == guid for one in self.announced)
         if not known:
             self.announced.append(Delivery(guid, event, Payload(json.loads(body)), time.time()))
         return not known
 
     def configure(self, config: Config, router: Router | None = None) -> None:
-        """Go on with another app.yaml, as after a restart, and with the handlers of one router if it is given."""
+        """Continue with another app.yaml, as after a restart, and with another router if one is given."""
         router = router or self.pipeline.router
         prefilter = WebhookPrefilter(router, config.mentions, NOTES)
         self.pipeline = replace(self.pipeline, config=config, router=router, prefilter=prefilter)
 
     async def work_off_announced(self) -> None:
         """Process the bot's own deliveries, and those that they lead to."""
-        for delivery in self.announced:  # it grows meanwhile
+        for delivery in self.announced:  # the list grows meanwhile
             await self._deliver(delivery)
         self.announced.clear()
 
@@ -101,7 +101,7 @@ class World:
         return self.repository.open_pull_request("octocat", body=body, **values)
 
     async def happen(self, *, event: str = "") -> None:
-        """Process every delivery that waits, oldest first; of one event only, where one is named."""
+        """Process all waiting deliveries, or those of one event, oldest first."""
         waiting = [d for d in self.github.webhooks.held if event in ("", d.event)]
         for deliver in waiting:
             self.github.webhooks.held.remove(deliver)
@@ -112,7 +112,7 @@ class World:
         await self._deliver(Delivery(guid, event, Payload(json.loads(body)), time.time()))
 
     async def planned(self, deliver: SentDelivery, handler: str) -> Sequence[PlannedEffect]:
-        """Return what one handler decides about a delivery, applying none of it."""
+        """Return one handler's effects for a delivery, without applying them."""
         delivery = _delivery(deliver)
         return (await self.pipeline.plan(delivery, handler, intent_key(delivery))).effects
 
@@ -121,13 +121,13 @@ class World:
         await self._apply(_delivery(deliver), handler, effect)
 
     async def apply_alone(self, effect: Effect) -> AppliedEffect:
-        """Apply an effect that no delivery led to; what goes wrong comes out."""
+        """Apply an effect without a delivery; its errors are raised."""
         repository = Repository(self.repository.id, FULL_NAME, None)
         job = EffectJob("guid", "handler", "intent", repository, effect.target, CODEC.encode(effect))
         return await self.pipeline.apply(job)
 
     async def say(self, pull: PullRequest, text: str, by: str = "octocat") -> str:
-        """Let somebody comment, and return the bot's answer: its reactions and, where there is one, its comment."""
+        """Let somebody comment; return the bot's answer: its reactions and its comment, if there is one."""
         await self.happen()
         comment = pull.comment(by, text)
         known = len(pull.comments_by("nightjar[bot]"))
@@ -136,7 +136,7 @@ class World:
         return "\n".join([" ".join(pull.reactions(comment)), *answers])
 
     def slow_status(self, sha: str) -> str:
-        """Return what the status for slow tests says on a commit."""
+        """Return the state and text of a commit's status for slow tests."""
         status = self.repository.status(sha, "ci/slow-tests")
         return f"{status.state}: {status.description}" if status else ""
 
@@ -145,7 +145,7 @@ class World:
             await self._why_ignored(delivery)
         await self.pipeline.note(delivery)
         for handler in (await self.pipeline.handlers_for(delivery)).handlers:
-            # For each handler separately: the writes of those before it may change what it decides.
+            # Handler by handler, because the writes of one may change the plan of the next.
             shown = await self._dry_run(delivery, handler) if self.run_dry_first else None
             planned = await self.pipeline.plan(delivery, handler, intent_key(delivery))
             targets = [effect.target for effect in planned.effects]
@@ -176,7 +176,7 @@ class World:
         return [str(request) for request in self.github.requests.writes if request.route != "/graphql"]
 
     async def _why_ignored(self, delivery: Delivery) -> None:
-        """Check that a delivery which would get no job changes no record, and is wanted by no handler."""
+        """Check that a delivery without a job changes no record, and that no handler accepts it."""
         reason, stored = self.pipeline.prefilter.why_ignored(delivery), await self.stored()
         await self.pipeline.note(delivery)
         assert await self.pipeline.handlers_for(delivery) == Routing(reason=reason)
@@ -211,7 +211,7 @@ def _effects_shown(plan: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _without_moment(effects: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out the moments of the plan itself, which order late retries."""
+    """Remove the times of the plan itself, which order late retries."""
     return [{name: value for name, value in effect.items() if name not in {"as_of", "read_at"}} for effect in effects]
 
 
@@ -235,7 +235,7 @@ async def a_world(
     jenkins: JenkinsSandbox | None = None,
     allowance: Allowance | None = None,
 ) -> AsyncIterator[World]:
-    """Start a world; `features` are the repository's keys in app.yaml beside the Jenkins server."""
+    """Start a world; `features` are the repository's keys in app.yaml besides the Jenkins server."""
     github, jenkins = GitHubSandbox(), jenkins or JenkinsSandbox()
     async with (
         github.serve() as url,
@@ -263,7 +263,7 @@ async def a_world(
             **({"JENKINS_USER": jenkins.user, "JENKINS_TOKEN": jenkins.token} if credentials else {}),
         }
         settings = Settings.from_environment(environment)
-        # The governor leaves a second between two writes; nothing here is about that.
+        # The governor waits a second between two writes, which would only slow down these tests.
         timing = JumpingTime().timing()
         bot = GitHubApp(
             session, app_id=app.id, private_key=app.private_key, api_url=url, timing=timing, allowance=allowance

@@ -1,4 +1,4 @@
-"""A lab in a world: results in the real store, a GitHub behind HTTP, and the handler between them."""
+"""A lab in a world: results in the real store, a GitHub over HTTP, and the handler between them."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class Labs:
     why: str = ""
 
     def commit(self, number: int = 1, *, onto: str | None = None) -> str:
-        """Push commits to the main branch, or one to another that begins at a commit; return the last one's SHA."""
+        """Push commits to the main branch, or to a new branch that begins at `onto`; return the last one's SHA."""
         repository, branch = self.world.repository, "feature" if onto else "main"
         author = self.world.github.user("octocat")
         sha = onto or repository.branch(branch)
         files = {**repository.git.commits[sha].files, "tests/test_tile.py": "pass\n" * 20}
         for _ in range(number):
             self.commits += 1
-            # As old as their results say.
+            # Their times match those of their results.
             moment = datetime.fromtimestamp(AT + self.commits, UTC)
             sha = repository.git.commit((sha,), files | {"count": str(self.commits)}, "Improve it", author, moment).sha
         repository.move(f"refs/heads/{branch}", sha, author)
@@ -93,12 +93,12 @@ class Labs:
         return self.check(sha)
 
     def check(self, sha: str) -> CheckRun:
-        """Return the check run that is shown on a commit."""
+        """Return the newest check run on a commit."""
         (run,) = self.world.repository.check_runs(sha, CHECK)
         return run
 
     async def press(self, run: CheckRun, by: str, button: str = "") -> CheckRun:
-        """Let somebody press a button, GitHub's own *Re-run* if none is named; return what is shown then."""
+        """Let somebody press a button, by default GitHub's *Re-run*; return the resulting check run."""
         if button:
             run.press(by, button)
         else:

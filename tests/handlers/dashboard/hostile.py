@@ -1,4 +1,4 @@
-"""A lab whose every text wants to be more than text, and what a page may hold at most."""
+"""A lab that puts markup into every text, and the elements that a page may contain."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.results.test_report_safe import PIECES
 GITHUB = "https://github.com/octocat/compiler"
 ATTACK = '"><script>alert(1)</script><a href="https://evil.example.org">x</a> javascript:alert(1) {{ 7 * 7 }}'
 TEXTS = (ATTACK, *(piece for piece in PIECES if piece.isprintable() and piece.strip()))
-"""What a lab may call its tests; it cannot use characters that ingestion replaces."""
+"""Names of tests; a lab cannot use characters that ingestion replaces."""
 TESTS = tuple(f"{text}::{text}" for text in TEXTS)
 TARGET = "/".join(HEXAGON)
 NIGHTLY_RUNS = 5
 
 
 def fill_with_hostile_text(store: ResultsStore) -> None:
-    """Store runs of a lab that writes markup wherever it can: tests fail, are flaky, skipped, renamed and slow."""
+    """Store runs of a lab that writes markup wherever it can, with failed, flaky, skipped, renamed and slow tests."""
     for number in range(NIGHTLY_RUNS):
         failing = TESTS[::3] if number > 1 else TESTS[3::6]
         one = Sent(
